@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exceptions of sysid: one base, one kind per sort of trouble, each saying how to mend it."""
+
+from __future__ import annotations
+
+__all__ = [
+    "DataError",
+    "EstimationError",
+    "ModelError",
+    "OutputError",
+    "ParameterError",
+    "RobotError",
+    "SysidError",
+    "UnknownRobotError",
+]
+
+
+class SysidError(Exception):
+    """Base of every error that sysid raises on purpose; its message is one line for a user."""
+
+
+class DataError(SysidError):
+    """Recorded or live data cannot be used as they are.
+
+    Attributes
+    ----------
+    source : str
+        File, topic or array that the trouble lies in.
+    """
+
+    def __init__(self, message: str, *, source: str = "") -> None:
+        super().__init__(f"{source}: {message}" if source else message)
+        self.source = source
+
+
+class RobotError(SysidError):
+    """A robot description or its URDF is missing, malformed or contradicts itself.
+
+    Attributes
+    ----------
+    source : str
+        The description or URDF that the trouble lies in.
+    """
+
+    def __init__(self, message: str, *, source: str = "") -> None:
+        super().__init__(f"{source}: {message}" if source else message)
+        self.source = source
+
+
+class UnknownRobotError(RobotError):
+    """No robot description of that name exists.
+
+    Attributes
+    ----------
+    name : str
+        The name that was asked for.
+    known : tuple[str, ...]
+        The names that exist.
+    """
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        names = ", ".join(known) if known else "none found"
+        super().__init__(
+            f"unknown robot '{name}'; known robots: {names}. "
+            "Give one of these, the path of a robot description, "
+            "or make one with 'sysid init my.urdf'"
+        )
+        self.name = name
+        self.known = known
+
+
+class ModelError(SysidError):
+    """A model does not belong to the robot or the arrays that it is used with."""
+
+
+class ParameterError(SysidError):
+    """A setting or a parameter vector lies outside what is allowed."""
+
+
+class EstimationError(SysidError):
+    """An identification problem has no usable solution."""
+
+
+class OutputError(SysidError):
+    """A result cannot be written where it should go."""

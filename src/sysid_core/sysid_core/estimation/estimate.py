@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The result of every estimator, with the figures that say how far it can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sysid_core.recording import FloatArray
+
+__all__ = ["Estimate"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Estimated parameters that certify themselves.
+
+    Attributes
+    ----------
+    method : str
+        Name of the estimator.
+    parameters : (p,)
+        Full parameter vector. Estimators in base parameters spread the base solution by the
+        smallest change from the prior.
+    base_parameters : (b,)
+    covariance : (p, p)
+        Posterior covariance of `parameters` (Laplace approximation at the optimum).
+    std : (p,)
+        Standard deviations.
+    determined : (b,) [-]
+        Per base parameter, the share of its posterior information that the data brought, 0 to 1.
+    noise_std : (G,) [N·m]
+        Standard deviation of the rows' noise that the weights rest on.
+    rmse : (G,) [N·m]
+        Root mean square residual per group on the data used.
+    r2 : (G,) [-]
+        1 − Σe²/Σy² per group on the data used.
+    consistency : (nb,)
+        Smallest pseudo-inertia eigenvalue of each body.
+    optimality : float
+        Relative residual of the optimality conditions, recomputed from the result.
+    iterations : int
+    converged : bool
+    condition : float
+        Condition number of the scaled information that the data bring on the base parameters.
+    warnings : tuple[str, ...]
+    """
+
+    method: str
+    parameters: FloatArray
+    base_parameters: FloatArray
+    covariance: FloatArray
+    std: FloatArray
+    determined: FloatArray
+    noise_std: FloatArray
+    rmse: FloatArray
+    r2: FloatArray
+    consistency: FloatArray
+    optimality: float
+    iterations: int
+    converged: bool
+    condition: float
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An identification problem: data, prior and constraints, in the form every estimator takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sysid_core.errors import ParameterError
+from sysid_core.inertia import Ellipsoid, smallest_eigenvalue
+from sysid_core.parameters import ParameterLayout
+from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.regression.base_parameters import BaseParameters
+from sysid_core.regression.rows import Rows
+from sysid_core.regression.statistics import Statistics
+
+__all__ = ["Constraints", "Prior", "Problem"]
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is known before the data.
+
+    Attributes
+    ----------
+    mean : (p,)
+        Parameters thought most likely; physically consistent, friction terms that can be
+        identified positive (a zero has no scale).
+    body_std : (nb,) [-]
+        Relative standard deviation ρ of each body's inertia; the weight of the log-det divergence
+        is 1/(4ρ²).
+    scalar_std : (p,)
+        For friction terms the relative standard deviation [-], for offsets the absolute one
+        [N·m]; unused on inertial entries.
+    """
+
+    mean: FloatArray
+    body_std: FloatArray
+    scalar_std: FloatArray
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What must hold whatever the data say.
+
+    Attributes
+    ----------
+    fixed : (p,) bool
+        Parameters held at the prior's mean; a body is held whole or not at all.
+    ellipsoids : tuple[Ellipsoid or None, ...]
+        Bounding ellipsoid per body: the centre of mass lies inside (Khorshidi et al. eq. 9) and
+        the density is realizable in it, tr(JQ) ≥ 0 (eq. 13).
+    lower, upper : (p,)
+        Bounds, ±inf where there is none.
+    linear_matrix, linear_bound : (k, p), (k,)
+        Further inequalities ``linear_matrix @ x ≥ linear_bound``.
+    total_mass : tuple[float, float] or None
+        Known total mass and its standard deviation [kg]; counts as a measurement.
+    """
+
+    fixed: BoolArray
+    ellipsoids: tuple[Ellipsoid | None, ...]
+    lower: FloatArray
+    upper: FloatArray
+    linear_matrix: FloatArray
+    linear_bound: FloatArray
+    total_mass: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One identification problem.
+
+    Attributes
+    ----------
+    layout, base, groups
+        Names and structure of the parameters and row groups.
+    statistics : Statistics
+        The data, compressed.
+    prior, constraints
+        What else is known.
+    noise_std : (G,) [N·m] or None
+        Standard deviation of the rows' noise per group; None: estimated from the residuals.
+    correlation : (G,) or None
+        Factor ≥ 1 by which coloured residuals shrink the number of independent rows; None: 1.
+    rows : Rows or None
+        The data in full, for estimators that look at single residuals (Huber).
+    """
+
+    layout: ParameterLayout
+    base: BaseParameters
+    groups: tuple[str, ...]
+    statistics: Statistics
+    prior: Prior
+    constraints: Constraints
+    noise_std: FloatArray | None = None
+    correlation: FloatArray | None = None
+    rows: Rows | None = None
+
+    def __post_init__(self) -> None:
+        p, G, b = self.layout.size, len(self.groups), self.base.size
+        if self.base.mapping.shape != (b, p) or self.prior.mean.shape != (p,):
+            raise ParameterError("prior, base and layout of a problem disagree in size")
+        if self.statistics.gram.shape != (G, b, b):
+            raise ParameterError(
+                f"statistics have shape {self.statistics.gram.shape}, expected {(G, b, b)}"
+            )
+        if not all(
+            np.isfinite(a).all()
+            for a in (self.statistics.gram, self.statistics.moment, self.statistics.square)
+        ):
+            raise ParameterError("the data hold NaN or inf; leave such samples out beforehand")
+        eigenvalues = smallest_eigenvalue(self.layout.inertias(self.prior.mean))
+        if not (eigenvalues > 0.0).all():
+            body = self.layout.bodies[int(np.argmin(eigenvalues))]
+            raise ParameterError(f"the prior of body {body} is not physically consistent")

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings as they come from a file, and samples as the regression takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sysid_core.errors import DataError
+
+__all__ = [
+    "BaseRecording",
+    "BoolArray",
+    "ContactRecording",
+    "FloatArray",
+    "ImuRecording",
+    "Recording",
+    "Samples",
+    "TopicInfo",
+]
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class TopicInfo:
+    """One topic of a bag.
+
+    Attributes
+    ----------
+    name, type : str
+        Topic name and message type.
+    count : int
+        Number of messages.
+    """
+
+    name: str
+    type: str
+    count: int
+
+
+@dataclass(frozen=True)
+class BaseRecording:
+    """Odometry of a floating base, as recorded.
+
+    Attributes
+    ----------
+    time : (m,) [s]
+    position : (m, 3) [m]
+        In the world frame.
+    orientation : (m, 4) [-]
+        Quaternion x, y, z, w of the base in the world.
+    twist : (m, 6) [m/s, rad/s]
+        Linear then angular velocity in the child frame, as REP-105 asks.
+    frame, child_frame : str
+        Frame names of the messages.
+    """
+
+    time: FloatArray
+    position: FloatArray
+    orientation: FloatArray
+    twist: FloatArray
+    frame: str = ""
+    child_frame: str = ""
+
+
+@dataclass(frozen=True)
+class ImuRecording:
+    """Inertial measurements, as recorded.
+
+    Attributes
+    ----------
+    time : (k,) [s]
+    angular_velocity : (k, 3) [rad/s]
+        In the sensor frame.
+    linear_acceleration : (k, 3) [m/s²]
+        Specific force in the sensor frame.
+    orientation : (k, 4) [-] or None
+        Quaternion x, y, z, w.
+    frame : str
+        Sensor frame.
+    """
+
+    time: FloatArray
+    angular_velocity: FloatArray
+    linear_acceleration: FloatArray
+    orientation: FloatArray | None = None
+    frame: str = ""
+
+
+@dataclass(frozen=True)
+class ContactRecording:
+    """Contact flags and wrenches, as recorded.
+
+    Attributes
+    ----------
+    time : (c,) [s]
+    names : tuple[str, ...]
+    active : (c, nc) bool
+    wrenches : (c, nc, 6) [N, N·m] or None
+        Force and torque on the robot in the contact frame.
+    """
+
+    time: FloatArray
+    names: tuple[str, ...]
+    active: BoolArray
+    wrenches: FloatArray | None = None
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a bag or table holds, before a robot description interprets it.
+
+    Values that a message lacked are NaN. Time is as recorded: it may jitter, repeat or go back.
+
+    Attributes
+    ----------
+    time : (n,) [s]
+    joint_names : tuple[str, ...]
+        Names as recorded.
+    position : (n, nj) [rad or as published]
+    velocity, effort : (n, nj) or None
+        None where no message carried any.
+    source : str
+        File that the recording was read from.
+    warnings : tuple[str, ...]
+        What was noticed while reading.
+    """
+
+    time: FloatArray
+    joint_names: tuple[str, ...]
+    position: FloatArray
+    velocity: FloatArray | None = None
+    effort: FloatArray | None = None
+    base: BaseRecording | None = None
+    imu: ImuRecording | None = None
+    contacts: ContactRecording | None = None
+    source: str = ""
+    topics: tuple[TopicInfo, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Uniform, filtered and differentiated samples in a robot's joint order, SI units.
+
+    Attributes
+    ----------
+    time : (n,) [s]
+    position : (n, nj) [rad]
+    velocity : (n, nj) [rad/s]
+    acceleration : (n, nj) [rad/s²]
+    effort : (n, nj) [N·m]
+        Joint torque; effort gains and transmission are applied. NaN for passive joints.
+    base_pose : (n, 7) or None
+        Position in the world [m], quaternion x, y, z, w.
+    base_twist : (n, 6) or None
+        Linear [m/s] and angular [rad/s] velocity in the base frame.
+    base_acceleration : (n, 6) or None
+        Time derivative of the components of `base_twist` [m/s², rad/s²].
+    contacts : (n, nc) bool or None
+        In the order of the robot's contacts.
+    wrenches : (n, nc, 6) [N, N·m] or None
+        Force and torque on the robot in the contact frame.
+    """
+
+    time: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+    acceleration: FloatArray
+    effort: FloatArray
+    base_pose: FloatArray | None = None
+    base_twist: FloatArray | None = None
+    base_acceleration: FloatArray | None = None
+    contacts: BoolArray | None = None
+    wrenches: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.time)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and len(value) != n:
+                raise DataError(
+                    f"samples disagree in length: {field.name} has {len(value)} rows, time has {n}"
+                )
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def select(self, index: slice | npt.NDArray[Any]) -> Samples:
+        """Return the samples that a slice, mask or index array picks."""
+        chosen = {
+            field.name: None
+            if getattr(self, field.name) is None
+            else getattr(self, field.name)[index]
+            for field in fields(self)
+        }
+        return replace(self, **chosen)
+
+    @staticmethod
+    def concatenate(parts: Sequence[Samples]) -> Samples:
+        """Join batches in time order; a field must be present in all of them or in none."""
+        if not parts:
+            raise DataError("nothing to concatenate: give at least one batch of samples")
+        joined: dict[str, Any] = {}
+        for field in fields(parts[0]):
+            values = [getattr(part, field.name) for part in parts]
+            missing = [value is None for value in values]
+            if all(missing):
+                joined[field.name] = None
+            elif any(missing):
+                raise DataError(f"{field.name} is missing from some of the batches")
+            else:
+                joined[field.name] = np.concatenate(values)
+        return Samples(**joined)

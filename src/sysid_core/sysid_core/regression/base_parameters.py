@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Base parameters: the combinations of parameters that torques can reveal at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from sysid_core.errors import ModelError
+from sysid_core.parameters import IndexArray
+from sysid_core.recording import FloatArray
+
+__all__ = ["BaseParameters", "find_base_parameters"]
+
+
+@dataclass(frozen=True)
+class BaseParameters:
+    """Structural base of a regressor: ``A = A[:, columns] @ mapping``.
+
+    Attributes
+    ----------
+    columns : (b,)
+        Indices of independent columns of the full regressor.
+    mapping : (b, p)
+        Base parameters are ``mapping @ x``; it is the identity on `columns`.
+    labels : tuple[str, ...]
+        Names of all p parameters.
+    """
+
+    columns: IndexArray
+    mapping: FloatArray
+    labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        self.columns.setflags(write=False)
+        self.mapping.setflags(write=False)
+
+    @property
+    def size(self) -> int:
+        """Number b of base parameters."""
+        return len(self.columns)
+
+    def project(self, vector: FloatArray) -> FloatArray:
+        """Return the base parameters (b,) of a full parameter vector (p,)."""
+        return self.mapping @ vector
+
+    def expressions(self, digits: int = 4) -> tuple[str, ...]:
+        """Write each base parameter as a readable sum, e.g. ``"a.Izz + 0.09·b.m + b.Izz"``."""
+        texts = []
+        for row, column in zip(self.mapping, self.columns, strict=True):
+            text = self.labels[column]
+            for other in np.flatnonzero(np.abs(row) > 0.5 * 10.0**-digits):
+                if other == column:
+                    continue
+                size = abs(row[other])
+                factor = "" if abs(size - 1.0) < 10.0**-digits else f"{size:.{digits}g}·"
+                text += f" {'+' if row[other] > 0 else '−'} {factor}{self.labels[other]}"
+            texts.append(text)
+        return tuple(texts)
+
+
+def find_base_parameters(
+    regressor: FloatArray, labels: tuple[str, ...], *, tolerance: float = 1e-8
+) -> BaseParameters:
+    """Find the base parameters by a rank-revealing QR (Gautier 1991).
+
+    Columns are taken in the layout's order, so a dependent column is grouped into earlier ones.
+
+    Parameters
+    ----------
+    regressor : (m, p)
+        Regressor at many random states, m ≥ p; only its column space matters.
+    labels : tuple[str, ...]
+        Names of the p parameters.
+    tolerance : float
+        A scaled column whose part outside the span of the earlier ones is smaller is dependent.
+
+    Raises
+    ------
+    ModelError
+        If the regressor has fewer rows than columns or is not finite.
+    """
+    A = np.asarray(regressor, dtype=float)
+    m, p = A.shape
+    if m < p or not np.isfinite(A).all():
+        raise ModelError(f"base parameters need a finite regressor of at least {p} rows, got {m}")
+    scale = np.linalg.norm(A, axis=0)
+    seen = scale > tolerance * max(scale.max(initial=0.0), 1e-300)
+    scale = np.where(seen, scale, 1.0)
+    independent: list[int] = []
+    Q = np.zeros((m, p))
+    for k in np.flatnonzero(seen):
+        column = A[:, k] / scale[k]
+        rest = column.copy()
+        basis = Q[:, : len(independent)]
+        for _ in range(2):  # twice is enough (Giraud et al. 2005)
+            rest -= basis @ (basis.T @ rest)
+        size = np.linalg.norm(rest)
+        if size > tolerance:
+            Q[:, len(independent)] = rest / size
+            independent.append(int(k))
+    columns = np.array(independent, dtype=np.intp)
+    Qb = Q[:, : len(columns)]
+    R = Qb.T @ (A / scale)
+    mapping = scipy.linalg.solve_triangular(R[:, columns], R)
+    mapping *= scale[None, :] / scale[columns][:, None]
+    mapping[:, columns] = np.eye(len(columns))
+    mapping[:, ~seen] = 0.0
+    significant = np.abs(mapping) * scale[columns][:, None] > 1e-10 * scale[None, :]
+    return BaseParameters(columns, np.where(significant, mapping, 0.0), labels)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sufficient statistics of regression rows: all that a least-squares estimator needs of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sysid_core.errors import ModelError
+from sysid_core.recording import FloatArray
+from sysid_core.regression.rows import Rows
+
+__all__ = ["Statistics"]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Second moments of the rows per group, in base columns.
+
+    Attributes
+    ----------
+    gram : (G, b, b)
+        Σ aᵀa per group.
+    moment : (G, b)
+        Σ aᵀy per group.
+    square : (G,) [N²·m²]
+        Σ y² per group.
+    count : (G,)
+        Number of rows per group.
+    """
+
+    gram: FloatArray
+    moment: FloatArray
+    square: FloatArray
+    count: FloatArray
+
+    @staticmethod
+    def zero(groups: int, size: int) -> Statistics:
+        """Return the statistics of no rows for `groups` groups and `size` base parameters."""
+        return Statistics(
+            np.zeros((groups, size, size)),
+            np.zeros((groups, size)),
+            np.zeros(groups),
+            np.zeros(groups),
+        )
+
+    @staticmethod
+    def of(rows: Rows) -> Statistics:
+        """Return the statistics of rows."""
+        return Statistics(
+            np.stack([block.matrix.T @ block.matrix for block in rows.blocks]),
+            np.stack([block.matrix.T @ block.target for block in rows.blocks]),
+            np.array([block.target @ block.target for block in rows.blocks]),
+            np.array([float(len(block.target)) for block in rows.blocks]),
+        )
+
+    def __add__(self, other: Statistics) -> Statistics:
+        if self.gram.shape != other.gram.shape:
+            raise ModelError("statistics of different regressions cannot be added")
+        return Statistics(
+            self.gram + other.gram,
+            self.moment + other.moment,
+            self.square + other.square,
+            self.count + other.count,
+        )
+
+    def scaled(self, factor: float) -> Statistics:
+        """Return the statistics with every row weighted by `factor` (forgetting)."""
+        return Statistics(
+            factor * self.gram, factor * self.moment, factor * self.square, factor * self.count
+        )
+
+    def residual_square(self, base_vector: FloatArray) -> FloatArray:
+        """Return Σ (y − a·β)² (G,) per group for base parameters β (b,)."""
+        quadratic = np.einsum("i,gij,j->g", base_vector, self.gram, base_vector)
+        value = self.square - 2.0 * self.moment @ base_vector + quadratic
+        return np.maximum(value, 0.0)
+
+    def rmse(self, base_vector: FloatArray) -> FloatArray:
+        """Return the root mean square residual (G,) [N·m] per group."""
+        return np.sqrt(self.residual_square(base_vector) / np.maximum(self.count, 1.0))
