@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a recording from a ROS 2 bag."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sysid_core.data.clock import Stream, stamp_times
+from sysid_core.data.decode import base_of, contacts_of, imu_of, joints_of
+from sysid_core.data.message_types import CONTACTS, IMU, JOINT_STATE, ODOMETRY, decode
+from sysid_core.data.storage import Bag, open_bag
+from sysid_core.data.stored import StoredMessage, StoredTopic
+from sysid_core.errors import DataError
+from sysid_core.recording import Recording, TopicInfo
+
+__all__ = ["read_bag"]
+
+_USUAL_NAMES = {
+    JOINT_STATE: "joint_states",
+    ODOMETRY: "odom",
+    IMU: "imu/data",
+    CONTACTS: "contacts",
+}
+
+
+def read_bag(path: Path, *, joint_topic: str | None = None) -> Recording:
+    """Read joint states, and odometry, inertial data and contacts where present.
+
+    Parameters
+    ----------
+    path : Path
+        Bag folder, `.mcap` or `.db3`.
+    joint_topic : str, optional
+        The topic of the joint states, if the bag has several.
+
+    Raises
+    ------
+    DataError
+        If the bag cannot be read, is empty or has no usable joint states.
+    """
+    source = str(path)
+    warnings: list[str] = []
+    with open_bag(path) as bag:
+        chosen = _choose_topics(bag, joint_topic, warnings)
+        stored: dict[str, list[StoredMessage]] = {topic.name: [] for topic in chosen.values()}
+        for message in bag.messages(stored.keys()):
+            stored[message.topic].append(message)
+        topics = tuple(TopicInfo(topic.name, topic.type, topic.count) for topic in bag.topics)
+    streams = {
+        kind: Stream.of(topic.name, stored[topic.name], decode(topic, stored[topic.name], source))
+        for kind, topic in chosen.items()
+    }
+    if not streams[JOINT_STATE].messages:
+        raise DataError(
+            f"{chosen[JOINT_STATE].name} holds no messages; record while the robot runs",
+            source=source,
+        )
+    clocks, clock_warnings = stamp_times(list(streams.values()))
+    times = dict(zip(streams, clocks, strict=True))
+    warnings.extend(clock_warnings)
+    joints = joints_of(streams[JOINT_STATE], times[JOINT_STATE], source)
+    contacts = None
+    if CONTACTS in streams:
+        contacts = contacts_of(streams[CONTACTS], times[CONTACTS], source)
+    return Recording(
+        time=joints.time,
+        joint_names=joints.names,
+        position=joints.position,
+        velocity=joints.velocity,
+        effort=joints.effort,
+        base=base_of(streams[ODOMETRY], times[ODOMETRY]) if ODOMETRY in streams else None,
+        imu=imu_of(streams[IMU], times[IMU]) if IMU in streams else None,
+        contacts=contacts,
+        source=source,
+        topics=topics,
+        warnings=(*warnings, *joints.warnings),
+    )
+
+
+def _choose_topics(
+    bag: Bag, joint_topic: str | None, warnings: list[str]
+) -> dict[str, StoredTopic]:
+    if not any(topic.count for topic in bag.topics):
+        raise DataError(
+            "the bag is empty (no messages); record while the robot runs", source=str(bag.path)
+        )
+    chosen = {}
+    for kind in (JOINT_STATE, ODOMETRY, IMU, CONTACTS):
+        topic = _choose(bag, kind, joint_topic if kind == JOINT_STATE else None, warnings)
+        if topic is not None:
+            chosen[kind] = topic
+    if JOINT_STATE not in chosen:
+        found = ", ".join(f"{topic.name} ({topic.type})" for topic in bag.topics)
+        raise DataError(
+            f"no {JOINT_STATE} topic; the bag has {found}. Record joint states with efforts",
+            source=str(bag.path),
+        )
+    return chosen
+
+
+def _choose(
+    bag: Bag, kind: str, wanted: str | None, warnings: list[str]
+) -> StoredTopic | None:
+    """Pick the topic asked for, else the one with the usual name, else the busiest."""
+    candidates = [topic for topic in bag.topics if topic.type == kind]
+    if wanted is not None:
+        for topic in candidates:
+            if topic.name.strip("/") == wanted.strip("/"):
+                return topic
+        names = ", ".join(topic.name for topic in candidates) or "none"
+        raise DataError(
+            f"no topic '{wanted}' of type {kind}; such topics are: {names}", source=str(bag.path)
+        )
+    filled = [topic for topic in candidates if topic.count]
+    if not filled:
+        return candidates[0] if candidates and kind == JOINT_STATE else None
+    candidates = filled
+    usual = _USUAL_NAMES[kind]
+
+    def suitability(topic: StoredTopic) -> tuple[bool, bool, int]:
+        name = topic.name.strip("/")
+        return name == usual, name.endswith(f"/{usual}"), topic.count
+
+    best = max(candidates, key=suitability)
+    others = [topic.name for topic in candidates if topic is not best]
+    if others:
+        warnings.append(
+            f"several topics of type {kind}: {best.name} is used, not {', '.join(others)}"
+        )
+    return best

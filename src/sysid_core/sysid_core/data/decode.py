@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turning decoded messages into the arrays of a recording."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sysid_core.data.clock import Stream
+from sysid_core.errors import DataError
+from sysid_core.recording import (
+    BaseRecording,
+    ContactRecording,
+    FloatArray,
+    ImuRecording,
+)
+
+__all__ = ["JointRows", "base_of", "contacts_of", "imu_of", "joints_of"]
+
+_QUANTITIES = ("position", "velocity", "effort")
+
+
+@dataclass(frozen=True)
+class JointRows:
+    """Joint states in one order of joints; NaN where a message lacked a joint or a quantity.
+
+    Attributes
+    ----------
+    time : (n,) [s]
+    names : tuple[str, ...]
+    position : (n, nj)
+    velocity, effort : (n, nj) or None
+    warnings : tuple[str, ...]
+    """
+
+    time: FloatArray
+    names: tuple[str, ...]
+    position: FloatArray
+    velocity: FloatArray | None
+    effort: FloatArray | None
+    warnings: tuple[str, ...]
+
+
+def joints_of(stream: Stream, time: FloatArray, source: str) -> JointRows:
+    """Collect joint states; the order of joints is that of their first appearance.
+
+    Drivers may publish in changing order, or disjoint groups of joints in separate messages: the
+    names decide the column, and consecutive messages of disjoint groups with the same stamp
+    become one row.
+
+    Raises
+    ------
+    DataError
+        If no message names a joint, or one names a joint twice.
+    """
+    columns: dict[str, int] = {}
+    orders: dict[tuple[str, ...], list[int]] = {}
+    for message in stream.messages:
+        names = tuple(message.name)
+        if names not in orders:
+            if len(set(names)) < len(names):
+                repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+                raise DataError(
+                    f"a message of {stream.topic} names {', '.join(repeated)} more than once; "
+                    "mend the driver that publishes it",
+                    source=source,
+                )
+            orders[names] = [columns.setdefault(name, len(columns)) for name in names]
+    if not columns:
+        raise DataError(
+            f"the messages of {stream.topic} name no joints; mend the driver that publishes them",
+            source=source,
+        )
+    rows = _row_numbers(stream.messages, orders, time)
+    arrays = {
+        name: np.full((rows[-1] + 1, len(columns)), np.nan, dtype=np.float64)
+        for name in _QUANTITIES
+    }
+    misfits: Counter[str] = Counter()
+    for row, message in zip(rows, stream.messages, strict=True):
+        order = orders[tuple(message.name)]
+        for quantity, array in arrays.items():
+            values = getattr(message, quantity)
+            if len(values) == len(order):
+                array[row, order] = values
+            elif len(values):
+                misfits[quantity] += 1
+    merged = np.empty(rows[-1] + 1)
+    merged[rows] = time
+    warnings = [
+        f"{count} messages of {stream.topic} have a wrong number of {quantity} values: "
+        "these values are left out"
+        for quantity, count in misfits.items()
+    ]
+    return JointRows(
+        merged,
+        tuple(columns),
+        arrays["position"],
+        _present(arrays["velocity"]),
+        _present(arrays["effort"]),
+        tuple(warnings),
+    )
+
+
+def _row_numbers(
+    messages: Sequence[Any], orders: dict[tuple[str, ...], list[int]], time: FloatArray
+) -> list[int]:
+    """Number the rows so that messages of disjoint joints with the same stamp share one."""
+    rows: list[int] = []
+    row, filled, last = -1, set[int](), np.nan
+    for message, stamp in zip(messages, time, strict=True):
+        joints = orders[tuple(message.name)]
+        if stamp != last or not filled.isdisjoint(joints):
+            row, filled, last = row + 1, set(), float(stamp)
+        filled.update(joints)
+        rows.append(row)
+    return rows
+
+
+def _present(values: FloatArray) -> FloatArray | None:
+    return None if np.all(np.isnan(values)) else values
+
+
+def base_of(stream: Stream, time: FloatArray) -> BaseRecording:
+    """Collect odometry."""
+    poses = [message.pose.pose for message in stream.messages]
+    twists = [message.twist.twist for message in stream.messages]
+    first = stream.messages[0] if stream.messages else None
+    return BaseRecording(
+        time=time,
+        position=_rows(((p.position.x, p.position.y, p.position.z) for p in poses), 3),
+        orientation=_rows((_quaternion(p.orientation) for p in poses), 4),
+        twist=_rows(((*_vector(t.linear), *_vector(t.angular)) for t in twists), 6),
+        frame=first.header.frame_id if first else "",
+        child_frame=first.child_frame_id if first else "",
+    )
+
+
+def imu_of(stream: Stream, time: FloatArray) -> ImuRecording:
+    """Collect inertial measurements.
+
+    An orientation whose covariance starts with −1 is absent, as `sensor_msgs/Imu` says.
+    """
+    messages = stream.messages
+    orientation = None
+    if messages and not any(message.orientation_covariance[0] == -1.0 for message in messages):
+        orientation = _rows((_quaternion(message.orientation) for message in messages), 4)
+        if np.any(np.linalg.norm(orientation, axis=1) == 0.0):
+            orientation = None
+    return ImuRecording(
+        time=time,
+        angular_velocity=_rows((_vector(message.angular_velocity) for message in messages), 3),
+        linear_acceleration=_rows(
+            (_vector(message.linear_acceleration) for message in messages), 3
+        ),
+        orientation=orientation,
+        frame=messages[0].header.frame_id if messages else "",
+    )
+
+
+def contacts_of(stream: Stream, time: FloatArray, source: str) -> ContactRecording | None:
+    """Collect contact flags, by name, and wrenches where every message has them.
+
+    Raises
+    ------
+    DataError
+        If the messages disagree about the contacts, or a message with itself.
+    """
+    if not stream.messages:
+        return None
+    names = tuple(stream.messages[0].names)
+    active = np.zeros((len(time), len(names)), dtype=np.bool_)
+    wrenches = np.full((len(time), len(names), 6), np.nan)
+    complete = True
+    for row, message in enumerate(stream.messages):
+        count = len(message.names)
+        if set(message.names) != set(names) or count != len(names) or len(message.active) != count:
+            raise DataError(
+                f"message {row + 1} of {stream.topic} has other contacts than the first one "
+                f"({', '.join(names)}) or lacks flags; mend the node that publishes it",
+                source=source,
+            )
+        order = [names.index(name) for name in message.names]
+        active[row, order] = message.active
+        if len(message.wrenches) == count:
+            wrenches[row, order] = [
+                (*_vector(wrench.force), *_vector(wrench.torque)) for wrench in message.wrenches
+            ]
+        else:
+            complete = False
+    return ContactRecording(time, names, active, wrenches if complete and names else None)
+
+
+def _rows(values: Iterable[tuple[float, ...]], width: int) -> FloatArray:
+    return np.array(list(values), dtype=np.float64).reshape(-1, width)
+
+
+def _vector(value: Any) -> tuple[float, float, float]:
+    return value.x, value.y, value.z
+
+
+def _quaternion(value: Any) -> tuple[float, float, float, float]:
+    return value.x, value.y, value.z, value.w

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The message types that recordings consist of, and turning them into bytes and back."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
+
+from sysid_core.data.stored import StoredMessage, StoredTopic
+from sysid_core.errors import DataError
+
+__all__ = ["CONTACTS", "IMU", "JOINT_STATE", "ODOMETRY", "decode", "message_types"]
+
+JOINT_STATE = "sensor_msgs/msg/JointState"
+ODOMETRY = "nav_msgs/msg/Odometry"
+IMU = "sensor_msgs/msg/Imu"
+CONTACTS = "sysid_msgs/msg/Contacts"
+
+
+@lru_cache(maxsize=1)
+def message_types() -> Typestore:
+    """Return the standard message types and those of sysid.
+
+    The definition of `Contacts` is the file of package `sysid_msgs`, which this package links to.
+    """
+    store = get_typestore(Stores.ROS2_JAZZY)
+    text = files("sysid_core.data").joinpath("definitions/Contacts.msg").read_text("utf-8")
+    store.register(get_types_from_msg(text, CONTACTS))
+    return store
+
+
+def decode(topic: StoredTopic, messages: list[StoredMessage], source: str) -> list[Any]:
+    """Turn the serialised messages of one topic into message objects.
+
+    Raises
+    ------
+    DataError
+        If a message does not fit its type.
+    """
+    if topic.encoding != "cdr":
+        raise DataError(
+            f"{topic.name} is serialised as '{topic.encoding}'; only ROS 2's CDR can be read",
+            source=source,
+        )
+    store = _types_of(topic, source)
+    decoded: list[Any] = []
+    for message in messages:
+        # A damaged message makes the generated decoder raise errors of many kinds.
+        try:
+            decoded.append(store.deserialize_cdr(message.data, topic.type))
+        except Exception as err:
+            detail = " ".join(str(err).split()) or type(err).__name__
+            raise DataError(
+                f"message {len(decoded) + 1} of {topic.name} is no whole {topic.type} "
+                f"({detail}); the bag is damaged, record or copy it again",
+                source=source,
+            ) from err
+    return decoded
+
+
+def _types_of(topic: StoredTopic, source: str) -> Typestore:
+    """Return types that know the topic's; sysid's own go by the definition in the bag, if any."""
+    store = message_types()
+    if not topic.definition or (topic.type in store.types and topic.type != CONTACTS):
+        return store
+    embedded = get_typestore(Stores.EMPTY)
+    try:
+        embedded.register(get_types_from_msg(topic.definition, topic.type))
+    # The grammar raises errors of many kinds at a malformed definition.
+    except Exception as err:
+        raise DataError(
+            f"the definition of {topic.type} in the bag is malformed; record the bag again",
+            source=source,
+        ) from err
+    return embedded

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings as comma-separated tables: `time,<joint>/position,<joint>/velocity,<joint>/effort`."""
+
+from __future__ import annotations
+
+import csv
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from sysid_core.errors import DataError, OutputError
+from sysid_core.recording import FloatArray, Recording
+
+__all__ = ["read_csv", "write_csv"]
+
+_QUANTITIES = ("position", "velocity", "effort")
+_HEADER_HELP = "expected 'time,<joint>/position,<joint>/velocity,<joint>/effort,…'"
+
+
+def read_csv(path: Path) -> Recording:
+    """Read a table; empty cells are missing values.
+
+    Raises
+    ------
+    DataError
+        Naming the line of a malformed header or row.
+    """
+    source = str(path)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file)
+            header = [cell.strip() for cell in next(reader, [])]
+            columns = _parse_header(header, source)
+            rows = _read_rows(reader, header, source)
+    except OSError as err:
+        raise DataError(
+            f"cannot be read ({err.strerror or err}); check the file and its permissions",
+            source=source,
+        ) from err
+    except (UnicodeDecodeError, csv.Error) as err:
+        raise DataError(f"is no text table ({err}); save it as UTF-8 CSV", source=source) from err
+    if not len(rows):
+        raise DataError("the table has a header but no rows; export it again", source=source)
+    joints = tuple(dict.fromkeys(joint for joint, _ in columns))
+    arrays: dict[str, FloatArray | None] = {}
+    for quantity in _QUANTITIES:
+        array = np.full((len(rows), len(joints)), np.nan)
+        for number, (joint, kind) in enumerate(columns, start=1):
+            if kind == quantity:
+                array[:, joints.index(joint)] = rows[:, number]
+        arrays[quantity] = None if np.isnan(array).all() else array
+    position = arrays["position"]
+    if position is None:
+        raise DataError("the position columns are empty; export the table again", source=source)
+    return Recording(
+        time=rows[:, 0].copy(),
+        joint_names=joints,
+        position=position,
+        velocity=arrays["velocity"],
+        effort=arrays["effort"],
+        source=source,
+    )
+
+
+def _parse_header(header: Sequence[str], source: str) -> list[tuple[str, str]]:
+    """Return joint and quantity of every column after the first."""
+    if not header:
+        raise DataError(f"the file is empty; {_HEADER_HELP}", source=source)
+    if header[0] != "time":
+        raise DataError(
+            f"line 1: the first column is '{header[0]}', not 'time'; {_HEADER_HELP}",
+            source=source,
+        )
+    columns: list[tuple[str, str]] = []
+    for name in header[1:]:
+        joint, slash, quantity = name.rpartition("/")
+        if not (joint and slash) or quantity not in _QUANTITIES:
+            raise DataError(f"line 1: unknown column '{name}'; {_HEADER_HELP}", source=source)
+        if (joint, quantity) in columns:
+            raise DataError(
+                f"line 1: column '{name}' stands there twice; delete one", source=source
+            )
+        columns.append((joint, quantity))
+    positions = {joint for joint, quantity in columns if quantity == "position"}
+    for joint, _ in columns:
+        if joint not in positions:
+            raise DataError(
+                f"line 1: joint '{joint}' has no column '{joint}/position'; add it", source=source
+            )
+    if not columns:
+        raise DataError(f"line 1: no joint columns; {_HEADER_HELP}", source=source)
+    return columns
+
+
+# The reader's type has no public name, hence the structural one that is needed.
+def _read_rows(reader: csv._reader, header: Sequence[str], source: str) -> FloatArray:  # type: ignore[name-defined]
+    rows: list[list[float]] = []
+    for cells in reader:
+        if not cells or (len(cells) == 1 and not cells[0].strip()):
+            continue
+        if len(cells) != len(header):
+            raise DataError(
+                f"line {reader.line_num} has {len(cells)} values where the header has "
+                f"{len(header)} columns; complete or delete the line",
+                source=source,
+            )
+        try:
+            rows.append([float(cell) if cell.strip() else np.nan for cell in cells])
+        except ValueError:
+            bad = next(name for name, cell in zip(header, cells, strict=True) if not _number(cell))
+            raise DataError(
+                f"line {reader.line_num}: '{cells[header.index(bad)].strip()}' in column "
+                f"'{bad}' is no number; correct or delete the line",
+                source=source,
+            ) from None
+        if not np.isfinite(rows[-1][0]):
+            raise DataError(
+                f"line {reader.line_num} has no time; fill it in or delete the line",
+                source=source,
+            )
+    return np.array(rows, dtype=np.float64).reshape(-1, len(header))
+
+
+def _number(cell: str) -> bool:
+    try:
+        float(cell or "nan")
+    except ValueError:
+        return not cell.strip()
+    return True
+
+
+def write_csv(recording: Recording, path: str | Path) -> None:
+    """Write the joint states of a recording as a table.
+
+    Odometry, inertial data and contacts have no columns there; a bag keeps them.
+
+    Raises
+    ------
+    OutputError
+        If the file exists already or cannot be written.
+    """
+    target = Path(path)
+    if target.exists():
+        raise OutputError(f"{target}: exists already; choose another name or delete it")
+    kinds = {
+        quantity: values
+        for quantity in _QUANTITIES
+        if (values := getattr(recording, quantity)) is not None
+    }
+    header = ["time"] + [f"{joint}/{kind}" for joint in recording.joint_names for kind in kinds]
+    table = np.stack(list(kinds.values()), axis=2).reshape(len(recording), -1)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", dir=target.parent, prefix=".", suffix=".csv", delete=False,
+            encoding="utf-8", newline="",
+        ) as file:
+            try:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow(header)
+                for time, row in zip(recording.time.tolist(), table.tolist(), strict=True):
+                    writer.writerow(
+                        [repr(time)] + ["" if value != value else repr(value) for value in row]
+                    )
+                file.close()
+                os.chmod(file.name, 0o644)
+                os.replace(file.name, target)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+    except OSError as err:
+        raise OutputError(
+            f"{target}: cannot be written ({err.strerror or err}); check folder and space"
+        ) from err

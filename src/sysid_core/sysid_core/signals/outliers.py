@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding single samples that do not belong, and replacing them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
+
+from sysid_core.errors import ParameterError
+from sysid_core.recording import BoolArray, FloatArray
+
+__all__ = ["HampelResult", "hampel"]
+
+_MAD_TO_STD = 1.4826
+
+
+@dataclass(frozen=True)
+class HampelResult:
+    """Cleaned samples.
+
+    Attributes
+    ----------
+    values : (n, nc)
+        Outliers replaced by the median of their neighbourhood.
+    outliers : (n, nc) bool
+    counts : (nc,) int
+        Outliers per channel.
+    """
+
+    values: FloatArray
+    outliers: BoolArray
+    counts: npt.NDArray[np.int64]
+
+
+def hampel(values: FloatArray, *, half_window: int = 5, threshold: float = 6.0) -> HampelResult:
+    """Replace samples that stand out of the median of their neighbourhood (Hampel's identifier).
+
+    The scale is the local median absolute deviation, but no less than that of the whole channel
+    and than one quantum of a channel that takes few values: a quantised signal at rest has a local
+    deviation of zero, and its next flip of a bit is no outlier. Steps pass, because a median keeps
+    them. NaN stays NaN and counts for nothing.
+
+    Parameters
+    ----------
+    values : (n, nc)
+    half_window : int
+        Samples on each side; excursions of more samples than this are signal.
+    threshold : float
+        In standard deviations.
+
+    Raises
+    ------
+    ParameterError
+        If the window or the threshold is not positive.
+    """
+    if half_window < 1 or threshold <= 0.0:
+        raise ParameterError("the half window and the threshold of outliers must be positive")
+    values = np.asarray(values, dtype=np.float64)
+    cleaned = values.copy()
+    outliers = np.zeros(values.shape, dtype=np.bool_)
+    for channel in range(values.shape[1]):
+        present = np.flatnonzero(np.isfinite(values[:, channel]))
+        if len(present) <= 2 * half_window:
+            continue
+        series = values[present, channel]
+        median, scale = _neighbourhood(series, half_window)
+        residual = np.abs(series - median)
+        overall = _MAD_TO_STD * float(np.median(residual))
+        bad = residual > threshold * np.maximum(scale, max(overall, _quantum(series)))
+        outliers[present[bad], channel] = True
+        cleaned[present[bad], channel] = median[bad]
+    return HampelResult(cleaned, outliers, np.count_nonzero(outliers, axis=0))
+
+
+def _neighbourhood(series: FloatArray, half_window: int) -> tuple[FloatArray, FloatArray]:
+    """Return the running median and the scale around it, the ends reflected oddly.
+
+    The odd reflection continues a slope, so that a ramp has its own values as medians up to the
+    ends.
+    """
+    padded = np.pad(series, half_window, mode="reflect", reflect_type="odd")
+    windows = sliding_window_view(padded, 2 * half_window + 1)
+    median = np.median(windows, axis=1)
+    deviation = np.median(np.abs(windows - median[:, np.newaxis]), axis=1)
+    return median, _MAD_TO_STD * deviation
+
+
+def _quantum(series: FloatArray) -> float:
+    steps = np.abs(np.diff(series))
+    steps = steps[steps > 0.0]
+    return float(steps.min()) if len(steps) else 0.0
