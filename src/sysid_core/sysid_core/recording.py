@@ -197,7 +197,7 @@ class Samples:
 
     def select(self, index: slice | npt.NDArray[Any]) -> Samples:
         """Return the samples that a slice, mask or index array picks."""
-        chosen = {
+        chosen: dict[str, Any] = {
             field.name: None
             if getattr(self, field.name) is None
             else getattr(self, field.name)[index]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sufficient statistics of regression rows: all that a least-squares estimator needs of the data."""
+"""Sufficient statistics of regression rows: all that least squares needs of the data."""
 
 from __future__ import annotations
 

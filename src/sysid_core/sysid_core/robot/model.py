@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot: its description and URDF turned into a Pinocchio model with named parameters."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from sysid_core.errors import ModelError, RobotError
+from sysid_core.inertia import Ellipsoid, nearest_consistent, smallest_eigenvalue
+from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
+from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.robot.bounds import bounding_ellipsoids
+from sysid_core.robot.description import RobotDescription
+from sysid_core.robot.urdf import Urdf
+
+__all__ = ["Coupling", "Limits", "Robot"]
+
+
+class Coupling(NamedTuple):
+    """A motor that turns with more than one joint.
+
+    Attributes
+    ----------
+    name : str
+    direction : (nj,) [-]
+        The motor's speed referred to its own joint is ``direction @ q̇``.
+    """
+
+    name: str
+    direction: FloatArray
+
+
+class Limits(NamedTuple):
+    """Limits of the moving joints, in their order; ±inf where there is none.
+
+    Attributes
+    ----------
+    lower, upper : (nj,) [rad]
+    velocity : (nj,) [rad/s]
+    effort : (nj,) [N·m]
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    velocity: FloatArray
+    effort: FloatArray
+
+
+def _parse(urdf: Urdf, floating: bool) -> pin.Model:
+    try:
+        if floating:
+            model = pin.buildModelFromXML(urdf.xml, pin.JointModelFreeFlyer())
+        else:
+            model = pin.buildModelFromXML(urdf.xml)
+    except (ValueError, RuntimeError) as error:
+        raise RobotError(f"Pinocchio cannot read it ({error})", source=str(urdf.path)) from error
+    return model
+
+
+class Robot:
+    """A robot that can be identified.
+
+    Parameters
+    ----------
+    description : RobotDescription
+    urdf : Urdf
+
+    Attributes
+    ----------
+    model : pin.Model
+        Locked joints merged, gravity set; a floating base is joint 1.
+    joint_names : tuple[str, ...]
+        Moving joints (one degree of freedom each) in the model's order, without the base.
+    actuated, passive : (nj,) bool
+    layout : ParameterLayout
+    nominal : (p,)
+        Parameters as the URDF and the description give them.
+    couplings : tuple[Coupling, ...]
+    limits : Limits
+    warnings : tuple[str, ...]
+
+    Raises
+    ------
+    RobotError
+        If the description names joints, links or bodies that the URDF lacks.
+    """
+
+    def __init__(self, description: RobotDescription, urdf: Urdf) -> None:
+        self.description = description
+        self.urdf = urdf
+        self.name = description.name
+        self.floating = description.base == "floating"
+        self.model = self._build_model()
+        first = 2 if self.floating else 1
+        self.joint_names: tuple[str, ...] = tuple(self.model.names)[first:]
+        self._check_names()
+        passive = set(description.passive)
+        if description.actuated is not None:
+            passive |= set(self.joint_names) - set(description.actuated)
+        self.passive: BoolArray = np.array([name in passive for name in self.joint_names])
+        self.actuated: BoolArray = ~self.passive
+        self.actuated_names = tuple(n for n in self.joint_names if n not in passive)
+        self.couplings = self._find_couplings()
+        self.layout = self._build_layout()
+        self.limits = self._find_limits()
+        self.nominal = self._nominal_parameters()
+        self.warnings = urdf.warnings + self._warn_about_inertias()
+        for array in (self.nominal, self.passive, self.actuated, *self.limits):
+            array.setflags(write=False)
+
+    # -- construction -----------------------------------------------------------------------
+
+    def _error(self, message: str) -> RobotError:
+        return RobotError(message, source=str(self.description.source or self.name))
+
+    def _build_model(self) -> pin.Model:
+        model = _parse(self.urdf, self.floating)
+        locked = self.description.locked
+        for joint in locked:
+            if not model.existJointName(joint):
+                raise self._error(f"joints.locked names '{joint}', which the URDF does not move")
+        if locked:
+            reference = pin.neutral(model)
+            for joint, position in locked.items():
+                reference[model.idx_qs[model.getJointId(joint)]] = position
+            model = pin.buildReducedModel(
+                model, [model.getJointId(joint) for joint in locked], reference
+            )
+        model.gravity.linear = np.array(self.description.gravity)
+        return model
+
+    def _check_names(self) -> None:
+        description = self.description
+        known = set(self.joint_names)
+        named = {
+            "joints.actuated": description.actuated or (),
+            "joints.passive": description.passive,
+            "friction.nominal": tuple(description.friction_nominal),
+            "effort.position_offset": tuple(description.position_offset),
+            "effort.transmission.joints": (
+                description.transmission.joints if description.transmission else ()
+            ),
+            "effort.gain": (
+                tuple(description.effort_gain)
+                if not isinstance(description.effort_gain, (int, float))
+                else ()
+            ),
+        }
+        for where, names in named.items():
+            unknown = sorted(set(names) - known)
+            if unknown:
+                raise self._error(
+                    f"{where} names {unknown}, but the moving joints are {sorted(known)}"
+                )
+        both = set(description.actuated or ()) & set(description.passive)
+        if both:
+            raise self._error(f"{sorted(both)} cannot be actuated and passive at once")
+
+    def _find_couplings(self) -> tuple[Coupling, ...]:
+        transmission = self.description.transmission
+        if transmission is None:
+            return ()
+        matrix = np.array(transmission.matrix)
+        if abs(np.linalg.det(matrix)) < 1e-9 * np.abs(matrix).max() ** len(matrix):
+            raise self._error(
+                "effort.transmission.matrix is singular: motors must move all joints"
+            )
+        couplings = []
+        for i, joint in enumerate(transmission.joints):
+            row = matrix[i]
+            if np.count_nonzero(row) > 1:
+                own = row[i] if row[i] != 0.0 else row[np.flatnonzero(row)[0]]
+                direction = np.zeros(len(self.joint_names))
+                for j, name in enumerate(transmission.joints):
+                    direction[self.joint_names.index(name)] = row[j] / own
+                couplings.append(Coupling(f"{joint}_motor", direction))
+        return tuple(couplings)
+
+    def _build_layout(self) -> ParameterLayout:
+        child = {joint.name: joint.child for joint in self.urdf.joints.values()}
+        bodies = [child[name] for name in self.joint_names]
+        if self.floating:
+            bodies.insert(0, self.urdf.root)
+        return ParameterLayout(
+            tuple(bodies), self.joint_names, tuple(c.name for c in self.couplings)
+        )
+
+    def _find_limits(self) -> Limits:
+        model, overrides = self.model, self.description.limits
+        nq, nv = model.nq - len(self.joint_names), model.nv - len(self.joint_names)
+        arrays = {
+            "lower": np.array(model.lowerPositionLimit[nq:]),
+            "upper": np.array(model.upperPositionLimit[nq:]),
+            "velocity": np.array(model.velocityLimit[nv:]),
+            "effort": np.array(
+                model.upperEffortLimit[nv:]
+                if hasattr(model, "upperEffortLimit")
+                else model.effortLimit[nv:]
+            ),
+        }
+        arrays["lower"][arrays["lower"] < -1e8] = -np.inf
+        arrays["upper"][arrays["upper"] > 1e8] = np.inf
+        for kind in ("velocity", "effort"):  # URDF's way of saying nothing
+            arrays[kind][arrays[kind] <= 0.0] = np.inf
+        for kind, values in overrides.items():
+            for joint, value in values.items():
+                if joint not in self.joint_names:
+                    raise self._error(f"limits.{kind} names '{joint}', which is no moving joint")
+                arrays[kind][self.joint_names.index(joint)] = value
+        return Limits(**arrays)
+
+    def _nominal_parameters(self) -> FloatArray:
+        vector = np.zeros(self.layout.size)
+        for index in range(1, self.model.njoints):
+            phi = self.model.inertias[index].toDynamicParameters()
+            vector[self.layout.body(index - 1)] = phi
+        given = self.description.friction_nominal
+        for j, name in enumerate(self.joint_names):
+            urdf = self.urdf.joints[name]
+            values = {"viscous": urdf.damping, "coulomb": urdf.friction, **given.get(name, {})}
+            for term in FRICTION_TERMS:
+                vector[self.layout.term(term)][j] = values.get(term, 0.0)
+        return vector
+
+    def _warn_about_inertias(self) -> tuple[str, ...]:
+        warnings = []
+        for body, phi in self.layout.bodies_of(self.nominal).items():
+            if phi[0] <= 0.0:
+                warnings.append(
+                    f"body '{body}' has no mass in the URDF; the prior starts it from a small "
+                    "one, with little confidence"
+                )
+            elif smallest_eigenvalue(phi) <= 1e-9 * phi[0]:
+                warnings.append(
+                    f"body '{body}' has an impossible or degenerate inertia in the URDF; the "
+                    "prior starts from the nearest possible one"
+                )
+        return tuple(warnings)
+
+    # -- derived ----------------------------------------------------------------------------
+
+    @cached_property
+    def consistent_nominal(self) -> FloatArray:
+        """Nominal parameters (p,) with every body made physically possible."""
+        vector = self.nominal.copy()
+        phi = self.layout.inertias(vector)
+        total = max(float(phi[:, 0].clip(0.0).sum()), 1.0)
+        for index in range(len(phi)):
+            floor = 1e-3 * total
+            if phi[index, 0] <= 1e-9 * total:
+                phi[index] = 0.0
+                phi[index, 0] = floor
+                phi[index, [4, 6, 9]] = 0.4 * floor * 0.05**2  # a ball of 5 cm
+            phi[index] = nearest_consistent(phi[index], margin=1e-6)
+        vector.setflags(write=False)
+        return vector
+
+    @cached_property
+    def ellipsoids(self) -> tuple[Ellipsoid, ...]:
+        """Bounding ellipsoid of every body, in the layout's order."""
+        return bounding_ellipsoids(self)
+
+    @cached_property
+    def model_hash(self) -> str:
+        """Hash of what fixes the regressor: kinematics, gravity, layout, loops, contacts."""
+        model = self.model
+        content = {
+            "joints": [
+                [
+                    model.names[i],
+                    model.joints[i].shortname(),
+                    model.parents[i],
+                    np.round(model.jointPlacements[i].homogeneous, 9).tolist(),
+                ]
+                for i in range(1, model.njoints)
+            ],
+            "gravity": list(self.description.gravity),
+            "layout": [self.layout.bodies, self.layout.joints, self.layout.couplings],
+            "couplings": [c.direction.tolist() for c in self.couplings],
+            "passive": self.passive.tolist(),
+            "loops": [repr(loop) for loop in self.description.loops],
+            "contacts": [repr(contact) for contact in self.description.contacts],
+        }
+        text = json.dumps(content, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @cached_property
+    def body_joint_ids(self) -> tuple[int, ...]:
+        """Pinocchio joint index of every body of the layout."""
+        return tuple(range(1, self.model.njoints))
+
+    @cached_property
+    def tool_frame(self) -> str:
+        """Frame that payloads are expressed in."""
+        name = self.description.tool_frame
+        if name is not None:
+            if not self.model.existFrame(name):
+                raise self._error(f"tool_frame '{name}' is not in the URDF")
+            return name
+        depths = [len(self.model.supports[i]) for i in range(self.model.njoints)]
+        deepest = int(np.argmax(depths))
+        return self.layout.bodies[deepest - 1]
+
+    def frame(self, link: str) -> pin.Frame:
+        """Return the frame of a link.
+
+        Raises
+        ------
+        RobotError
+            If the URDF has no such link.
+        """
+        if not self.model.existFrame(link):
+            raise self._error(f"link '{link}' is not in the URDF")
+        return self.model.frames[self.model.getFrameId(link)]
+
+    def with_parameters(self, parameters: FloatArray) -> pin.Model:
+        """Return a copy of the model that has the inertias and armature of a vector (p,)."""
+        self.check_parameters(parameters)
+        model = self.model.copy()
+        for index, phi in zip(self.body_joint_ids, self.layout.inertias(parameters), strict=True):
+            model.inertias[index] = pin.Inertia.FromDynamicParameters(phi)
+        return model
+
+    def check_parameters(self, parameters: FloatArray) -> None:
+        """Check that a vector belongs to this robot.
+
+        Raises
+        ------
+        ModelError
+            If its length is not that of the layout or a number is not finite.
+        """
+        if parameters.shape != (self.layout.size,):
+            raise ModelError(
+                f"robot '{self.name}' has {self.layout.size} parameters, got {parameters.shape}"
+            )
+        if not np.isfinite(parameters).all():
+            raise ModelError("parameters must be finite")
