@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choosing the cut-off of the low-pass from the spectrum of the motion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import signal
+
+from sysid_core.errors import DataError
+from sysid_core.recording import FloatArray
+from sysid_core.signals.differences import differentiate
+
+__all__ = ["CutoffChoice", "choose_cutoff"]
+
+# Gautier's rule: to leave the torques' harmonics of the motion alone, five to ten times its band.
+_BAND_FACTOR = 8.0
+_MOTION_POWER = 0.99
+_NYQUIST_PART = 0.4
+_NOISE_BAND = (0.6, 0.9)
+_SIGNAL_TO_NOISE = 10.0
+_WINDOW = 4.0
+
+
+@dataclass(frozen=True)
+class CutoffChoice:
+    """A cut-off and why.
+
+    Attributes
+    ----------
+    cutoff : float [Hz]
+    motion_band : float [Hz]
+        Frequency that holds 99 % of the velocities' power of the quickest joint.
+    noise_frequency : float [Hz]
+        Where the positions of the median joint sink into their noise.
+    reason : str
+    """
+
+    cutoff: float
+    motion_band: float
+    noise_frequency: float
+    reason: str
+
+
+def choose_cutoff(
+    positions: Sequence[FloatArray], rate: float, *, sensor_rate: float | None = None
+) -> CutoffChoice:
+    """Choose the cut-off for a robot's positions and efforts.
+
+    Eight times the band of the motion keeps the harmonics that gravity, inertia and friction make
+    of it (Gautier's rule asks for five to ten). No more than where positions sink into the noise,
+    beyond which accelerations are noise only; no more than 0.4 of the sensor rate's half.
+
+    Parameters
+    ----------
+    positions : sequence of (n, nj)
+        Uniform segments; columns that are NaN throughout are left out.
+    rate : float [Hz]
+        Of the segments.
+    sensor_rate : float, optional [Hz]
+        Of the sensors, if lower.
+
+    Raises
+    ------
+    DataError
+        If no segment is long enough for a spectrum.
+    """
+    limit = _NYQUIST_PART * 0.5 * min(rate, sensor_rate or rate)
+    frequencies, power = _velocity_spectrum(positions, rate)
+    if power.shape[1] == 0 or not np.any(power > 0.0):
+        return CutoffChoice(
+            limit, 0.0, limit, f"{limit:.3g} Hz, 0.4 of half of the sensor rate: nothing moves"
+        )
+    # Slow joints beside quick ones share one filter, so the quickest decides.
+    cumulative = np.cumsum(power, axis=0)
+    moving = cumulative[-1] > 1e-6 * cumulative[-1].max()
+    shares = cumulative[:, moving] / cumulative[-1, moving]
+    band = float(frequencies[np.argmax(shares >= _MOTION_POWER, axis=0)].max())
+    noise = _noise_frequency(frequencies, power[:, moving], rate)
+    wanted = _BAND_FACTOR * band
+    cutoff = min(wanted, max(noise, band), limit)
+    if cutoff == limit:
+        why = "0.4 of half of the sensor rate"
+    elif cutoff == wanted:
+        why = f"{_BAND_FACTOR:g} times the band of the motion"
+    else:
+        why = "where positions sink into their noise"
+    return CutoffChoice(
+        cutoff,
+        band,
+        noise,
+        f"{cutoff:.3g} Hz, {why} (99 % of the motion below {band:.3g} Hz, noise from "
+        f"{noise:.3g} Hz, sensors at {min(rate, sensor_rate or rate):.4g} Hz)",
+    )
+
+
+def _velocity_spectrum(
+    positions: Sequence[FloatArray], rate: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return frequencies (k,) without zero and the mean power of the velocities (k, nj).
+
+    Velocities, because a slow drift of the positions would hide the rest of the spectrum.
+    """
+    longest = max((len(segment) for segment in positions), default=0)
+    window = min(longest, max(16, int(_WINDOW * rate)))
+    if window < 16:
+        raise DataError(
+            f"the longest uninterrupted stretch has {longest} samples, too few to judge its "
+            "spectrum; record for longer or give a cut-off"
+        )
+    measured = np.all([np.isfinite(s).all(axis=0) for s in positions], axis=0)
+    total, weight = 0.0, 0
+    frequencies = np.zeros(0)
+    for segment in positions:
+        if len(segment) < window:
+            continue
+        velocity = differentiate(segment[:, measured], 1.0 / rate)
+        frequencies, power = signal.welch(
+            velocity, rate, nperseg=window, axis=0, detrend=False
+        )
+        total = total + power * len(segment)
+        weight += len(segment)
+    return frequencies[1:], np.asarray(total)[1:] / weight
+
+
+def _noise_frequency(frequencies: FloatArray, power: FloatArray, rate: float) -> float:
+    """Return where the spectrum of the median joint's positions meets its floor."""
+    # A fourth-order difference passes (8 sin ω − sin 2ω)/6 instead of ω.
+    omega = 2.0 * np.pi * frequencies / rate
+    gain = np.abs(8.0 * np.sin(omega) - np.sin(2.0 * omega)) / 6.0 * rate
+    position = power / np.maximum(gain, 1e-9 * rate)[:, np.newaxis] ** 2
+    band = (frequencies > _NOISE_BAND[0] * 0.5 * rate) & (frequencies < _NOISE_BAND[1] * 0.5 * rate)
+    floor = np.median(position[band], axis=0)
+    above = position > _SIGNAL_TO_NOISE * floor
+    first_below = np.where(above.all(axis=0), len(frequencies) - 1, np.argmin(above, axis=0))
+    return float(np.median(frequencies[first_below]))

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of the batch signal pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Literal
+
+from sysid_core.errors import ParameterError
+
+__all__ = ["SignalOptions"]
+
+_TIMINGS = ("auto", "stamped", "uniform")
+_VELOCITIES = ("auto", "measured", "differentiated")
+
+
+@dataclass(frozen=True)
+class SignalOptions:
+    """How recordings become samples; `None` leaves the choice to the data.
+
+    Attributes
+    ----------
+    rate : float or None [Hz]
+        Of the uniform grid; None: the sensor's.
+    cutoff : float or None [Hz]
+        Of the zero-phase low-pass that positions, velocities and efforts share.
+    order : int
+        Of each of the low-pass's two passes.
+    gap : float
+        Longest interruption that is interpolated, in sampling periods.
+    timing : {"auto", "stamped", "uniform"}
+        Whether to trust time stamps or the regular clock behind them.
+    velocity : {"auto", "measured", "differentiated"}
+        Where velocities come from; accelerations are their derivative.
+    outlier_threshold : float or None
+        In standard deviations; None keeps outliers.
+    outlier_half_window : int
+        Samples on each side that an outlier is compared with.
+    oversampling : float or None
+        Samples are thinned to this multiple of the cut-off; None keeps all of them.
+    trim : float or None [s]
+        Left out at both ends of every segment; None: the settling time of the filter.
+    contact_margin : float [s]
+        Samples closer than this to a change of contact are left out.
+
+    Raises
+    ------
+    ParameterError
+        If a value lies outside its range.
+    """
+
+    rate: float | None = None
+    cutoff: float | None = None
+    order: int = 4
+    gap: float = 5.0
+    timing: Literal["auto", "stamped", "uniform"] = "auto"
+    velocity: Literal["auto", "measured", "differentiated"] = "auto"
+    outlier_threshold: float | None = 6.0
+    outlier_half_window: int = 5
+    oversampling: float | None = 8.0
+    trim: float | None = None
+    contact_margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require(self.rate is None or _positive(self.rate), "rate", "positive [Hz]", self.rate)
+        _require(
+            self.cutoff is None or _positive(self.cutoff), "cutoff", "positive [Hz]", self.cutoff
+        )
+        if self.rate is not None and self.cutoff is not None:
+            _require(
+                self.cutoff < 0.5 * self.rate,
+                "cutoff",
+                f"below {0.5 * self.rate:g} Hz, half of the rate",
+                self.cutoff,
+            )
+        _require(1 <= self.order <= 10, "order", "between 1 and 10", self.order)
+        _require(isfinite(self.gap) and self.gap >= 1.5, "gap", "at least 1.5 periods", self.gap)
+        _require(self.timing in _TIMINGS, "timing", f"one of {_TIMINGS}", self.timing)
+        _require(self.velocity in _VELOCITIES, "velocity", f"one of {_VELOCITIES}", self.velocity)
+        _require(
+            self.outlier_threshold is None or _positive(self.outlier_threshold),
+            "outlier_threshold",
+            "positive",
+            self.outlier_threshold,
+        )
+        _require(
+            1 <= self.outlier_half_window <= 1000,
+            "outlier_half_window",
+            "between 1 and 1000",
+            self.outlier_half_window,
+        )
+        _require(
+            self.oversampling is None or (isfinite(self.oversampling) and self.oversampling >= 4),
+            "oversampling",
+            "at least 4, since the filter still passes a little at twice its cut-off",
+            self.oversampling,
+        )
+        _require(
+            self.trim is None or (isfinite(self.trim) and self.trim >= 0.0),
+            "trim",
+            "zero or positive [s]",
+            self.trim,
+        )
+        _require(
+            isfinite(self.contact_margin) and self.contact_margin >= 0.0,
+            "contact_margin",
+            "zero or positive [s]",
+            self.contact_margin,
+        )
+
+
+def _positive(value: float) -> bool:
+    return isfinite(value) and value > 0.0
+
+
+def _require(holds: bool, name: str, range_: str, value: object) -> None:
+    if not holds:
+        raise ParameterError(f"signals: '{name}' must be {range_}, not {value!r}")

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Orientations as quaternions (x, y, z, w): continuity, and velocities from a sequence."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import signal
+
+from sysid_core.errors import DataError, ParameterError
+from sysid_core.recording import FloatArray
+
+__all__ = [
+    "AngularMotion",
+    "angular_motion",
+    "continuous",
+    "normalised",
+    "regress_angular_motion",
+    "rotate_into_body",
+]
+
+_TINY = 1e-6
+
+
+class AngularMotion(NamedTuple):
+    """Angular velocity and acceleration in the body frame.
+
+    Attributes
+    ----------
+    velocity : (n, 3) [rad/s]
+    acceleration : (n, 3) [rad/s²]
+    """
+
+    velocity: FloatArray
+    acceleration: FloatArray
+
+
+def normalised(quaternions: FloatArray) -> FloatArray:
+    """Scale quaternions (n, 4) to unit length.
+
+    Raises
+    ------
+    DataError
+        If one is zero.
+    """
+    norm = np.linalg.norm(quaternions, axis=-1, keepdims=True)
+    if np.any(norm < _TINY):
+        row = int(np.argmax(norm[..., 0] < _TINY))
+        raise DataError(f"orientation {row + 1} is a zero quaternion; mend its publisher")
+    return np.asarray(quaternions / norm)
+
+
+def continuous(quaternions: FloatArray) -> FloatArray:
+    """Choose between q and −q, the same rotation, so that neighbours (n, 4) are close.
+
+    NaN rows stay and do not interrupt the chain.
+    """
+    result = np.array(quaternions, dtype=np.float64)
+    present = np.flatnonzero(np.isfinite(result).all(axis=1))
+    if len(present) < 2:
+        return result
+    chain = result[present]
+    flips = np.where(np.sum(chain[1:] * chain[:-1], axis=1) < 0.0, -1.0, 1.0)
+    result[present[1:]] *= np.cumprod(flips)[:, np.newaxis]
+    return result
+
+
+def angular_motion(q: FloatArray, dq: FloatArray, ddq: FloatArray) -> AngularMotion:
+    """Return the angular motion of a quaternion (n, 4) of any length and its derivatives.
+
+    With the unit quaternion u = q/|q|, ω = 2 Im(u* u̇) = 2 Im(q* q̇)/|q|²; u̇* u̇ is real, so
+    ω̇ = 2 Im(q* q̈)/|q|² − 2 ω (q·q̇)/|q|².
+    """
+    square = np.sum(q * q, axis=-1, keepdims=True)
+    velocity = 2.0 * _imaginary_of_product(q, dq) / square
+    growth = 2.0 * np.sum(q * dq, axis=-1, keepdims=True) / square
+    acceleration = 2.0 * _imaginary_of_product(q, ddq) / square - velocity * growth
+    return AngularMotion(velocity, acceleration)
+
+
+def regress_angular_motion(
+    quaternions: FloatArray, dt: float, *, window: int = 11, order: int = 3
+) -> AngularMotion:
+    """Estimate angular velocity and acceleration by sliding-window regression.
+
+    A polynomial is fitted to each component of the quaternion in a sliding window and its value
+    and derivatives at the centre give the motion (Sittel, Müller & Burgard, 2013).
+
+    Parameters
+    ----------
+    quaternions : (n, 4)
+        Uniform samples, x, y, z, w.
+    dt : float [s]
+    window : int
+        Odd number of samples.
+    order : int
+        Degree of the polynomial, at least 2.
+
+    Raises
+    ------
+    ParameterError
+        If the window is even or not longer than the degree.
+    DataError
+        If there are fewer samples than the window.
+    """
+    if window % 2 == 0 or not 2 <= order < window:
+        raise ParameterError(
+            f"the window ({window}) must be odd and longer than the degree ({order}), the degree "
+            "at least 2"
+        )
+    if len(quaternions) < window:
+        raise DataError(f"{len(quaternions)} orientations are too few for a window of {window}")
+    chain = continuous(normalised(np.asarray(quaternions, dtype=np.float64)))
+    fits = [
+        signal.savgol_filter(chain, window, order, deriv=d, delta=dt, axis=0) for d in range(3)
+    ]
+    return angular_motion(*fits)
+
+
+def rotate_into_body(quaternions: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Express world vectors (n, 3) in the body frame of unit quaternions (n, 4)."""
+    axis, w = -quaternions[:, :3], quaternions[:, 3:]
+    twice = 2.0 * np.cross(axis, vectors)
+    return np.asarray(vectors + w * twice + np.cross(axis, twice))
+
+
+def _imaginary_of_product(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the vector part of a* b."""
+    av, aw, bv, bw = a[..., :3], a[..., 3:], b[..., :3], b[..., 3:]
+    return np.asarray(aw * bv - bw * av - np.cross(av, bv))
