@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is assumed of a robot before its data speak: default priors and constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pinocchio as pin
+
+from sysid_core.errors import ParameterError
+from sysid_core.estimation.problem import Constraints, Prior
+from sysid_core.inertia import smallest_eigenvalue
+from sysid_core.parameters import FRICTION_TERMS
+from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.robot.model import Robot
+
+__all__ = ["default_constraints", "default_prior", "free_parameters", "torque_scale"]
+
+_STATES = 64
+_FRICTION_SHARE = 0.02
+"""Friction thought likely where nobody gives any, as a share of the joint's torque scale [-]."""
+_ARMATURE_SHARE = 0.1
+"""The same for a rotor's inertia, as a share of the inertia that the joint moves [-]."""
+_ARMATURE_PER_TORQUE = 1e-3
+"""Its least value per torque scale [s²]: strong motors have large rotors whatever they carry."""
+_USUAL_SPEED = 1.0
+"""Speed at which viscous friction is thought to equal Coulomb friction, if no limit is known."""
+_UNKNOWN_BODY_STD = 2.0
+"""Relative standard deviation of a body whose URDF inertia is missing or cannot be true [-]."""
+_LARGEST_GYRATION = 1.0
+"""A link with a larger radius of gyration [m] about its centre is taken for a placeholder."""
+
+
+def _random_configurations(robot: Robot) -> FloatArray:
+    rng = np.random.default_rng(0)
+    lower = np.maximum(robot.limits.lower, -np.pi)
+    upper = np.maximum(np.minimum(robot.limits.upper, np.pi), lower + 1e-3)
+    q = rng.uniform(lower, upper, (_STATES, len(robot.joint_names)))
+    if robot.floating:
+        base = np.tile([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], (_STATES, 1))
+        q = np.hstack([base, q])
+    return q
+
+
+def _gravity_and_inertia(robot: Robot) -> tuple[FloatArray, FloatArray]:
+    """Return RMS gravity torque [N·m] and mean inertia [kg·m²] of every joint (nj,)."""
+    model = robot.with_parameters(robot.consistent_nominal)
+    data = model.createData()
+    first = model.nv - len(robot.joint_names)
+    square, inertia = np.zeros(model.nv), np.zeros(model.nv)
+    for q in _random_configurations(robot):
+        square += pin.computeGeneralizedGravity(model, data, q) ** 2
+        inertia += np.diag(pin.crba(model, data, q))
+    return np.sqrt(square / _STATES)[first:], inertia[first:] / _STATES
+
+
+def torque_scale(robot: Robot) -> FloatArray:
+    """Return a usual torque (nj,) [N·m] per joint: its effort limit, else what its load needs."""
+    gravity, inertia = _gravity_and_inertia(robot)
+    load = 2.0 * gravity + 10.0 * inertia  # 10 rad/s² is a lively motion
+    limit = robot.limits.effort
+    # URDFs that mean "no limit" often say 1000 or more: believe no more than ten times what the
+    # most loaded joint needs
+    scale = np.where(np.isfinite(limit), np.minimum(limit, 10.0 * load.max()), load)
+    return np.maximum(scale, 1e-3)
+
+
+def free_parameters(robot: Robot, only: Iterable[str] | None = None) -> BoolArray:
+    """Return which parameters (p,) are identified.
+
+    Parameters
+    ----------
+    robot : Robot
+        Its description says which bodies and friction terms; motors that are missing at passive
+        joints have none.
+    only : iterable of str, optional
+        Free the inertias of these bodies and nothing else.
+
+    Raises
+    ------
+    ParameterError
+        If a body is unknown.
+    """
+    layout, description = robot.layout, robot.description
+    free = np.zeros(layout.size, dtype=bool)
+    inertias = description.inertias
+    if only is not None:
+        bodies = tuple(only)
+    elif isinstance(inertias, str):
+        bodies = layout.bodies if inertias == "all" else ()
+    else:
+        bodies = inertias
+    unknown = sorted(set(bodies) - set(layout.bodies))
+    if unknown:
+        raise ParameterError(f"no body {unknown}; the bodies are {', '.join(layout.bodies)}")
+    for body in bodies:
+        free[layout.body(body)] = True
+    if only is None:
+        for term in description.friction_terms:
+            free[layout.term(term)] = robot.actuated
+        for term in set(description.friction_terms) - {"offset"}:
+            free[layout.coupling_term(term)] = True
+    return free
+
+
+def _body_std(robot: Robot) -> FloatArray:
+    settings, layout = robot.description.prior, robot.layout
+    std = np.full(len(layout.bodies), settings.relative_std)
+    for b, (body, phi) in enumerate(layout.bodies_of(robot.nominal).items()):
+        if body in settings.confidence:
+            std[b] = settings.confidence[body]
+        elif _implausible(phi):
+            std[b] = max(_UNKNOWN_BODY_STD, settings.relative_std)
+    return std
+
+
+def _implausible(phi: FloatArray) -> bool:
+    """Whether an inertia is missing, impossible, or a placeholder such as 1 kg·m² for all axes."""
+    mass = phi[0]
+    if mass <= 0.0 or smallest_eigenvalue(phi) <= 1e-9 * mass:
+        return True
+    central = phi[[4, 6, 9]].sum() - 2.0 * phi[1:4] @ phi[1:4] / mass
+    return bool(central > 2.0 * mass * _LARGEST_GYRATION**2)
+
+
+def default_prior(robot: Robot) -> Prior:
+    """Return what a robot's description and URDF say, with the confidence that they deserve.
+
+    Friction that is to be identified and has no nominal value starts from a share of the joint's
+    torque scale, armature from a share of the inertia that the joint moves; with the relative
+    standard deviation of friction (2 by default) that is no more than an order of magnitude.
+    What is held keeps the nominal value.
+
+    Raises
+    ------
+    ParameterError
+        If the description's `prior.confidence` or `identify.inertias` name an unknown body.
+    """
+    layout, settings = robot.layout, robot.description.prior
+    unknown = sorted(set(settings.confidence) - set(layout.bodies))
+    if unknown:
+        raise ParameterError(
+            f"prior.confidence names {unknown}; the bodies are {', '.join(layout.bodies)}"
+        )
+    free = free_parameters(robot)
+    mean = robot.consistent_nominal.copy()
+    torque, (_, inertia) = torque_scale(robot), _gravity_and_inertia(robot)
+    speed = np.where(np.isfinite(robot.limits.velocity), robot.limits.velocity, _USUAL_SPEED)
+    guess = {
+        "viscous": _FRICTION_SHARE * torque / np.maximum(speed, 1e-3),
+        "coulomb": _FRICTION_SHARE * torque,
+        "armature": np.maximum(_ARMATURE_SHARE * inertia, _ARMATURE_PER_TORQUE * torque),
+    }
+    std = np.full(layout.size, settings.friction_relative_std)
+    for term in FRICTION_TERMS:
+        where = layout.term(term)
+        if term == "offset":
+            std[where] = settings.offset_std * torque
+            continue
+        zero = (mean[where] <= 0.0) & free[where]
+        mean[where] = np.where(zero, guess[term], mean[where])
+    for c, coupling in enumerate(robot.couplings):
+        shares = np.abs(coupling.direction) > 0.0
+        for term, value in guess.items():
+            index = layout.coupling_term(term).start + c
+            if free[index] and mean[index] <= 0.0:
+                mean[index] = 0.5 * float(value[shares].min())
+    return Prior(mean, _body_std(robot), std)
+
+
+def default_constraints(
+    robot: Robot, *, only: Iterable[str] | None = None, realizable: bool = True
+) -> Constraints:
+    """Return what must hold of a robot's parameters whatever the data say.
+
+    Parameters
+    ----------
+    robot : Robot
+    only : iterable of str, optional
+        Free the inertias of these bodies and hold everything else.
+    realizable : bool
+        Keep every body's density inside its bounding ellipsoid.
+
+    Raises
+    ------
+    ParameterError
+        If a body is unknown.
+    """
+    layout, description = robot.layout, robot.description
+    unknown = sorted(set(description.mass_bounds) - set(layout.bodies))
+    if unknown:
+        raise ParameterError(
+            f"bounds.mass names {unknown}; the bodies are {', '.join(layout.bodies)}"
+        )
+    lower, upper = np.full(layout.size, -np.inf), np.full(layout.size, np.inf)
+    lower[layout.masses] = 0.0
+    lower[layout.nonnegative] = 0.0
+    for body, (low, high) in description.mass_bounds.items():
+        index = layout.body(body).start
+        lower[index], upper[index] = low, high
+    ellipsoids = robot.ellipsoids if realizable else (None,) * len(layout.bodies)
+    return Constraints(
+        fixed=~free_parameters(robot, only),
+        ellipsoids=ellipsoids,
+        lower=lower,
+        upper=upper,
+        linear_matrix=np.zeros((0, layout.size)),
+        linear_bound=np.zeros(0),
+        total_mass=description.total_mass,
+    )
