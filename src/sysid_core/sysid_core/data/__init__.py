@@ -2,6 +2,16 @@
 """Recordings in files: ROS 2 bags without ROS, and tables."""
 
 from sysid_core.data.reading import read_recording
+from sysid_core.data.summary import JointSummary, RecordingSummary, StreamSummary, summarise
 from sysid_core.data.table import write_csv
+from sysid_core.data.write import write_recording
 
-__all__ = ["read_recording", "write_csv"]
+__all__ = [
+    "JointSummary",
+    "RecordingSummary",
+    "StreamSummary",
+    "read_recording",
+    "summarise",
+    "write_csv",
+    "write_recording",
+]

@@ -98,9 +98,7 @@ def _choose_topics(
     return chosen
 
 
-def _choose(
-    bag: Bag, kind: str, wanted: str | None, warnings: list[str]
-) -> StoredTopic | None:
+def _choose(bag: Bag, kind: str, wanted: str | None, warnings: list[str]) -> StoredTopic | None:
     """Pick the topic asked for, else the one with the usual name, else the busiest."""
     candidates = [topic for topic in bag.topics if topic.type == kind]
     if wanted is not None:

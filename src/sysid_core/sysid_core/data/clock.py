@@ -57,9 +57,9 @@ def stamp_times(streams: list[Stream]) -> tuple[list[FloatArray], tuple[str, ...
     compared.
     """
     troubles = [trouble for stream in streams if (trouble := _stamp_trouble(stream))]
-    if not troubles and _apart([stream.stamps for stream in streams]):
-        if not _apart([stream.log_times for stream in streams]):
-            troubles.append("header stamps of different topics do not overlap")
+    apart = _apart([stream.stamps for stream in streams])
+    if not troubles and apart and not _apart([stream.log_times for stream in streams]):
+        troubles.append("header stamps of different topics do not overlap")
     if troubles:
         warning = f"{'; '.join(troubles)}: the time of recording is used instead"
         return [stream.log_times / _NANOSECONDS for stream in streams], (warning,)

@@ -109,7 +109,7 @@ def joints_of(stream: Stream, time: FloatArray, source: str) -> JointRows:
 def _row_numbers(
     messages: Sequence[Any], orders: dict[tuple[str, ...], list[int]], time: FloatArray
 ) -> list[int]:
-    """Number the rows so that messages of disjoint joints with the same stamp share one."""
+    """Return row numbers: messages of disjoint joints with the same stamp share one."""
     rows: list[int] = []
     row, filled, last = -1, set[int](), np.nan
     for message, stamp in zip(messages, time, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,8 +21,6 @@ from sysid_core.errors import DataError
 
 __all__ = ["Bag", "open_bag"]
 
-_FORMATS = {".mcap": McapFile, ".db3": SqliteFile}
-
 
 class _File(Protocol):
     topics: tuple[StoredTopic, ...]
@@ -34,6 +32,9 @@ class _File(Protocol):
     def close(self) -> None:
         """Release the file."""
         ...
+
+
+_FORMATS: dict[str, Callable[[Path], _File]] = {".mcap": McapFile, ".db3": SqliteFile}
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,8 @@ def _bag_files(folder: Path) -> tuple[list[Path], str]:
     files = sorted(
         file
         for file in folder.iterdir()
-        if file.suffix in _FORMATS or (file.suffix == ".zstd" and Path(file.stem).suffix in _FORMATS)
+        if file.suffix in _FORMATS
+        or (file.suffix == ".zstd" and Path(file.stem).suffix in _FORMATS)
     )
     if not files:
         raise DataError(

@@ -47,7 +47,7 @@ class McapFile:
     def messages(self, topics: Collection[str]) -> Iterator[StoredMessage]:
         """Yield the messages of some topics."""
         with self._explained():
-            # The reader treats a file without an index as a stream, which it reads from where it is.
+            # A file without an index is read as a stream, from wherever the file stands.
             self._file.seek(0)
             for _, channel, message in self._reader.iter_messages(
                 topics=list(topics), log_time_order=False

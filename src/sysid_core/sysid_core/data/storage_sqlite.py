@@ -82,8 +82,9 @@ class SqliteFile:
         """
         size = self.path.stat().st_size
         if size == 0:
-            raise DataError("the file is empty (0 bytes); record or copy it again",
-                            source=str(self.path))
+            raise DataError(
+                "the file is empty (0 bytes); record or copy it again", source=str(self.path)
+            )
         with self.path.open("rb") as file:
             header = file.read(_HEADER_BYTES)
         if not header.startswith(_MAGIC):
@@ -96,7 +97,7 @@ class SqliteFile:
         page = int.from_bytes(header[16:18], "big")
         page_bytes = 65536 if page == 1 else page
         pages = int.from_bytes(header[28:32], "big")
-        # The page count is only valid if its own change counter is the file's (SQLite format 1.3.7).
+        # The page count is valid only if its change counter is the file's (SQLite format 1.3.7).
         if header[24:28] == header[92:96] and size < pages * page_bytes:
             raise sqlite3.DatabaseError(
                 f"{size} bytes of {pages * page_bytes}",

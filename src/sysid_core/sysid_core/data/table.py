@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings as comma-separated tables: `time,<joint>/position,<joint>/velocity,<joint>/effort`."""
+"""Recordings as comma-separated tables with columns such as `<joint>/position`."""
 
 from __future__ import annotations
 
 import csv
-import os
 import tempfile
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 
 import numpy as np
@@ -154,23 +154,14 @@ def write_csv(recording: Recording, path: str | Path) -> None:
     table = np.stack(list(kinds.values()), axis=2).reshape(len(recording), -1)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", dir=target.parent, prefix=".", suffix=".csv", delete=False,
-            encoding="utf-8", newline="",
-        ) as file:
-            try:
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".sysid-") as scratch:
+            unfinished = Path(scratch) / target.name
+            with unfinished.open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
                 writer.writerow(header)
                 for time, row in zip(recording.time.tolist(), table.tolist(), strict=True):
-                    writer.writerow(
-                        [repr(time)] + ["" if value != value else repr(value) for value in row]
-                    )
-                file.close()
-                os.chmod(file.name, 0o644)
-                os.replace(file.name, target)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+                    writer.writerow([time, *("" if isnan(value) else value for value in row)])
+            unfinished.replace(target)
     except OSError as err:
         raise OutputError(
             f"{target}: cannot be written ({err.strerror or err}); check folder and space"

@@ -17,11 +17,12 @@ __all__ = ["CutoffChoice", "choose_cutoff"]
 
 # Gautier's rule: to leave the torques' harmonics of the motion alone, five to ten times its band.
 _BAND_FACTOR = 8.0
-_MOTION_POWER = 0.99
+_MOTION_POWER = 0.999
 _NYQUIST_PART = 0.4
 _NOISE_BAND = (0.6, 0.9)
-_SIGNAL_TO_NOISE = 10.0
+_SIGNAL_TO_NOISE = 3.0
 _WINDOW = 4.0
+_MOVING_PART = 1e-6
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class CutoffChoice:
     ----------
     cutoff : float [Hz]
     motion_band : float [Hz]
-        Frequency that holds 99 % of the velocities' power of the quickest joint.
+        Frequency below which 99.9 % of the velocities' power lies, on average over the joints.
     noise_frequency : float [Hz]
         Where the positions of the median joint sink into their noise.
     reason : str
@@ -51,7 +52,7 @@ def choose_cutoff(
 
     Eight times the band of the motion keeps the harmonics that gravity, inertia and friction make
     of it (Gautier's rule asks for five to ten). No more than where positions sink into the noise,
-    beyond which accelerations are noise only; no more than 0.4 of the sensor rate's half.
+    beyond which accelerations are noise only; no more than 0.4 of half of the sensor rate.
 
     Parameters
     ----------
@@ -73,12 +74,13 @@ def choose_cutoff(
         return CutoffChoice(
             limit, 0.0, limit, f"{limit:.3g} Hz, 0.4 of half of the sensor rate: nothing moves"
         )
-    # Slow joints beside quick ones share one filter, so the quickest decides.
-    cumulative = np.cumsum(power, axis=0)
-    moving = cumulative[-1] > 1e-6 * cumulative[-1].max()
-    shares = cumulative[:, moving] / cumulative[-1, moving]
-    band = float(frequencies[np.argmax(shares >= _MOTION_POWER, axis=0)].max())
+    moving = power.sum(axis=0) > _MOVING_PART * power.sum(axis=0).max()
     noise = _noise_frequency(frequencies, power[:, moving], rate)
+    clean = frequencies <= max(noise, frequencies[0])
+    shares = np.cumsum(power[np.ix_(clean, moving)], axis=0)
+    # Every joint counts the same, however far it moves.
+    share = np.mean(shares / shares[-1], axis=1)
+    band = float(frequencies[clean][np.argmax(share >= _MOTION_POWER)])
     wanted = _BAND_FACTOR * band
     cutoff = min(wanted, max(noise, band), limit)
     if cutoff == limit:
@@ -91,7 +93,7 @@ def choose_cutoff(
         cutoff,
         band,
         noise,
-        f"{cutoff:.3g} Hz, {why} (99 % of the motion below {band:.3g} Hz, noise from "
+        f"{cutoff:.3g} Hz, {why} (99.9 % of the motion below {band:.3g} Hz, noise from "
         f"{noise:.3g} Hz, sensors at {min(rate, sensor_rate or rate):.4g} Hz)",
     )
 
@@ -117,9 +119,7 @@ def _velocity_spectrum(
         if len(segment) < window:
             continue
         velocity = differentiate(segment[:, measured], 1.0 / rate)
-        frequencies, power = signal.welch(
-            velocity, rate, nperseg=window, axis=0, detrend=False
-        )
+        frequencies, power = signal.welch(velocity, rate, nperseg=window, axis=0, detrend=False)
         total = total + power * len(segment)
         weight += len(segment)
     return frequencies[1:], np.asarray(total)[1:] / weight
@@ -131,7 +131,8 @@ def _noise_frequency(frequencies: FloatArray, power: FloatArray, rate: float) ->
     omega = 2.0 * np.pi * frequencies / rate
     gain = np.abs(8.0 * np.sin(omega) - np.sin(2.0 * omega)) / 6.0 * rate
     position = power / np.maximum(gain, 1e-9 * rate)[:, np.newaxis] ** 2
-    band = (frequencies > _NOISE_BAND[0] * 0.5 * rate) & (frequencies < _NOISE_BAND[1] * 0.5 * rate)
+    part = frequencies / (0.5 * rate)
+    band = (part > _NOISE_BAND[0]) & (part < _NOISE_BAND[1])
     floor = np.median(position[band], axis=0)
     above = position > _SIGNAL_TO_NOISE * floor
     first_below = np.where(above.all(axis=0), len(frequencies) - 1, np.argmin(above, axis=0))

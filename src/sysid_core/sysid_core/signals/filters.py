@@ -85,13 +85,13 @@ def decimate(values: FloatArray, factor: int) -> FloatArray:
     values = _checked(values)
     if factor == 1:
         return values
-    smooth = low_pass(
-        values, 1.0, _DECIMATION_MARGIN * 0.5 / factor, order=_DECIMATION_ORDER
-    )
+    smooth = low_pass(values, 1.0, _DECIMATION_MARGIN * 0.5 / factor, order=_DECIMATION_ORDER)
     return smooth[:: int(factor)]
 
 
-def exponential_average(values: FloatArray, gain: float, initial: FloatArray | None = None) -> FloatArray:
+def exponential_average(
+    values: FloatArray, gain: float, initial: FloatArray | None = None
+) -> FloatArray:
     """Filter along the first axis with `y ← y + gain (x − y)`, causally.
 
     Parameters

@@ -23,6 +23,7 @@ __all__ = [
 
 _WORST_ERROR = 0.1
 _WORST_DELAY = 0.5
+_CLEARLY_SMOOTHER = 0.95
 _AT_REST = 1e-9
 
 
@@ -50,13 +51,17 @@ class VelocityAgreement(NamedTuple):
         Largest RMS difference of a joint, relative to its RMS velocity.
     delay : float [samples]
         Largest delay of a joint's measured velocity.
-    plausible : bool
-        Whether the measured ones can be used instead.
+    roughness : float
+        RMS of the measured velocities' second derivative over that of the differentiated ones,
+        the geometric mean of the joints: how much noise accelerations would have.
+    preferable : bool
+        Whether the measured velocities agree and are the smoother ones.
     """
 
     error: float
     delay: float
-    plausible: bool
+    roughness: float
+    preferable: bool
 
 
 def joint_motion(position: FloatArray, velocity: FloatArray | None, dt: float) -> JointMotion:
@@ -93,20 +98,28 @@ def velocity_agreement(
     """
     both = np.isfinite(position).all(axis=0) & np.isfinite(velocity).all(axis=0)
     if not both.any():
-        return VelocityAgreement(np.inf, np.inf, False)
+        return VelocityAgreement(np.inf, np.inf, np.inf, False)
     smooth = low_pass(position[:, both], rate, cutoff)
     expected = differentiate(smooth, 1.0 / rate)
     acceleration = differentiate(smooth, 1.0 / rate, derivative=2)
-    difference = low_pass(velocity[:, both], rate, cutoff) - expected
+    measured = low_pass(velocity[:, both], rate, cutoff)
+    difference = measured - expected
     scale = np.sqrt(np.mean(expected**2, axis=0))
     moving = scale > max(_AT_REST, 1e-3 * float(scale.max()))
     if not moving.any():
-        return VelocityAgreement(0.0, 0.0, True)
+        return VelocityAgreement(0.0, 0.0, 1.0, False)
     error = np.sqrt(np.mean(difference[:, moving] ** 2, axis=0)) / scale[moving]
     slope = np.sum(difference * acceleration, axis=0)[moving]
     delay = -slope / np.sum(acceleration[:, moving] ** 2, axis=0) * rate
+    jerk = [
+        np.sqrt(np.mean(differentiate(v[:, moving], 1.0 / rate, derivative=2) ** 2, axis=0))
+        for v in (measured, expected)
+    ]
+    floor = np.finfo(np.float64).tiny
+    roughness = float(np.exp(np.mean(np.log((jerk[0] + floor) / (jerk[1] + floor)))))
     worst = float(error.max()), float(np.abs(delay).max())
-    return VelocityAgreement(*worst, worst[0] <= _WORST_ERROR and worst[1] <= _WORST_DELAY)
+    agrees = worst[0] <= _WORST_ERROR and worst[1] <= _WORST_DELAY
+    return VelocityAgreement(*worst, roughness, agrees and roughness < _CLEARLY_SMOOTHER)
 
 
 def base_motion(base: FloatArray, dt: float, *, measured: bool) -> BaseMotion:

@@ -56,7 +56,7 @@ class SignalOptions:
     gap: float = 5.0
     timing: Literal["auto", "stamped", "uniform"] = "auto"
     velocity: Literal["auto", "measured", "differentiated"] = "auto"
-    outlier_threshold: float | None = 6.0
+    outlier_threshold: float | None = 8.0
     outlier_half_window: int = 5
     oversampling: float | None = 8.0
     trim: float | None = None

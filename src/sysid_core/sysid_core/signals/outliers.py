@@ -15,6 +15,7 @@ from sysid_core.recording import BoolArray, FloatArray
 __all__ = ["HampelResult", "hampel"]
 
 _MAD_TO_STD = 1.4826
+_NOISY = 0.02
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,12 @@ class HampelResult:
     counts: npt.NDArray[np.int64]
 
 
-def hampel(values: FloatArray, *, half_window: int = 5, threshold: float = 6.0) -> HampelResult:
+def hampel(values: FloatArray, *, half_window: int = 5, threshold: float = 8.0) -> HampelResult:
     """Replace samples that stand out of the median of their neighbourhood (Hampel's identifier).
 
-    The scale is the local median absolute deviation, but no less than that of the whole channel
-    and than one quantum of a channel that takes few values: a quantised signal at rest has a local
-    deviation of zero, and its next flip of a bit is no outlier. Steps pass, because a median keeps
+    The scale is the local median absolute deviation, but no less than the noise of the whole
+    channel and than its quantum: a quantised signal at rest has a local deviation of zero, and its
+    next flip of a bit is no outlier. Steps pass, because a median keeps
     them. NaN stays NaN and counts for nothing.
 
     Parameters
@@ -68,8 +69,7 @@ def hampel(values: FloatArray, *, half_window: int = 5, threshold: float = 6.0) 
         series = values[present, channel]
         median, scale = _neighbourhood(series, half_window)
         residual = np.abs(series - median)
-        overall = _MAD_TO_STD * float(np.median(residual))
-        bad = residual > threshold * np.maximum(scale, max(overall, _quantum(series)))
+        bad = residual > threshold * np.maximum(scale, _floor(series, residual))
         outliers[present[bad], channel] = True
         cleaned[present[bad], channel] = median[bad]
     return HampelResult(cleaned, outliers, np.count_nonzero(outliers, axis=0))
@@ -88,7 +88,14 @@ def _neighbourhood(series: FloatArray, half_window: int) -> tuple[FloatArray, Fl
     return median, _MAD_TO_STD * deviation
 
 
-def _quantum(series: FloatArray) -> float:
+def _floor(series: FloatArray, residual: FloatArray) -> float:
+    """Return the least scale of a channel: its typical noise and its quantum.
+
+    Monotone stretches are their own medians, so the noise shows in the other samples only; if
+    these are few, they may be the outliers themselves.
+    """
+    noisy = residual[residual > 0.0]
+    noise = _MAD_TO_STD * float(np.median(noisy)) if len(noisy) > _NOISY * len(series) else 0.0
     steps = np.abs(np.diff(series))
     steps = steps[steps > 0.0]
-    return float(steps.min()) if len(steps) else 0.0
+    return max(noise, float(steps.min()) if len(steps) else 0.0)

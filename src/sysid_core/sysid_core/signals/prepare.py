@@ -195,28 +195,33 @@ def _cleaned(
             warnings.append(f"{name} wraps by a full turn {wraps} times: unwrapped")
     if options.outlier_threshold is None:
         return replace(recording, position=position), ()
-    counts = np.zeros(len(recording.joint_names), dtype=np.int64)
-    cleaned: dict[str, FloatArray] = {}
-    for quantity, values in (
-        ("position", position),
-        ("velocity", recording.velocity),
-        ("effort", recording.effort),
-    ):
-        if values is None:
-            continue
-        result = hampel(
+    results = {
+        quantity: hampel(
             values,
             half_window=options.outlier_half_window,
             threshold=options.outlier_threshold,
         )
-        cleaned[quantity] = result.values
-        counts += result.counts
+        for quantity, values in (
+            ("position", position),
+            ("velocity", recording.velocity),
+            ("effort", recording.effort),
+        )
+        if values is not None
+    }
+    counts = np.sum([result.counts for result in results.values()], axis=0)
     found = tuple(
         (name, int(count))
         for name, count in zip(recording.joint_names, counts, strict=True)
         if count
     )
-    return replace(recording, **cleaned), found
+    velocity, effort = results.get("velocity"), results.get("effort")
+    cleaned = replace(
+        recording,
+        position=results["position"].values,
+        velocity=velocity.values if velocity is not None else None,
+        effort=effort.values if effort is not None else None,
+    )
+    return cleaned, found
 
 
 def _unwrap(series: FloatArray) -> int:
@@ -258,15 +263,11 @@ def _tracks(recording: Recording) -> tuple[list[Track], _Layout]:
     return tracks, _Layout(velocity, effort, base, contacts, wrenches)
 
 
-def _cutoff(
-    synchronised: Synchronised, nj: int, options: SignalOptions
-) -> tuple[float, str]:
+def _cutoff(synchronised: Synchronised, nj: int, options: SignalOptions) -> tuple[float, str]:
     if options.cutoff is not None:
         return options.cutoff, f"{options.cutoff:g} Hz, as asked for"
     positions = [segment.values[0][:, :nj] for segment in synchronised.segments]
-    choice = choose_cutoff(
-        positions, synchronised.rate, sensor_rate=synchronised.sensor_rate
-    )
+    choice = choose_cutoff(positions, synchronised.rate, sensor_rate=synchronised.sensor_rate)
     return choice.cutoff, choice.reason
 
 
@@ -284,7 +285,7 @@ def _use_measured(
     longest = max(synchronised.segments, key=lambda segment: len(segment.time)).values[0]
     return velocity_agreement(
         longest[:, :nj], longest[:, layout.velocity], synchronised.rate, cutoff
-    ).plausible
+    ).preferable
 
 
 def _samples(
@@ -306,9 +307,7 @@ def _samples(
     effort = np.full((len(smooth), nj), np.nan)
     if layout.effort is not None:
         effort = smooth[:, layout.effort]
-    samples = Samples(
-        segment.time, motion.position, motion.velocity, motion.acceleration, effort
-    )
+    samples = Samples(segment.time, motion.position, motion.velocity, motion.acceleration, effort)
     if layout.base is not None:
         base = _low_passed(segment.values[layout.base], rate, cutoff, options.order)
         moved = base_motion(base, 1.0 / rate, measured=options.velocity != "differentiated")

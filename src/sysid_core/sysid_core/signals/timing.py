@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -165,4 +166,4 @@ def split_at_gaps(time: FloatArray, longest: float) -> tuple[slice, ...]:
         return ()
     cuts = np.flatnonzero(np.diff(time) > longest) + 1
     edges = [0, *cuts.tolist(), len(time)]
-    return tuple(slice(a, b) for a, b in zip(edges, edges[1:], strict=False))
+    return tuple(slice(a, b) for a, b in pairwise(edges))
