@@ -71,6 +71,16 @@ class Statistics:
             factor * self.gram, factor * self.moment, factor * self.square, factor * self.count
         )
 
+    def shifted(self, shift: FloatArray) -> Statistics:
+        """Return the statistics as if the base parameters had been larger by `shift` (b,).
+
+        Rows ``(a, y)`` become ``(a, y + a·shift)``: what was learned before a known change of
+        the robot, such as a payload, carries over it.
+        """
+        gram_shift = self.gram @ shift
+        square = self.square + (2.0 * self.moment + gram_shift) @ shift
+        return Statistics(self.gram, self.moment + gram_shift, square, self.count)
+
     def residual_square(self, base_vector: FloatArray) -> FloatArray:
         """Return Σ (y − a·β)² (G,) per group for base parameters β (b,)."""
         quadratic = np.einsum("i,gij,j->g", base_vector, self.gram, base_vector)

@@ -114,7 +114,7 @@ class TreeRegression:
     @cached_property
     def base(self) -> BaseParameters:
         """Structural base of the regressor."""
-        count = max(200, 3 * self.layout.size)
+        count = max(60, 4 * self.layout.size // self.robot.model.nv)
         A = self.full(*random_states(self.robot, count))
         return find_base_parameters(A.reshape(-1, self.layout.size), self.layout.labels)
 

@@ -300,7 +300,7 @@ class Robot:
         """Frame that payloads are expressed in."""
         name = self.description.tool_frame
         if name is not None:
-            if not self.model.existFrame(name):
+            if not self.model.existFrame(name, pin.FrameType.BODY):
                 raise self._error(f"tool_frame '{name}' is not in the URDF")
             return name
         depths = [len(self.model.supports[i]) for i in range(self.model.njoints)]
@@ -315,9 +315,9 @@ class Robot:
         RobotError
             If the URDF has no such link.
         """
-        if not self.model.existFrame(link):
+        if not self.model.existFrame(link, pin.FrameType.BODY):
             raise self._error(f"link '{link}' is not in the URDF")
-        return self.model.frames[self.model.getFrameId(link)]
+        return self.model.frames[self.model.getFrameId(link, pin.FrameType.BODY)]
 
     def with_parameters(self, parameters: FloatArray) -> pin.Model:
         """Return a copy of the model that has the inertias and armature of a vector (p,)."""

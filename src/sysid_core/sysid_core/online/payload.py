@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Notices that a load was picked up or put down, and estimates its ten inertial parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pinocchio as pin
+import scipy.linalg
+
+from sysid_core.errors import ParameterError
+from sysid_core.estimation.problem import Constraints, Prior
+from sysid_core.inertia import (
+    from_mass_com_inertia,
+    pseudo_inertia,
+    pseudo_inertia_basis,
+    transform_matrix,
+)
+from sysid_core.recording import FloatArray
+from sysid_core.regression.base_parameters import BaseParameters
+from sysid_core.regression.statistics import Statistics
+from sysid_core.robot.model import Robot
+
+__all__ = ["PayloadEstimate", "PayloadEstimator", "PayloadSettings"]
+
+
+@dataclass(frozen=True)
+class PayloadSettings:
+    """When a payload is believed, and what one looks like before the data.
+
+    Attributes
+    ----------
+    enabled : bool
+    window : float [s]
+        Span of innovations that a step is looked for in.
+    rise : float [-]
+        Factor by which the innovations must rise above their usual size.
+    explained : float [-]
+        Share of the innovations' power that a payload must explain.
+    min_mass : float [kg]
+        Smallest payload worth reporting.
+    significance : float [-]
+        Mass over its standard deviation from which a payload counts as real.
+    settle : float [s]
+        Time after which the payload becomes part of the model and learning goes on.
+    prior_mass : float [kg]
+        Typical mass, the scale of the prior.
+    prior_radius : float [m]
+        Typical size, the scale of the prior on inertia.
+    prior_std : float [-]
+        Relative standard deviation of that prior.
+    """
+
+    enabled: bool = True
+    window: float = 0.5
+    rise: float = 2.0
+    explained: float = 0.5
+    min_mass: float = 0.05
+    significance: float = 5.0
+    settle: float = 3.0
+    prior_mass: float = 1.0
+    prior_radius: float = 0.1
+    prior_std: float = 5.0
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if name != "enabled" and not (np.isfinite(value) and value > 0.0):
+                raise ParameterError(f"payload setting {name} must be positive, got {value}")
+
+
+@dataclass(frozen=True)
+class PayloadEstimate:
+    """A load at the tool frame, with standard deviations.
+
+    Attributes
+    ----------
+    parameters : (10,)
+        m, m·c, I about the tool frame's origin [kg, kg·m, kg·m²].
+    covariance : (10, 10)
+        Of `parameters`.
+    mass, mass_std : float [kg]
+    com, com_std : (3,) [m]
+        In the tool frame.
+    inertia, inertia_std : (6,) [kg·m²]
+        Ixx Ixy Iyy Ixz Iyz Izz about the centre of mass.
+    explained : float [-]
+        Share of the innovations' power that the payload explains.
+    """
+
+    parameters: FloatArray
+    covariance: FloatArray
+    mass: float
+    mass_std: float
+    com: FloatArray
+    com_std: FloatArray
+    inertia: FloatArray
+    inertia_std: FloatArray
+    explained: float
+
+
+def _central(parameters: FloatArray) -> FloatArray:
+    """Return mass, centre of mass and central inertia (10,) of inertial parameters (10,)."""
+    mass, first = parameters[0], parameters[1:4]
+    com = first / mass
+    shift = from_mass_com_inertia(mass, com, np.zeros((3, 3)))
+    return np.concatenate([[mass], com, parameters[4:] - shift[4:]])
+
+
+class PayloadEstimator:
+    """Fits a physically consistent load to what the model in use leaves unexplained.
+
+    The load adds ``T φ`` to the tool's body, so rows shift by ``a B_body T φ``: ten unknowns, fed
+    by the window's own statistics. The estimate is the entropic maximum a posteriori (Lee,
+    Wensing & Park 2020), so that it is a possible body from the first sample on.
+
+    Parameters
+    ----------
+    robot : Robot
+    base : BaseParameters
+    settings : PayloadSettings
+    """
+
+    def __init__(self, robot: Robot, base: BaseParameters, settings: PayloadSettings) -> None:
+        self.settings = settings
+        self.frame = robot.tool_frame
+        frame = robot.frame(self.frame)
+        index = robot.body_joint_ids.index(frame.parentJoint)
+        self.body = robot.layout.bodies[index]
+        self._body_index = index
+        self._base = base
+        placement: pin.SE3 = frame.placement
+        self._to_body = transform_matrix(placement.rotation, placement.translation)
+        self._columns = robot.layout.body(index)
+        self._map = base.mapping[:, self._columns] @ self._to_body
+        radius = settings.prior_radius
+        self._prior = from_mass_com_inertia(
+            settings.prior_mass, np.zeros(3), 0.4 * settings.prior_mass * radius**2 * np.eye(3)
+        )
+
+    def project(self, vector: FloatArray) -> FloatArray:
+        """Return the base parameters (b,) of a full parameter vector (p,)."""
+        return self._base.project(vector)
+
+    def loaded_problem(
+        self, prior: Prior, constraints: Constraints, load: PayloadEstimate
+    ) -> tuple[Prior, Constraints]:
+        """Return prior and constraints of the robot that carries a load.
+
+        The load sits outside the shape of the tool's body, so that body's bounds do not hold.
+        """
+        body = self._body_index
+        ellipsoids = tuple(
+            None if i == body else ellipsoid for i, ellipsoid in enumerate(constraints.ellipsoids)
+        )
+        lower, upper = constraints.lower.copy(), constraints.upper.copy()
+        lower[self._columns], upper[self._columns] = -np.inf, np.inf
+        total = constraints.total_mass
+        if total is not None:
+            total = (total[0] + load.mass, float(np.hypot(total[1], load.mass_std)))
+        return (
+            replace(prior, mean=self.add_to(prior.mean, load.parameters)),
+            replace(
+                constraints, ellipsoids=ellipsoids, lower=lower, upper=upper, total_mass=total
+            ),
+        )
+
+    def base_shift(self, parameters: FloatArray) -> FloatArray:
+        """Return what a load (10,) adds to the base parameters (b,)."""
+        return self._map @ parameters
+
+    def add_to(self, vector: FloatArray, parameters: FloatArray) -> FloatArray:
+        """Return a full parameter vector (p,) with the load (10,) added to the tool's body."""
+        loaded = vector.copy()
+        loaded[self._columns] += self._to_body @ parameters
+        return loaded
+
+    def estimate(
+        self, statistics: Statistics, base_vector: FloatArray, noise_std: FloatArray
+    ) -> PayloadEstimate:
+        """Estimate the load that a model without it leaves over.
+
+        Parameters
+        ----------
+        statistics : Statistics
+            Of samples taken with the load.
+        base_vector : (b,)
+            Base parameters of the robot without the load.
+        noise_std : (G,) [N·m]
+            Standard deviation of the innovations per group, coloured noise accounted for.
+        """
+        weight = 1.0 / noise_std**2
+        residual_moment = statistics.moment - statistics.gram @ base_vector
+        gram = np.einsum("g,gij->ij", weight, statistics.gram)
+        H = self._map.T @ gram @ self._map
+        g = self._map.T @ (weight @ residual_moment)
+        phi, hessian = self._maximise(H, g)
+        before = float(weight @ statistics.residual_square(base_vector))
+        after = float(weight @ statistics.residual_square(base_vector + self.base_shift(phi)))
+        covariance = np.linalg.inv(hessian)
+        central = _central(phi)
+        step = 1e-6 * np.maximum(np.abs(phi), 1e-6)
+        jacobian = np.stack(
+            [(_central(phi + d) - _central(phi - d)) / (2.0 * s)
+             for s, d in zip(step, np.diag(step), strict=True)],
+            axis=1,
+        )  # fmt: skip
+        std = np.sqrt(np.diag(jacobian @ covariance @ jacobian.T).clip(0.0))
+        return PayloadEstimate(
+            parameters=phi,
+            covariance=covariance,
+            mass=float(central[0]),
+            mass_std=float(std[0]),
+            com=central[1:4],
+            com_std=std[1:4],
+            inertia=central[4:],
+            inertia_std=std[4:],
+            explained=1.0 - after / before if before > 0.0 else 0.0,
+        )
+
+    def _maximise(self, H: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Minimise ½φᵀHφ − gᵀφ + w·d(J(φ)‖J₀) by damped Newton; returns φ and its Hessian."""
+        E = pseudo_inertia_basis()
+        weight = 1.0 / (4.0 * self.settings.prior_std**2)
+        inverse_prior = np.linalg.inv(pseudo_inertia(self._prior))
+        linear = weight * np.einsum("kij,ij->k", E, inverse_prior) - g
+        phi = self._prior.copy()
+        hessian = np.eye(10)
+        for _ in range(100):
+            inverse = np.linalg.inv(pseudo_inertia(phi))
+            IE = inverse @ E
+            gradient = H @ phi + linear - weight * np.trace(IE, axis1=1, axis2=2)
+            hessian = H + weight * np.einsum("kij,lji->kl", IE, IE)
+            scale = 1.0 / np.sqrt(np.diag(hessian))
+            factor = scipy.linalg.cho_factor(hessian * np.outer(scale, scale))
+            step = -scale * scipy.linalg.cho_solve(factor, scale * gradient)
+            decrement = float(np.sqrt(max(-(gradient @ step), 0.0) / weight))
+            # below one, the full step stays inside the cone (Nesterov & Nemirovskii 1994)
+            phi = phi + step / (1.0 + decrement if decrement > 0.25 else 1.0)
+            if decrement < 1e-8:
+                break
+        return phi, hessian

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follows a payload from the step in the innovations until it is part of the model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sysid_core.estimation.problem import Constraints, Prior
+from sysid_core.online.payload import PayloadEstimate, PayloadEstimator, PayloadSettings
+from sysid_core.online.window import SlidingWindow
+from sysid_core.recording import FloatArray
+from sysid_core.regression.statistics import Statistics
+
+__all__ = ["PayloadWatch"]
+
+_CALM = 1.3
+"""Innovations below this multiple of their usual size keep teaching what is usual [-]."""
+
+_LEARNING = 0.05
+"""Share by which one look moves the usual size of the innovations [-]."""
+
+_KEEP = 0.25
+"""Weight that data from before the step keep, moved by the payload's estimate [-]."""
+
+
+class PayloadWatch:
+    """Detects that a payload changed, and estimates it against the robot without one.
+
+    Parameters
+    ----------
+    estimator : PayloadEstimator
+    settings : PayloadSettings
+    sample_rate : float [Hz]
+    """
+
+    def __init__(
+        self, estimator: PayloadEstimator, settings: PayloadSettings, sample_rate: float
+    ) -> None:
+        self.settings = settings
+        self.estimate: PayloadEstimate | None = None
+        self.attached = False
+        self.active = False
+        self.detected_after = 0.0
+        self._estimator = estimator
+        self._rate = sample_rate
+        self._usual: FloatArray | None = None
+        self._empty: FloatArray | None = None  # parameters without any payload
+        self._before: Statistics | None = None
+        self._since: Statistics | None = None
+        self._shift: FloatArray = np.zeros(0)
+        self._started = -np.inf
+
+    def look(
+        self, window: SlidingWindow, used_base: FloatArray, used: FloatArray, time: float
+    ) -> str:
+        """Compare the newest innovations with the usual ones; becomes `active` on a step.
+
+        Returns
+        -------
+        str
+            A warning if the innovations rose but no payload explains them, else empty.
+        """
+        samples = max(1, round(self.settings.window * self._rate))
+        recent = window.recent(samples)
+        if recent.count.sum() == 0.0 or window.samples < samples:
+            return ""
+        variance = recent.residual_square(used_base) / np.maximum(recent.count, 1.0)
+        floor = 1e-6 * recent.square / np.maximum(recent.count, 1.0) + 1e-18
+        variance = np.maximum(variance, floor)
+        if self._usual is None:
+            self._usual = variance
+            return ""
+        seen = recent.count > 0.0
+        rise = float(np.sqrt(np.mean((variance / self._usual)[seen])))
+        if rise < _CALM:
+            self._usual = self._usual + _LEARNING * (variance - self._usual)
+        if rise < self.settings.rise:
+            return ""
+        empty = used if self._empty is None else self._empty
+        found = self._estimator.estimate(recent, self._base(empty), np.sqrt(self._usual))
+        before = recent.residual_square(used_base) / self._usual
+        loaded = self._base(empty) + self._estimator.base_shift(found.parameters)
+        after = recent.residual_square(loaded) / self._usual
+        explained = 1.0 - float(after.sum() / before.sum())
+        change = abs(found.mass - (self.estimate.mass if self.attached and self.estimate else 0.0))
+        if explained < self.settings.explained or change < max(
+            self.settings.min_mass, self.settings.significance * found.mass_std
+        ):
+            return (
+                f"the torque errors are {rise:.1f} times their usual size and no payload "
+                "explains them: look at friction, sensors and contacts"
+            )
+        self._begin(window, recent, samples, empty, found, time)
+        return ""
+
+    def _base(self, vector: FloatArray) -> FloatArray:
+        return self._estimator.project(vector)
+
+    def _begin(
+        self,
+        window: SlidingWindow,
+        recent: Statistics,
+        samples: int,
+        empty: FloatArray,
+        found: PayloadEstimate,
+        time: float,
+    ) -> None:
+        shift = np.zeros_like(self._base(empty))
+        if self.attached and self.estimate is not None:
+            shift = self._estimator.base_shift(self.estimate.parameters)
+        self._before = window.older(samples) + window.memory
+        self._shift = shift
+        self._since = recent
+        self._empty = empty
+        self.estimate = found
+        self.active = True
+        self._started = time
+        self.detected_after = samples / self._rate
+
+    def push(self, statistics: Statistics, samples: int) -> None:
+        """Add samples taken since the step."""
+        if self._since is not None:
+            self._since = self._since + statistics
+
+    def refine(self, time: float) -> None:
+        """Estimate the payload anew from all samples since the step."""
+        if self._since is None or self._empty is None or self._usual is None:
+            return
+        noise = np.sqrt(self._usual)
+        found = self._estimator.estimate(self._since, self._base(self._empty), noise)
+        self.estimate = found
+        self.attached = found.mass > max(
+            self.settings.min_mass, self.settings.significance * found.mass_std
+        )
+
+    def parameters_in_use(self) -> FloatArray:
+        """Return the parameters (p,) of the robot with its payload."""
+        if self._empty is None:
+            raise ValueError("no payload was noticed yet")
+        if self.estimate is None or not self.attached:
+            return self._empty
+        return self._estimator.add_to(self._empty, self.estimate.parameters)
+
+    def settled(self, time: float) -> bool:
+        """Whether enough was seen of the payload to make it part of the model."""
+        return self.active and time - self._started >= self.settings.settle
+
+    def finish(self) -> Statistics:
+        """End the episode; returns the data that the window should remember."""
+        if self._before is None or self._since is None:
+            raise ValueError("no payload was noticed yet")
+        shift = -self._shift
+        if self.attached and self.estimate is not None:
+            shift = shift + self._estimator.base_shift(self.estimate.parameters)
+        memory = self._before.shifted(shift).scaled(_KEEP)
+        self.active = False
+        self._before = self._since = None
+        if not self.attached:
+            self._empty = None
+        return memory
+
+    def loaded_problem(self, prior: Prior, constraints: Constraints) -> tuple[Prior, Constraints]:
+        """Return prior and constraints of the robot with its payload."""
+        if not self.attached or self.estimate is None:
+            return prior, constraints
+        return self._estimator.loaded_problem(prior, constraints, self.estimate)
+
+    def describe(self) -> str:
+        """Say what is going on."""
+        if self.estimate is None:
+            return "no payload was noticed"
+        return (
+            f"payload being identified: {self.estimate.mass:.2f} ± {self.estimate.mass_std:.2f} kg"
+        )

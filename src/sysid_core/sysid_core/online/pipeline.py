@@ -1,0 +1,460 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The online identifier as a plain object: samples in, parameters and their standing out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sysid_core.errors import ParameterError, SysidError
+from sysid_core.estimation import Estimate, EstimatorOptions, Problem, solve
+from sysid_core.inertia import pseudo_inertia
+from sysid_core.online.gate import Evidence, Gate, GateSettings, State
+from sysid_core.online.payload import PayloadEstimate, PayloadEstimator, PayloadSettings
+from sysid_core.online.payload_watch import PayloadWatch
+from sysid_core.online.prequential import Prequential, Scores
+from sysid_core.online.window import SlidingWindow, WindowSettings
+from sysid_core.priors import default_constraints, default_prior
+from sysid_core.recording import FloatArray, Samples
+from sysid_core.regression.rows import Regression, RowBlock, Rows
+from sysid_core.regression.select import make_regression
+from sysid_core.regression.statistics import Statistics
+from sysid_core.robot.model import Robot
+
+__all__ = ["OnlineIdentifier", "OnlineSettings", "Request", "Solution", "Update"]
+
+
+@dataclass(frozen=True)
+class OnlineSettings:
+    """Settings of the online identifier.
+
+    Attributes
+    ----------
+    sample_rate : float [Hz]
+        Rate of the samples; turns durations into sample counts.
+    window : float [s]
+        Span of informative samples that makes the window full.
+    memory : float [s]
+        Time in which data that left the window lose half their weight; 0 forgets them at once.
+    r2_window : float [s]
+        Span of the newest samples that prequential scores are taken over.
+    still_velocity : float [rad/s]
+        Rows of a joint that moves slower are left out: stiction hides their friction.
+    correlation : float [-]
+        Number of samples that count as one independent observation.
+    method : str
+        Estimator.
+    gate : GateSettings
+    payload : PayloadSettings
+    """
+
+    sample_rate: float = 100.0
+    window: float = 2.0
+    memory: float = 20.0
+    r2_window: float = 1.0
+    still_velocity: float = 0.02
+    correlation: float = 4.0
+    method: str = "entropic"
+    gate: GateSettings = field(default_factory=GateSettings)
+    payload: PayloadSettings = field(default_factory=PayloadSettings)
+
+    def __post_init__(self) -> None:
+        for name in ("sample_rate", "window", "r2_window"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0.0):
+                raise ParameterError(f"{name} must be positive, got {value}")
+        for name in ("memory", "still_velocity"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0.0):
+                raise ParameterError(f"{name} must be finite and not negative, got {value}")
+        if not (np.isfinite(self.correlation) and self.correlation >= 1.0):
+            raise ParameterError(f"correlation must be at least 1, got {self.correlation}")
+        EstimatorOptions(method=self.method)
+
+    def samples(self, duration: float) -> int:
+        """Return the number of samples in a duration [s]."""
+        return max(1, round(duration * self.sample_rate))
+
+    @property
+    def window_settings(self) -> WindowSettings:
+        """Settings of the sliding window."""
+        samples = self.samples(self.window)
+        return WindowSettings(samples, min(20, samples), self.memory / self.window)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A solve to be done, with its own copy of the data; made by `OnlineIdentifier.snapshot`."""
+
+    problem: Problem
+    start: FloatArray
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The outcome of a `Request`: an estimate, or the reason why there is none."""
+
+    estimate: Estimate | None
+    fault: str
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Update:
+    """What the identifier knows after an update.
+
+    Attributes
+    ----------
+    time : float [s]
+        Of the newest sample.
+    state : State
+    reasons, warnings : tuple[str, ...]
+        Why this state; what else was noticed.
+    revision : int
+        Grows whenever `parameters` changes.
+    changed : bool
+        Whether this update changed `parameters`.
+    identified : bool
+        Whether `parameters` are identified rather than nominal.
+    parameters, std : (p,)
+        To be used now, and their standard deviations.
+    scores : Scores
+        Prequential scores.
+    estimate : Estimate or None
+        The newest one, accepted or not.
+    payload : PayloadEstimate or None
+    payload_attached : bool
+    detected_after : float [s]
+        Between the payload's step and its detection.
+    samples, rejected : int
+        Ingested and refused so far.
+    window_samples : int
+    fill, determined, condition, consistency : float
+        See `Evidence` and `Estimate`; `consistency` is the smallest eigenvalue over bodies.
+    """
+
+    time: float
+    state: State
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
+    revision: int
+    changed: bool
+    identified: bool
+    parameters: FloatArray
+    std: FloatArray
+    scores: Scores
+    estimate: Estimate | None
+    payload: PayloadEstimate | None
+    payload_attached: bool
+    detected_after: float
+    samples: int
+    rejected: int
+    window_samples: int
+    fill: float
+    determined: float
+    condition: float
+    consistency: float
+
+
+class OnlineIdentifier:
+    """Sliding-window identification of one robot.
+
+    Call `ingest` with every batch of samples, and `update` at the rate at which results are
+    wanted. Where a solve must not hold up the thread that ingests, call `snapshot` (under a
+    lock), `solve` (anywhere) and `apply` (under the lock) instead of `update`.
+
+    Parameters
+    ----------
+    robot : Robot
+    settings : OnlineSettings, optional
+    regression : Regression, optional
+        Default: the one of the robot's class.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        settings: OnlineSettings | None = None,
+        regression: Regression | None = None,
+    ) -> None:
+        self.robot = robot
+        self.settings = settings or OnlineSettings()
+        self.regression = regression or make_regression(robot)
+        base = self.regression.base
+        self.groups = self.regression.groups
+        self._payloads = PayloadEstimator(robot, base, self.settings.payload)
+        self._nominal_base = base.project(robot.nominal)
+        self._per_joint = self.groups == robot.actuated_names
+        self._torque_limit = 2.0 * robot.limits.effort
+        self._revision = 0
+        self._epoch = 0
+        self.reset()
+
+    def configure(self, settings: OnlineSettings) -> None:
+        """Change the settings; data survive unless a window or the sample rate changes."""
+        old, self.settings = self.settings, settings
+        self._gate.settings = settings.gate
+        self._payloads.settings = self._watch.settings = settings.payload
+        if old.window_settings != settings.window_settings:
+            self._window = SlidingWindow(
+                len(self.groups), self.regression.base.size, settings.window_settings
+            )
+            self._epoch += 1
+        if old.samples(old.r2_window) != settings.samples(settings.r2_window):
+            self._scores = Prequential(len(self.groups), settings.samples(settings.r2_window))
+
+    def reset(self) -> None:
+        """Forget all data and go back to the nominal parameters."""
+        settings, groups = self.settings, len(self.groups)
+        self._window = SlidingWindow(groups, self.regression.base.size, settings.window_settings)
+        self._scores = Prequential(groups, settings.samples(settings.r2_window))
+        self._gate = Gate(settings.gate)
+        self._watch = PayloadWatch(self._payloads, settings.payload, settings.sample_rate)
+        self._prior = default_prior(self.robot)
+        self._constraints = default_constraints(self.robot)
+        self._estimate: Estimate | None = None
+        self._candidate = self._prior.mean
+        self._candidate_base = self._nominal_base
+        self._use(self.robot.nominal, np.full(self.robot.layout.size, np.nan), False)
+        self._changed_at = -np.inf
+        self._time = -np.inf
+        self._informative_time = -np.inf
+        self._samples = 0
+        self._rejected = 0
+        self._fault = ""
+        self._epoch += 1
+
+    # -- data in ----------------------------------------------------------------------------
+
+    def ingest(self, samples: Samples) -> None:
+        """Score the samples with the models at hand, then learn from them.
+
+        Samples that are not finite or exceed twice the effort limit are counted and left out.
+        A batch whose time goes back starts the window anew.
+        """
+        samples = self._usable(samples)
+        if len(samples) == 0:
+            return
+        if samples.time[0] < self._time - 1e-9:
+            self._window.clear()
+            self._scores.clear()
+            self._changed_at = self._informative_time = samples.time[0]
+        self._time = float(samples.time[-1])
+        self._samples += len(samples)
+        size = max(1, self.settings.window_settings.samples // 20)
+        for start in range(0, len(samples), size):
+            self._ingest_block(samples.select(slice(start, start + size)))
+
+    def _usable(self, samples: Samples) -> Samples:
+        actuated = self.robot.actuated
+        finite = np.isfinite(samples.effort[:, actuated]).all(axis=1)
+        for values in (samples.position, samples.velocity, samples.acceleration):
+            finite &= np.isfinite(values[:, actuated]).all(axis=1)
+        with np.errstate(invalid="ignore"):
+            excess = np.abs(samples.effort) > self._torque_limit
+        usable = finite & ~excess[:, actuated].any(axis=1)
+        self._rejected += int(len(samples) - usable.sum())
+        return samples if usable.all() else samples.select(usable)
+
+    def _ingest_block(self, samples: Samples) -> None:
+        rows = self.regression.rows(samples)
+        informative = len(samples)
+        if self._per_joint:
+            moving = (
+                np.abs(samples.velocity[:, self.robot.actuated]) > self.settings.still_velocity
+            )
+            informative = int(moving.any(axis=1).sum())
+            rows = _moving_rows(rows, moving)
+        if informative == 0 or not any(len(block.target) for block in rows.blocks):
+            return
+        self._informative_time = float(samples.time[-1])
+        self._scores.push(
+            rows, informative, self._candidate_base, self._nominal_base, self._used_base
+        )
+        self._window.push(rows, informative)
+        if self._watch.active:
+            self._watch.push(Statistics.of(rows), informative)
+
+    # -- solving ----------------------------------------------------------------------------
+
+    def snapshot(self) -> Request | None:
+        """Return the solve that the present data ask for; None while there are too few."""
+        if self._window.samples < 2 or self._watch.active:
+            return None
+        statistics = self._window.statistics() + self._window.memory
+        problem = Problem(
+            self.robot.layout,
+            self.regression.base,
+            self.groups,
+            statistics,
+            self._prior,
+            self._constraints,
+            correlation=np.full(len(self.groups), self.settings.correlation),
+        )
+        return Request(problem, self._candidate, self._epoch)
+
+    def solve(self, request: Request) -> Solution:
+        """Solve a request; touches nothing but the request, so that any thread may call it."""
+        options = EstimatorOptions(method=self.settings.method)
+        try:
+            estimate = solve(request.problem, options, start=request.start)
+        except SysidError as error:
+            return Solution(None, str(error), request.epoch)
+        if not np.isfinite(estimate.parameters).all():
+            return Solution(None, "the solver returned numbers that are not finite", request.epoch)
+        return Solution(estimate, "", request.epoch)
+
+    def update(self) -> Update:
+        """Solve and decide at once."""
+        request = self.snapshot()
+        return self.apply(None if request is None else self.solve(request))
+
+    def apply(self, solution: Solution | None) -> Update:
+        """Judge a solution (None: there was nothing to solve) and return what is to be used."""
+        if solution is not None and solution.epoch == self._epoch:
+            self._fault = solution.fault
+            if solution.estimate is not None:
+                self._estimate = solution.estimate
+        revision = self._revision
+        warnings: list[str] = []
+        if self._gate.open and self.settings.payload.enabled:
+            warnings += self._watch_payload()
+        scores = self._scores.scores()
+        if self._watch.active:
+            state, reasons = State.HOLDING, (self._watch.describe(),)
+        else:
+            state, reasons = self._judge(scores, solution)
+        return self._report(state, reasons, tuple(warnings), scores, self._revision != revision)
+
+    def _judge(self, scores: Scores, solution: Solution | None) -> tuple[State, tuple[str, ...]]:
+        decision = self._gate.decide(self._evidence(scores))
+        fresh = solution is not None and solution.estimate is self._estimate
+        if decision.fallback:
+            self._use(self.robot.nominal, np.full(self.robot.layout.size, np.nan), False)
+        elif decision.accepted and fresh and self._estimate is not None:
+            self._use(self._estimate.parameters, self._estimate.std, True)
+            self._changed_at = self._time
+        if fresh and self._estimate is not None:
+            self._candidate = self._estimate.parameters
+            self._candidate_base = self._estimate.base_parameters
+        return decision.state, decision.reasons
+
+    def _evidence(self, scores: Scores) -> Evidence:
+        estimate = self._estimate
+        if estimate is None:
+            relative, determined, optimality, change = np.ones(0), 0.0, 0.0, 0.0
+        else:
+            phi = self.robot.layout.inertias(estimate.parameters)
+            eigenvalues = np.linalg.eigvalsh(pseudo_inertia(phi))
+            relative = eigenvalues[:, 0] / np.maximum(eigenvalues[:, -1], 1e-300)
+            determined = float(np.mean(estimate.determined))
+            optimality, change = estimate.optimality, self._change(estimate)
+        fault = self._fault
+        if not fault and estimate is None and self._window.fill >= 1.0:
+            fault = "the solver has not returned an estimate yet"
+        return Evidence(
+            fill=self._window.fill,
+            r2=scores.r2,
+            r2_groups=scores.r2_groups,
+            rmse_groups=scores.rmse_groups,
+            rmse_nominal_groups=scores.rmse_nominal_groups,
+            groups=self.groups,
+            consistency=relative,
+            bodies=self.robot.layout.bodies,
+            determined=determined,
+            optimality=optimality,
+            change=change,
+            idle=max(0.0, self._time - self._informative_time),
+            fault=fault,
+        )
+
+    def _change(self, estimate: Estimate) -> float:
+        """Return the change of the predicted torque per second [1/s], relative to the torque."""
+        elapsed = max(self._time - self._changed_at, 1.0 / self.settings.sample_rate)
+        if not np.isfinite(elapsed):
+            return 0.0
+        recent = self._window.recent(self._window.settings.samples)
+        delta = estimate.base_parameters - self._used_base
+        moved = float(np.einsum("i,gij,j->", delta, recent.gram, delta))
+        return float(np.sqrt(max(moved, 0.0) / max(recent.square.sum(), 1e-300))) / elapsed
+
+    def _use(self, parameters: FloatArray, std: FloatArray, identified: bool) -> None:
+        self._used, self._used_std, self._identified = parameters, std, identified
+        self._used_base = self.regression.base.project(parameters)
+        self._revision += 1
+
+    # -- payload ----------------------------------------------------------------------------
+
+    def _watch_payload(self) -> list[str]:
+        watch = self._watch
+        if not watch.active:
+            warning = watch.look(self._window, self._used_base, self._used, self._time)
+            if watch.active:
+                self._window.clear()
+                self._epoch += 1
+            else:
+                return [warning] if warning else []
+        watch.refine(self._time)
+        loaded = watch.parameters_in_use()
+        self._use(loaded, self._used_std, True)
+        self._candidate, self._candidate_base = loaded, self._used_base
+        self._changed_at = self._time
+        if watch.settled(self._time):
+            self._window.adopt_memory(watch.finish())
+            self._prior, self._constraints = watch.loaded_problem(
+                default_prior(self.robot), default_constraints(self.robot)
+            )
+            self._epoch += 1
+        return []
+
+    # -- report -----------------------------------------------------------------------------
+
+    def _report(
+        self,
+        state: State,
+        reasons: tuple[str, ...],
+        warnings: tuple[str, ...],
+        scores: Scores,
+        changed: bool,
+    ) -> Update:
+        estimate = self._estimate
+        notes = warnings + (estimate.warnings if estimate is not None else ())
+        return Update(
+            time=self._time,
+            state=state,
+            reasons=reasons,
+            warnings=notes,
+            revision=self._revision,
+            changed=changed,
+            identified=self._identified,
+            parameters=self._used,
+            std=self._used_std,
+            scores=scores,
+            estimate=estimate,
+            payload=self._watch.estimate,
+            payload_attached=self._watch.attached,
+            detected_after=self._watch.detected_after,
+            samples=self._samples,
+            rejected=self._rejected,
+            window_samples=self._window.samples,
+            fill=self._window.fill,
+            determined=float(np.mean(estimate.determined)) if estimate is not None else 0.0,
+            condition=estimate.condition if estimate is not None else float("inf"),
+            consistency=(
+                float(estimate.consistency.min()) if estimate is not None else float("nan")
+            ),
+        )
+
+
+def _moving_rows(rows: Rows, moving: FloatArray) -> Rows:
+    """Leave out the rows of joints that stand still; `moving` is (n, G) bool."""
+    if moving.all():
+        return rows
+    return Rows(
+        tuple(
+            RowBlock(*(part[moving[block.sample, g]] for part in block))
+            for g, block in enumerate(rows.blocks)
+        )
+    )

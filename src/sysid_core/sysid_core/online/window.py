@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics of the newest samples, kept exactly and in bounded memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from sysid_core.errors import ParameterError
+from sysid_core.regression.rows import Rows
+from sysid_core.regression.statistics import Statistics
+
+__all__ = ["SlidingWindow", "WindowSettings"]
+
+
+@dataclass(frozen=True)
+class WindowSettings:
+    """Size of a sliding window.
+
+    Attributes
+    ----------
+    samples : int
+        Samples that make the window full; it holds up to one block more.
+    blocks : int
+        Number of blocks that the window is kept in; old data leave a block at a time.
+    memory_half_life : float
+        Number of windows after which data that left the window count half; 0 forgets them at once.
+    """
+
+    samples: int = 200
+    blocks: int = 20
+    memory_half_life: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.samples < 1 or self.blocks < 1 or self.blocks > self.samples:
+            raise ParameterError(
+                f"a window needs 1 ≤ blocks ≤ samples, got {self.blocks} and {self.samples}"
+            )
+        if not (np.isfinite(self.memory_half_life) and self.memory_half_life >= 0.0):
+            raise ParameterError("memory_half_life must be finite and not negative")
+
+
+class _Sum:
+    """A running sum of statistics that writes into its own arrays."""
+
+    def __init__(self, groups: int, size: int) -> None:
+        self.total = Statistics.zero(groups, size)
+        self.samples = 0
+
+    def add_rows(self, rows: Rows, samples: int) -> None:
+        total = self.total
+        for g, block in enumerate(rows.blocks):
+            total.gram[g] += block.matrix.T @ block.matrix
+            total.moment[g] += block.target @ block.matrix
+            total.square[g] += block.target @ block.target
+            total.count[g] += len(block.target)
+        self.samples += samples
+
+    def add(self, other: Statistics, samples: int) -> None:
+        total = self.total
+        total.gram[...] += other.gram
+        total.moment[...] += other.moment
+        total.square[...] += other.square
+        total.count[...] += other.count
+        self.samples += samples
+
+
+class SlidingWindow:
+    """Exact statistics of the last samples, without ever subtracting.
+
+    Samples are summed into blocks. The window's sum is kept as two stacks: suffix sums over the
+    older blocks, one of which is dropped as its oldest block leaves, and one sum over the newer
+    blocks. When the older stack runs out, it is rebuilt from the newer blocks. Every sum is made
+    of additions of squares alone, so rounding does not build up however long the window slides;
+    cost per block is constant on average and memory is bounded by twice the number of blocks.
+
+    Parameters
+    ----------
+    groups, size : int
+        Number of row groups and of base parameters.
+    settings : WindowSettings
+    """
+
+    def __init__(self, groups: int, size: int, settings: WindowSettings) -> None:
+        self.settings = settings
+        self._shape = (groups, size)
+        self._block_size = -(-settings.samples // settings.blocks)
+        half_life = settings.memory_half_life * settings.blocks
+        self._forget = 0.5 ** (1.0 / half_life) if half_life > 0.0 else 0.0
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._open = _Sum(*self._shape)
+        self._newer: deque[_Sum] = deque()
+        self._newer_sum = _Sum(*self._shape)
+        self._older: list[tuple[_Sum, _Sum]] = []  # (block, sum of it and all newer older blocks)
+        self._memory = Statistics.zero(*self._shape)
+
+    @property
+    def samples(self) -> int:
+        """Number of samples in the window."""
+        older = self._older[-1][1].samples if self._older else 0
+        return older + self._newer_sum.samples + self._open.samples
+
+    @property
+    def fill(self) -> float:
+        """Share of the window that is filled, 0 to 1."""
+        return min(1.0, self.samples / self.settings.samples)
+
+    def push(self, rows: Rows, samples: int) -> None:
+        """Add the rows of a batch of samples.
+
+        A batch should not be larger than a block; it is counted into one.
+        """
+        self._open.add_rows(rows, samples)
+        if self._open.samples >= self._block_size:
+            self._newer.append(self._open)
+            self._newer_sum.add(self._open.total, self._open.samples)
+            self._open = _Sum(*self._shape)
+            self._evict()
+
+    def statistics(self) -> Statistics:
+        """Return the statistics of the samples in the window (a copy)."""
+        total = self._newer_sum.total + self._open.total
+        return total + self._older[-1][1].total if self._older else total
+
+    def recent(self, samples: int) -> Statistics:
+        """Return the statistics of at least the newest `samples` samples (whole blocks)."""
+        total = _Sum(*self._shape)
+        total.add(self._open.total, self._open.samples)
+        blocks = [block for block, _ in reversed(self._older)] + list(self._newer)
+        while blocks and total.samples < samples:
+            block = blocks.pop()
+            total.add(block.total, block.samples)
+        return total.total
+
+    @property
+    def memory(self) -> Statistics:
+        """Faded statistics of the samples that left the window."""
+        return self._memory
+
+    def older(self, samples: int) -> Statistics:
+        """Return the statistics of the window without the blocks that `recent` sums."""
+        total = _Sum(*self._shape)
+        blocks = [block for block, _ in reversed(self._older)] + list(self._newer)
+        newest = self._open.samples
+        while blocks and newest < samples:
+            newest += blocks.pop().samples
+        for block in blocks:
+            total.add(block.total, block.samples)
+        return total.total
+
+    def adopt_memory(self, memory: Statistics) -> None:
+        """Replace the memory, e.g. by data carried over a known change of the robot."""
+        self._memory = memory
+
+    def _evict(self) -> None:
+        while self.samples - self._oldest_samples() >= self.settings.samples:
+            if not self._older:
+                self._rebuild()
+            block, _ = self._older.pop()
+            if self._forget > 0.0:
+                self._memory = self._memory.scaled(self._forget) + block.total
+
+    def _oldest_samples(self) -> int:
+        if self._older:
+            return self._older[-1][0].samples
+        return self._newer[0].samples if self._newer else self.samples
+
+    def _rebuild(self) -> None:
+        suffix: _Sum | None = None
+        for block in reversed(self._newer):
+            total = _Sum(*self._shape)
+            total.add(block.total, block.samples)
+            if suffix is not None:
+                total.add(suffix.total, suffix.samples)
+            self._older.append((block, total))
+            suffix = total
+        self._newer.clear()
+        self._newer_sum = _Sum(*self._shape)

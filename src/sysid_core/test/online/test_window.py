@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The window's statistics equal a batch computation, however long it slides."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from sysid_core.errors import ParameterError
+from sysid_core.online.window import SlidingWindow, WindowSettings
+from sysid_core.regression.rows import RowBlock, Rows
+from sysid_core.regression.statistics import Statistics
+
+GROUPS, SIZE = 3, 8
+
+
+def batch(rng: np.random.Generator, samples: int) -> Rows:
+    """Return random rows with columns of very different size."""
+    scale = 10.0 ** np.linspace(-3, 3, SIZE)
+    blocks = []
+    for _ in range(GROUPS):
+        matrix = rng.normal(size=(samples, SIZE)) * scale
+        blocks.append(RowBlock(matrix, rng.normal(size=samples), np.arange(samples)))
+    return Rows(tuple(blocks))
+
+
+def join(parts: list[Rows]) -> Rows:
+    return Rows(
+        tuple(
+            RowBlock(*(np.concatenate(field) for field in zip(*blocks, strict=True)))
+            for blocks in zip(*(part.blocks for part in parts), strict=True)
+        )
+    )
+
+
+def assert_same(actual: Statistics, expected: Statistics, tolerance: float = 1e-9) -> None:
+    for name in ("gram", "moment", "square", "count"):
+        a, e = getattr(actual, name), getattr(expected, name)
+        scale = np.abs(e)
+        if name == "gram":
+            diagonal = np.sqrt(np.einsum("gii->gi", expected.gram))
+            scale = diagonal[:, :, None] * diagonal[:, None, :]
+        if name == "moment":
+            diagonal = np.sqrt(np.einsum("gii->gi", expected.gram))
+            scale = diagonal * np.sqrt(expected.square)[:, None]
+        assert np.all(np.abs(a - e) <= tolerance * scale), name
+
+
+def test_a_million_samples_leave_the_statistics_of_the_last_ones() -> None:
+    rng = np.random.default_rng(0)
+    window = SlidingWindow(GROUPS, SIZE, WindowSettings(samples=1000, blocks=20))
+    parts: list[Rows] = []
+    tracemalloc.start()
+    grown = []
+    for step in range(20_000):
+        part = batch(rng, 50)
+        window.push(part, 50)
+        parts = [*parts[-25:], part]
+        if step in (100, 19_999):
+            grown.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    held = window.samples
+    assert 1000 <= held < 1050
+    assert_same(window.statistics(), Statistics.of(join(parts[-(held // 50) :])))
+    assert grown[1] < 1.2 * grown[0]
+
+
+@pytest.mark.parametrize("size", [1, 7, 13])
+def test_batches_of_any_size_are_counted_whole(size: int) -> None:
+    rng = np.random.default_rng(1)
+    window = SlidingWindow(GROUPS, SIZE, WindowSettings(samples=60, blocks=6))
+    parts: list[Rows] = []
+    for _ in range(200):
+        part = batch(rng, size)
+        window.push(part, size)
+        parts.append(part)
+        held = window.samples
+        assert held % size == 0
+        assert_same(window.statistics(), Statistics.of(join(parts[-(held // size) :])), 1e-12)
+    assert window.fill == 1.0
+
+
+def test_recent_and_older_share_the_window() -> None:
+    rng = np.random.default_rng(2)
+    window = SlidingWindow(GROUPS, SIZE, WindowSettings(samples=100, blocks=10))
+    for _ in range(57):
+        window.push(batch(rng, 5), 5)
+        assert_same(window.older(20) + window.recent(20), window.statistics(), 1e-12)
+    assert window.recent(20).count[0] >= 20
+
+
+def test_memory_halves_in_its_half_life() -> None:
+    rng = np.random.default_rng(3)
+    settings = WindowSettings(samples=100, blocks=10, memory_half_life=3.0)
+    window = SlidingWindow(GROUPS, SIZE, settings)
+    for _ in range(100):
+        window.push(batch(rng, 10), 10)
+    count = window.memory.count[0]
+    # a geometric series of blocks of 10, each remembered by 2^(−1/30)
+    assert count == pytest.approx(10 * (1 - 0.5 ** (90 / 30)) / (1 - 0.5 ** (1 / 30)), rel=1e-9)
+
+
+def test_shifted_statistics_are_those_of_shifted_targets() -> None:
+    rng = np.random.default_rng(4)
+    rows, shift = batch(rng, 40), rng.normal(size=SIZE)
+    moved = Rows(tuple(b._replace(target=b.target + b.matrix @ shift) for b in rows.blocks))
+    assert_same(Statistics.of(rows).shifted(shift), Statistics.of(moved), 1e-12)
+
+
+@pytest.mark.parametrize("bad", [{"samples": 0}, {"samples": 5, "blocks": 6},
+                                 {"memory_half_life": -1.0}, {"memory_half_life": np.nan}])  # fmt: skip
+def test_impossible_windows_are_refused(bad: dict[str, float]) -> None:
+    with pytest.raises(ParameterError):
+        WindowSettings(**bad)  # type: ignore[arg-type]
