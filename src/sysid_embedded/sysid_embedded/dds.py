@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Raw access to Cyclone DDS: participants, writers, readers and wait sets that carry CDR bytes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from typing import Any
+from uuid import UUID
+
+from cyclonedds._clayer import ddspy_take, ddspy_write
+from cyclonedds.builtin import (
+    BuiltinDataReader,
+    BuiltinTopicDcpsPublication,
+    BuiltinTopicDcpsSubscription,
+)
+from cyclonedds.core import DDSException, Entity, GuardCondition
+from cyclonedds.domain import Domain, DomainParticipant
+from cyclonedds.internal import DDS
+from cyclonedds.pub import DataWriter
+from cyclonedds.qos import Policy, Qos
+from cyclonedds.sub import DataReader
+from cyclonedds.topic import Topic
+
+from .discovery import domain_config
+from .idl import dds_type
+from .interfaces import Definition
+from .typehash import type_hash
+
+__all__ = ["Participant", "Reader", "WaitSet", "Writer"]
+
+_LIBRARY = DDS._dll_handle
+_ANY_STATE = 0x7F
+_DATA_AVAILABLE = 1 << 8
+_TIMEOUT = -10
+
+_wait = _LIBRARY.dds_waitset_wait
+_wait.argtypes = [ctypes.c_int32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64]
+_wait.restype = ctypes.c_int32
+_attach = _LIBRARY.dds_waitset_attach
+_attach.argtypes = [ctypes.c_int32, ctypes.c_int32, ctypes.c_ssize_t]
+_attach.restype = ctypes.c_int32
+_detach = _LIBRARY.dds_waitset_detach
+_detach.argtypes = [ctypes.c_int32, ctypes.c_int32]
+_detach.restype = ctypes.c_int32
+_create_waitset = _LIBRARY.dds_create_waitset
+_create_waitset.argtypes = [ctypes.c_int32]
+_create_waitset.restype = ctypes.c_int32
+_delete = _LIBRARY.dds_delete
+_delete.argtypes = [ctypes.c_int32]
+_delete.restype = ctypes.c_int32
+_read_status = _LIBRARY.dds_take_status
+_read_status.argtypes = [ctypes.c_int32, ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint32]
+_read_status.restype = ctypes.c_int32
+
+Gid = bytes
+
+
+def _check(code: int, what: str) -> int:
+    if code < 0:
+        raise DDSException(code, f"Occurred while {what}")
+    return code
+
+
+class Writer:
+    """Publishes encoded samples."""
+
+    def __init__(self, entity: DataWriter[Any]) -> None:
+        self._entity = entity
+        self._ref = entity._ref
+        self.gid: Gid = entity.get_guid().bytes
+        self.handle: int = entity.get_instance_handle() & 0xFFFFFFFFFFFFFFFF
+
+    def write(self, data: bytes | bytearray) -> bool:
+        """Publish a sample; False if a slow reader left no room for it in time.
+
+        Parameters
+        ----------
+        data : bytes
+            Encapsulation header and CDR, padded to a multiple of four.
+        """
+        code = ddspy_write(self._ref, data)
+        if code == _TIMEOUT:
+            return False
+        _check(code, "publishing")
+        return True
+
+    def matched(self) -> list[dict[str, str]]:
+        """Return the user data of each matched reader."""
+        handles = self._entity.get_matched_subscriptions()
+        return [_user_data(self._entity.get_matched_subscription_data(h)) for h in handles]
+
+    def matched_count(self) -> int:
+        """Return the number of matched readers."""
+        return int(self._entity.get_publication_matched_status().current_count)
+
+    def wait_for_all_acked(self, timeout_ns: int) -> bool:
+        """Wait until every matched reliable reader has everything; False if not in time."""
+        return bool(self._entity._wait_for_acks(self._ref, timeout_ns) == 0)
+
+    def close(self) -> None:
+        """Delete the writer."""
+        _close(self._entity)
+
+
+class Reader:
+    """Takes encoded samples."""
+
+    def __init__(self, entity: DataReader[Any]) -> None:
+        self._entity = entity
+        self.ref: int = entity._ref
+        self.gid: Gid = entity.get_guid().bytes
+        entity.set_status_mask(_DATA_AVAILABLE)
+
+    def take(self) -> tuple[bytes, Any] | None:
+        """Take the oldest valid sample and its sample information, or None."""
+        while True:
+            samples = ddspy_take(self.ref, _ANY_STATE, 1)
+            if isinstance(samples, int):
+                _check(samples, "taking a sample")
+            if not samples:
+                return None
+            if samples[0][1].valid_data:
+                return samples[0]  # type: ignore[no-any-return]
+
+    def acknowledge(self) -> None:
+        """Reset the status by which a wait set tells that data are available."""
+        _read_status(self.ref, ctypes.c_uint32(), _DATA_AVAILABLE)
+
+    def matched(self) -> list[dict[str, str]]:
+        """Return the user data of each matched writer."""
+        handles = self._entity.get_matched_publications()
+        return [_user_data(self._entity.get_matched_publication_data(h)) for h in handles]
+
+    def matched_count(self) -> int:
+        """Return the number of matched writers."""
+        return int(self._entity.get_subscription_matched_status().current_count)
+
+    def writer_data(self, handle: int) -> dict[str, str] | None:
+        """Return the user data of one matched writer, or None if it is gone."""
+        endpoint = self._entity.get_matched_publication_data(handle)
+        return None if endpoint is None else _user_data(endpoint)
+
+    def close(self) -> None:
+        """Delete the reader."""
+        _close(self._entity)
+
+
+def _close(entity: Entity) -> None:
+    # What Entity does when it is collected, but now.
+    entity.__del__()
+
+
+def _user_data(endpoint: Any) -> dict[str, str]:
+    """Return the ``key=value;`` pairs that an endpoint carries."""
+    if endpoint is None or Policy.Userdata not in endpoint.qos:
+        return {}
+    text = bytes(endpoint.qos[Policy.Userdata].data).decode("utf-8", "replace")
+    pairs = (item.partition("=") for item in text.split(";") if "=" in item)
+    return {key: value for key, _, value in pairs}
+
+
+class WaitSet:
+    """Waits for readers to have data, or to be woken from another thread."""
+
+    def __init__(self, participant: Participant) -> None:
+        self._ref = _check(_create_waitset(participant.ref), "creating a wait set")
+        self._guard = GuardCondition(participant.entity)
+        self._triggered = (ctypes.c_ssize_t * 256)()
+        _check(_attach(self._ref, self._guard._ref, 0), "attaching a guard condition")
+
+    def attach(self, reader: Reader, key: int) -> None:
+        """Wait for a reader too; `key` (not 0) tells of it."""
+        _check(_attach(self._ref, reader.ref, key), "attaching a reader")
+
+    def detach(self, reader: Reader) -> None:
+        """Wait for a reader no more."""
+        _detach(self._ref, reader.ref)
+
+    def wake(self) -> None:
+        """Make the current or the next wait return."""
+        self._guard.set(True)
+
+    def wait(self, timeout_ns: int) -> list[int]:
+        """Return the keys of the readers that have data, at the latest after `timeout_ns`."""
+        count = _wait(self._ref, self._triggered, len(self._triggered), timeout_ns)
+        if count <= 0:
+            _check(count, "waiting for data")
+            return []
+        keys = self._triggered[: min(count, len(self._triggered))]
+        if 0 in keys:
+            self._guard.take()
+            keys = [key for key in keys if key]
+        return keys
+
+    def close(self) -> None:
+        """Delete the wait set."""
+        _delete(self._ref)
+        _close(self._guard)
+
+
+class Participant:
+    """One process' presence in a domain.
+
+    Parameters
+    ----------
+    domain_id : int
+    """
+
+    _domains: dict[int, tuple[Domain, int]] = {}
+    _lock = threading.Lock()
+
+    def __init__(self, domain_id: int) -> None:
+        self.domain_id = domain_id
+        with Participant._lock:
+            domain, users = Participant._domains.get(domain_id, (None, 0))
+            if domain is None:
+                domain = Domain(domain_id, domain_config(os.environ))
+            Participant._domains[domain_id] = (domain, users + 1)
+        self.entity = DomainParticipant(domain_id, Qos(Policy.Userdata(data=b"enclave=/;")))
+        self.ref: int = self.entity._ref
+        guid: UUID = self.entity.get_guid()
+        self.gid: Gid = guid.bytes
+        self._topics: dict[tuple[str, str, bool], Topic[Any]] = {}
+        self._builtin: dict[bool, BuiltinDataReader] = {}
+        self._identities = 0
+
+    def topic(self, name: str, definition: Definition, service: bool) -> Topic[Any]:
+        """Return the topic of a DDS name and a type, creating it at first use."""
+        key = (name, definition.name, service)
+        if key not in self._topics:
+            self._topics[key] = Topic(
+                self.entity, name, dds_type(definition, service=service)
+            )
+        return self._topics[key]
+
+    def writer(
+        self, name: str, definition: Definition, qos: Qos, *, identity: str = ""
+    ) -> Writer:
+        """Create a writer on a DDS topic; an `identity` marks an end of a service."""
+        topic = self.topic(name, definition, bool(identity))
+        return Writer(DataWriter(self.entity, topic, qos + _marks(definition, identity)))
+
+    def reader(
+        self, name: str, definition: Definition, qos: Qos, *, identity: str = ""
+    ) -> Reader:
+        """Create a reader on a DDS topic; an `identity` marks an end of a service."""
+        topic = self.topic(name, definition, bool(identity))
+        return Reader(DataReader(self.entity, topic, qos + _marks(definition, identity)))
+
+    def identity(self) -> str:
+        """Return a new identity for a client or a server, as rmw_cyclonedds forms it."""
+        self._identities += 1
+        data = self.gid[:12] + self._identities.to_bytes(4, "big")
+        return f"{data[0]:02x}" + "".join(f".{byte:x}" for byte in data[1:])
+
+    def endpoints(self, *, writers: bool) -> list[Any]:
+        """Return what discovery knows of writers, or readers, everywhere in the domain."""
+        if writers not in self._builtin:
+            topic = BuiltinTopicDcpsPublication if writers else BuiltinTopicDcpsSubscription
+            self._builtin[writers] = BuiltinDataReader(self.entity, topic)
+        samples = self._builtin[writers].read(N=10_000)
+        alive = 16
+        return [
+            sample
+            for sample in samples
+            if sample.sample_info.valid_data and sample.sample_info.instance_state == alive
+        ]
+
+    def close(self) -> None:
+        """Delete the participant with all that it holds."""
+        self._builtin.clear()
+        self._topics.clear()
+        _close(self.entity)
+        with Participant._lock:
+            domain, users = Participant._domains.pop(self.domain_id)
+            if users > 1:
+                Participant._domains[self.domain_id] = (domain, users - 1)
+            else:
+                _close(domain)
+
+
+def _marks(definition: Definition, identity: str) -> Qos:
+    """Return the policies that tell a ROS 2 peer the type's hash and the service's identity."""
+    prefix = f"{identity};" if identity else ""
+    return Qos(
+        Policy.Userdata(data=f"{prefix}typehash={type_hash(definition)};".encode()),
+        Policy.DataRepresentation(use_cdrv0_representation=True),
+    )

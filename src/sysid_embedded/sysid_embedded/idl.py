@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cyclone DDS types of messages and of service requests and replies, with ROS 2's type names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+from cyclonedds.idl import IdlStruct, types
+
+from .interfaces import Definition, FieldType, find
+
+__all__ = ["dds_type"]
+
+_PRIMITIVES: dict[str, Any] = {
+    "bool": bool,
+    "byte": types.uint8,
+    "char": types.uint8,
+    "string": str,
+    "float32": types.float32,
+    "float64": types.float64,
+    "int8": types.int8,
+    "uint8": types.uint8,
+    "int16": types.int16,
+    "uint16": types.uint16,
+    "int32": types.int32,
+    "uint32": types.uint32,
+    "int64": types.int64,
+    "uint64": types.uint64,
+}
+
+
+def _member(kind: FieldType) -> Any:
+    base: Any
+    if kind.is_message:
+        base = dds_type(find(kind.base))
+    elif kind.string_bound:
+        base = types.bounded_str[kind.string_bound]
+    else:
+        base = _PRIMITIVES[kind.base]
+    if kind.kind == "array":
+        return types.array[base, kind.size]
+    if kind.kind == "sequence":
+        return types.sequence[base, kind.size] if kind.size else types.sequence[base]
+    return base
+
+
+@cache
+def dds_type(definition: Definition, *, service: bool = False) -> type[IdlStruct]:
+    """Return the Cyclone DDS type of a definition.
+
+    Parameters
+    ----------
+    definition : Definition
+    service : bool
+        Put the header of requests and replies in front: the client's identity and the number of
+        the request, as rmw_cyclonedds does.
+
+    Returns
+    -------
+    type
+        It serves to create topics; its own (slow) conversions are not used.
+    """
+    members: dict[str, Any] = {}
+    if service:
+        members = {"client_guid_": types.uint64, "sequence_number_": types.int64}
+    members |= {f"{field.name}_": _member(field.type) for field in definition.fields}
+    package, folder, stem = definition.name.split("/")
+    namespace = {
+        "__module__": __name__,
+        "__annotations__": members,
+        "__idl_typename__": f"{package}::{folder}::dds_::{stem}_",
+        "__idl_annotations__": {"extensibility": "final"},
+        "__idl_field_annotations__": {},
+    }
+    made = type(IdlStruct)(f"{stem}_", (IdlStruct,), namespace)
+    return cast("type[IdlStruct]", dataclass(made))

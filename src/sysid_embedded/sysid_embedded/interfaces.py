@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Message and service definitions: where they come from, and how their text is read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from .errors import DefinitionError
+
+__all__ = ["Definition", "Field", "FieldType", "find", "names", "packages", "parse"]
+
+Kind = Literal["scalar", "array", "sequence"]
+
+PRIMITIVES = frozenset(
+    "bool byte char float32 float64 int8 uint8 int16 uint16 int32 uint32 int64 uint64 string".split()
+)
+EMPTY_MEMBER = "structure_needs_at_least_one_member"
+
+# What the typestore of rosbags leaves out of the standard definitions.
+DEFAULTS: dict[str, dict[str, Any]] = {"geometry_msgs/msg/Quaternion": {"w": 1.0}}
+
+_SHARE = Path(__file__).parent / "share"
+_SOURCE_TREE = Path(__file__).resolve().parents[2]
+_FIELD = re.compile(
+    r"(?P<base>[A-Za-z][\w/]*)(?:<=(?P<bound>\d+))?(?P<array>\[(?P<upto><=)?(?P<size>\d*)\])?"
+    r"\s+(?P<name>[A-Za-z]\w*)\s*(?P<rest>.*)$"
+)
+
+
+@dataclass(frozen=True)
+class FieldType:
+    """Type of a field.
+
+    Parameters
+    ----------
+    base : str
+        A primitive's name or the full name of a message, e.g. ``std_msgs/msg/Header``.
+    kind : {"scalar", "array", "sequence"}
+        Whether it is one value, a fixed number of them, or a variable number.
+    size : int
+        Length of an array, bound of a sequence (0: unbounded).
+    string_bound : int
+        Greatest length of a string (0: unbounded).
+    """
+
+    base: str
+    kind: Kind = "scalar"
+    size: int = 0
+    string_bound: int = 0
+
+    @property
+    def is_message(self) -> bool:
+        """Whether the values are messages."""
+        return "/" in self.base
+
+
+@dataclass(frozen=True)
+class Field:
+    """A named field, with the default that its definition gives, if any."""
+
+    name: str
+    type: FieldType
+    default: Any = None
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A message, or one half of a service.
+
+    Parameters
+    ----------
+    name : str
+        Full name, e.g. ``sensor_msgs/msg/JointState`` or ``std_srvs/srv/Trigger_Request``.
+    fields : tuple of Field
+        In the order of the definition; never empty.
+    constants : dict
+        Name to value.
+    """
+
+    name: str
+    fields: tuple[Field, ...]
+    constants: dict[str, Any]
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+def _strip(line: str) -> str:
+    """Return `line` without its comment; a ``#`` inside quotes is kept."""
+    quote = ""
+    for i, char in enumerate(line):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char == "#":
+            return line[:i].strip()
+    return line.strip()
+
+
+def _literal(text: str, base: str) -> Any:
+    """Return the value of a constant or a default."""
+    text = text.strip()
+    if text.startswith("["):
+        inner = text.strip("[]").strip()
+        return [_literal(item, base) for item in inner.split(",")] if inner else []
+    if base == "string":
+        return text[1:-1] if text[:1] in "'\"" and text[:1] else text
+    if base == "bool":
+        return text.lower() in ("true", "1")
+    return float(text) if base.startswith("float") else int(text, 0)
+
+
+def _constant(value: Any, base: str) -> Any:
+    """Return a constant as rclpy's classes hold it: a ``byte`` is a `bytes` of length one."""
+    return bytes([value]) if base == "byte" else value
+
+
+def parse(text: str, name: str) -> Definition:
+    """Read the text of a ``.msg`` file, or of one half of a ``.srv`` file.
+
+    Parameters
+    ----------
+    text : str
+        The definition.
+    name : str
+        Full name to give to it.
+
+    Returns
+    -------
+    Definition
+
+    Raises
+    ------
+    DefinitionError
+        If a line isn't a field, a constant or a comment.
+    """
+    package = name.split("/")[0]
+    fields: list[Field] = []
+    constants: dict[str, Any] = {}
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = _strip(raw)
+        if not line:
+            continue
+        match = _FIELD.match(line)
+        if match is None:
+            raise DefinitionError(f"{name}, line {number}: {line!r} is no field and no constant.")
+        base, rest = match["base"], match["rest"].strip()
+        if rest.startswith("="):
+            constants[match["name"]] = _constant(_literal(rest[1:], base), base)
+            continue
+        if base not in PRIMITIVES:
+            base = _full_name(base, package)
+        kind: Kind = "scalar"
+        if match["array"]:
+            kind = "array" if match["size"] and not match["upto"] else "sequence"
+        kind_size = int(match["size"] or 0)
+        field_type = FieldType(base, kind, kind_size, int(match["bound"] or 0))
+        default = _literal(rest, base) if rest else None
+        fields.append(Field(match["name"], field_type, default))
+    return _definition(name, fields, constants)
+
+
+def _full_name(base: str, package: str) -> str:
+    """Return the full name of a message that a definition of `package` refers to."""
+    if base == "Header":
+        return "std_msgs/msg/Header"
+    parts = base.split("/")
+    return f"{parts[0] if len(parts) > 1 else package}/msg/{parts[-1]}"
+
+
+def _definition(name: str, fields: list[Field], constants: dict[str, Any]) -> Definition:
+    if not fields:
+        fields = [Field(EMPTY_MEMBER, FieldType("uint8"))]
+    return Definition(name, tuple(fields), constants)
+
+
+@cache
+def _typestore() -> dict[str, Any]:
+    from rosbags.typesys.stores.ros2_jazzy import FIELDDEFS
+
+    return FIELDDEFS
+
+
+def _from_typestore(name: str) -> Definition:
+    """Convert rosbags' form of a definition."""
+    constants, members = _typestore()[name]
+    defaults = DEFAULTS.get(name, {})
+    fields = []
+    for field, (node, detail) in members:
+        kind: Kind = "scalar"
+        size = 0
+        if int(node) in (3, 4):
+            kind = "array" if int(node) == 3 else "sequence"
+            (node, detail), size = detail
+        base, bound = detail if int(node) == 1 else (detail, 0)
+        base = {"octet": "byte"}.get(base, base)
+        fields.append(
+            Field(field, FieldType(base, kind, int(size), int(bound)), defaults.get(field))
+        )
+    return _definition(name, fields, {key: _constant(value, base) for key, base, value in constants})
+
+
+@cache
+def _files() -> dict[str, Path]:
+    """Return the definition files: own ones, and sysid_msgs from the source tree if it is there."""
+    found: dict[str, Path] = {}
+    roots = [*_SHARE.iterdir(), _SOURCE_TREE / "sysid_msgs"]
+    for root in roots:
+        for file in sorted((*root.glob("msg/*.msg"), *root.glob("srv/*.srv"))):
+            found[f"{root.name}/{file.parent.name}/{file.stem}"] = file
+    return found
+
+
+@cache
+def find(name: str) -> Definition:
+    """Return the definition of a message or of a service's half.
+
+    Parameters
+    ----------
+    name : str
+        e.g. ``std_msgs/msg/Header``, ``std_srvs/srv/Trigger_Response``.
+
+    Returns
+    -------
+    Definition
+
+    Raises
+    ------
+    DefinitionError
+        If nobody defines it.
+    """
+    package, folder, stem = name.split("/")
+    half = stem.rpartition("_")
+    file = _files().get(f"{package}/{folder}/{half[0] if folder == 'srv' else stem}")
+    if file is not None:
+        text = file.read_text(encoding="utf-8")
+        if folder == "srv":
+            request, _, response = re.split(r"(?m)^(---)\s*$", text, maxsplit=1)
+            text = request if half[2] == "Request" else response
+        return parse(text, name)
+    if name in _typestore():
+        return _from_typestore(name)
+    raise DefinitionError(
+        f"{name} is not defined: add its {folder} file to the sysid_msgs package, or use a type "
+        f"of {', '.join(sorted(packages()))}."
+    )
+
+
+@cache
+def packages() -> frozenset[str]:
+    """Return the names of the packages that have definitions."""
+    return frozenset(key.split("/")[0] for key in (*_typestore(), *_files()))
+
+
+@cache
+def names(package: str, folder: str) -> tuple[str, ...]:
+    """Return the names of the messages (`folder` msg) or services (srv) of a package."""
+    keys = (*_typestore(), *_files())
+    start = f"{package}/{folder}/"
+    return tuple(sorted({key[len(start) :] for key in keys if key.startswith(start)}))

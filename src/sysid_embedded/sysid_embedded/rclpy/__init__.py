@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of rclpy's API that the project's nodes use; imported as ``rclpy``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sysid_embedded import finder
+
+from . import exceptions, executors, utilities
+from .context import Context
+from .executors import Executor, SingleThreadedExecutor
+from .logging import get_logger
+from .node import Node
+from .parameter import Parameter
+from .signals import (
+    SignalHandlerOptions,
+    _watch,
+    install_signal_handlers,
+    uninstall_signal_handlers,
+)
+from .task import Future
+from .utilities import get_default_context, ok, remove_ros_args, try_shutdown
+
+__all__ = [
+    "Context",
+    "Future",
+    "Node",
+    "Parameter",
+    "create_node",
+    "exceptions",
+    "executors",
+    "get_default_context",
+    "get_global_executor",
+    "init",
+    "ok",
+    "remove_ros_args",
+    "shutdown",
+    "spin",
+    "spin_once",
+    "spin_until_future_complete",
+    "try_shutdown",
+    "utilities",
+]
+
+_global_executors: list[Executor] = []
+
+
+class _Initialized:
+    """What `init` returns: as a context manager it shuts down at the end."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def __enter__(self) -> _Initialized:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.context.try_shutdown()
+
+
+def init(
+    *,
+    args: list[str] | None = None,
+    context: Context | None = None,
+    domain_id: int | None = None,
+    signal_handler_options: SignalHandlerOptions | None = None,
+) -> _Initialized:
+    """Start; the arguments default to the command line.
+
+    Raises
+    ------
+    RuntimeError
+        If it is called twice, or the arguments or the environment make no sense.
+    """
+    is_default = context is None
+    context = get_default_context() if context is None else context
+    if signal_handler_options is None:
+        signal_handler_options = (
+            SignalHandlerOptions.ALL if is_default else SignalHandlerOptions.NO
+        )
+    context.init(args, domain_id=domain_id)
+    install_signal_handlers(signal_handler_options)
+    _watch(context)
+    get_logger("sysid_embedded").info(
+        f"{finder.reason()}: the embedded runtime stands in, in domain {context.get_domain_id()}"
+    )
+    return _Initialized(context)
+
+
+def get_global_executor() -> Executor:
+    """Return the executor that the functions of this module use."""
+    if not _global_executors:
+        executor = SingleThreadedExecutor()
+        _global_executors.append(executor)
+        executor.context.on_shutdown(_forget_executor)
+    return _global_executors[0]
+
+
+def _forget_executor() -> None:
+    _global_executors.clear()
+
+
+def shutdown(*, context: Context | None = None, uninstall_handlers: bool | None = None) -> None:
+    """End."""
+    utilities.shutdown(context=context)
+    if uninstall_handlers or (uninstall_handlers is None and context is None):
+        uninstall_signal_handlers()
+
+
+def create_node(node_name: str, **options: Any) -> Node:
+    """Create a node."""
+    return Node(node_name, **options)
+
+
+def _with_node(node: Node, executor: Executor | None) -> Executor:
+    executor = get_global_executor() if executor is None else executor
+    executor.add_node(node)
+    return executor
+
+
+def spin_once(
+    node: Node, *, executor: Executor | None = None, timeout_sec: float | None = None
+) -> None:
+    """Run one callback of a node, or wait for one up to a time-out."""
+    executor = _with_node(node, executor)
+    try:
+        executor.spin_once(timeout_sec=timeout_sec)
+    finally:
+        executor.remove_node(node)
+
+
+def spin(node: Node, executor: Executor | None = None) -> None:
+    """Run the callbacks of a node until shutdown."""
+    executor = _with_node(node, executor)
+    try:
+        while executor.context.ok():
+            executor.spin_once()
+    finally:
+        executor.remove_node(node)
+
+
+def spin_until_future_complete(
+    node: Node,
+    future: Future,
+    executor: Executor | None = None,
+    timeout_sec: float | None = None,
+) -> None:
+    """Run the callbacks of a node until a future is done or the time-out."""
+    executor = _with_node(node, executor)
+    try:
+        executor.spin_until_future_complete(future, timeout_sec)
+    finally:
+        executor.remove_node(node)

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a node is before it has publishers and the like: names, lists, its executor."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from sysid_embedded import names as _names
+from sysid_embedded.arguments import Arguments
+from sysid_embedded.arguments import parse as _parse
+
+from ._node_parameters import NodeParameters
+from .callback_groups import (
+    CallbackGroup,
+    MutuallyExclusiveCallbackGroup,
+    ReentrantCallbackGroup,
+)
+from .client import Client
+from .clock import ROSClock
+from .context import Context
+from .exceptions import (
+    InvalidNamespaceException,
+    InvalidNodeNameException,
+    InvalidServiceNameException,
+    InvalidTopicNameException,
+)
+from .guard_condition import GuardCondition
+from .logging import RcutilsLogger, get_logger
+from .publisher import Publisher
+from .service import Service
+from .subscription import Subscription
+from .timer import Timer
+
+__all__ = ["NodeBase"]
+
+
+class NodeBase(NodeParameters):
+    """Base of nodes."""
+
+    def __init__(
+        self,
+        node_name: str,
+        context: Context,
+        cli_args: list[str] | None,
+        namespace: str,
+        use_global_arguments: bool,
+        allow_undeclared_parameters: bool,
+    ) -> None:
+        super().__init__(allow_undeclared_parameters)
+        self._context = context
+        self._publishers: list[Publisher] = []
+        self._subscriptions: list[Subscription] = []
+        self._clients: list[Client] = []
+        self._services: list[Service] = []
+        self._timers: list[Timer] = []
+        self._guards: list[GuardCondition] = []
+        self._executor: weakref.ref[Any] | None = None
+        self._default_callback_group: CallbackGroup = MutuallyExclusiveCallbackGroup()
+        self._rate_group = ReentrantCallbackGroup()
+        self._destroyed = False
+        # Arguments of the node itself come before those of the process.
+        self._arguments: list[Arguments] = [] if cli_args is None else [_parse(cli_args)]
+        if use_global_arguments:
+            self._arguments.append(context.arguments)
+        self._name, self._namespace = self._resolve_identity(node_name, namespace)
+        self._full_name = _names.join(self._namespace, self._name)
+        self._logger = get_logger(self._full_name.strip("/").replace("/", "."))
+        self._clock = ROSClock()
+
+    def _resolve_identity(self, name: str, namespace: str) -> tuple[str, str]:
+        """Return the name and namespace after remapping, checked."""
+        if not namespace.startswith("/"):
+            namespace = f"/{namespace}"
+        given = name
+        for arguments in reversed(self._arguments):
+            namespace = arguments.namespace(given, namespace)
+            name = arguments.node_name(name)
+        fault = _names.fault_of_node_name(name)
+        if fault is not None:
+            raise InvalidNodeNameException(name, *fault)
+        fault = _names.fault_of_namespace(namespace)
+        if fault is not None:
+            raise InvalidNamespaceException(namespace, *fault)
+        return name, namespace
+
+    @property
+    def publishers(self) -> Iterator[Publisher]:
+        """The publishers."""
+        yield from self._publishers
+
+    @property
+    def subscriptions(self) -> Iterator[Subscription]:
+        """The subscriptions."""
+        yield from self._subscriptions
+
+    @property
+    def clients(self) -> Iterator[Client]:
+        """The clients."""
+        yield from self._clients
+
+    @property
+    def services(self) -> Iterator[Service]:
+        """The services."""
+        yield from self._services
+
+    @property
+    def timers(self) -> Iterator[Timer]:
+        """The timers."""
+        yield from self._timers
+
+    @property
+    def guards(self) -> Iterator[GuardCondition]:
+        """The guard conditions."""
+        yield from self._guards
+
+    @property
+    def context(self) -> Context:
+        """The context."""
+        return self._context
+
+    @property
+    def default_callback_group(self) -> CallbackGroup:
+        """The group of callbacks for which none is named."""
+        return self._default_callback_group
+
+    @property
+    def executor(self) -> Any:
+        """The executor that runs the node's callbacks, or None."""
+        return self._executor() if self._executor is not None else None
+
+    @executor.setter
+    def executor(self, new_executor: Any) -> None:
+        current = self.executor
+        if current is new_executor:
+            return
+        if current is not None:
+            current.remove_node(self)
+        if new_executor is not None:
+            new_executor.add_node(self)
+
+    def _set_executor(self, executor: Any) -> None:
+        current = self.executor
+        if executor is not None and current is not None and current is not executor:
+            current.remove_node(self)
+        self._executor = None if executor is None else weakref.ref(executor)
+
+    def _wake_executor(self) -> None:
+        executor = self.executor
+        if executor is not None:
+            executor.wake()
+
+    def _reading(self) -> list[Any]:
+        """Return everything that has a DDS reader."""
+        return [*self._subscriptions, *self._services, *self._clients]
+
+    def get_name(self) -> str:
+        """Return the name."""
+        return self._name
+
+    def get_namespace(self) -> str:
+        """Return the namespace."""
+        return self._namespace
+
+    def get_fully_qualified_name(self) -> str:
+        """Return the namespace and name."""
+        return self._full_name
+
+    def get_logger(self) -> RcutilsLogger:
+        """Return the node's logger."""
+        return self._logger
+
+    def get_clock(self) -> ROSClock:
+        """Return the node's clock."""
+        return self._clock
+
+    def resolve_topic_name(self, topic: str, *, only_expand: bool = False) -> str:
+        """Return a topic's full name, remapped unless only to be expanded."""
+        return self._resolve(topic, "topic", only_expand)
+
+    def resolve_service_name(self, service: str, *, only_expand: bool = False) -> str:
+        """Return a service's full name, remapped unless only to be expanded."""
+        return self._resolve(service, "service", only_expand)
+
+    def _resolve(self, name: str, kind: str, only_expand: bool = False) -> str:
+        fault = _names.fault_of_topic(name)
+        if fault is not None:
+            error = InvalidTopicNameException if kind == "topic" else InvalidServiceNameException
+            raise error(name, *fault)
+        full = _names.expand(name, self._name, self._namespace)
+        for arguments in () if only_expand else self._arguments:
+            remapped = arguments.remap(kind, full, self._name, self._namespace)
+            if remapped is not None:
+                return remapped
+        return full
+
+    def _endpoints(self, dds_name: str, *, writers: bool) -> int:
+        endpoints = self._context.participant.endpoints(writers=writers)
+        return sum(endpoint.topic_name == dds_name for endpoint in endpoints)
+
+    def count_publishers(self, topic_name: str) -> int:
+        """Return the number of publishers of a topic in the whole domain."""
+        name = self._resolve(topic_name, "topic", only_expand=True)
+        return self._endpoints(f"rt{name}", writers=True)
+
+    def count_subscribers(self, topic_name: str) -> int:
+        """Return the number of subscriptions to a topic in the whole domain."""
+        name = self._resolve(topic_name, "topic", only_expand=True)
+        return self._endpoints(f"rt{name}", writers=False)
+
+    def count_services(self, service_name: str) -> int:
+        """Return the number of servers of a service in the whole domain."""
+        name = self._resolve(service_name, "service", only_expand=True)
+        return self._endpoints(f"rq{name}Request", writers=False)
+
+    def count_clients(self, service_name: str) -> int:
+        """Return the number of clients of a service in the whole domain."""
+        name = self._resolve(service_name, "service", only_expand=True)
+        return self._endpoints(f"rr{name}Reply", writers=False)
+
+    def get_topic_names_and_types(self) -> list[tuple[str, list[str]]]:
+        """Return all topics of the domain and their types."""
+        found: dict[str, set[str]] = {}
+        for writers in (True, False):
+            for endpoint in self._context.participant.endpoints(writers=writers):
+                prefix, slash, name = endpoint.topic_name.partition("/")
+                if prefix == "rt" and slash:
+                    kind = endpoint.type_name.replace("::", "/").replace("/dds_/", "/")
+                    found.setdefault(f"/{name}", set()).add(kind.removesuffix("_"))
+        return [(name, sorted(kinds)) for name, kinds in sorted(found.items())]

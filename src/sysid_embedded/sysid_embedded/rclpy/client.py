@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients of services."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from typing import Any
+
+from sysid_embedded.cdr import HEADER, codec
+from sysid_embedded.dds import Reader, Writer
+
+from .callback_groups import CallbackGroup
+from .context import Context
+from .qos import QoSProfile
+from .service import BODY
+from .task import Future
+
+__all__ = ["Client"]
+
+_HEADER = struct.Struct("<Qq")
+_POLL_S = 0.02
+
+
+class Client:
+    """Asks a service."""
+
+    def __init__(
+        self,
+        context: Context,
+        reader: Reader,
+        writer: Writer,
+        srv_type: Any,
+        srv_name: str,
+        qos_profile: QoSProfile,
+        callback_group: CallbackGroup,
+    ) -> None:
+        self.context = context
+        self.reader: Reader | None = reader
+        self._writer = writer
+        self._encode = codec(srv_type.Request).encode
+        self._decode = codec(srv_type.Response).decode
+        self.srv_type = srv_type
+        self.srv_name = srv_name
+        self.qos_profile = qos_profile
+        self.callback_group = callback_group
+        self._numbers = count(1)
+        self._pending: dict[int, Future] = {}
+        self._lock = threading.Lock()
+        self._new_future: Callable[[], Future] = Future
+
+    def call(self, request: Any, timeout_sec: float | None = None) -> Any:
+        """Ask and wait for the answer, while an executor spins in another thread.
+
+        Raises
+        ------
+        TypeError
+            If the request is of another type.
+        TimeoutError
+            If no answer came in time.
+        """
+        event = threading.Event()
+        future = self.call_async(request)
+        future.add_done_callback(lambda _: event.set())
+        if not event.wait(None if timeout_sec is None or timeout_sec < 0 else timeout_sec):
+            self.remove_pending_request(future)
+            raise TimeoutError()
+        return future.result()
+
+    def call_async(self, request: Any) -> Future:
+        """Ask and return a future of the answer.
+
+        Raises
+        ------
+        TypeError
+            If the request is of another type.
+        """
+        if not isinstance(request, self.srv_type.Request):
+            raise TypeError(f"Expected {self.srv_type.Request}, got {type(request)}")
+        future = self._new_future()
+        with self._lock:
+            number = next(self._numbers)
+            self._pending[number] = future
+        data = bytearray(HEADER + _HEADER.pack(self._writer.handle, number))
+        self._encode(request, data)
+        self._writer.write(data)
+        future.add_done_callback(self.remove_pending_request)
+        return future
+
+    def get_pending_request(self, sequence_number: int) -> Future:
+        """Return the future of a request by its number."""
+        return self._pending[sequence_number]
+
+    def remove_pending_request(self, future: Future) -> None:
+        """Wait for an answer no more."""
+        with self._lock:
+            for number, pending in list(self._pending.items()):
+                if pending is future:
+                    del self._pending[number]
+
+    def _take(self) -> Callable[[], Any] | None:
+        """Return what to run for the next answer, or None; others' answers are passed over."""
+        while True:
+            sample = None if self.reader is None else self.reader.take()
+            if sample is None:
+                return None
+            handle, number = _HEADER.unpack_from(sample[0], 4)
+            future = self._pending.get(number) if handle == self._writer.handle else None
+            if future is not None:
+                return partial(future.set_result, self._decode(sample[0], BODY)[0])
+
+    def service_is_ready(self) -> bool:
+        """Whether a server's both ends have been discovered."""
+        if self.reader is None:
+            return False
+        servers = {end.get("serviceid") for end in self._writer.matched()}
+        answers = {end.get("serviceid") for end in self.reader.matched()}
+        return bool(servers & answers)
+
+    def wait_for_service(self, timeout_sec: float | None = None) -> bool:
+        """Wait for a server; False if none came in time."""
+        end = float("inf") if timeout_sec is None else time.monotonic() + timeout_sec
+        while self.context.ok():
+            if self.service_is_ready():
+                return True
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(_POLL_S, left))
+        return False
+
+    @property
+    def service_name(self) -> str:
+        """The full name of the service."""
+        return self.srv_name
+
+    def destroy(self) -> None:
+        """Ask no more."""
+        if self.reader is not None:
+            self.reader.close()
+            self._writer.close()
+            self.reader = None

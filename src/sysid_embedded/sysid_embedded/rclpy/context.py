@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The life of the process' presence in the domain, from init to shutdown."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+
+from sysid_embedded import arguments as _arguments
+from sysid_embedded.dds import Participant
+from sysid_embedded.discovery import domain_id as _domain_id
+from sysid_embedded.graph import Graph
+
+__all__ = ["Context"]
+
+
+class Context:
+    """What `rclpy.init` initialises and `rclpy.shutdown` ends."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._ok = False
+        self._used = False
+        self._callbacks: list[Callable[[], None]] = []
+        self._participant: Participant | None = None
+        self._graph: Graph | None = None
+        self.arguments = _arguments.Arguments()
+
+    def init(
+        self,
+        args: Sequence[str] | None = None,
+        *,
+        initialize_logging: bool = True,
+        domain_id: int | None = None,
+    ) -> None:
+        """Start; the arguments default to the command line.
+
+        Raises
+        ------
+        RuntimeError
+            If it is called twice, or the arguments or the environment make no sense.
+        """
+        from .logging import _configure
+
+        with self._lock:
+            if self._used:
+                raise RuntimeError("Context.init() must only be called once")
+            if domain_id is not None and domain_id < 0:
+                raise RuntimeError(f"Domain id ({domain_id}) should not be lower than zero.")
+            try:
+                self.arguments = _arguments.parse(sys.argv if args is None else args)
+                domain = _domain_id(os.environ) if domain_id is None else domain_id
+                if initialize_logging:
+                    _configure(self.arguments)
+                self._participant = Participant(domain)
+            except ValueError as error:
+                raise RuntimeError(str(error)) from error
+            self._graph = Graph(self._participant)
+            self._used = True
+            self._ok = True
+
+    @property
+    def participant(self) -> Participant:
+        """The DDS participant."""
+        if self._participant is None:
+            raise RuntimeError("Context must be initialized first")
+        return self._participant
+
+    @property
+    def graph(self) -> Graph:
+        """What the others are told of this process' nodes."""
+        if self._graph is None:
+            raise RuntimeError("Context must be initialized first")
+        return self._graph
+
+    def ok(self) -> bool:
+        """Whether it is initialised and not shut down."""
+        return self._ok
+
+    def shutdown(self) -> None:
+        """End; executors that spin stop."""
+        if not self._used:
+            raise RuntimeError("Context must be initialized before it can be shutdown")
+        self.try_shutdown()
+
+    def try_shutdown(self) -> None:
+        """End it unless that was done already."""
+        with self._lock:
+            if not self._ok:
+                return
+            self._ok = False
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def on_shutdown(self, callback: Callable[[], None]) -> None:
+        """Call a function at shutdown; at once if that has happened."""
+        if not callable(callback):
+            raise TypeError(f"callback should be a callable, got {type(callback)}")
+        with self._lock:
+            if self._ok or not self._used:
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    def get_domain_id(self) -> int:
+        """Return the domain."""
+        return self.participant.domain_id
+
+    def destroy(self) -> None:
+        """End it and leave the domain."""
+        self.try_shutdown()
+        with self._lock:
+            if self._graph is not None and self._participant is not None:
+                self._graph.close()
+                self._participant.close()
+                self._graph = self._participant = None
+
+    def __enter__(self) -> Context:
+        self.init()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.try_shutdown()

@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Executors: which thread runs which callback, and when."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future as ThreadFuture
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from sysid_embedded.dds import WaitSet
+
+from .context import Context
+from .task import Future, Task
+from .utilities import get_default_context
+
+if TYPE_CHECKING:
+    from .node import Node
+
+__all__ = [
+    "ExternalShutdownException",
+    "Executor",
+    "MultiThreadedExecutor",
+    "ShutdownException",
+    "SingleThreadedExecutor",
+]
+
+# A wait in C code keeps Python from handling signals; so it never is longer than this.
+_SLICE_NS = 50_000_000
+_FOREVER_NS = 2**62
+
+
+class ShutdownException(Exception):
+    """The executor was shut down."""
+
+
+class ExternalShutdownException(Exception):
+    """The context was shut down."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args or ("ROS context was shut down",))
+
+
+class _Work:
+    """A callback that is due, with what must be told when it ends."""
+
+    __slots__ = ("entity", "task")
+
+    def __init__(self, task: Task, entity: Any) -> None:
+        self.task = task
+        self.entity = entity
+
+    def run(self) -> bool:
+        """Run it; True if it ended."""
+        self.task()
+        if self.task.awaits is not None:
+            return False
+        if self.entity is not None:
+            self.entity.callback_group.ending_execution(self.entity)
+        return True
+
+
+class Executor:
+    """Base of executors; collects what is due.
+
+    Parameters
+    ----------
+    context : Context, optional
+        Default: the global one.
+    """
+
+    def __init__(self, *, context: Context | None = None) -> None:
+        self._context = get_default_context() if context is None else context
+        self._nodes: list[Node] = []
+        self._lock = threading.RLock()
+        self._waiting = threading.Lock()
+        self._waitset = WaitSet(self._context.participant)
+        self._readers: dict[int, Any] = {}
+        self._keys: dict[Any, int] = {}
+        self._pending: dict[int, Any] = {}
+        self._tasks: deque[_Work] = deque()
+        self._round: Iterator[_Work] = iter(())
+        self._is_shutdown = False
+        self._closed = False
+        self._next_key = 1
+        self._context.on_shutdown(self.wake)
+
+    @property
+    def context(self) -> Context:
+        """The context."""
+        return self._context
+
+    def create_task(self, callback: Any, *args: Any, **kwargs: Any) -> Task:
+        """Have a function or coroutine run; return a future of its result."""
+        task = Task(callback, args, kwargs, executor=self)
+        self._tasks.append(_Work(task, None))
+        self.wake()
+        return task
+
+    def wake(self) -> None:
+        """Make the executor look again for what is due."""
+        with self._lock:
+            if not self._closed:
+                self._waitset.wake()
+
+    def add_node(self, node: Node) -> bool:
+        """Run a node's callbacks; False if it does already."""
+        with self._lock:
+            if node in self._nodes:
+                return False
+            self._nodes.append(node)
+            node._set_executor(self)
+            for entity in node._reading():
+                self._attach(entity)
+        self.wake()
+        return True
+
+    def remove_node(self, node: Node) -> None:
+        """Run a node's callbacks no more."""
+        with self._lock:
+            if node not in self._nodes:
+                return
+            self._nodes.remove(node)
+            for entity in node._reading():
+                self._detach(entity)
+            node._set_executor(None)
+        self.wake()
+
+    def get_nodes(self) -> list[Node]:
+        """Return the nodes whose callbacks are run."""
+        return list(self._nodes)
+
+    def _attach(self, entity: Any) -> None:
+        """Wait for the data of a subscription, service or client."""
+        with self._lock:
+            if entity in self._keys or entity.reader is None or self._closed:
+                return
+            key, self._next_key = self._next_key, self._next_key + 1
+            self._keys[entity] = key
+            self._readers[key] = entity
+            self._waitset.attach(entity.reader, key)
+            # What came before must be seen too.
+            self._pending[key] = entity
+
+    def _detach(self, entity: Any) -> None:
+        with self._lock:
+            key = self._keys.pop(entity, None)
+            if key is None:
+                return
+            del self._readers[key]
+            self._pending.pop(key, None)
+            if entity.reader is not None and not self._closed:
+                self._waitset.detach(entity.reader)
+
+    def _look(self) -> Iterator[_Work]:
+        """Yield everything that is due, each once."""
+        for _ in range(len(self._tasks)):
+            yield self._tasks.popleft()
+        for node in list(self._nodes):
+            for timer in list(node._timers):
+                if timer.is_ready() and timer.callback_group.beginning_execution(timer):
+                    timer._call()
+                    yield _Work(Task(timer.callback), timer)
+            for guard in list(node._guards):
+                if guard._triggered and guard.callback_group.beginning_execution(guard):
+                    guard._take()
+                    yield _Work(Task(guard.callback), guard)
+        for key, entity in list(self._pending.items()):
+            if key not in self._readers:
+                continue
+            if not entity.callback_group.beginning_execution(entity):
+                entity.reader.acknowledge()
+                continue
+            function = entity._take()
+            if function is None:
+                self._pending.pop(key, None)
+                entity.callback_group.ending_execution(entity)
+            else:
+                yield _Work(Task(function), entity)
+
+    def _due(self) -> _Work | None:
+        work = next(self._round, None)
+        if work is None:
+            self._round = self._look()
+            work = next(self._round, None)
+        return work
+
+    def _until_timer(self) -> int:
+        """Return the time to the next timer that could run [ns]."""
+        left = _SLICE_NS
+        for node in list(self._nodes):
+            for timer in list(node._timers):
+                # What a busy group holds up is looked at again when the group is free.
+                if not timer._canceled and timer.callback_group.can_execute(timer):
+                    left = min(left, timer._remaining())
+        return left
+
+    def _next_work(
+        self, timeout_sec: float | None, done: Callable[[], bool] = lambda: False
+    ) -> _Work | None:
+        """Wait for something to be due; None at the time-out or when `done` becomes true."""
+        limited = timeout_sec is not None and timeout_sec >= 0
+        end = time.monotonic_ns() + (int(timeout_sec * 1e9) if limited and timeout_sec else 0)
+        while not done():
+            if self._is_shutdown:
+                raise ShutdownException()
+            if not self._context.ok():
+                raise ExternalShutdownException()
+            work = self._due()
+            if work is not None:
+                return work
+            left = end - time.monotonic_ns() if limited else _FOREVER_NS
+            wait = max(0, min(left, self._until_timer()))
+            self._wait(wait)
+            if left <= 0:
+                return self._due()
+        return None
+
+    def _wait(self, timeout_ns: int) -> None:
+        """Wait for data or a wake-up, and note which readers have data."""
+        with self._waiting:
+            if self._closed:
+                raise ShutdownException()
+            keys = self._waitset.wait(timeout_ns)
+        for key in keys:
+            entity = self._readers.get(key)
+            if entity is not None:
+                self._pending[key] = entity
+
+    def _finish(self, work: _Work) -> None:
+        """Put a coroutine that waits aside until what it waits for is done."""
+        future = work.task.awaits
+        if future is None:
+            return
+
+        def resume(_: Any) -> None:
+            self._tasks.append(work)
+            self.wake()
+
+        if isinstance(future, Future) and future is not work.task:
+            future.add_done_callback(resume)
+        else:
+            resume(None)
+
+    def spin(self) -> None:
+        """Run callbacks until shutdown."""
+        while self._context.ok() and not self._is_shutdown:
+            self.spin_once()
+
+    def spin_once(self, timeout_sec: float | None = None) -> None:
+        """Wait for one callback and run it."""
+        self._spin_once(timeout_sec, lambda: False)
+
+    def spin_once_until_future_complete(
+        self, future: Future, timeout_sec: float | None = None
+    ) -> None:
+        """Wait for one callback and run it, unless the future gets done before."""
+        self._spin_once(timeout_sec, future.done)
+
+    def spin_until_future_complete(
+        self, future: Future, timeout_sec: float | None = None
+    ) -> None:
+        """Run callbacks until a future is done or the time-out."""
+        future.add_done_callback(lambda _: self.wake())
+        limited = timeout_sec is not None and timeout_sec >= 0
+        end = time.monotonic() + (timeout_sec or 0.0) if limited else float("inf")
+        while self._context.ok() and not future.done() and not self._is_shutdown:
+            left = end - time.monotonic()
+            self._spin_once(max(left, 0.0) if limited else None, future.done)
+            if left <= 0:
+                return
+
+    def _spin_once(self, timeout_sec: float | None, done: Callable[[], bool]) -> None:
+        raise NotImplementedError
+
+    def shutdown(self, timeout_sec: float | None = None) -> bool:
+        """Stop; True when no callback runs any more."""
+        self._is_shutdown = True
+        self.wake()
+        for node in self.get_nodes():
+            self.remove_node(node)
+        with self._waiting, self._lock:
+            if not self._closed:
+                self._closed = True
+                self._waitset.close()
+        return True
+
+    def __enter__(self) -> Executor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+
+class SingleThreadedExecutor(Executor):
+    """Runs callbacks in the thread that spins."""
+
+    def _spin_once(self, timeout_sec: float | None, done: Callable[[], bool]) -> None:
+        try:
+            work = self._next_work(timeout_sec, done)
+        except ShutdownException:
+            return
+        if work is None:
+            return
+        if not work.run():
+            self._finish(work)
+        error = work.task.exception()
+        if error is not None:
+            raise error
+
+
+class MultiThreadedExecutor(Executor):
+    """Runs callbacks in a pool of threads.
+
+    Parameters
+    ----------
+    num_threads : int, optional
+        Default: as many as the machine has cores, at least two.
+    context : Context, optional
+        Default: the global one.
+    """
+
+    def __init__(self, num_threads: int | None = None, *, context: Context | None = None) -> None:
+        super().__init__(context=context)
+        threads = num_threads or max(2, os.cpu_count() or 1)
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="rclpy")
+        self._errors: deque[BaseException] = deque()
+
+    def _run(self, work: _Work) -> None:
+        if not work.run():
+            self._finish(work)
+        # A group may be free now, or an error be there to raise.
+        self.wake()
+
+    def _ended(self, work: _Work, thread: ThreadFuture[None]) -> None:
+        error = thread.exception() or work.task.exception()
+        if error is not None:
+            self._errors.append(error)
+            self.wake()
+
+    def _spin_once(self, timeout_sec: float | None, done: Callable[[], bool]) -> None:
+        try:
+            work = self._next_work(timeout_sec, lambda: bool(self._errors) or done())
+        except ShutdownException:
+            return
+        if work is not None:
+            self._pool.submit(self._run, work).add_done_callback(
+                lambda thread: self._ended(work, thread)
+            )
+        if self._errors:
+            raise self._errors.popleft()
+
+    def shutdown(self, timeout_sec: float | None = None) -> bool:
+        """Stop; True when no callback runs any more."""
+        self._is_shutdown = True
+        self._pool.shutdown(wait=timeout_sec is None or timeout_sec != 0)
+        return super().shutdown(timeout_sec)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Publishers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sysid_embedded.cdr import HEADER, codec
+from sysid_embedded.dds import Writer
+from sysid_embedded.messages import Message
+
+from .duration import Duration
+from .exceptions import InvalidHandle
+from .logging import get_logger
+from .qos import QoSProfile
+
+__all__ = ["Publisher"]
+
+
+class Publisher:
+    """Publishes messages of one type on one topic."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        msg_type: type[Message],
+        topic: str,
+        qos_profile: QoSProfile,
+        logger_name: str,
+    ) -> None:
+        self._writer: Writer | None = writer
+        self._encode = codec(msg_type).encode
+        self.msg_type = msg_type
+        self.topic = topic
+        self.qos_profile = qos_profile
+        self._logger_name = logger_name
+
+    @property
+    def handle(self) -> Writer:
+        """The DDS writer.
+
+        Raises
+        ------
+        InvalidHandle
+            If the publisher has been destroyed.
+        """
+        if self._writer is None:
+            raise InvalidHandle("cannot use Destroyable because destruction was requested")
+        return self._writer
+
+    def publish(self, msg: Any) -> None:
+        """Publish a message, or one that is encoded already.
+
+        Raises
+        ------
+        TypeError
+            If it is of another type.
+        """
+        if isinstance(msg, self.msg_type):
+            data = bytearray(HEADER)
+            self._encode(msg, data)
+        elif isinstance(msg, bytes):
+            data = bytearray(msg.ljust(-(-len(msg) // 4) * 4, b"\x00"))
+        else:
+            raise TypeError(f"Expected {self.msg_type}, got {type(msg)}")
+        if not self.handle.write(data):
+            get_logger(self._logger_name).warning(
+                f"dropped a message on '{self.topic}': a reliable subscriber doesn't keep up",
+                throttle_duration_sec=5.0,
+            )
+
+    def get_subscription_count(self) -> int:
+        """Return the number of subscriptions that get the messages."""
+        return self.handle.matched_count()
+
+    @property
+    def topic_name(self) -> str:
+        """The full name of the topic."""
+        return self.topic
+
+    def wait_for_all_acked(self, timeout: Duration | None = None) -> bool:
+        """Wait until every reliable subscription has acknowledged everything."""
+        nanoseconds = -1 if timeout is None else timeout.nanoseconds
+        return self.handle.wait_for_all_acked(2**63 - 1 if nanoseconds < 0 else nanoseconds)
+
+    def destroy(self) -> None:
+        """Leave the topic."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None

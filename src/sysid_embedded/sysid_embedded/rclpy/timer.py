@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Timers and rates."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .callback_groups import CallbackGroup
+from .clock import Clock, ROSClock
+from .context import Context
+from .exceptions import InvalidHandle, ROSInterruptException, TimerCancelledError
+
+__all__ = ["Rate", "Timer"]
+
+
+class Timer:
+    """Calls a function again and again; when calls were missed, it doesn't make up for them."""
+
+    def __init__(
+        self,
+        callback: Callable[..., Any] | None,
+        callback_group: CallbackGroup | None,
+        timer_period_ns: int,
+        clock: Clock,
+        *,
+        context: Context | None = None,
+        autostart: bool = True,
+    ) -> None:
+        if timer_period_ns < 0:
+            raise ValueError("timer period must not be negative")
+        self.callback = callback
+        self.callback_group = callback_group
+        self._clock = clock
+        self._period = int(timer_period_ns)
+        self._canceled = not autostart
+        self._destroyed = False
+        self._sim = False
+        self._last = self._next = 0
+        self._wake: Callable[[], None] | None = None
+        self._anchor()
+
+    def _is_sim(self) -> bool:
+        return isinstance(self._clock, ROSClock) and self._clock.ros_time_is_active
+
+    def _now(self) -> int:
+        # Without sim time the period is kept by the steady clock, which nobody sets.
+        return self._clock._now_ns() if self._sim else time.monotonic_ns()
+
+    def _anchor(self) -> None:
+        self._sim = self._is_sim()
+        self._last = self._now()
+        self._next = self._last + self._period
+
+    def _remaining(self) -> int:
+        """Return the time to the next call [ns], following changes of the clock."""
+        if self._sim != self._is_sim():
+            self._anchor()
+        now = self._now()
+        if now < self._last:
+            self._anchor()
+        return self._next - now
+
+    def _call(self) -> None:
+        """Mark that it is called now."""
+        now = self._now()
+        self._last = now
+        self._next += self._period
+        if self._next < now:
+            if self._period == 0:
+                self._next = now
+            else:
+                self._next += (1 + (now - self._next) // self._period) * self._period
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that it goes by."""
+        return self._clock
+
+    @property
+    def timer_period_ns(self) -> int:
+        """The period [ns]."""
+        return self._period
+
+    @timer_period_ns.setter
+    def timer_period_ns(self, value: int) -> None:
+        self._period = int(value)
+        self._rearm()
+
+    def _rearm(self) -> None:
+        if self._wake is not None:
+            self._wake()
+
+    def is_ready(self) -> bool:
+        """Whether a call is due."""
+        return not self._canceled and self._remaining() <= 0
+
+    def is_canceled(self) -> bool:
+        """Whether it has been cancelled."""
+        if self._destroyed:
+            raise InvalidHandle("cannot use Destroyable because destruction was requested")
+        return self._canceled
+
+    def cancel(self) -> None:
+        """Make no more calls until `reset`."""
+        self._canceled = True
+
+    def reset(self) -> None:
+        """Start over: the next call is one period from now."""
+        self._anchor()
+        self._canceled = False
+        self._rearm()
+
+    def time_since_last_call(self) -> int:
+        """Return the time since the last call, or since the start [ns]."""
+        return self._now() - self._last
+
+    def time_until_next_call(self) -> int:
+        """Return the time to the next call [ns]."""
+        if self._canceled:
+            raise TimerCancelledError("timer is canceled")
+        return self._remaining()
+
+    def destroy(self) -> None:
+        """Make no more calls at all."""
+        self._canceled = True
+        self._destroyed = True
+        self._wake = None
+
+
+class Rate:
+    """Sleeps so that a loop keeps its frequency; an executor must spin in another thread."""
+
+    def __init__(self, timer: Timer, *, context: Context) -> None:
+        self._timer = timer
+        self._context = context
+        self._tick = threading.Event()
+        self._destroyed = False
+        timer.callback = self._tick.set
+        context.on_shutdown(self._tick.set)
+
+    def sleep(self) -> None:
+        """Sleep until the next tick.
+
+        Raises
+        ------
+        ROSInterruptException
+            If shutdown or `destroy` comes first.
+        """
+        self._tick.clear()
+        if not self._context.ok():
+            raise ROSInterruptException()
+        self._tick.wait()
+        if self._destroyed or not self._context.ok():
+            raise ROSInterruptException()
+
+    def destroy(self) -> None:
+        """Wake who sleeps and end."""
+        self._destroyed = True
+        self._timer.destroy()
+        self._tick.set()
