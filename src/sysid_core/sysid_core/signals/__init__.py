@@ -1,7 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From recorded signals to uniform, filtered, differentiated samples."""
+"""From recorded or live signals to uniform, filtered, differentiated samples."""
 
+from sysid_core.signals.companion import CompanionStream
+from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff
+from sysid_core.signals.differences import differentiate
+from sysid_core.signals.filters import decimate, exponential_average, low_pass, settling_time
+from sysid_core.signals.fixed_lag import (
+    FixedLagFilter,
+    FixedLagLowPass,
+    FixedLagSavitzkyGolay,
+    SmoothedBatch,
+)
 from sysid_core.signals.options import SignalOptions
-from sysid_core.signals.prepare import Prepared, PrepareReport, prepare
+from sysid_core.signals.outliers import HampelResult, hampel
+from sysid_core.signals.prepare import Interpreter, Prepared, PrepareReport, prepare
+from sysid_core.signals.rotation import (
+    AngularMotion,
+    angular_motion,
+    continuous,
+    normalised,
+    regress_angular_motion,
+    rotate_into_body,
+)
+from sysid_core.signals.stream import StreamCounts, StreamSynchroniser, UniformBatch
+from sysid_core.signals.synchronise import (
+    Segment,
+    Synchronised,
+    SynchroniseReport,
+    Track,
+    synchronise,
+)
+from sysid_core.signals.timing import ClockEstimate, estimate_clock
 
-__all__ = ["PrepareReport", "Prepared", "SignalOptions", "prepare"]
+__all__ = [
+    "AngularMotion",
+    "ClockEstimate",
+    "CompanionStream",
+    "CutoffChoice",
+    "FixedLagFilter",
+    "FixedLagLowPass",
+    "FixedLagSavitzkyGolay",
+    "HampelResult",
+    "Interpreter",
+    "PrepareReport",
+    "Prepared",
+    "Segment",
+    "SignalOptions",
+    "SmoothedBatch",
+    "StreamCounts",
+    "StreamSynchroniser",
+    "SynchroniseReport",
+    "Synchronised",
+    "Track",
+    "UniformBatch",
+    "angular_motion",
+    "choose_cutoff",
+    "continuous",
+    "decimate",
+    "differentiate",
+    "estimate_clock",
+    "exponential_average",
+    "hampel",
+    "low_pass",
+    "normalised",
+    "prepare",
+    "regress_angular_motion",
+    "rotate_into_body",
+    "settling_time",
+    "synchronise",
+]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -121,17 +122,14 @@ class FixedLagFilter:
         rows = np.hstack([values, extra])
         if self._rows is not None and self._rows.shape[1] != rows.shape[1]:
             raise DataError(
-                f"{rows.shape[1]} channels came where there were {self._rows.shape[1]}; reset first"
+                f"{rows.shape[1]} channels came after {self._rows.shape[1]}; reset before"
             )
         if self._rows is not None:
             time, rows = np.concatenate([self._time, time]), np.vstack([self._rows, rows])
         steps = np.diff(time)
         breaks = np.flatnonzero((steps > _MISFIT * self.dt) | (steps < 0.5 * self.dt)) + 1
         edges = [0, *breaks.tolist(), len(time)]
-        parts = [
-            self._filter(time[a:b], rows[a:b], values.shape[1])
-            for a, b in zip(edges[:-1], edges[1:], strict=True)
-        ]
+        parts = [self._filter(time[a:b], rows[a:b], values.shape[1]) for a, b in pairwise(edges)]
         start = max(edges[-2], len(time) - self.window + 1)
         self._time, self._rows = time[start:].copy(), rows[start:].copy()
         if len(parts) == 1:

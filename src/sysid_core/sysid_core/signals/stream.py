@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -113,14 +113,15 @@ class StreamSynchroniser:
         self._lower = _limits(lower, -np.inf, channels)
         self._upper = _limits(upper, np.inf, channels)
         self._max_rate = _limits(max_rate, np.inf, channels)
-        self._counts = StreamCounts()
+        self._bounded = bool(np.isfinite(self._max_rate).any())
+        self._tally = asdict(StreamCounts())
         self._segment = -1
         self._begin()
 
     @property
     def counts(self) -> StreamCounts:
         """What the stream has brought so far."""
-        return self._counts
+        return StreamCounts(**self._tally)
 
     def reset(self) -> UniformBatch:
         """Finish the current segment and start afresh with the next sample."""
@@ -147,11 +148,26 @@ class StreamSynchroniser:
             raise DataError(
                 f"samples have shape {values.shape}, expected {(len(time), self.channels)}"
             )
-        resets = self._counts.resets
-        pieces = []
-        for stamp, row in zip(time.tolist(), values, strict=True):
-            pieces.extend(self._take(stamp, row))
-        return self._batch(pieces, reset=self._counts.resets > resets)
+        resets = self._tally["resets"]
+        self._tally["received"] += len(time)
+        finite = np.isfinite(time) & np.isfinite(values).all(axis=1)
+        plausible = np.all((values >= self._lower) & (values <= self._upper), axis=1)
+        pieces: list[_Piece] = []
+        for stamp, row, is_finite, is_plausible in zip(
+            time.tolist(), values, finite.tolist(), plausible.tolist(), strict=True
+        ):
+            if not is_finite:
+                self._tally["not_finite"] += 1
+            elif not is_plausible:
+                self._tally["implausible"] += 1
+            else:
+                self._take(stamp, row, pieces)
+        if len(self._times) >= 3:
+            # The slope at the last but one node is known, so the grid up to it is.
+            pieces.append(self._interpolate(self._times[-2]))
+            del self._times[:-_KEPT_NODES]
+            del self._values[:-_KEPT_NODES]
+        return self._batch(pieces, reset=self._tally["resets"] > resets)
 
     def _begin(self) -> None:
         self._times: list[float] = []
@@ -159,78 +175,57 @@ class StreamSynchroniser:
         self._origin, self._emitted = np.nan, 0
         self._suspect: tuple[float, FloatArray] | None = None
 
-    def _count(self, **more: int) -> None:
-        self._counts = replace(
-            self._counts,
-            **{name: getattr(self._counts, name) + number for name, number in more.items()},
-        )
-
-    def _take(self, stamp: float, row: FloatArray) -> list[_Piece]:
-        self._count(received=1)
-        if not (np.isfinite(stamp) and np.isfinite(row).all()):
-            self._count(not_finite=1)
-            return []
-        if np.any(row < self._lower) or np.any(row > self._upper):
-            self._count(implausible=1)
-            return []
+    def _take(self, stamp: float, row: FloatArray, pieces: list[_Piece]) -> None:
+        """Sort one sample in; a segment that it ends goes to the pieces."""
         if not self._times:
             self._start_segment(stamp, row)
-            return []
+            return
         step = stamp - self._times[-1]
         if -self._longest <= step <= self._longest:
             # The stream goes on, so a stamp that stood out before it was a mistake.
-            if self._suspect is not None:
-                self._suspect = None
-                self._count(implausible=1)
-            return self._go_on(stamp, row, step)
+            self._dismiss_suspect()
+            self._go_on(stamp, row, step)
+            return
         # One stamp out of line is a mistake, two in line with each other are a new beginning.
-        if self._suspect is None or not 0.0 < stamp - self._suspect[0] <= self._longest:
-            if self._suspect is not None:
-                self._count(implausible=1)
-            self._suspect = (stamp, row.copy())
-            return []
         confirmed = self._suspect
-        rest = self._start_anew(confirmed)
-        return [rest, *self._go_on(stamp, row, stamp - confirmed[0])]
-
-    def _go_on(self, stamp: float, row: FloatArray, step: float) -> list[_Piece]:
-        if abs(step) < _DUPLICATE * self.period:
-            self._count(duplicate=1)
-            return []
-        if step < 0.0:
-            self._count(late=1)
-            return []
-        if np.any(np.abs(row - self._values[-1]) > self._max_rate * step):
-            self._count(implausible=1)
-            return []
-        self._count(accepted=1, lost=max(0, round(step / self.period) - 1))
-        self._times.append(stamp)
-        self._values.append(row.copy())
-        if len(self._times) < 3:
-            return []
-        # The slope at the last but one node is known now, so the grid up to it is.
-        piece = self._interpolate(self._times[-2])
-        del self._times[:-_KEPT_NODES]
-        del self._values[:-_KEPT_NODES]
-        return [piece]
-
-    def _start_anew(self, suspect: tuple[float, FloatArray]) -> _Piece:
-        """Begin a segment with a suspect that the sample after it confirms."""
-        rest = self._finish()
-        step = suspect[0] - self._times[-1]
+        if confirmed is None or not 0.0 < stamp - confirmed[0] <= self._longest:
+            self._dismiss_suspect()
+            self._suspect = (stamp, row.copy())
+            return
+        pieces.append(self._finish())
+        step = confirmed[0] - self._times[-1]
         if step > 0.0:
-            self._count(gaps=1, lost=max(0, round(step / self.period) - 1))
+            self._tally["gaps"] += 1
+            self._tally["lost"] += max(0, round(step / self.period) - 1)
         else:
-            self._count(resets=1)
+            self._tally["resets"] += 1
         self._begin()
-        self._start_segment(*suspect)
-        return rest
+        self._start_segment(*confirmed)
+        self._go_on(stamp, row, stamp - confirmed[0])
+
+    def _dismiss_suspect(self) -> None:
+        if self._suspect is not None:
+            self._suspect = None
+            self._tally["implausible"] += 1
+
+    def _go_on(self, stamp: float, row: FloatArray, step: float) -> None:
+        if abs(step) < _DUPLICATE * self.period:
+            self._tally["duplicate"] += 1
+        elif step < 0.0:
+            self._tally["late"] += 1
+        elif self._bounded and np.any(np.abs(row - self._values[-1]) > self._max_rate * step):
+            self._tally["implausible"] += 1
+        else:
+            self._tally["accepted"] += 1
+            self._tally["lost"] += max(0, round(step / self.period) - 1)
+            self._times.append(stamp)
+            self._values.append(row.copy())
 
     def _start_segment(self, stamp: float, row: FloatArray) -> None:
         self._segment += 1
         self._origin, self._emitted = stamp, 0
         self._times, self._values = [stamp], [row.copy()]
-        self._count(accepted=1)
+        self._tally["accepted"] += 1
 
     def _finish(self) -> _Piece:
         """Return the rest of the current segment, its last slope one-sided."""
@@ -242,7 +237,8 @@ class StreamSynchroniser:
         """Return the grid samples up to a time [s]."""
         # Counted from the segment's start, so that rounding does not add up.
         count = int(np.floor((end - self._origin) / self.period + _ROUNDING)) + 1
-        grid = self._origin + self.period * np.arange(self._emitted, max(count, self._emitted))
+        steps = np.arange(self._emitted, max(count, self._emitted), dtype=np.float64)
+        grid = self._origin + self.period * steps
         self._emitted += len(grid)
         if not len(grid):
             return _Piece(grid, np.zeros((0, self.channels)), self._segment)
