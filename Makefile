@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# make demo | make test: each sets up what it needs.
+
+VENV := .venv
+BIN := $(VENV)/bin
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+
+.PHONY: bench clean demo lint setup test
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: requirements.lock scripts/setup.sh $(wildcard src/*/pyproject.toml)
+	sh scripts/setup.sh $(VENV)
+	@touch $@
+
+demo: setup
+	$(BIN)/python scripts/demo.py
+
+$(VENV)/.ready-test: $(VENV)/.ready requirements-test.lock
+	$(BIN)/python -m pip --disable-pip-version-check install -q -r requirements-test.lock
+	@touch $@
+
+test: $(VENV)/.ready-test
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+lint: $(VENV)/.ready-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.ready-test
+	$(BIN)/python -m bench $(ARGS)
+
+clean:
+	rm -rf $(VENV) build install log out

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Makes a virtual environment with the locked dependencies and the packages of this workspace.
+set -eu
+
+venv=$1
+python=${PYTHON:-python3}
+
+fail() {
+    echo "setup: $1" >&2
+    exit 1
+}
+
+command -v "$python" >/dev/null || fail "no $python found: install Python 3.10 or newer"
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+    fail "$("$python" --version) is too old: set PYTHON to Python 3.10 or newer"
+
+if ! "$python" -m venv "$venv" >/dev/null 2>&1; then
+    # Debian and Ubuntu keep venv in a package of its own.
+    rm -rf "$venv"
+    package=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+    sudo=""
+    [ "$(id -u)" = 0 ] || sudo="sudo"
+    echo "setup: installing $package, which Python needs to make virtual environments"
+    { $sudo apt-get update -qq && $sudo apt-get install -y -qq "$package" >/dev/null; } ||
+        fail "install $package, then run make again"
+    "$python" -m venv "$venv" || fail "python -m venv failed"
+fi
+
+pip="$venv/bin/python -m pip --disable-pip-version-check"
+echo "setup: installing the locked dependencies into $venv"
+$pip install -q -r requirements.lock
+for package in src/*/pyproject.toml; do
+    set -- "$@" -e "$(dirname "$package")"
+done
+shift
+$pip install -q --no-deps --no-build-isolation "$@"
