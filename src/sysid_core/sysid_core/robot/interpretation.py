@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a recording as one robot's: joint names and order, units, gains, sides of the gears."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sysid_core.errors import DataError
+from sysid_core.parameters import IndexArray
+from sysid_core.recording import BoolArray, FloatArray, Recording
+from sysid_core.robot.model import Robot
+from sysid_core.robot.plausibility import implausibilities
+
+__all__ = ["interpret"]
+
+_STILL = 1e-3
+"""A joint that moves less [rad] stands still."""
+_BACKWARD_PERIODS = 5.0
+"""Rows that are late by more sampling periods are no mere jitter of the transport."""
+_QUANTITIES = ("position", "velocity", "effort")
+
+
+def interpret(
+    robot: Robot, recording: Recording, *, lenient: bool = False, need_effort: bool = True
+) -> Recording:
+    """Return a recording in the robot's joint order, SI units, on the joint side of the gears.
+
+    Joints of the recording that the robot does not move are left out. Passive joints may be
+    missing; their columns are NaN then, as are all passive joints' efforts.
+
+    Parameters
+    ----------
+    robot : Robot
+    recording : Recording
+    lenient : bool
+        Turn rows with invalid numbers into missing ones, and take a clock that goes back as the
+        start of another stretch, instead of refusing the recording.
+    need_effort : bool
+        Refuse a recording without efforts.
+
+    Raises
+    ------
+    DataError
+        If actuated joints or efforts are missing, numbers are invalid, the clock goes back, or
+        nothing moves.
+    """
+    warnings = list(recording.warnings)
+    found = _columns(robot, recording, warnings)
+    position = _take(recording.position, found)
+    velocity = None if recording.velocity is None else _take(recording.velocity, found)
+    effort = None if recording.effort is None else _take(recording.effort, found)
+    chosen = replace(
+        recording,
+        joint_names=robot.joint_names,
+        position=position,
+        velocity=velocity,
+        effort=effort,
+        warnings=(),
+    )
+    chosen = _clean(robot, chosen, lenient, warnings)
+    if need_effort:
+        _require_effort(robot, chosen, warnings)
+    chosen = _to_joints(robot, chosen, warnings)
+    _require_motion(robot, chosen, warnings)
+    warnings += implausibilities(robot, chosen)
+    return replace(chosen, warnings=tuple(dict.fromkeys(warnings)))
+
+
+def _columns(robot: Robot, recording: Recording, warnings: list[str]) -> IndexArray:
+    """Return each joint's column in the recording, −1 where a passive joint is missing."""
+    mapping = robot.description.names
+    renamed = [mapping.get(name, name) for name in recording.joint_names]
+    doubled = sorted({name for name in renamed if renamed.count(name) > 1})
+    if doubled:
+        raise DataError(
+            f"several recorded joints are taken for {doubled}; correct 'names' in the description",
+            source=recording.source,
+        )
+    found = np.array(
+        [renamed.index(name) if name in renamed else -1 for name in robot.joint_names],
+        dtype=np.intp,
+    )
+    absent = (found < 0) & robot.actuated
+    missing = [name for name, lacks in zip(robot.joint_names, absent, strict=True) if lacks]
+    used = set(robot.joint_names) | set(robot.description.locked)
+    extra = [
+        given for given, name in zip(recording.joint_names, renamed, strict=True)
+        if name not in used
+    ]  # fmt: skip
+    if missing:
+        raise DataError(
+            f"joints {_quote(missing)} of robot '{robot.name}' are missing; the data have "
+            f"{_quote(recording.joint_names)}{_hint(missing, extra)}",
+            source=recording.source,
+        )
+    if extra:
+        warnings.append(
+            f"joints {_quote(extra)} of the data are none that robot '{robot.name}' moves: ignored"
+        )
+    return found
+
+
+def _quote(names: Sequence[str], most: int = 12) -> str:
+    shown = ", ".join(names[:most])
+    return f"[{shown}{', …' if len(names) > most else ''}]"
+
+
+def _hint(missing: Sequence[str], extra: Sequence[str]) -> str:
+    """Guess which of the extra names stand for the missing ones."""
+    pairs = {}
+    left = list(extra)
+    for name in missing:
+        close = difflib.get_close_matches(name, left, n=1, cutoff=0.6)
+        if close:
+            pairs[close[0]] = name
+            left.remove(close[0])
+    if len(pairs) == len(missing):
+        text = ", ".join(f"{given}: {name}" for given, name in pairs.items())
+        return f". If only the names differ, add 'names: {{{text}}}' to the description"
+    if len(extra) >= len(missing):
+        return (
+            ". Give the robot that was recorded, or map the names under 'names' in its description"
+        )
+    return ". Give the robot that was recorded, or declare these joints passive or locked"
+
+
+def _take(values: FloatArray, columns: IndexArray) -> FloatArray:
+    taken = np.array(values[:, np.maximum(columns, 0)], dtype=float)
+    taken[:, columns < 0] = np.nan
+    return taken
+
+
+def _clean(
+    robot: Robot, recording: Recording, lenient: bool, warnings: list[str]
+) -> Recording:
+    """Refuse invalid numbers and clocks that go back; if lenient, mark such rows as missing."""
+    if len(recording) < 2:
+        raise DataError("holds a single row; record for longer", source=recording.source)
+    step = np.diff(recording.time)
+    forward = step[step > 0.0]
+    period = float(np.median(forward)) if len(forward) else 0.0
+    back = np.flatnonzero(step < -_BACKWARD_PERIODS * period)
+    if len(back) and not lenient:
+        row = int(back[0])
+        raise DataError(
+            f"time goes back by {-step[row]:.4g} s after t = {recording.time[row]:.6g} s"
+            f"{_times(len(back))}; split the recording there, or use --lenient to take each "
+            "part as a stretch of its own",
+            source=recording.source,
+        )
+    invalid = _invalid(robot, recording, lenient)
+    if not invalid.any():
+        return recording
+    warnings.append(f"{int(invalid.any(axis=1).sum())} rows with NaN or inf were left out")
+    velocity, effort = recording.velocity, recording.effort
+    return replace(
+        recording,
+        position=np.where(invalid, np.nan, recording.position),
+        velocity=None if velocity is None else np.where(invalid, np.nan, velocity),
+        effort=None if effort is None else np.where(invalid, np.nan, effort),
+    )
+
+
+def _times(count: int) -> str:
+    return "" if count == 1 else f" and {count - 1} more times"
+
+
+def _invalid(robot: Robot, recording: Recording, lenient: bool) -> BoolArray:
+    """Return which values (n, nj) of joints are invalid.
+
+    A row in which a joint has no value at all lacked it. A joint that has some quantities in a
+    row and NaN for another, which it has elsewhere, was published with NaN.
+    """
+    present = [q for q in _QUANTITIES if getattr(recording, q) is not None]
+    arrays = {q: getattr(recording, q) for q in present}
+    given = {q: ~np.isnan(values) for q, values in arrays.items()}
+    some = np.any(list(given.values()), axis=0)
+    invalid = np.zeros(recording.position.shape, dtype=bool)
+    for quantity, values in arrays.items():
+        measured = given[quantity].any(axis=0) & (robot.actuated | (quantity != "effort"))
+        bad = (np.isinf(values) | (some & ~given[quantity])) & measured
+        if bad.any() and not lenient:
+            row, joint = np.argwhere(bad)[0]
+            value = "inf" if np.isinf(values[row, joint]) else "NaN"
+            raise DataError(
+                f"{quantity} of joint '{robot.joint_names[joint]}' is {value} at t = "
+                f"{recording.time[row]:.6g} s ({int(bad.sum())} such values in all); delete these "
+                "rows, or use --lenient to leave them out",
+                source=recording.source,
+            )
+        invalid |= bad
+    return invalid
+
+
+def _require_effort(robot: Robot, recording: Recording, warnings: list[str]) -> None:
+    mend = "identification needs torques: let the driver publish effort"
+    if recording.effort is None or np.isnan(recording.effort[:, robot.actuated]).all():
+        raise DataError(f"holds no efforts; {mend}", source=recording.source)
+    lacking = np.isnan(recording.effort).all(axis=0) & robot.actuated
+    if lacking.any():
+        names = [n for n, bad in zip(robot.joint_names, lacking, strict=True) if bad]
+        raise DataError(f"joints {_quote(names)} have no effort; {mend}", source=recording.source)
+    zero = (np.nan_to_num(recording.effort) == 0.0).all(axis=0) & robot.actuated
+    if zero[robot.actuated].all():
+        raise DataError(f"all efforts are zero; {mend}", source=recording.source)
+    for name in (n for n, bad in zip(robot.joint_names, zero, strict=True) if bad):
+        warnings.append(f"effort of joint '{name}' is always zero: is it measured?")
+
+
+def _to_joints(robot: Robot, recording: Recording, warnings: list[str]) -> Recording:
+    """Apply effort gains, the transmission and position offsets."""
+    description, names = robot.description, robot.joint_names
+    gain = np.ones(len(names))
+    if isinstance(description.effort_gain, (int, float)):
+        gain[:] = description.effort_gain
+    else:
+        for name, value in description.effort_gain.items():
+            gain[names.index(name)] = value
+    offset = np.zeros(len(names))
+    for name, value in description.position_offset.items():
+        offset[names.index(name)] = value
+    position, velocity, effort = recording.position, recording.velocity, recording.effort
+    if effort is not None:
+        effort = np.where(robot.passive, np.nan, effort * gain)
+    transmission = description.transmission
+    if transmission is not None:
+        columns = np.array([names.index(name) for name in transmission.joints])
+        matrix = np.array(transmission.matrix)
+        if _on_motor_side(robot, recording, columns, matrix, offset):
+            inverse = np.linalg.inv(matrix)
+            position = _product(position, columns, inverse)
+            velocity = None if velocity is None else _product(velocity, columns, inverse)
+            effort = None if effort is None else _product(effort, columns, matrix.T)
+            if transmission.side == "auto":
+                warnings.append("positions are beyond the joints' limits: taken as the motors'")
+    return replace(recording, position=position + offset, velocity=velocity, effort=effort)
+
+
+def _product(values: FloatArray, columns: IndexArray, matrix: FloatArray) -> FloatArray:
+    result = values.copy()
+    result[:, columns] = values[:, columns] @ matrix.T
+    return result
+
+
+def _on_motor_side(
+    robot: Robot, recording: Recording, columns: IndexArray, matrix: FloatArray, offset: FloatArray
+) -> bool:
+    transmission = robot.description.transmission
+    if transmission is None or transmission.side != "auto":
+        return transmission is not None and transmission.side == "motor"
+    lower = np.maximum(robot.limits.lower, -2.0 * np.pi)[columns]
+    upper = np.minimum(robot.limits.upper, 2.0 * np.pi)[columns]
+    values = recording.position[:, columns]
+
+    def excess(q: FloatArray) -> float:
+        q = q + offset[columns]
+        low, high = np.nanmin(q, axis=0), np.nanmax(q, axis=0)
+        return float(np.maximum(lower - low, high - upper).clip(min=0.0).sum())
+
+    joint, motor = excess(values), excess(values @ np.linalg.inv(matrix).T)
+    return joint > 0.1 and motor < joint
+
+
+def _require_motion(robot: Robot, recording: Recording, warnings: list[str]) -> None:
+    position = recording.position[:, robot.actuated]
+    if np.isnan(position).all(axis=0).any():
+        name = robot.actuated_names[int(np.argmax(np.isnan(position).all(axis=0)))]
+        raise DataError(f"joint '{name}' has no positions", source=recording.source)
+    extent = np.nanmax(position, axis=0) - np.nanmin(position, axis=0)
+    if (extent < _STILL).all():
+        raise DataError(
+            f"no joint moves by more than {extent.max():.2g} rad: there is nothing to identify; "
+            "record while the robot moves all its joints",
+            source=recording.source,
+        )
+    still = [n for n, e in zip(robot.actuated_names, extent, strict=True) if e < _STILL]
+    if still:
+        warnings.append(
+            f"joints {_quote(still)} stand still: what only their motion shows keeps the prior"
+        )

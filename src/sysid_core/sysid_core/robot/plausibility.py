@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signs that a recording is in other units than expected, or is another robot's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from sysid_core.recording import FloatArray, Recording
+from sysid_core.robot.model import Robot
+
+__all__ = ["implausibilities"]
+
+_ROWS = 400
+"""Rows that gravity torques are compared on."""
+_SCALE = 3.0
+"""A torque scale that differs by a larger factor from the model's is implausible [-]."""
+_CORRELATION = 0.6
+"""Gravity must explain torques at least so well before their scale says anything [-]."""
+_BEYOND_LIMIT = 0.1
+"""Positions may pass a limit by this [rad]."""
+
+
+def implausibilities(robot: Robot, recording: Recording) -> list[str]:
+    """Return in words what looks wrong with an interpreted recording's units or robot."""
+    return [*_positions(robot, recording), *_efforts(robot, recording)]
+
+
+def _extremes(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    measured = ~np.isnan(values).all(axis=0)
+    low, high = np.zeros(values.shape[1]), np.zeros(values.shape[1])
+    low[measured] = np.nanmin(values[:, measured], axis=0)
+    high[measured] = np.nanmax(values[:, measured], axis=0)
+    return low, high
+
+
+def _positions(robot: Robot, recording: Recording) -> list[str]:
+    low, high = _extremes(recording.position)
+    limits = robot.limits
+    excess = np.maximum(limits.lower - low, high - limits.upper)
+    beyond = excess > _BEYOND_LIMIT
+    if not beyond.any():
+        turns = np.maximum(np.abs(low), np.abs(high)) > 20.0 * np.pi
+        if not (turns & np.isinf(limits.upper)).any():
+            return []
+    radians = np.maximum(np.radians(low) - limits.upper, limits.lower - np.radians(high))
+    fits = (np.radians(high) <= limits.upper + _BEYOND_LIMIT) & (
+        np.radians(low) >= limits.lower - _BEYOND_LIMIT
+    )
+    if fits.all() and (radians <= 0.0).all() and excess.max() > np.pi:
+        return [
+            "positions look like degrees: they are far beyond the joints' limits in radians, and "
+            "within them in degrees; convert them to radians"
+        ]
+    names = ", ".join(
+        f"{name} ({low[j]:.3g} … {high[j]:.3g} rad, limits {limits.lower[j]:.3g} … "
+        f"{limits.upper[j]:.3g})"
+        for j, name in enumerate(robot.joint_names)
+        if beyond[j]
+    )
+    if not names:
+        return ["positions run over tens of turns: are they in radians?"]
+    return [f"positions beyond the joints' limits: {names}; wrong units, zero or robot?"]
+
+
+def _efforts(robot: Robot, recording: Recording) -> list[str]:
+    if recording.effort is None:
+        return []
+    warnings = []
+    low, high = _extremes(recording.effort)
+    largest = np.maximum(np.abs(low), np.abs(high))
+    for name, value, limit in zip(robot.joint_names, largest, robot.limits.effort, strict=True):
+        if value > 1.5 * limit:
+            warnings.append(
+                f"effort scale implausible: joint '{name}' reaches {value:.4g} N·m, its limit is "
+                f"{limit:.4g} N·m; set 'effort.gain' (N·m per published unit) in the description"
+            )
+    if robot.floating or robot.description.loops:
+        return warnings  # contact and loop forces carry the weight: gravity alone says nothing
+    ratio = _gravity_ratio(robot, recording)
+    if ratio is None:
+        return warnings
+    if ratio < 0.0:
+        warnings.append(
+            "efforts have the opposite sign of the model's gravity torques; check their sign, "
+            "'effort.gain' and 'gravity' in the description"
+        )
+    elif not 1.0 / _SCALE < ratio < _SCALE:
+        warnings.append(
+            f"effort scale implausible: efforts are {ratio:.3g} times the URDF's gravity torques; "
+            "if they are motor currents, set 'effort.gain' (N·m/A) in the description, else check "
+            "the URDF's masses"
+        )
+    return warnings
+
+
+def _gravity_ratio(robot: Robot, recording: Recording) -> float | None:
+    """Return the factor from the nominal model's gravity torques to the efforts, if they agree."""
+    if recording.effort is None:
+        return None
+    complete = np.isfinite(recording.position).all(axis=1)
+    complete &= np.isfinite(recording.effort[:, robot.actuated]).all(axis=1)
+    rows = np.flatnonzero(complete)
+    if len(rows) < 20:
+        return None
+    rows = rows[np.linspace(0, len(rows) - 1, min(_ROWS, len(rows))).astype(int)]
+    data = robot.model.createData()
+    gravity = np.array(
+        [pin.computeGeneralizedGravity(robot.model, data, q) for q in recording.position[rows]]
+    )[:, robot.actuated]
+    effort = recording.effort[rows][:, robot.actuated]
+    gravity, effort = gravity - gravity.mean(axis=0), effort - effort.mean(axis=0)
+    # joints share one scale only roughly: the strongest few decide, friction is left to the rest
+    strong = gravity.std(axis=0) > 0.1 * max(float(gravity.std(axis=0).max()), 1e-12)
+    g, e = gravity[:, strong], effort[:, strong]
+    cross, own = (g * e).sum(axis=0), (g * g).sum(axis=0)
+    correlation = cross / np.sqrt(own * np.maximum((e * e).sum(axis=0), 1e-300))
+    agreeing = np.abs(correlation) > _CORRELATION
+    if not agreeing.any() or own.max() <= 1e-12:
+        return None
+    return float(np.median(cross[agreeing] / own[agreeing]))
