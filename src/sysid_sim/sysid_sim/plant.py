@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A MuJoCo robot in the conventions of Pinocchio and of the robot description."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import scipy.linalg
+
+from sysid_core.errors import ModelError
+from sysid_core.parameters import IndexArray
+from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.robot import Robot
+from sysid_core.robot.loops import LoopClosure
+from sysid_sim.errors import SimulationError
+from sysid_sim.mjcf import PhysicsSettings, brake_name, build_mjcf, foot_prefix
+
+__all__ = ["ContactState", "Plant", "State", "rest_configuration", "rotation_of"]
+
+# Explicit damping is stable below 2; well below it, a step loses little accuracy.
+MAX_DAMPING_PER_STEP = 0.5
+
+
+class State(NamedTuple):
+    """Configuration, velocity and acceleration in Pinocchio's convention.
+
+    Attributes
+    ----------
+    q : (nq,) [m, -, rad]
+        A floating base comes first: position in the world, quaternion x, y, z, w.
+    v : (nv,) [m/s, rad/s]
+        A floating base comes first: linear and angular velocity in the base frame.
+    a : (nv,) [m/s², rad/s²]
+        Time derivative of the components of `v`.
+    """
+
+    q: FloatArray
+    v: FloatArray
+    a: FloatArray
+
+
+class ContactState(NamedTuple):
+    """What the feet feel, in the order of the description's contacts.
+
+    Attributes
+    ----------
+    active : (nc,) bool
+    wrenches : (nc, 6) [N, N·m]
+        Force and torque of the ground on the robot, in the contact frame.
+    """
+
+    active: BoolArray
+    wrenches: FloatArray
+
+
+def rotation_of(quaternion: FloatArray) -> FloatArray:
+    """Return the rotation (3, 3) of a quaternion x, y, z, w (4,)."""
+    matrix = np.empty(9)
+    mujoco.mju_quat2Mat(matrix, np.asarray(quaternion)[[3, 0, 1, 2]])
+    return matrix.reshape(3, 3)
+
+
+class Plant:
+    """A robot with known parameters, simulated by MuJoCo.
+
+    While a joint slides, the torque on it obeys the layout's model exactly:
+    ``τ = Y(q, q̇, q̈) φ + Fc·sign(q̇) + Fv·q̇ + Ia·q̈ + β``; at rest, dry friction takes whatever
+    value holds the joint, up to Fc.
+
+    Parameters
+    ----------
+    robot : Robot
+    parameters : (p,)
+    settings : PhysicsSettings, optional
+
+    Raises
+    ------
+    SimulationError
+        If no such robot can exist, its loops cannot close, or the time step is too long for
+        its damping.
+    """
+
+    def __init__(
+        self, robot: Robot, parameters: FloatArray, settings: PhysicsSettings | None = None
+    ) -> None:
+        self.robot = robot
+        self.settings = settings or PhysicsSettings()
+        self._compile(np.array(parameters, dtype=float))
+        self.reset(rest_configuration(robot))
+        self._check_time_step()
+
+    # -- construction -----------------------------------------------------------------------
+
+    def _compile(self, parameters: FloatArray) -> None:
+        self.parameters = parameters
+        self.mjcf = build_mjcf(self.robot, parameters, self.settings)
+        self.model = mujoco.MjModel.from_xml_string(self.mjcf)
+        self.data = mujoco.MjData(self.model)
+        joints = [self.model.joint(name) for name in self.robot.joint_names]
+        self._qpos = np.array([int(joint.qposadr[0]) for joint in joints])
+        self._dof = np.array([int(joint.dofadr[0]) for joint in joints])
+        self._brakes = np.array(
+            [self.model.equality(brake_name(name)).id for name in self.robot.actuated_names],
+            dtype=int,
+        )
+        self._loops = [
+            (
+                self.model.site(f"loop/{loop.name}/a").id,
+                self.model.site(f"loop/{loop.name}/b").id,
+                loop.type == "fixed",
+            )
+            for loop in self.robot.description.loops
+        ]
+        self._offset = parameters[self.robot.layout.term("offset")]
+        self._feet = self._find_feet()
+
+    def _find_feet(self) -> IndexArray:
+        """Return the index of the contact that each geometry belongs to, or -1."""
+        feet = np.full(self.model.ngeom, -1)
+        for index, contact in enumerate(self.robot.description.contacts):
+            for geom in range(self.model.ngeom):
+                if self.model.geom(geom).name.startswith(foot_prefix(contact.name)):
+                    feet[geom] = index
+        return feet
+
+    def _check_time_step(self) -> None:
+        M, D = self.mass_matrix(), np.diag(self.model.dof_damping)
+        for coupling, damping in zip(self.robot.couplings, self.model.tendon_damping, strict=True):
+            direction = np.zeros(self.model.nv)
+            direction[self._dof] = coupling.direction
+            D = D + damping * np.outer(direction, direction)
+        N = scipy.linalg.null_space(self.loop_jacobian()) if self._loops else np.eye(len(M))
+        rate = float(scipy.linalg.eigh(N.T @ D @ N, N.T @ M @ N, eigvals_only=True)[-1])
+        if rate * self.settings.time_step > MAX_DAMPING_PER_STEP:
+            raise SimulationError(
+                f"robot '{self.robot.name}' is damped too strongly for a time step of "
+                f"{self.settings.time_step:g} s; use at most {MAX_DAMPING_PER_STEP / rate:.2g} s"
+            )
+
+    # -- state ------------------------------------------------------------------------------
+
+    def reset(self, q: FloatArray, v: FloatArray | None = None) -> None:
+        """Set configuration (nq,) and velocity (nv,), clear torques, and set time to zero.
+
+        Raises
+        ------
+        ModelError
+            If an array has the wrong length or is not finite.
+        """
+        v = np.zeros(self.robot.model.nv) if v is None else np.asarray(v, dtype=float)
+        for name, value, size in (("q", q, self.robot.model.nq), ("v", v, self.robot.model.nv)):
+            if np.shape(value) != (size,) or not np.isfinite(value).all():
+                raise ModelError(f"{name} must be {size} finite numbers, got {value!r}")
+        mujoco.mj_resetData(self.model, self.data)
+        self._write_configuration(np.asarray(q, dtype=float), v)
+        mujoco.mj_forward(self.model, self.data)
+
+    def _write_configuration(self, q: FloatArray, v: FloatArray) -> None:
+        qpos, qvel = self.data.qpos, self.data.qvel
+        nj = len(self._dof)
+        qpos[self._qpos], qvel[self._dof] = q[-nj:], v[-nj:]
+        if self.robot.floating:
+            qpos[:3], qpos[3:7] = q[:3], q[[6, 3, 4, 5]]
+            qvel[:3], qvel[3:6] = rotation_of(q[3:7]) @ v[:3], v[3:6]
+
+    def configuration(self) -> FloatArray:
+        """Return the configuration (nq,) in Pinocchio's convention."""
+        joints = self.data.qpos[self._qpos]
+        if not self.robot.floating:
+            return joints
+        base = self.data.qpos[:7]
+        return np.concatenate([base[:3], base[[4, 5, 6, 3]], joints])
+
+    def velocity(self) -> FloatArray:
+        """Return the velocity (nv,) in Pinocchio's convention."""
+        joints = self.data.qvel[self._dof]
+        if not self.robot.floating:
+            return joints
+        rotation = rotation_of(self.data.qpos[[4, 5, 6, 3]])
+        return np.concatenate([rotation.T @ self.data.qvel[:3], self.data.qvel[3:6], joints])
+
+    def _acceleration(self, q: FloatArray, v: FloatArray) -> FloatArray:
+        """Return the last computed acceleration (nv,), at q and v, in Pinocchio's convention."""
+        joints = self.data.qacc[self._dof]
+        if not self.robot.floating:
+            return joints
+        linear = rotation_of(q[3:7]).T @ self.data.qacc[:3] - np.cross(v[3:6], v[:3])
+        return np.concatenate([linear, self.data.qacc[3:6], joints])
+
+    @property
+    def time(self) -> float:
+        """Simulated time [s]."""
+        return float(self.data.time)
+
+    # -- dynamics ---------------------------------------------------------------------------
+
+    def advance(self, torque: FloatArray, steps: int = 1) -> State:
+        """Hold the motor torques for some time steps.
+
+        Parameters
+        ----------
+        torque : (nj,) [N·m]
+            Motor torque per moving joint; zero for passive ones.
+        steps : int
+
+        Returns
+        -------
+        State
+            At the beginning: the one whose acceleration the torques cause. Contacts, brakes
+            and forces that are asked for afterwards belong to it too if `steps` is 1.
+        """
+        q, v = self.configuration(), self.velocity()
+        self.data.qfrc_applied[self._dof] = torque - self._offset
+        mujoco.mj_step(self.model, self.data)
+        state = State(q, v, self._acceleration(q, v))
+        if steps > 1:
+            mujoco.mj_step(self.model, self.data, nstep=steps - 1)
+        return state
+
+    def inverse(self, state: State) -> FloatArray:
+        """Return the motor torques (nj,) [N·m] that cause an acceleration, without contacts."""
+        scratch = mujoco.MjData(self.model)
+        scratch.qpos[:], scratch.qvel[:] = self.data.qpos, self.data.qvel
+        keep, self.data = self.data, scratch
+        try:
+            self._write_configuration(state.q, state.v)
+        finally:
+            self.data = keep
+        scratch.qacc[self._dof] = state.a[-len(self._dof) :]
+        if self.robot.floating:
+            rotation = rotation_of(state.q[3:7])
+            scratch.qacc[:3] = rotation @ (state.a[:3] + np.cross(state.v[3:6], state.v[:3]))
+            scratch.qacc[3:6] = state.a[3:6]
+        mujoco.mj_inverse(self.model, scratch)
+        return scratch.qfrc_inverse[self._dof] + self._offset
+
+    def mass_matrix(self) -> FloatArray:
+        """Return the joint-space inertia (nv, nv) in MuJoCo's order, armature included."""
+        nv = self.model.nv
+        M, column = np.empty((nv, nv)), np.empty(nv)
+        for i, unit in enumerate(np.eye(nv)):
+            mujoco.mj_mulM(self.model, self.data, column, unit)
+            M[:, i] = column
+        return M
+
+    def energy(self) -> float:
+        """Return kinetic plus potential energy [J]."""
+        mujoco.mj_energyPos(self.model, self.data)
+        mujoco.mj_energyVel(self.model, self.data)
+        return float(self.data.energy.sum())
+
+    def change_parameters(self, parameters: FloatArray) -> None:
+        """Give the moving robot other parameters (p,), e.g. a payload, without a jump in state."""
+        old, before = self.model, self.data
+        self._compile(np.array(parameters, dtype=float))
+        for name in ("qpos", "qvel", "qfrc_applied", "qacc_warmstart", "eq_active"):
+            getattr(self.data, name)[:] = getattr(before, name)
+        self.data.time = before.time
+        self.model.eq_data[:] = old.eq_data
+
+    def set_friction(self, coulomb: FloatArray) -> None:
+        """Set the joints' dry friction (nj,) [N·m], for effects that the layout lacks."""
+        self.model.dof_frictionloss[self._dof] = coulomb
+
+    # -- brakes, loops and contacts -----------------------------------------------------------
+
+    @property
+    def braked(self) -> bool:
+        """Whether the brakes hold the actuated joints."""
+        return bool(self.data.eq_active[self._brakes].any())
+
+    def brake(self, on: bool) -> None:
+        """Let brakes hold the actuated joints where they are, or release them."""
+        actuated = self._qpos[self.robot.actuated]
+        self.model.eq_data[self._brakes, 0] = self.data.qpos[actuated]
+        self.data.eq_active[self._brakes] = on
+
+    def brake_torque(self) -> FloatArray:
+        """Return the torque (nj,) [N·m] by which brakes hold the joints."""
+        torque = np.zeros(len(self._dof))
+        data = self.data
+        equality = data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
+        forces = dict(zip(data.efc_id[equality], data.efc_force[equality], strict=True))
+        for joint, brake in zip(np.flatnonzero(self.robot.actuated), self._brakes, strict=True):
+            torque[joint] = forces.get(brake, 0.0)
+        return torque
+
+    def loop_residual(self) -> float:
+        """Return the largest distance [m] between the ends of a loop; zero without loops."""
+        mujoco.mj_kinematics(self.model, self.data)
+        ends = [
+            np.linalg.norm(self.data.site_xpos[a] - self.data.site_xpos[b])
+            for a, b, _ in self._loops
+        ]
+        return float(max(ends, default=0.0))
+
+    def loop_jacobian(self) -> FloatArray:
+        """Return the velocity of the loops' gaps per joint velocity, (rows, nv)."""
+        nv, rows = self.model.nv, []
+        for a, b, fixed in self._loops:
+            linear, angular = np.zeros((2, 3, nv)), np.zeros((2, 3, nv))
+            for i, site in enumerate((a, b)):
+                mujoco.mj_jacSite(self.model, self.data, linear[i], angular[i], site)
+            rows.append(linear[0] - linear[1])
+            if fixed:
+                rows.append(angular[0] - angular[1])
+        return np.vstack(rows) if rows else np.zeros((0, nv))
+
+    def contacts(self) -> ContactState:
+        """Return what the feet felt at the beginning of the last step."""
+        count = len(self.robot.description.contacts)
+        wrenches, force = np.zeros((count, 6)), np.zeros(6)
+        for index, contact in enumerate(self.data.contact):
+            first, second = (int(self._feet[geom]) for geom in contact.geom)
+            foot, sign = (second, 1.0) if second >= 0 else (first, -1.0)
+            if foot < 0 or contact.efc_address < 0:
+                continue
+            mujoco.mj_contactForce(self.model, self.data, index, force)
+            world = sign * contact.frame.reshape(3, 3).T @ force[:3]
+            name = foot_prefix(self.robot.description.contacts[foot].name)
+            site = self.data.site(name)
+            axes = site.xmat.reshape(3, 3).T
+            wrenches[foot, :3] += axes @ world
+            wrenches[foot, 3:] += axes @ np.cross(contact.pos - site.xpos, world)
+        return ContactState(np.abs(wrenches[:, :3]).sum(axis=1) > 0.0, wrenches)
+
+
+def rest_configuration(robot: Robot) -> FloatArray:
+    """Return a configuration (nq,) in the middle of the joints' ranges, with closed loops.
+
+    A joint without a range rests at zero; a floating base is at the origin.
+
+    Raises
+    ------
+    RobotError
+        If the loops cannot close.
+    """
+    lower, upper = robot.limits.lower, robot.limits.upper
+    ranged = np.isfinite(lower) & np.isfinite(upper)
+    joints = np.zeros(len(lower))
+    joints[ranged] = 0.5 * (lower[ranged] + upper[ranged])
+    if robot.floating:
+        return np.concatenate([np.zeros(6), [1.0], joints])
+    if not robot.description.loops:
+        return joints
+    return LoopClosure(robot).solve(joints[robot.actuated]).configuration

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the simulated robot's sensors make of its true state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.robot import Robot
+from sysid_sim.errors import SimulationError
+from sysid_sim.plant import ContactState, State, rotation_of
+
+__all__ = ["BaseReading", "Reading", "SensorSettings", "Sensors"]
+
+
+@dataclass(frozen=True)
+class SensorSettings:
+    """Noise of the sensors; all noise is white, normal and independent.
+
+    Attributes
+    ----------
+    position_resolution : float [rad]
+        Step of the encoders; 0: none.
+    position_noise : float [rad]
+        Standard deviation, before the encoder's rounding.
+    velocity_noise : float [rad/s]
+    effort_noise : float [-]
+        Standard deviation as a share of the joint's torque limit (of 1 N·m where it has none).
+    base_position_noise : float [m]
+    base_orientation_noise : float [rad]
+    base_velocity_noise : float [m/s]
+    gyroscope_noise : float [rad/s]
+        Of the inertial unit and of the odometry's angular velocity.
+    accelerometer_noise : float [m/s²]
+    """
+
+    position_resolution: float = 0.0
+    position_noise: float = 0.0
+    velocity_noise: float = 0.0
+    effort_noise: float = 0.0
+    base_position_noise: float = 0.0
+    base_orientation_noise: float = 0.0
+    base_velocity_noise: float = 0.0
+    gyroscope_noise: float = 0.0
+    accelerometer_noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not (np.isfinite(value) and value >= 0.0):
+                raise SimulationError(f"{field.name} must be at least zero, got {value!r}")
+
+
+@dataclass(frozen=True)
+class BaseReading:
+    """What is measured of a floating base.
+
+    Attributes
+    ----------
+    pose : (7,) [m, -]
+        Position in the world, quaternion x, y, z, w.
+    twist : (6,) [m/s, rad/s]
+        Linear and angular velocity in the base frame.
+    angular_velocity : (3,) [rad/s]
+        Of the inertial unit, which sits at the base frame's origin.
+    specific_force : (3,) [m/s²]
+        Acceleration less gravity, in the base frame.
+    contacts : (nc,) bool
+    wrenches : (nc, 6) [N, N·m]
+        Of the ground on the robot, in the contact frames, free of noise.
+    """
+
+    pose: FloatArray
+    twist: FloatArray
+    angular_velocity: FloatArray
+    specific_force: FloatArray
+    contacts: BoolArray
+    wrenches: FloatArray
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What all sensors show at one instant.
+
+    Attributes
+    ----------
+    time : float [s]
+    position : (nj,) [rad]
+    velocity : (nj,) [rad/s]
+    effort : (nj,) [N·m]
+        Zero at passive joints.
+    base : BaseReading or None
+    """
+
+    time: float
+    position: FloatArray
+    velocity: FloatArray
+    effort: FloatArray
+    base: BaseReading | None = None
+
+
+class Sensors:
+    """Adds noise to the true state, from its own seeded source.
+
+    Parameters
+    ----------
+    robot : Robot
+    settings : SensorSettings
+    seed : int
+    """
+
+    def __init__(self, robot: Robot, settings: SensorSettings, seed: int) -> None:
+        self.robot = robot
+        self.settings = settings
+        self._rng = np.random.default_rng(seed)
+        limits = robot.limits.effort
+        scale = np.where(np.isfinite(limits), limits, 1.0)
+        self._effort_noise = np.where(robot.actuated, settings.effort_noise * scale, 0.0)
+
+    def _noisy(self, values: FloatArray, std: float) -> FloatArray:
+        return values + std * self._rng.normal(size=values.shape) if std > 0.0 else values
+
+    def positions(self, values: FloatArray) -> FloatArray:
+        """Return what the encoders show of joint positions (nj,)."""
+        values = self._noisy(values, self.settings.position_noise)
+        step = self.settings.position_resolution
+        return np.round(values / step) * step if step > 0.0 else values
+
+    def velocities(self, values: FloatArray) -> FloatArray:
+        """Return what is measured of joint velocities (nj,)."""
+        return self._noisy(values, self.settings.velocity_noise)
+
+    def efforts(self, values: FloatArray) -> FloatArray:
+        """Return what is measured of joint torques (nj,)."""
+        if self.settings.effort_noise == 0.0:
+            return values
+        return values + self._effort_noise * self._rng.normal(size=values.shape)
+
+    def base(self, state: State, contacts: ContactState) -> BaseReading:
+        """Return what is measured of a floating base."""
+        s = self.settings
+        q, v, a = state.q[:7], state.v[:6], state.a[:6]
+        rotation = rotation_of(q[3:7])
+        gravity = rotation.T @ np.array(self.robot.description.gravity)
+        force = a[:3] + np.cross(v[3:6], v[:3]) - gravity
+        turn = self._noisy(np.zeros(3), s.base_orientation_noise)
+        return BaseReading(
+            pose=np.concatenate(
+                [self._noisy(q[:3], s.base_position_noise), _turned(q[3:7], turn)]
+            ),
+            twist=np.concatenate(
+                [
+                    self._noisy(v[:3], s.base_velocity_noise),
+                    self._noisy(v[3:6], s.gyroscope_noise),
+                ]
+            ),
+            angular_velocity=self._noisy(v[3:6], s.gyroscope_noise),
+            specific_force=self._noisy(force, s.accelerometer_noise),
+            contacts=contacts.active,
+            wrenches=contacts.wrenches,
+        )
+
+
+def _turned(quaternion: FloatArray, turn: FloatArray) -> FloatArray:
+    """Return a quaternion x, y, z, w turned by a small rotation vector [rad] in the body frame."""
+    if not turn.any():
+        return quaternion
+    vector, w = quaternion[:3], quaternion[3]
+    half = 0.5 * turn
+    turned = np.concatenate([vector + w * half + np.cross(vector, half), [w - vector @ half]])
+    return turned / np.linalg.norm(turned)

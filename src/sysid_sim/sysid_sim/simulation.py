@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A simulated robot as its driver sees it: torque commands in, sensor readings out."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pinocchio as pin
+
+from sysid_core.inertia import from_mass_com_inertia, smallest_eigenvalue, transform_matrix
+from sysid_core.recording import FloatArray
+from sysid_core.robot import Robot
+from sysid_sim.errors import SimulationError
+from sysid_sim.mjcf import PhysicsSettings, frame_of
+from sysid_sim.plant import Plant, State, rest_configuration
+from sysid_sim.sensors import BaseReading, Reading, Sensors, SensorSettings
+
+__all__ = ["Simulation", "SimulationSettings", "Stribeck", "standing_configuration"]
+
+
+@dataclass(frozen=True)
+class Stribeck:
+    """Friction that falls off with speed, which the layout's friction model lacks.
+
+    Dry friction becomes ``Fc (1 + level·exp(−(q̇/velocity)²))``.
+
+    Attributes
+    ----------
+    level : float [-]
+        How much more it takes to start than to slide, as a share of Fc.
+    velocity : float [rad/s]
+    """
+
+    level: float = 0.0
+    velocity: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not (self.level >= 0.0 and self.velocity > 0.0):
+            raise SimulationError(
+                "a Stribeck effect needs a level of at least zero and a velocity above zero, "
+                f"got {self.level!r} and {self.velocity!r} rad/s"
+            )
+
+
+@dataclass(frozen=True)
+class SimulationSettings:
+    """How a robot is simulated.
+
+    Attributes
+    ----------
+    period : float [s]
+        Between two readings; commands are held for so long. A multiple of the time step.
+    latency : int
+        Periods that pass before a command acts.
+    physics : PhysicsSettings
+    sensors : SensorSettings
+    stribeck : Stribeck
+    """
+
+    period: float = 0.001
+    latency: int = 0
+    physics: PhysicsSettings = field(default_factory=PhysicsSettings)
+    sensors: SensorSettings = field(default_factory=SensorSettings)
+    stribeck: Stribeck = field(default_factory=Stribeck)
+
+    def __post_init__(self) -> None:
+        ratio = self.period / self.physics.time_step
+        if self.substeps < 1 or abs(ratio - self.substeps) > 1e-6:
+            raise SimulationError(
+                f"period must be a multiple of the time step ({self.physics.time_step:g} s), "
+                f"got {self.period:g} s"
+            )
+        if self.latency < 0:
+            raise SimulationError(f"latency must be at least zero, got {self.latency}")
+
+    @property
+    def substeps(self) -> int:
+        """Time steps per period."""
+        return round(self.period / self.physics.time_step)
+
+
+class Simulation:
+    """A robot with true parameters that only a simulation knows.
+
+    Until the first command, and after `hold`, brakes hold the actuated joints. The reading of
+    `step` belongs to the instant at which its command begins to act. Its effort is the mean of
+    the torques before and after that instant, weighted so that it is the one that the second
+    difference of the positions answers to; brakes count, as they do for a torque sensor behind
+    the gear.
+
+    Parameters
+    ----------
+    robot : Robot
+    truth : (p,)
+        True parameters in the robot's layout.
+    settings : SimulationSettings, optional
+    seed : int
+        Of the sensor noise.
+    start : (nq,), optional
+        Configuration at time zero; default: at rest, loops closed, feet on the ground.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        truth: FloatArray,
+        settings: SimulationSettings | None = None,
+        *,
+        seed: int = 0,
+        start: FloatArray | None = None,
+    ) -> None:
+        self.robot = robot
+        self.truth = np.array(truth, dtype=float)
+        self.settings = settings or SimulationSettings()
+        self.plant = Plant(robot, self.truth, self.settings.physics)
+        self._seed = seed
+        self._start = standing_configuration(robot, self.settings.physics)
+        if start is not None:
+            self._start = np.array(start, dtype=float)
+        self._payloads: dict[str, FloatArray] = {}
+        self.reset()
+
+    # -- running ----------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        """Go back to the start at time zero, braked; payloads stay, noise begins anew."""
+        self.plant.reset(self._start)
+        self._sensors = Sensors(self.robot, self.settings.sensors, self._seed)
+        self._ticks = 0
+        self._last_torque: FloatArray | None = None
+        self._sensed: tuple[FloatArray, FloatArray] | None = None
+        self.state = State(*self._kinematics(), np.zeros(self.robot.model.nv))
+        self.hold()
+
+    def hold(self) -> None:
+        """Let the brakes hold the joints until the next command."""
+        self._queue: deque[FloatArray | None] = deque([None] * self.settings.latency)
+        self.plant.brake(True)
+
+    @property
+    def time(self) -> float:
+        """Simulated time [s]."""
+        return self._ticks * self.settings.period
+
+    @property
+    def holding(self) -> bool:
+        """Whether brakes hold the joints."""
+        return self.plant.braked
+
+    def sense(self) -> tuple[FloatArray, FloatArray]:
+        """Return measured joint positions and velocities (nj,), (nj,) at the present instant."""
+        if self._sensed is None:
+            q, v = self._kinematics()
+            nj = len(self.robot.joint_names)
+            self._sensed = self._sensors.positions(q[-nj:]), self._sensors.velocities(v[-nj:])
+        return self._sensed
+
+    def step(self, command: FloatArray | None = None) -> Reading:
+        """Let one period pass.
+
+        Parameters
+        ----------
+        command : (na,) [N·m], optional
+            Torques of the actuated joints, in the robot's order; cut off at their limits.
+            None: the brakes stay as they are, and the motors give nothing.
+
+        Returns
+        -------
+        Reading
+            Of the beginning of the period. The true state of that instant is in `state`.
+
+        Raises
+        ------
+        SimulationError
+            If the command has the wrong length or is not finite.
+        """
+        position, velocity = self.sense()
+        torque = self._motor_torque(command)
+        time = self.time
+        self.state, effort, base = self._advance(torque)
+        self._ticks += 1
+        self._sensed = None
+        return Reading(time, position, velocity, self._sensors.efforts(effort), base)
+
+    def _motor_torque(self, command: FloatArray | None) -> FloatArray:
+        """Return the torques (nj,) that act now; a command that comes due releases the brakes."""
+        limits = self.robot.limits.effort[self.robot.actuated]
+        if command is not None:
+            command = np.asarray(command, dtype=float)
+            if command.shape != limits.shape or not np.isfinite(command).all():
+                raise SimulationError(
+                    f"a command for '{self.robot.name}' must be {len(limits)} finite torques, "
+                    f"got {command!r}"
+                )
+            command = np.clip(command, -limits, limits)
+        self._queue.append(command)
+        due = self._queue.popleft()
+        torque = np.zeros(len(self.robot.joint_names))
+        if due is not None:
+            torque[self.robot.actuated] = due
+            if self.plant.braked:
+                self.plant.brake(False)
+        return torque
+
+    def _advance(self, torque: FloatArray) -> tuple[State, FloatArray, BaseReading | None]:
+        """Move on by one period; return its first state, the effort and the base's reading."""
+        n = self.settings.substeps
+        self._apply_stribeck()
+        state = self.plant.advance(torque)
+        effort = torque + self.plant.brake_torque() if self.plant.braked else torque
+        base = self._sensors.base(state, self.plant.contacts()) if self.robot.floating else None
+        if self.settings.stribeck.level > 0.0:
+            for _ in range(n - 1):
+                self._apply_stribeck()
+                self.plant.advance(torque)
+        elif n > 1:
+            self.plant.advance(torque, n - 1)
+        # The second difference over ±n steps weighs a torque at step j by (n − |j|)/n².
+        before = effort if self._last_torque is None else self._last_torque
+        self._last_torque = effort
+        mean = ((n + 1) * effort + (n - 1) * before) / (2 * n)
+        return state, mean, base
+
+    def _apply_stribeck(self) -> None:
+        stribeck = self.settings.stribeck
+        if stribeck.level > 0.0:
+            coulomb = self.truth[self.robot.layout.term("coulomb")]
+            speed = self.plant.velocity()[-len(coulomb) :] / stribeck.velocity
+            self.plant.set_friction(coulomb * (1.0 + stribeck.level * np.exp(-(speed**2))))
+
+    def _kinematics(self) -> tuple[FloatArray, FloatArray]:
+        return self.plant.configuration(), self.plant.velocity()
+
+    # -- payload ----------------------------------------------------------------------------
+
+    @property
+    def parameters(self) -> FloatArray:
+        """True parameters (p,) with all payloads."""
+        return self.plant.parameters.copy()
+
+    def attach_payload(
+        self,
+        frame: str,
+        mass: float,
+        com: npt.ArrayLike = (0.0, 0.0, 0.0),
+        inertia: npt.ArrayLike | None = None,
+    ) -> None:
+        """Attach a rigid payload to a frame; it replaces the one there, a mass of 0 takes it off.
+
+        Parameters
+        ----------
+        frame : str
+            Link of the URDF; empty: the tool frame.
+        mass : float [kg]
+        com : (3,) [m]
+            Centre of mass in that frame.
+        inertia : (3, 3) [kg·m²], optional
+            About the centre of mass, in the frame's axes; default: a point mass.
+
+        Raises
+        ------
+        RobotError
+            If the robot has no such frame.
+        SimulationError
+            If the frame does not move, or no body can have this mass and inertia.
+        """
+        frame = frame or self.robot.tool_frame
+        place = self.robot.frame(frame)
+        if place.parentJoint == 0:
+            raise SimulationError(f"frame '{frame}' does not move: choose one behind a joint")
+        phi = _payload(mass, np.asarray(com, dtype=float), inertia)
+        loads = {**self._payloads, frame: phi}
+        if mass == 0.0:
+            del loads[frame]
+        parameters = self.truth.copy()
+        for name, load in loads.items():
+            where = self.robot.frame(name)
+            move = transform_matrix(where.placement.rotation, where.placement.translation)
+            parameters[self.robot.layout.body(where.parentJoint - 1)] += move @ load
+        self.plant.change_parameters(parameters)
+        self._payloads = loads
+
+    @property
+    def payloads(self) -> dict[str, FloatArray]:
+        """Payload parameters (10,) about their frames, per frame."""
+        return dict(self._payloads)
+
+
+def _payload(mass: float, com: FloatArray, about_com: npt.ArrayLike | None) -> FloatArray:
+    inertia = np.zeros((3, 3)) if about_com is None else np.asarray(about_com, dtype=float)
+    numbers = [np.array([mass]), com, inertia.ravel()]
+    if com.shape != (3,) or inertia.shape != (3, 3) or not np.isfinite(np.hstack(numbers)).all():
+        raise SimulationError(
+            "a payload needs a mass [kg], a centre of mass of three and an inertia of three by "
+            "three finite numbers"
+        )
+    if mass < 0.0 or np.abs(inertia - inertia.T).max() > 1e-9:
+        raise SimulationError(
+            f"a payload needs a mass of at least zero and a symmetric inertia, got {mass:g} kg"
+        )
+    phi = from_mass_com_inertia(mass, com, inertia)
+    scale = max(mass, float(np.trace(inertia)))
+    if smallest_eigenvalue(phi) < -1e-9 * scale or (mass == 0.0 and inertia.any()):
+        raise SimulationError(
+            f"no body of {mass:g} kg has this inertia: its principal moments must be positive "
+            "and each at most the sum of the others"
+        )
+    return phi
+
+
+def standing_configuration(robot: Robot, physics: PhysicsSettings) -> FloatArray:
+    """Return the configuration at rest (nq,); a floating robot's lowest foot is on the ground."""
+    q = rest_configuration(robot)
+    if robot.floating:
+        model = robot.model
+        data = model.createData()
+        pin.forwardKinematics(model, data, q)
+        feet = [frame_of(robot, contact.frame) for contact in robot.description.contacts]
+        heights = [(data.oMi[joint] * placement).translation[2] for joint, placement in feet]
+        q[2] = physics.foot_radius - min(heights, default=0.0)
+    return q
