@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The batch pipeline: a recording and a robot in, identified and validated parameters out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from sysid_core.errors import DataError, ParameterError
+from sysid_core.estimation import Estimate, EstimatorOptions, Prior, Problem, solve
+from sysid_core.estimation.noise import effective_sample_factor
+from sysid_core.inertia import from_mass_com_inertia, nearest_consistent
+from sysid_core.parameters import FRICTION_TERMS
+from sysid_core.priors import default_constraints, default_prior
+from sysid_core.recording import BoolArray, FloatArray, Recording, Samples
+from sysid_core.regression.rows import Regression, RowBlock, Rows
+from sysid_core.regression.select import make_regression
+from sysid_core.regression.statistics import Statistics
+from sysid_core.robot.interpretation import interpret
+from sysid_core.robot.model import Robot
+from sysid_core.scores import Curve, Scores, curves, score
+from sysid_core.signals import Prepared, PrepareReport, SignalOptions, prepare
+
+__all__ = [
+    "Identification",
+    "IdentifyOptions",
+    "Load",
+    "Progress",
+    "identify",
+    "moving_rows",
+    "prepare_for",
+    "rows_of",
+    "validate",
+]
+
+Progress = Callable[[str, float], None]
+"""Called with the name of the running stage and its finished share, 0 to 1."""
+
+_CHUNK = 500
+_LOAD_SHARE = 0.05
+"""Mass of a load thought likely, as a share of the robot's [-]."""
+_LOAD_DENSITY = 2000.0
+"""Density of that load [kg/m³]."""
+_LOAD_STD = 5.0
+"""Relative standard deviation of a body that may carry a load of unknown size [-]."""
+
+
+@dataclass(frozen=True)
+class IdentifyOptions:
+    """Settings of a batch identification.
+
+    Attributes
+    ----------
+    train : float [-]
+        Share of the samples, from the start, that is learned from; the rest validates.
+    still : float [-]
+        Rows of a joint that is slower than this share of its top speed are not learned from:
+        the sign of its Coulomb friction is anybody's guess there.
+    only : tuple[str, ...] or None
+        Identify the inertias of these bodies and hold everything else; what they gain is a load.
+    start : (p,) or None
+        Parameters that take the place of the nominal ones, e.g. of an earlier identification.
+    lenient : bool
+        Use what is usable of a faulty recording.
+    signals : SignalOptions
+    estimator : EstimatorOptions
+    """
+
+    train: float = 0.7
+    still: float = 0.01
+    only: tuple[str, ...] | None = None
+    start: FloatArray | None = None
+    lenient: bool = False
+    signals: SignalOptions = field(default_factory=SignalOptions)
+    estimator: EstimatorOptions = field(default_factory=EstimatorOptions)
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.train <= 1.0:
+            raise ParameterError(f"train must lie above 0 and at most at 1, got {self.train:g}")
+        if not 0.0 <= self.still < 1.0:
+            raise ParameterError(f"still must lie between 0 and 1, got {self.still:g}")
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a body carries beyond its nominal inertia.
+
+    Attributes
+    ----------
+    body : str
+    mass, mass_std : float [kg]
+    com, com_std : (3,) [m]
+        In the body's joint frame.
+    """
+
+    body: str
+    mass: float
+    mass_std: float
+    com: FloatArray
+    com_std: FloatArray
+
+
+@dataclass(frozen=True)
+class Identification:
+    """Everything that a batch identification found.
+
+    Attributes
+    ----------
+    robot : Robot
+    regression : Regression
+    nominal : (p,)
+        Parameters that the identified ones are compared with.
+    prior : Prior
+    estimate : Estimate
+    correlation : (G,) [-]
+        Number of samples that count as one independent observation, from the residuals' colour.
+    train, validation : Scores
+        `validation` is None when everything was learned from.
+    curves : tuple[Curve, ...]
+    loads : tuple[Load, ...]
+        One per body of `IdentifyOptions.only`.
+    signals : PrepareReport
+    samples : Samples
+    split : int
+        Index of the first held-out sample.
+    warnings : tuple[str, ...]
+    """
+
+    robot: Robot
+    regression: Regression
+    nominal: FloatArray
+    prior: Prior
+    estimate: Estimate
+    correlation: FloatArray
+    train: Scores
+    validation: Scores | None
+    curves: tuple[Curve, ...]
+    loads: tuple[Load, ...]
+    signals: PrepareReport
+    samples: Samples
+    split: int
+    warnings: tuple[str, ...]
+
+
+def _quiet(stage: str, share: float) -> None:
+    """Report no progress."""
+
+
+def prepare_for(
+    robot: Robot, recording: Recording, options: SignalOptions, *, lenient: bool = False
+) -> Prepared:
+    """Interpret a recording as a robot's and turn it into samples.
+
+    The description's `signals` apply where `options` leave the choice open.
+
+    Raises
+    ------
+    DataError
+        If the recording is not usable.
+    """
+    interpreted = interpret(robot, recording, lenient=lenient)
+    if options.cutoff is None and robot.description.signals.cutoff is not None:
+        options = replace(options, cutoff=robot.description.signals.cutoff)
+    return prepare(interpreted, None, options)
+
+
+def _chunks(count: int) -> Iterator[slice]:
+    for start in range(0, count, _CHUNK):
+        yield slice(start, min(start + _CHUNK, count))
+
+
+def rows_of(regression: Regression, samples: Samples, progress: Progress = _quiet) -> Rows:
+    """Return the rows of samples, in pieces that let progress be shown."""
+    parts: list[tuple[RowBlock, ...]] = []
+    for piece in _chunks(len(samples)):
+        progress("regression", piece.start / len(samples))
+        blocks = regression.rows(samples.select(piece)).blocks
+        parts.append(tuple(b._replace(sample=b.sample + piece.start) for b in blocks))
+    progress("regression", 1.0)
+    return Rows(
+        tuple(
+            RowBlock(*(np.concatenate(columns) for columns in zip(*group, strict=True)))
+            for group in zip(*parts, strict=True)
+        )
+    )
+
+
+def _select(rows: Rows, keep: Callable[[int, RowBlock], BoolArray]) -> Rows:
+    return Rows(
+        tuple(
+            block.select(np.flatnonzero(keep(g, block))) for g, block in enumerate(rows.blocks)
+        )
+    )
+
+
+def moving_rows(robot: Robot, rows: Rows, samples: Samples, still: float) -> Rows:
+    """Leave out rows of joints that hardly move, whose friction has no certain sign.
+
+    Groups that stand for no single joint keep all their rows.
+    """
+    actuated = np.flatnonzero(robot.actuated)
+    if len(rows.blocks) != len(actuated) or still == 0.0:
+        return rows
+    speed = np.abs(samples.velocity[:, actuated])
+    slow = speed < still * speed.max(axis=0)
+    return _select(rows, lambda g, block: ~slow[block.sample, g])
+
+
+def _start(robot: Robot, options: IdentifyOptions) -> tuple[FloatArray, Prior]:
+    """Return the nominal parameters and the prior."""
+    prior = default_prior(robot)
+    if options.start is None:
+        return np.array(robot.nominal), prior
+    robot.check_parameters(options.start)
+    mean, layout = options.start.copy(), robot.layout
+    phi = layout.inertias(mean)
+    phi[:] = np.where(phi[:, :1] > 0.0, phi, layout.inertias(prior.mean))
+    phi[:] = nearest_consistent(phi)
+    if options.only is None:
+        for term in FRICTION_TERMS[:-1]:
+            where = layout.term(term)
+            mean[where] = np.where(mean[where] > 0.0, mean[where], prior.mean[where])
+        couplings = slice(layout.term("offset").stop, layout.size)
+        mean[couplings] = np.where(mean[couplings] > 0.0, mean[couplings], prior.mean[couplings])
+    return np.array(options.start), replace(prior, mean=mean)
+
+
+def _expecting_loads(robot: Robot, prior: Prior, loaded: BoolArray) -> Prior:
+    """Give bodies that may be loaded a wide prior around a load of common size.
+
+    A wide prior around the bare body would do the same, but a wrist weighs so little that its
+    curvature there spans more magnitudes than a factorisation bears.
+    """
+    mean = prior.mean.copy()
+    phi = robot.layout.inertias(mean)
+    mass = _LOAD_SHARE * float(phi[:, 0].sum())
+    radius = (3.0 * mass / (4.0 * np.pi * _LOAD_DENSITY)) ** (1.0 / 3.0)
+    for index in np.flatnonzero(loaded):
+        com = phi[index, 1:4] / phi[index, 0]
+        ball = 0.4 * mass * radius**2 * np.eye(3)
+        phi[index] += from_mass_com_inertia(mass, com, ball)
+    return replace(prior, mean=mean, body_std=np.where(loaded, _LOAD_STD, prior.body_std))
+
+
+def _problem(
+    robot: Robot, regression: Regression, rows: Rows, prior: Prior, options: IdentifyOptions
+) -> Problem:
+    constraints = default_constraints(robot, only=options.only)
+    if options.only is not None:
+        loaded = np.isin(robot.layout.bodies, options.only)
+        prior = _expecting_loads(robot, prior, loaded)
+        # a load may reach beyond the body that carries it
+        ellipsoids = tuple(
+            None if carries else ellipsoid
+            for carries, ellipsoid in zip(loaded, constraints.ellipsoids, strict=True)
+        )
+        constraints = replace(constraints, ellipsoids=ellipsoids)
+    return Problem(
+        robot.layout,
+        regression.base,
+        regression.groups,
+        Statistics.of(rows),
+        prior,
+        constraints,
+        rows=rows if options.estimator.huber is not None else None,
+    )
+
+
+def _solve(problem: Problem, rows: Rows, options: EstimatorOptions) -> tuple[Estimate, FloatArray]:
+    """Solve, find how coloured the residuals are, and solve with the weights that they ask."""
+    first = solve(problem, replace(options, covariance="none"))
+    correlation = np.array(
+        [effective_sample_factor(e) for e in rows.residuals(first.base_parameters)]
+    )
+    problem = replace(problem, correlation=correlation)
+    return solve(problem, options, start=first.parameters), correlation
+
+
+def _loads(
+    robot: Robot, estimate: Estimate, nominal: FloatArray, bodies: tuple[str, ...]
+) -> list[Load]:
+    loads = []
+    for body in bodies:
+        where = robot.layout.body(body)
+        gained = estimate.parameters[where] - nominal[where]
+        covariance = estimate.covariance[where, where]
+        mass = float(gained[0])
+        com = gained[1:4] / mass if abs(mass) > 1e-9 else np.full(3, np.nan)
+        # first order: d(mc/m) = (d(mc) − c dm) / m
+        jacobian = np.hstack([-com[:, None], np.eye(3)]) / mass
+        variance = np.diag(jacobian @ covariance[:4, :4] @ jacobian.T)
+        loads.append(
+            Load(body, mass, float(estimate.std[where][0]), com, np.sqrt(variance.clip(min=0.0)))
+        )
+    return loads
+
+
+def _warnings(
+    robot: Robot,
+    regression: Regression,
+    estimate: Estimate,
+    train: Scores,
+    held: Scores | None,
+    partial: bool,
+) -> list[str]:
+    warnings = [*robot.warnings, *estimate.warnings]
+    weak = int((estimate.determined < 0.5).sum())
+    if weak and not partial:
+        warnings.append(
+            f"{weak} of {regression.base.size} base parameters rest on the prior more than on the "
+            "data: a richer motion would determine them"
+        )
+    judged = train if held is None else held
+    for j, joint in enumerate(judged.joints):
+        if judged.rmse_identified[j] > judged.rmse_nominal[j] * 1.02:
+            warnings.append(
+                f"{joint}: the identified model predicts worse than the nominal one "
+                f"({judged.rmse_identified[j]:.3g} against {judged.rmse_nominal[j]:.3g} N·m)"
+            )
+        elif held is not None and held.rmse_identified[j] > 2.0 * train.rmse_identified[j]:
+            warnings.append(
+                f"{joint}: held-out error is {held.rmse_identified[j]:.3g} N·m against "
+                f"{train.rmse_identified[j]:.3g} N·m where it was learned: the parts differ in "
+                "motion, or friction changes"
+            )
+    return warnings
+
+
+def identify(
+    robot: Robot,
+    recording: Recording,
+    options: IdentifyOptions | None = None,
+    progress: Progress = _quiet,
+) -> Identification:
+    """Identify a robot from a recording.
+
+    Raises
+    ------
+    DataError
+        If the recording is not usable.
+    EstimationError, ParameterError
+        If the estimation cannot be done as asked.
+    """
+    options = options or IdentifyOptions()
+    nominal, prior = _start(robot, options)
+    progress("signals", 0.0)
+    prepared = prepare_for(robot, recording, options.signals, lenient=options.lenient)
+    progress("signals", 1.0)
+    samples = prepared.samples()
+    split = round(options.train * len(samples))
+    regression = make_regression(robot)
+    rows = rows_of(regression, samples, progress)
+    if not rows.finite:
+        raise DataError("the samples hold gaps in a measured joint", source=recording.source)
+    train_rows = _select(rows, lambda g, block: block.sample < split)
+    held_rows = _select(rows, lambda g, block: block.sample >= split)
+    used = moving_rows(robot, train_rows, samples, options.still)
+    _require_enough(regression, used, recording.source)
+    progress("estimation", 0.0)
+    problem = _problem(robot, regression, used, prior, options)
+    estimate, correlation = _solve(problem, used, options.estimator)
+    progress("estimation", 1.0)
+    groups, base = regression.groups, regression.base
+    train = score(train_rows, groups, base, nominal, estimate.parameters)
+    held = None
+    if split < len(samples):
+        held = score(held_rows, groups, base, nominal, estimate.parameters)
+    warnings = [
+        *prepared.report.warnings,
+        *_warnings(robot, regression, estimate, train, held, options.only is not None),
+    ]
+    return Identification(
+        robot=robot,
+        regression=regression,
+        nominal=nominal,
+        prior=problem.prior,
+        estimate=estimate,
+        correlation=correlation,
+        train=train,
+        validation=held,
+        curves=curves(rows, groups, base, samples.time, nominal, estimate.parameters, split),
+        loads=tuple(_loads(robot, estimate, nominal, options.only or ())),
+        signals=prepared.report,
+        samples=samples,
+        split=split,
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
+
+
+def _require_enough(regression: Regression, rows: Rows, source: str) -> None:
+    count = sum(len(block.target) for block in rows.blocks)
+    if count < regression.base.size:
+        raise DataError(
+            f"{count} usable rows are too few for {regression.base.size} base parameters; record "
+            "for longer, or raise --train",
+            source=source,
+        )
+
+
+def validate(
+    robot: Robot,
+    recording: Recording,
+    nominal: FloatArray,
+    identified: FloatArray,
+    options: IdentifyOptions | None = None,
+    progress: Progress = _quiet,
+) -> tuple[Scores, tuple[str, ...]]:
+    """Score nominal and identified parameters (p,) on a whole recording.
+
+    Returns
+    -------
+    Scores
+    tuple[str, ...]
+        Warnings about the recording.
+
+    Raises
+    ------
+    DataError
+        If the recording is not usable.
+    ModelError
+        If the parameters do not belong to the robot.
+    """
+    options = options or IdentifyOptions()
+    for vector in (nominal, identified):
+        robot.check_parameters(vector)
+    prepared = prepare_for(robot, recording, options.signals, lenient=options.lenient)
+    regression = make_regression(robot)
+    rows = rows_of(regression, prepared.samples(), progress)
+    if not rows.finite:
+        raise DataError("the samples hold gaps in a measured joint", source=recording.source)
+    scores = score(rows, regression.groups, regression.base, nominal, identified)
+    return scores, prepared.report.warnings
