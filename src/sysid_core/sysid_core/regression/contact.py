@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regression for a floating base in contact: rows in the null space of the contact Jacobian."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from sysid_core.errors import DataError, ModelError, ParameterError
+from sysid_core.parameters import IndexArray, ParameterLayout
+from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.regression.base_parameters import BaseParameters, find_base_parameters
+from sysid_core.regression.contact_kinematics import (
+    ContactKinematics,
+    State,
+    configuration,
+    finite_samples,
+)
+from sysid_core.regression.rows import RowBlock, Rows
+from sysid_core.regression.tree import friction_columns, random_states
+from sysid_core.robot.model import Robot
+
+__all__ = ["ContactRegression", "Projection", "base_null_space", "null_space"]
+
+_BASE = 6
+_CHUNK = 128
+"""Samples worked on at once: their regressors stay in the processor's cache."""
+
+
+def null_space(jacobian: FloatArray) -> FloatArray:
+    """Return orthonormal bases N (n, nv, nv − k) with ``J N = 0`` of Jacobians J (n, k, nv).
+
+    From a full QR of Jᵀ. Where a Jacobian loses rank the basis still satisfies J N = 0; it only
+    leaves out the additional directions, which noise would turn arbitrarily.
+    """
+    n, k, nv = jacobian.shape
+    if k == 0:
+        return np.broadcast_to(np.eye(nv), (n, nv, nv))
+    if k >= nv:
+        return np.zeros((n, nv, 0))
+    Q = np.linalg.qr(np.swapaxes(jacobian, 1, 2), mode="complete")[0]
+    return np.asarray(Q[:, :, k:])
+
+
+def base_null_space(jacobian: FloatArray, constrained: int) -> FloatArray:
+    """Return bases N (n, nv, 6 − c) of base motions that the contacts allow with rigid joints.
+
+    The rows that they give hold no joint torque at all (Ayusawa, Venture & Nakamura 2014,
+    extended to unmeasured contact forces): all six in flight, three on one point foot, the turn
+    about the line between the feet on two.
+
+    Parameters
+    ----------
+    jacobian : (n, k, nv)
+    constrained : int
+        Number c of the base's degrees of freedom that the contacts take.
+    """
+    n, k, nv = jacobian.shape
+    basis = np.zeros((n, nv, _BASE - constrained))
+    if k == 0:
+        basis[:, :_BASE] = np.eye(_BASE)
+    elif constrained < _BASE:
+        V = np.linalg.svd(jacobian[:, :, :_BASE])[2]
+        basis[:, :_BASE] = np.swapaxes(V[:, constrained:], 1, 2)
+    return basis
+
+
+class Projection(NamedTuple):
+    """Samples that stand on the same feet, and how their rows are made.
+
+    Attributes
+    ----------
+    sample : (m,)
+        Indices of the samples.
+    basis : (m, nv, r)
+        Basis N; rows are Nᵀ times the equations of motion.
+    """
+
+    sample: IndexArray
+    basis: FloatArray
+
+
+class ContactRegression:
+    """Rows ``Nᵀ[Y | SᵀF] x = Nᵀ Sᵀτ`` that no contact force enters.
+
+    N spans the null space of the stacked contact Jacobian (3 rows per point foot, 6 per flat
+    one), so that ``‖NNᵀ r‖ = ‖P r‖`` with the projector P = I − J⁺J of Khorshidi et al. (2a, 6):
+    the same cost with fewer rows. Measured wrenches replace the projection for the contacts
+    that have them: they move to the right-hand side as Jᵀw. Samples with a number that is not
+    finite give no rows.
+
+    Parameters
+    ----------
+    robot : Robot
+        Floating, with contacts.
+    rows : str
+        ``"all"``, or ``"base"`` for the equations of the base alone, which hold no joint
+        torques; they identify the inertias where torques are poor or missing.
+    noise_std : (nv,) [N, N·m], optional
+        Standard deviation of the error of each equation of motion, base first. The projected
+        equations then share an error covariance NᵀWN, W = diag(noise_std²), and are whitened by
+        its Cholesky factor (generalised least squares), then scaled by the root mean square of
+        `noise_std` so that residuals stay torques. Default: all alike, which leaves the rows
+        as they are.
+
+    Raises
+    ------
+    ModelError
+        If the robot is not floating, has loops, or describes no contacts.
+    ParameterError
+        If `rows` or `noise_std` is not usable.
+    """
+
+    groups: tuple[str, ...] = ("projected",)
+
+    def __init__(
+        self, robot: Robot, *, rows: str = "all", noise_std: FloatArray | None = None
+    ) -> None:
+        if robot.description.loops:
+            raise ModelError(
+                f"robot '{robot.name}' closes loops on a floating base, which has no regression "
+                "yet; describe its legs one by one, or lock the joints that close the loops"
+            )
+        if rows not in ("all", "base"):
+            raise ParameterError(f"rows must be 'all' or 'base', got '{rows}'")
+        self.robot = robot
+        self.kinematics = ContactKinematics(robot)
+        self.base_only = rows == "base"
+        self._data = robot.model.createData()
+        self._noise_std = self._checked_noise(noise_std)
+
+    def _checked_noise(self, noise_std: FloatArray | None) -> FloatArray | None:
+        if noise_std is None:
+            return None
+        values = np.asarray(noise_std, dtype=float)
+        if values.shape != (self.robot.model.nv,) or not (
+            np.isfinite(values).all() and (values > 0.0).all()
+        ):
+            raise ParameterError(
+                f"noise_std needs {self.robot.model.nv} positive numbers, the base's six first"
+            )
+        return values
+
+    @property
+    def layout(self) -> ParameterLayout:
+        """Layout of the parameters."""
+        return self.robot.layout
+
+    @cached_property
+    def base(self) -> BaseParameters:
+        """Structural base of the regressor."""
+        count = max(60, 4 * self.layout.size // self.robot.model.nv)
+        everything = np.arange(self.layout.size)
+        A = np.swapaxes(
+            self._equations(State(*random_states(self.robot, count)), everything), 1, 2
+        )
+        return find_base_parameters(A.reshape(-1, self.layout.size), self.layout.labels)
+
+    # -- rows -------------------------------------------------------------------------------
+
+    def rows(self, samples: Samples) -> Rows:
+        """Return the rows of the samples, in the order of time.
+
+        Raises
+        ------
+        DataError
+            If the base's odometry is missing, or both contact flags and wrenches are.
+        """
+        state = configuration(self.robot, samples)
+        flags, wrenches = self.contact_state(samples)
+        usable = np.flatnonzero(finite_samples(self.robot, samples, state))
+        sizes = np.zeros(len(samples), dtype=np.intp)
+        sizes[usable] = self._row_counts(flags[usable])
+        start = np.concatenate([[0], np.cumsum(sizes)])
+        matrix = np.empty((start[-1], self.base.size))
+        target = np.empty(start[-1])
+        for first in range(0, len(usable), _CHUNK):
+            chosen = usable[first : first + _CHUNK]
+            part = State(*(values[chosen] for values in state))
+            columns = self._equations(part, self.base.columns)
+            force, bases = self._forces_and_bases(
+                part.q, samples.effort[chosen], flags[chosen], wrenches[chosen]
+            )
+            for index, N in bases:
+                NT = np.ascontiguousarray(np.swapaxes(N, 1, 2))
+                where = start[chosen[index]][:, None] + np.arange(NT.shape[1])
+                matrix[where] = NT @ np.swapaxes(columns[index], 1, 2)
+                target[where] = (NT @ force[index][:, :, None])[:, :, 0]
+        sample = np.repeat(np.arange(len(samples)), sizes)
+        return Rows((RowBlock(matrix, target, sample),))
+
+    def projections(self, samples: Samples) -> Iterator[tuple[Projection, FloatArray]]:
+        """Yield the bases of the usable samples by stance, each with its force (m, nv).
+
+        The force is the known part ``Sᵀτ + Jᵀw`` [N, N·m] of the equations of motion.
+        """
+        state = configuration(self.robot, samples)
+        flags, wrenches = self.contact_state(samples)
+        usable = np.flatnonzero(finite_samples(self.robot, samples, state))
+        for first in range(0, len(usable), _CHUNK):
+            chosen = usable[first : first + _CHUNK]
+            force, bases = self._forces_and_bases(
+                state.q[chosen], samples.effort[chosen], flags[chosen], wrenches[chosen]
+            )
+            for index, N in bases:
+                yield Projection(chosen[index], N), force[index]
+
+    def contact_state(self, samples: Samples) -> tuple[BoolArray, FloatArray]:
+        """Return which contacts are projected out (n, nc), and known wrenches (n, nc, 6).
+
+        A contact whose wrench is finite isn't projected out; unknown wrenches return as zero.
+
+        Raises
+        ------
+        DataError
+            If there are neither contact flags nor wrenches, or not one per contact.
+        """
+        shape = (len(samples), len(self.kinematics.names))
+        flags, wrenches = samples.contacts, samples.wrenches
+        if flags is None and wrenches is None:
+            raise DataError(
+                f"robot '{self.robot.name}' stands on unknown contact forces: record 'contacts', "
+                "or estimate them with sysid_core.contacts.estimate_contacts"
+            )
+        for value in (flags, wrenches):
+            if value is not None and value.shape[:2] != shape:
+                raise DataError(
+                    f"contacts have shape {value.shape[:2]}, expected {shape}: one column each "
+                    f"for {', '.join(self.kinematics.names)}"
+                )
+        measured = np.zeros(shape, dtype=bool)
+        known = np.zeros((*shape, 6))
+        if wrenches is not None:
+            measured = np.isfinite(wrenches).all(axis=2)
+            known[measured] = wrenches[measured]
+        # without flags, a contact whose wrench went missing may well carry load
+        if flags is None:
+            return np.logical_not(measured), known
+        return np.logical_and(flags, ~measured), known
+
+    def _equations(self, state: State, columns: IndexArray) -> FloatArray:
+        """Return chosen columns of the unprojected regressor, transposed, (n, columns, nv)."""
+        model, data, layout = self.robot.model, self._data, self.layout
+        inertial = columns[columns < layout.inertial.stop]
+        friction = columns[columns >= layout.inertial.stop]
+        A = np.zeros((len(state.q), len(columns), model.nv))
+        split = len(inertial)  # columns ascend, so inertial ones come first
+        for i, (q, v, a) in enumerate(zip(*state, strict=True)):
+            Y = pin.computeJointTorqueRegressor(model, data, q, v, a)
+            np.take(Y.T, inertial, axis=0, out=A[i, :split], mode="clip")
+        if len(friction):
+            F = friction_columns(self.robot, state.v[:, _BASE:], state.a[:, _BASE:])
+            F = F[:, :, friction - layout.friction.start]
+            A[:, split:, _BASE:] = np.swapaxes(F, 1, 2)
+        return A
+
+    def _forces_and_bases(
+        self, q: FloatArray, effort: FloatArray, flags: BoolArray, wrenches: FloatArray
+    ) -> tuple[FloatArray, list[Projection]]:
+        geometry = self.kinematics.evaluate(q)
+        force = np.zeros((len(q), self.robot.model.nv))
+        # passive joints carry no motor: their torque is zero, whatever the data say
+        force[:, _BASE:] = np.where(self.robot.actuated, effort, 0.0)
+        if wrenches.any():
+            R = geometry.rotation
+            world = np.concatenate(
+                [np.einsum("ncij,ncj->nci", R, wrenches[:, :, k : k + 3]) for k in (0, 3)], axis=2
+            )
+            force += np.einsum("nckv,nck->nv", geometry.jacobian, world)
+        patterns, member = np.unique(flags, axis=0, return_inverse=True)
+        bases = []
+        for p, active in enumerate(patterns):
+            index = np.flatnonzero(member.reshape(-1) == p)
+            J = self.kinematics.constraint_rows(geometry.jacobian[index], active)
+            bases.append(Projection(index, self._basis(J, active)))
+        return force, bases
+
+    def _basis(self, jacobian: FloatArray, active: BoolArray) -> FloatArray:
+        if self.base_only:
+            N = base_null_space(jacobian, int(self._constrained_base(active[None])[0]))
+        else:
+            N = null_space(jacobian)
+        if self._noise_std is None or N.shape[2] == 0:
+            return N
+        scaled = N * self._noise_std[:, None]
+        L = np.linalg.cholesky(np.swapaxes(scaled, 1, 2) @ scaled)
+        whitened = np.linalg.solve(L, np.swapaxes(N, 1, 2))
+        return np.swapaxes(whitened, 1, 2) * np.sqrt(np.mean(self._noise_std**2))
+
+    def _constrained_base(self, flags: BoolArray) -> IndexArray:
+        """Return how many of the base's freedoms (n,) the contacts take, with rigid joints."""
+        points = (flags & ~self.kinematics.flat).sum(axis=1)
+        flat = (flags & self.kinematics.flat).any(axis=1)
+        return np.where(flat, 6, np.array([0, 3, 5, 6])[np.minimum(points, 3)])
+
+    def _row_counts(self, flags: BoolArray) -> IndexArray:
+        if self.base_only:
+            return _BASE - self._constrained_base(flags)
+        held = flags @ np.where(self.kinematics.flat, 6, 3)
+        return np.maximum(self.robot.model.nv - held, 0)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinematics of a floating base and its contact frames over batches of samples."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from sysid_core.errors import DataError, ModelError
+from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.robot.model import Robot
+from sysid_core.signals.rotation import normalised
+
+__all__ = ["ContactGeometry", "ContactKinematics", "State", "configuration", "finite_samples"]
+
+
+class State(NamedTuple):
+    """Pinocchio's configuration, velocity and acceleration over samples.
+
+    Attributes
+    ----------
+    q : (n, nq)
+        Base position [m], quaternion x, y, z, w, joints [rad].
+    v, a : (n, nv)
+        Base twist in the base frame (linear, angular), joints; its component-wise derivative.
+    """
+
+    q: FloatArray
+    v: FloatArray
+    a: FloatArray
+
+
+class ContactGeometry(NamedTuple):
+    """Where the contact frames are and how they move, with axes parallel to the world's.
+
+    Attributes
+    ----------
+    jacobian : (n, nc, 6, nv)
+        Linear then angular velocity of each frame (Pinocchio's LOCAL_WORLD_ALIGNED).
+    position : (n, nc, 3) [m]
+        In the world.
+    rotation : (n, nc, 3, 3)
+        From the contact frame to the world.
+    """
+
+    jacobian: FloatArray
+    position: FloatArray
+    rotation: FloatArray
+
+
+def configuration(robot: Robot, samples: Samples) -> State:
+    """Return Pinocchio's q, v, a of samples; quaternions are scaled to unit length.
+
+    The twist of `Samples` is Pinocchio's velocity of a free-flyer, and the derivative of its
+    components the acceleration, so both pass through as they are. Samples whose base is unknown
+    (NaN) stay NaN.
+
+    Raises
+    ------
+    DataError
+        If the base of a floating robot is missing.
+    """
+    if not robot.floating:
+        return State(samples.position, samples.velocity, samples.acceleration)
+    base = (samples.base_pose, samples.base_twist, samples.base_acceleration)
+    for name, value in zip(("pose", "twist", "acceleration"), base, strict=True):
+        if value is None:
+            raise DataError(
+                f"robot '{robot.name}' has a floating base, but the data hold no base {name}; "
+                "record its odometry ('odom', nav_msgs/Odometry) along with the joint states"
+            )
+    pose, twist, acceleration = (np.asarray(value, dtype=float) for value in base)
+    quaternion = pose[:, 3:].copy()
+    known = np.isfinite(quaternion).all(axis=1)
+    quaternion[known] = normalised(quaternion[known])
+    return State(
+        np.hstack([pose[:, :3], quaternion, samples.position]),
+        np.hstack([twist, samples.velocity]),
+        np.hstack([acceleration, samples.acceleration]),
+    )
+
+
+def finite_samples(robot: Robot, samples: Samples, state: State) -> BoolArray:
+    """Return which samples (n,) have finite motion and actuated torque."""
+    finite = np.isfinite(samples.effort[:, robot.actuated]).all(axis=1)
+    for values in state:
+        finite &= np.isfinite(values).all(axis=1)
+    return np.asarray(finite)
+
+
+class ContactKinematics:
+    """Jacobians of a robot's contact frames.
+
+    Parameters
+    ----------
+    robot : Robot
+
+    Raises
+    ------
+    ModelError
+        If the robot is not floating or describes no contacts.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        if not robot.floating or not robot.description.contacts:
+            raise ModelError(
+                f"robot '{robot.name}' needs a floating base and contact frames; "
+                "give 'base: floating' and 'contacts' in its description"
+            )
+        self.robot = robot
+        self._data = robot.model.createData()
+        contacts = robot.description.contacts
+        self.names = tuple(contact.name for contact in contacts)
+        self.flat = np.array([contact.type == "flat" for contact in contacts])
+        links = [robot.frame(contact.frame.link) for contact in contacts]
+        self._joints = [link.parentJoint for link in links]
+        self._placements = [
+            link.placement * pin.SE3(pin.rpy.rpyToMatrix(*contact.frame.rpy), offset)
+            for link, contact in zip(links, contacts, strict=True)
+            for offset in (np.array(contact.frame.xyz),)
+        ]
+        self._support = self._supporting_columns()
+
+    def _supporting_columns(self) -> FloatArray:
+        """Return 1 (nc, nv) where a velocity moves a contact, else 0."""
+        model = self.robot.model
+        support = np.zeros((len(self._joints), model.nv))
+        for c, leaf in enumerate(self._joints):
+            for joint in list(model.supports[leaf])[1:]:
+                start = model.idx_vs[joint]
+                support[c, start : start + model.nvs[joint]] = 1.0
+        return support
+
+    def evaluate(self, q: FloatArray) -> ContactGeometry:
+        """Return the geometry of all contacts at configurations q (n, nq)."""
+        model, data = self.robot.model, self._data
+        n, nc = len(q), len(self._joints)
+        whole = np.empty((n, 6, model.nv))
+        placement = np.empty((n, nc, 4, 4))
+        for i in range(n):
+            whole[i] = pin.computeJointJacobians(model, data, q[i])
+            for c, joint in enumerate(self._joints):
+                placement[i, c] = data.oMi[joint].homogeneous
+        local = np.stack([p.homogeneous for p in self._placements])
+        placement = placement @ local
+        position = placement[:, :, :3, 3].copy()
+        jacobian = whole[:, None] * self._support[:, None, :]
+        # columns are twists at the world's origin: carry them to the contact point
+        linear, angular = jacobian[:, :, :3], jacobian[:, :, 3:]
+        x, y, z = (position[:, :, k, None] for k in range(3))
+        linear[:, :, 0] += angular[:, :, 1] * z - angular[:, :, 2] * y
+        linear[:, :, 1] += angular[:, :, 2] * x - angular[:, :, 0] * z
+        linear[:, :, 2] += angular[:, :, 0] * y - angular[:, :, 1] * x
+        return ContactGeometry(jacobian, position, placement[:, :, :3, :3])
+
+    def constraint_rows(self, jacobian: FloatArray, active: BoolArray) -> FloatArray:
+        """Stack what the active contacts hold fast: 3 rows per point foot, 6 per flat one.
+
+        Parameters
+        ----------
+        jacobian : (n, nc, 6, nv)
+        active : (nc,) bool
+            The same for all n.
+
+        Returns
+        -------
+        (n, k, nv)
+        """
+        rows = [6 * c + r for c in np.flatnonzero(active) for r in range(6 if self.flat[c] else 3)]
+        n, nc, _, nv = jacobian.shape
+        return jacobian.reshape(n, 6 * nc, nv)[:, rows]
