@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a solution to an `Estimate` that carries its own evidence and warnings."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack
+
+from sysid_core.estimation.coordinates import Coordinates
+from sysid_core.estimation.estimate import Estimate
+from sysid_core.estimation.problem import Problem
+from sysid_core.inertia import smallest_eigenvalue
+from sysid_core.recording import FloatArray
+from sysid_core.regression.statistics import Statistics
+
+__all__ = ["Certainty", "Finding", "certified", "scaled_condition"]
+
+_ILL_CONDITIONED = 1e8  # of the Gram matrix, so 1e4 of the scaled regressor
+_LISTED = 6  # names that a warning lists before it counts the rest
+
+
+class Certainty(NamedTuple):
+    """How far the free parameters are known.
+
+    Attributes
+    ----------
+    variance : (n,)
+    covariance : (n, n) or None
+        None where only the variances are wanted.
+    determined : (b,)
+    """
+
+    variance: FloatArray
+    covariance: FloatArray | None
+    determined: FloatArray
+
+
+class Finding(NamedTuple):
+    """What an estimator found.
+
+    Attributes
+    ----------
+    method : str
+    free : (n,)
+        The free parameters.
+    certainty : Certainty or None
+    information : (r, r)
+        Weighted Gram matrix of the free base parameters.
+    noise_std : (G,) [N·m]
+    optimality, iterations, converged
+        As in `Estimate`.
+    active : tuple[str, ...]
+        Constraints that hold the estimate back.
+    """
+
+    method: str
+    free: FloatArray
+    certainty: Certainty | None
+    information: FloatArray
+    noise_std: FloatArray
+    optimality: float
+    iterations: int
+    converged: bool
+    active: tuple[str, ...] = ()
+
+
+def certified(
+    problem: Problem, coordinates: Coordinates, statistics: Statistics, finding: Finding
+) -> Estimate:
+    """Return the estimate of a finding, with all figures recomputed from its parameters."""
+    x = coordinates.full(finding.free)
+    base_vector = problem.base.project(x)
+    rss, count = statistics.residual_square(base_vector), statistics.count
+    seen = statistics.square > 0.0
+    r2 = np.where(seen, 1.0 - rss / np.where(seen, statistics.square, 1.0), 0.0)
+    std, covariance, determined = _spread(problem, coordinates, finding.certainty)
+    consistency = smallest_eigenvalue(problem.layout.inertias(x))
+    condition = scaled_condition(finding.information)
+    return Estimate(
+        method=finding.method,
+        parameters=x,
+        base_parameters=base_vector,
+        covariance=covariance,
+        std=std,
+        determined=determined,
+        noise_std=finding.noise_std,
+        rmse=np.sqrt(rss / np.maximum(count, 1.0)),
+        r2=r2,
+        consistency=consistency,
+        optimality=finding.optimality,
+        iterations=finding.iterations,
+        converged=finding.converged,
+        condition=condition,
+        warnings=_warnings(problem, x, finding, consistency, determined, condition),
+    )
+
+
+def scaled_condition(information: FloatArray) -> float:
+    """Return the 1-norm condition number of a matrix scaled to a unit diagonal; inf if singular.
+
+    LAPACK estimates it from the Cholesky factor, in a small part of the time of eigenvalues.
+    """
+    diagonal = np.diagonal(information)
+    if not len(diagonal):
+        return 1.0
+    if not (diagonal > 0.0).all():
+        return float("inf")
+    scale = 1.0 / np.sqrt(diagonal)
+    scaled = np.asfortranarray(information * scale[:, None] * scale)
+    norm = float(np.abs(scaled).sum(axis=0).max())
+    factor, failed = lapack.dpotrf(scaled, lower=0, clean=0, overwrite_a=1)
+    if failed:
+        return float("inf")
+    reciprocal, _ = lapack.dpocon(factor, norm, uplo="U")
+    return 1.0 / reciprocal if reciprocal > 0.0 else float("inf")
+
+
+def _spread(
+    problem: Problem, coordinates: Coordinates, certainty: Certainty | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    p, free = problem.layout.size, coordinates.free
+    if certainty is None:
+        return np.full(p, np.nan), np.full((p, p), np.nan), np.full(problem.base.size, np.nan)
+    variance = np.zeros(p)
+    variance[free] = np.maximum(certainty.variance, 0.0)
+    if certainty.covariance is None:
+        covariance = np.diag(variance)
+    elif len(free) == p:
+        covariance = certainty.covariance
+    else:
+        covariance = np.zeros((p, p))
+        covariance[np.ix_(free, free)] = certainty.covariance
+    return np.sqrt(variance), covariance, certainty.determined
+
+
+def _warnings(
+    problem: Problem,
+    x: FloatArray,
+    finding: Finding,
+    consistency: FloatArray,
+    determined: FloatArray,
+    condition: float,
+) -> tuple[str, ...]:
+    layout, messages = problem.layout, []
+    if not finding.converged:
+        messages.append(
+            f"{finding.method} stopped after {finding.iterations} iterations before it converged "
+            f"(optimality residual {finding.optimality:.2g}); raise max_iterations"
+        )
+    if not condition < _ILL_CONDITIONED:
+        messages.append(
+            f"ill-conditioned data: condition {condition:.2g}; a more exciting motion is needed"
+        )
+    weak = np.flatnonzero(determined < 0.5)
+    if len(weak):
+        names = [problem.base.labels[problem.base.columns[i]] for i in weak]
+        names = [
+            name
+            for name, i in zip(names, weak, strict=True)
+            if problem.base.mapping[i, ~problem.constraints.fixed].any()
+        ]
+        if names:
+            messages.append(f"the data did not determine {_list(names)}; the prior did")
+    impossible = [layout.bodies[i] for i in np.flatnonzero(~(consistency > 0.0))]
+    if impossible:
+        messages.append(
+            f"not physically consistent: {_list(impossible)}; use entropic or sdp for a model "
+            "that can be simulated"
+        )
+    negative = [layout.labels[i] for i in layout.nonnegative if x[i] < 0.0]
+    if negative:
+        messages.append(f"negative friction: {_list(negative)}")
+    if finding.active:
+        messages.append(f"held back by constraints: {_list(list(finding.active))}")
+    return tuple(messages)
+
+
+def _list(names: list[str]) -> str:
+    shown = ", ".join(names[:_LISTED])
+    more = len(names) - _LISTED
+    return f"{shown} and {more} more" if more > 0 else shown

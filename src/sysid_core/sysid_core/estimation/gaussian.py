@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The prior's Gaussian approximation, and what follows from it in closed form."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from sysid_core.estimation.coordinates import Coordinates
+from sysid_core.estimation.divergence import Divergence
+from sysid_core.estimation.noise import (
+    fitted_degrees,
+    residual_std,
+    row_weights,
+    weighted_sums,
+)
+from sysid_core.recording import FloatArray
+from sysid_core.regression.statistics import Statistics
+
+_EVIDENCE_ROUNDS = 40
+_SETTLED = 0.01  # relative change of the noise that no longer moves the estimate
+
+__all__ = ["Gaussian", "estimate_noise", "prior_covariance", "spread_over_prior"]
+
+
+class Gaussian(NamedTuple):
+    """A normal distribution.
+
+    Attributes
+    ----------
+    mean : (n,)
+    covariance : (n, n)
+    """
+
+    mean: FloatArray
+    covariance: FloatArray
+
+
+def prior_covariance(divergence: Divergence) -> FloatArray:
+    """Return the inverse (n, n) of the divergence's Hessian at the prior's mean."""
+    blocks, diagonal = divergence.curvature(divergence.mean, divergence.inverse)
+    return scipy.linalg.block_diag(*np.linalg.inv(blocks), np.diag(1.0 / diagonal))
+
+
+def spread_over_prior(coordinates: Coordinates, prior: Gaussian, base: Gaussian) -> Gaussian:
+    """Return the free parameters given their base parameters.
+
+    Of all vectors with these base parameters the mean is the one that lies closest to the
+    prior's in the metric of the prior's covariance W, x = x₀ + W Bᵀ(B W Bᵀ)⁻¹(β − B x₀); the
+    covariance keeps the prior's in the directions that the base parameters leave open.
+    """
+    B = coordinates.mapping
+    cross = prior.covariance @ B.T
+    factor = scipy.linalg.cho_factor(B @ cross)
+    gain = scipy.linalg.cho_solve(factor, cross.T).T
+    change = base.mean - B @ prior.mean
+    mean = prior.mean + gain @ change
+    # rounding in the gain must not reach the base parameters
+    mean[coordinates.columns] += base.mean - B @ mean
+    covariance = prior.covariance - gain @ cross.T + gain @ base.covariance @ gain.T
+    return Gaussian(mean, 0.5 * (covariance + covariance.T))
+
+
+def estimate_noise(
+    statistics: Statistics,
+    correlation: FloatArray | None,
+    coordinates: Coordinates,
+    prior: Gaussian,
+    floor: FloatArray,
+) -> FloatArray:
+    """Return the rows' noise (G,) [N·m] from the evidence of a Gaussian model.
+
+    From above, σ² = Σe²/(n − ην) is iterated with ν = tr(G_g Cov)/(σ²η), the number of
+    parameters that a group determines (MacKay 1992, Bayesian interpolation), with the Gaussian
+    posterior of the base parameters. Noise-free data end at the `floor` after a few rounds.
+    """
+    centre = coordinates.mapping @ prior.mean
+    spread = coordinates.mapping @ prior.covariance @ coordinates.mapping.T
+    identity = np.eye(len(centre))
+    precision = scipy.linalg.cho_solve(scipy.linalg.cho_factor(spread), identity)
+    noise = residual_std(statistics, coordinates.base_vector(centre), floor)
+    for _ in range(_EVIDENCE_ROUNDS):
+        sums = weighted_sums(statistics, row_weights(noise, correlation))
+        H, moment = coordinates.reduce(*sums)
+        factor = scipy.linalg.cho_factor(precision + H, check_finite=False)
+        beta = centre + scipy.linalg.cho_solve(factor, moment - H @ centre)
+        covariance = coordinates.lifted(scipy.linalg.cho_solve(factor, identity))
+        degrees = fitted_degrees(statistics, noise, covariance)
+        updated = residual_std(statistics, coordinates.base_vector(beta), floor, degrees)
+        change = np.abs(np.log(updated / noise)).max(initial=0.0)
+        noise = updated
+        if change < _SETTLED:
+            break
+    return noise

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The noise of the rows: how strong it is, and for how many independent rows it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from sysid_core.errors import ParameterError
+from sysid_core.recording import FloatArray
+from sysid_core.regression.statistics import Statistics
+
+__all__ = [
+    "effective_sample_factor",
+    "fitted_degrees",
+    "floor_std",
+    "residual_std",
+    "row_weights",
+    "settled_noise",
+    "weighted_sums",
+]
+
+_Solution = TypeVar("_Solution")
+_SETTLED = 0.02  # relative change of the noise that no longer moves the estimate
+
+
+def effective_sample_factor(residuals: FloatArray) -> float:
+    """Return by what factor ≥ 1 coloured residuals count for less than their number.
+
+    The integrated autocorrelation time τ = 1 + 2 Σ ρ_k, summed up to the first lag that
+    exceeds 5 τ (Sokal's window); outliers are clipped at 4 robust standard deviations first.
+
+    Parameters
+    ----------
+    residuals : (n,) [N·m]
+        Residuals of one group in the order of time, evenly spaced.
+    """
+    e = np.asarray(residuals, dtype=float)
+    if e.ndim != 1 or not np.isfinite(e).all():
+        raise ParameterError("the sample factor needs a finite, one-dimensional series")
+    if len(e) < 4:
+        return 1.0
+    e = e - np.median(e)
+    spread = 1.4826 * np.median(np.abs(e))
+    if spread > 0.0:
+        e = np.clip(e, -4.0 * spread, 4.0 * spread)
+    e = e - e.mean()
+    size = 1 << (2 * len(e) - 1).bit_length()
+    spectrum = np.abs(np.fft.rfft(e, size)) ** 2
+    autocovariance = np.fft.irfft(spectrum, size)[: len(e)]
+    if autocovariance[0] <= 0.0:
+        return 1.0
+    times = 2.0 * np.cumsum(autocovariance / autocovariance[0]) - 1.0
+    beyond = np.flatnonzero(np.arange(len(e)) >= 5.0 * times)
+    window = int(beyond[0]) if len(beyond) else len(e) - 1
+    return float(np.clip(times[window], 1.0, len(e)))
+
+
+def floor_std(statistics: Statistics, relative: float) -> FloatArray:
+    """Return the smallest noise (G,) [N·m] to be believed, from the size of the targets."""
+    rms = np.sqrt(statistics.square / np.maximum(statistics.count, 1.0))
+    largest = float(rms.max(initial=0.0))
+    # a group that hardly sees torque must not get an unbounded weight
+    return relative * np.maximum(rms, 1e-3 * largest if largest > 0.0 else 1.0)
+
+
+def residual_std(
+    statistics: Statistics,
+    base_vector: FloatArray,
+    floor: FloatArray,
+    degrees: FloatArray | None = None,
+) -> FloatArray:
+    """Return the noise standard deviation (G,) [N·m] that the residuals show.
+
+    Parameters
+    ----------
+    statistics : Statistics
+    base_vector : (b,)
+    floor : (G,) [N·m]
+    degrees : (G,) or None
+        Degrees of freedom that fitting took from each group; None: none.
+    """
+    count = statistics.count
+    left = count if degrees is None else np.maximum(count - degrees, 0.01 * count)
+    variance = statistics.residual_square(base_vector) / np.maximum(left, 1e-300)
+    return np.where(count > 0.0, np.maximum(np.sqrt(variance), floor), 1.0)
+
+
+def row_weights(noise_std: FloatArray, correlation: FloatArray | None) -> FloatArray:
+    """Return the weight (G,) 1/(σ² η) of the rows of each group."""
+    weights = 1.0 / noise_std**2
+    return weights if correlation is None else weights / correlation
+
+
+def fitted_degrees(
+    statistics: Statistics, noise_std: FloatArray, covariance: FloatArray
+) -> FloatArray:
+    """Return the degrees of freedom (G,) in rows that fitting took from each group.
+
+    Parameters
+    ----------
+    statistics : Statistics
+    noise_std : (G,) [N·m]
+    covariance : (b, b)
+        Posterior covariance of the base parameters under weights of that noise.
+    """
+    groups = len(statistics.gram)
+    traces = statistics.gram.reshape(groups, -1) @ np.ascontiguousarray(covariance).ravel()
+    return np.asarray(traces / noise_std**2)
+
+
+def settled_noise(
+    first: FloatArray,
+    rounds: int,
+    solution: Callable[[FloatArray], _Solution],
+    updated: Callable[[FloatArray, _Solution], FloatArray],
+) -> tuple[_Solution, FloatArray]:
+    """Alternate between solving and re-estimating the noise until that no longer changes.
+
+    Parameters
+    ----------
+    first : (G,) [N·m]
+    rounds : int
+        Most re-estimations.
+    solution, updated
+        Give the solution for a noise, and the noise that a solution's residuals show.
+    """
+    noise = first
+    for update in range(rounds + 1):
+        result = solution(noise)
+        if update == rounds:
+            break
+        following = updated(noise, result)
+        if np.abs(np.log(following / noise)).max(initial=0.0) < _SETTLED:
+            break
+        noise = following
+    return result, noise
+
+
+def weighted_sums(statistics: Statistics, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the Gram matrix (b, b) and moment (b,) over all groups with weights (G,)."""
+    groups, size = statistics.moment.shape
+    gram = weights @ statistics.gram.reshape(groups, -1)
+    return gram.reshape(size, size), weights @ statistics.moment

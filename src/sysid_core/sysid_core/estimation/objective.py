@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The function that ``entropic`` minimises: derivatives in batch, and an exact line search."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_core.estimation.coordinates import Coordinates
+from sysid_core.estimation.divergence import Divergence
+from sysid_core.estimation.inequalities import Inequalities
+from sysid_core.estimation.measured import Measured
+from sysid_core.parameters import INERTIAL_TERMS
+from sysid_core.recording import FloatArray
+
+__all__ = ["Data", "Objective", "Point", "exact_step"]
+
+_WIDTH = len(INERTIAL_TERMS)
+_FARTHEST = 0.99  # share of the way to the boundary that a step may go
+
+
+class Data(NamedTuple):
+    """Weighted data on the base parameters: ½βᵀHβ − mᵀβ.
+
+    Attributes
+    ----------
+    information : (r, r)
+    moment : (r,)
+    """
+
+    information: FloatArray
+    moment: FloatArray
+
+
+class Point(NamedTuple):
+    """A strictly feasible point and what the derivatives need there.
+
+    Attributes
+    ----------
+    x : (n,)
+    root : (k, 4, 4)
+        Inverse Cholesky factor of each body's pseudo-inertia.
+    inverse : (k, 4, 4)
+        J⁻¹.
+    slack : (q,)
+    """
+
+    x: FloatArray
+    root: FloatArray
+    inverse: FloatArray
+    slack: FloatArray
+
+
+class Objective:
+    """½βᵀHβ − mᵀβ + divergence − w Σ log(slack) + ½ Σ (aᵀx − y)²/s².
+
+    The last sum holds direct measurements of parameters. All terms but the
+    quadratic ones are −w·log of affine functions, hence self-concordant after scaling.
+
+    Parameters
+    ----------
+    coordinates, divergence, inequalities
+    barrier_weight : float
+    measured : Measured
+    """
+
+    def __init__(
+        self,
+        coordinates: Coordinates,
+        divergence: Divergence,
+        inequalities: Inequalities,
+        barrier_weight: float,
+        measured: Measured,
+    ) -> None:
+        self.coordinates = coordinates
+        self.divergence = divergence
+        self.inequalities = inequalities
+        self.barrier_weight = barrier_weight
+        self.measured = measured
+        self._index_blocks()
+        self._index_rows()
+
+    def _index_blocks(self) -> None:
+        """Find where the entries of the block-diagonal Hessian land among base parameters."""
+        c, d = self.coordinates, self.divergence
+        place = np.full(c.size, -1)
+        place[c.columns] = np.arange(c.rank)
+        body = np.arange(d.split).reshape(len(d.bodies), _WIDTH)
+        rows = np.repeat(body, _WIDTH, axis=1).ravel()
+        columns = np.tile(body, (1, _WIDTH)).ravel()
+        keep = np.flatnonzero((place[rows] >= 0) & (place[columns] >= 0))
+        split = len(c.others)
+        self._block_source = keep
+        self._block_target = (split + place[rows[keep]]) * c.size + split + place[columns[keep]]
+        scalars = np.arange(d.split, c.size)
+        kept = np.flatnonzero(place[scalars] >= 0)
+        self._scalar_source = kept
+        self._scalar_target = (split + place[scalars[kept]]) * (c.size + 1)
+        self._body_spread = c.spread[: d.split].reshape(len(d.bodies), _WIDTH, split)
+        self._scalar_spread = c.spread[d.split :]
+        self._work = np.empty((c.size, c.size))
+
+    def _index_rows(self) -> None:
+        """Sort inequalities by what they touch: one body, or parameters across bodies."""
+        c, d = self.coordinates, self.divergence
+        matrix = self.inequalities.matrix
+        touched = matrix != 0.0
+        bodies = touched[:, : d.split].reshape(len(matrix), len(d.bodies), _WIDTH).any(axis=2)
+        scalar = touched[:, d.split :]
+        local = (bodies.sum(axis=1) == 1) & ~scalar.any(axis=1)
+        single = ~bodies.any(axis=1) & (scalar.sum(axis=1) == 1)
+        self._local, self._single = np.flatnonzero(local), np.flatnonzero(single)
+        self._dense = np.flatnonzero(~local & ~single)
+        owner = np.argmax(bodies[self._local], axis=1) if len(self._local) else self._local
+        entries = matrix[self._local, : d.split].reshape(len(self._local), len(d.bodies), _WIDTH)
+        own = entries[np.arange(len(owner)), owner]
+        products = (own[:, :, None] * own[:, None, :]).reshape(len(owner), _WIDTH**2)
+        self._local_products = products
+        self._local_owner = np.zeros((len(d.bodies), len(owner)))
+        self._local_owner[owner, np.arange(len(owner))] = 1.0
+        self._single_squares = matrix[self._single, d.split :].T ** 2
+        rows = np.vstack([matrix[self._dense], self.measured.rows])
+        self._dense_rows = np.hstack([rows @ c.spread, rows[:, c.columns]])
+
+    def at(self, x: FloatArray) -> Point:
+        """Return the point at x.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If a pseudo-inertia is not positive definite.
+        """
+        root = np.linalg.inv(np.linalg.cholesky(self.divergence.pseudo_inertias(x)))
+        inverse = np.swapaxes(root, 1, 2) @ root
+        return Point(x, root, inverse, self.inequalities.slack(x))
+
+    def value(self, x: FloatArray, data: Data) -> float:
+        """Return the objective; inf outside the domain."""
+        slack = self.inequalities.slack(x)
+        if (slack <= 0.0).any():
+            return float("inf")
+        beta = self.coordinates.mapping @ x
+        error = self.measured.rows @ x - self.measured.value
+        return float(
+            0.5 * beta @ data.information @ beta
+            - data.moment @ beta
+            + self.divergence.value(x)
+            - self.barrier_weight * np.log(slack).sum()
+            + 0.5 * self.measured.weight @ error**2
+        )
+
+    def prior_gradient(self, point: Point) -> FloatArray:
+        """Return the gradient (n,) in x of all terms but the data's."""
+        gradient = self.divergence.gradient(point.x, point.inverse)
+        if len(point.slack):
+            gradient -= (self.barrier_weight / point.slack) @ self.inequalities.matrix
+        if len(self.measured.rows):
+            gradient += self.measured.gradient(point.x)
+        return gradient
+
+    def gradient(self, point: Point, data: Data, share: float = 1.0) -> FloatArray:
+        """Return the gradient (n,) in (z, β), with the data weighted by `share`."""
+        c = self.coordinates
+        gradient = c.gradient(self.prior_gradient(point))
+        beta = c.mapping @ point.x
+        gradient[len(c.others) :] += share * (data.information @ beta - data.moment)
+        return gradient
+
+    def prior_curvature(self, point: Point) -> tuple[FloatArray, FloatArray]:
+        """Return the Hessian of prior and one-body barriers: blocks (k, 10, 10), diagonal (s,)."""
+        blocks, diagonal = self.divergence.curvature(point.x, point.inverse)
+        if len(point.slack):
+            weights = self.barrier_weight / point.slack**2
+            if len(self._local):
+                added = self._local_owner @ (weights[self._local, None] * self._local_products)
+                blocks += added.reshape(blocks.shape)
+            if len(self._single):
+                diagonal += self._single_squares @ weights[self._single]
+        return blocks, diagonal
+
+    def hessian(
+        self,
+        point: Point,
+        curvature: tuple[FloatArray, FloatArray],
+        data: Data,
+        share: float = 1.0,
+    ) -> FloatArray:
+        """Return the Hessian (n, n) in (z, β), lower triangle; the array is reused."""
+        c, (blocks, diagonal) = self.coordinates, curvature
+        split, M = len(c.others), self._work
+        turned = np.concatenate(
+            [
+                (blocks @ self._body_spread).reshape(len(self._body_spread) * _WIDTH, split),
+                diagonal[:, None] * self._scalar_spread,
+            ]
+        )
+        np.matmul(c.spread.T, turned, out=M[:split, :split])
+        M[split:, :split] = turned[c.columns]
+        np.multiply(data.information, share, out=M[split:, split:])
+        flat = M.reshape(-1)
+        flat[self._block_target] += blocks.reshape(-1)[self._block_source]
+        flat[self._scalar_target] += diagonal[self._scalar_source]
+        if len(self._dense_rows):
+            weights = np.concatenate(
+                [self.barrier_weight / point.slack[self._dense] ** 2, self.measured.weight]
+            )
+            M += (self._dense_rows.T * weights) @ self._dense_rows
+            # only the lower triangle is read, so filling the upper one does no harm
+        return M
+
+    def rates(self, point: Point, change: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return matrices and ratios by which the arguments of all logarithms change.
+
+        Returns
+        -------
+        (k, 4, 4)
+            J^-½ ΔJ J^-½ of each body.
+        (f + q,)
+            Relative change of friction terms and slacks.
+        """
+        d = self.divergence
+        root = point.root
+        bodies = root @ d.pseudo_inertias(change) @ np.swapaxes(root, 1, 2)
+        index = d.split + d.positive
+        friction = change[index] / point.x[index]
+        if not len(point.slack):
+            return bodies, friction
+        return bodies, np.concatenate(
+            [friction, (self.inequalities.matrix @ change) / point.slack]
+        )
+
+    def logarithms(self, rates: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """Return rates r and weights w so that all logarithms cost −Σ w log(1 + t r)."""
+        bodies, ratios = rates
+        d = self.divergence
+        weights = np.concatenate(
+            [
+                np.repeat(d.weight, 4),
+                d.logarithmic[d.positive],
+                np.full(self.inequalities.size, self.barrier_weight),
+            ]
+        )
+        return np.concatenate([np.linalg.eigvalsh(bodies).ravel(), ratios]), weights
+
+
+def exact_step(decrement_square: float, rates: FloatArray, weights: FloatArray) -> float:
+    """Return the step length that minimises the objective along a Newton direction.
+
+    Along the direction the objective is a parabola plus −Σ w log(1 + t r); its slope at 0 is
+    minus the squared decrement and its curvature there the squared decrement.
+    """
+    pull = float(weights @ rates)
+    parabola = max(0.0, decrement_square - float(weights @ rates**2))
+    lowest = float(rates.min(initial=0.0))
+    high = _FARTHEST / -lowest if lowest < 0.0 else 2.0
+    low, t = 0.0, min(1.0, 0.5 * high) if lowest < 0.0 else 1.0
+    for _ in range(30):
+        left = 1.0 + t * rates
+        slope = -decrement_square + pull + parabola * t - float(weights @ (rates / left))
+        curve = parabola + float(weights @ (rates / left) ** 2)
+        if slope > 0.0:
+            high = t
+        else:
+            low = t
+        following = t - slope / curve
+        if not low < following < high:
+            following = 0.5 * (low + high)
+        if abs(following - t) < 1e-3 * following:
+            return following
+        t = following
+    return t

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Posterior covariance: how far each parameter is known, and what of it came from the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack
+
+from sysid_core.errors import EstimationError
+from sysid_core.estimation.coordinates import Coordinates
+from sysid_core.parameters import INERTIAL_TERMS
+from sysid_core.recording import FloatArray
+
+__all__ = ["Posterior", "determined_share", "prior_base_variance", "symmetric_inverse"]
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Covariance in (z, β) coordinates, read out in any other.
+
+    Attributes
+    ----------
+    coordinates : Coordinates
+    joint : (n, n)
+        Covariance of (z, β).
+    """
+
+    coordinates: Coordinates
+    joint: FloatArray
+
+    @staticmethod
+    def of(coordinates: Coordinates, factor: FloatArray) -> Posterior:
+        """Return the posterior from the upper Cholesky factor (n, n) of its information."""
+        return Posterior(coordinates, symmetric_inverse(factor))
+
+    @property
+    def base(self) -> FloatArray:
+        """Covariance (b, b) of all base parameters."""
+        split = len(self.coordinates.others)
+        return self.coordinates.lifted(self.joint[split:, split:])
+
+    @property
+    def base_variance(self) -> FloatArray:
+        """Variances (b,) of all base parameters."""
+        return np.diagonal(self.base)
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance (n, n) of the free parameters."""
+        return self.coordinates.covariance(self.joint)
+
+    def variance(self) -> FloatArray:
+        """Return the variances (n,) of the free parameters."""
+        return self.coordinates.variance(self.joint)
+
+    def variance_of(self, rows: FloatArray) -> FloatArray:
+        """Return the variances (q,) of ``rows @ x``."""
+        c = self.coordinates
+        turned = np.hstack([rows @ c.spread, rows[:, c.columns]])
+        return np.einsum("qi,qi->q", turned @ self.joint, turned)
+
+
+def symmetric_inverse(factor: FloatArray) -> FloatArray:
+    """Return the inverse of a symmetric matrix from its upper Cholesky factor (n, n)."""
+    inverse, failed = lapack.dpotri(factor, lower=0)
+    if failed:
+        raise EstimationError("the information matrix is singular; widen no prior to infinity")
+    upper = np.triu(inverse)
+    return upper + np.triu(upper, 1).T
+
+
+def prior_base_variance(
+    coordinates: Coordinates, blocks: FloatArray, diagonal: FloatArray
+) -> FloatArray:
+    """Return the variances (b,) of the base parameters without the data.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+    blocks, diagonal : (k, 10, 10), (s,)
+        Hessian of the prior over free bodies and scalars.
+    """
+    mapping = coordinates.mapping
+    if coordinates.lift is not None:
+        mapping = coordinates.lift @ mapping
+    k, width = len(blocks), len(INERTIAL_TERMS)
+    bodies = mapping[:, : width * k].reshape(-1, k, width).swapaxes(0, 1)
+    from_bodies = ((bodies @ np.linalg.inv(blocks)) * bodies).sum(axis=(0, 2))
+    return from_bodies + mapping[:, width * k :] ** 2 @ (1.0 / diagonal)
+
+
+def determined_share(posterior_variance: FloatArray, prior_variance: FloatArray) -> FloatArray:
+    """Return the share of information that is not the prior's, 0 to 1; 0 for what is fixed."""
+    ratio = posterior_variance / np.where(prior_variance > 0.0, prior_variance, 1.0)
+    return np.where(prior_variance > 0.0, np.clip(1.0 - ratio, 0.0, 1.0), 0.0)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One door to all estimators."""
+
+from __future__ import annotations
+
+from sysid_core.estimation.entropic import solve_entropic
+from sysid_core.estimation.estimate import Estimate
+from sysid_core.estimation.least_squares import solve_ols, solve_wls
+from sysid_core.estimation.options import EstimatorOptions
+from sysid_core.estimation.problem import Problem
+from sysid_core.recording import FloatArray
+
+__all__ = ["solve"]
+
+
+def solve(
+    problem: Problem,
+    options: EstimatorOptions | None = None,
+    *,
+    start: FloatArray | None = None,
+) -> Estimate:
+    """Estimate the parameters of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    options : EstimatorOptions or None
+        Names the method and its settings; None: the defaults.
+    start : (p,) or None
+        Parameters to start from, for the methods that iterate.
+
+    Raises
+    ------
+    ParameterError
+        If options, prior or constraints are malformed.
+    EstimationError
+        If the problem has no solution.
+    """
+    options = options or EstimatorOptions()
+    if options.method == "ols":
+        return solve_ols(problem, options)
+    if options.method == "wls":
+        return solve_wls(problem, options)
+    return solve_entropic(problem, options, start)
