@@ -12,6 +12,7 @@ import numpy as np
 from sysid_core.errors import DataError
 from sysid_core.parameters import IndexArray
 from sysid_core.recording import BoolArray, FloatArray, Recording
+from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.model import Robot
 from sysid_core.robot.plausibility import implausibilities
 
@@ -213,56 +214,25 @@ def _require_effort(robot: Robot, recording: Recording, warnings: list[str]) -> 
 
 def _to_joints(robot: Robot, recording: Recording, warnings: list[str]) -> Recording:
     """Apply effort gains, the transmission and position offsets."""
-    description, names = robot.description, robot.joint_names
-    gain = np.ones(len(names))
-    if isinstance(description.effort_gain, (int, float)):
-        gain[:] = description.effort_gain
-    else:
-        for name, value in description.effort_gain.items():
-            gain[names.index(name)] = value
-    offset = np.zeros(len(names))
-    for name, value in description.position_offset.items():
-        offset[names.index(name)] = value
-    position, velocity, effort = recording.position, recording.velocity, recording.effort
-    if effort is not None:
-        effort = np.where(robot.passive, np.nan, effort * gain)
-    transmission = description.transmission
-    if transmission is not None:
-        columns = np.array([names.index(name) for name in transmission.joints])
-        matrix = np.array(transmission.matrix)
-        if _on_motor_side(robot, recording, columns, matrix, offset):
-            inverse = np.linalg.inv(matrix)
-            position = _product(position, columns, inverse)
-            velocity = None if velocity is None else _product(velocity, columns, inverse)
-            effort = None if effort is None else _product(effort, columns, matrix.T)
-            if transmission.side == "auto":
-                warnings.append("positions are beyond the joints' limits: taken as the motors'")
-    return replace(recording, position=position + offset, velocity=velocity, effort=effort)
-
-
-def _product(values: FloatArray, columns: IndexArray, matrix: FloatArray) -> FloatArray:
-    result = values.copy()
-    result[:, columns] = values[:, columns] @ matrix.T
-    return result
-
-
-def _on_motor_side(
-    robot: Robot, recording: Recording, columns: IndexArray, matrix: FloatArray, offset: FloatArray
-) -> bool:
-    transmission = robot.description.transmission
-    if transmission is None or transmission.side != "auto":
-        return transmission is not None and transmission.side == "motor"
-    lower = np.maximum(robot.limits.lower, -2.0 * np.pi)[columns]
-    upper = np.minimum(robot.limits.upper, 2.0 * np.pi)[columns]
-    values = recording.position[:, columns]
-
-    def excess(q: FloatArray) -> float:
-        q = q + offset[columns]
-        low, high = np.nanmin(q, axis=0), np.nanmax(q, axis=0)
-        return float(np.maximum(lower - low, high - upper).clip(min=0.0).sum())
-
-    joint, motor = excess(values), excess(values @ np.linalg.inv(matrix).T)
-    return joint > 0.1 and motor < joint
+    actuated, conversion = robot.actuated, JointConversion(robot)
+    auto = conversion.motor_side is None
+    position, effort = recording.position.copy(), np.full_like(recording.position, np.nan)
+    published = effort if recording.effort is None else recording.effort
+    position[:, actuated], effort[:, actuated] = conversion.convert(
+        recording.position[:, actuated], published[:, actuated]
+    )
+    velocity = recording.velocity
+    if velocity is not None:
+        velocity = velocity.copy()
+        velocity[:, actuated] = conversion.velocity(velocity[:, actuated])
+    if auto and conversion.motor_side:
+        warnings.append("positions are beyond the joints' limits: taken as the motors'")
+    return replace(
+        recording,
+        position=position,
+        velocity=velocity,
+        effort=None if recording.effort is None else effort,
+    )
 
 
 def _require_motion(robot: Robot, recording: Recording, warnings: list[str]) -> None:
