@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that actuated joints determine a closed-chain robot's configuration (Assumption 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sysid_core.recording import FloatArray
+from sysid_core.robot.loops import LoopClosure
+from sysid_core.robot.model import Robot
+
+__all__ = ["LoopReport", "check_loops", "random_closed_configurations"]
+
+
+@dataclass(frozen=True)
+class LoopReport:
+    """What a check of the loops at random actuated configurations found.
+
+    Assumption 1 of Zhang et al. asks that actuated positions determine the passive ones. It is
+    checked where the linkage can be: coupled joints seldom reach every corner of their limits.
+
+    Attributes
+    ----------
+    robot : str
+    loops : tuple[str, ...]
+    equations, passive : int
+        Number of closure equations and of passive joints.
+    redundant : dict[str, int]
+        Loop name → number of its equations that repeat others.
+    tried : int
+        Random actuated configurations within the limits.
+    unreachable : int
+        Those at which no start closed the loops.
+    beyond_limits : int
+        Those that close only with passive joints beyond their limits.
+    reachable : int
+        Those that close within the limits; the next figures concern these.
+    unique : int
+        Those at which all starts that closed within the limits agreed.
+    residual : float [m, rad]
+        Largest residual.
+    condition : float [-]
+        Largest condition number of J_u.
+    """
+
+    robot: str
+    loops: tuple[str, ...]
+    equations: int
+    passive: int
+    redundant: dict[str, int]
+    tried: int
+    unreachable: int
+    beyond_limits: int
+    reachable: int
+    unique: int
+    residual: float
+    condition: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether a unique solution exists at every reachable configuration tried."""
+        return self.reachable > 0 and self.unique == self.reachable
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the report as lines of text."""
+        verdict = (
+            "a unique solution exists" if self.holds else "actuated joints do not determine it"
+        )
+        lines = [
+            f"{len(self.loops)} loops ({', '.join(self.loops)}), {self.equations} closures for "
+            f"{self.passive} passive joints",
+            f"Assumption 1: {verdict} ({self.unique} of {self.reachable} reachable random "
+            f"configurations unique, largest residual {self.residual:.1e}, largest condition "
+            f"of J_u {self.condition:.0f})",
+        ]
+        lines += [
+            f"loop '{name}': {count} of its closures repeat others"
+            for name, count in self.redundant.items()
+        ]
+        lost = self.unreachable + self.beyond_limits
+        if lost:
+            lines.append(
+                f"{lost} of {self.tried} configurations within the actuated limits cannot be "
+                f"reached ({self.unreachable} leave a loop open, {self.beyond_limits} drive "
+                "passive joints beyond their limits)"
+            )
+        return tuple(lines)
+
+
+def _bounds(robot: Robot) -> tuple[FloatArray, FloatArray]:
+    lower = np.maximum(robot.limits.lower, -np.pi)
+    return lower, np.maximum(np.minimum(robot.limits.upper, np.pi), lower)
+
+
+def random_closed_configurations(
+    closure: LoopClosure, count: int, *, seed: int = 0, reach: float = 1.0
+) -> FloatArray:
+    """Return up to `count` random closed configurations (n, nq) within the limits.
+
+    Parameters
+    ----------
+    closure : LoopClosure
+    count : int
+    seed : int
+    reach : float
+        Share of the actuated joints' range about the home configuration to draw from.
+    """
+    rng = np.random.default_rng(seed)
+    active = closure.equations.actuated
+    lower, upper = (bound[active] for bound in _bounds(closure.robot))
+    home = np.clip(closure.home[active], lower, upper)
+    drawn: list[FloatArray] = []
+    for _ in range(50 * count):
+        if len(drawn) == count:
+            break
+        found = closure.solve(home + reach * (rng.uniform(lower, upper) - home))
+        if found.converged and closure.inside(found.configuration):
+            drawn.append(found.configuration)
+    return np.array(drawn).reshape(len(drawn), closure.robot.model.nq)
+
+
+def check_loops(
+    closure: LoopClosure, *, count: int = 100, starts: int = 5, seed: int = 0
+) -> LoopReport:
+    """Check at random actuated configurations that a solution exists and is unique.
+
+    Parameters
+    ----------
+    closure : LoopClosure
+    count : int
+        Number of reachable configurations to check.
+    starts : int
+        Random starts per configuration, besides the home configuration.
+    seed : int
+    """
+    rng = np.random.default_rng(seed)
+    equations, robot = closure.equations, closure.robot
+    lower, upper = _bounds(robot)
+    active = equations.actuated
+    tried = unreachable = beyond = reachable = unique = 0
+    residual = condition = 0.0
+    while reachable < count and tried < 20 * count:
+        tried += 1
+        q_a = rng.uniform(lower[active], upper[active])
+        found = [closure.solve(q_a)]
+        found += [closure.newton(q_a, rng.uniform(lower, upper)) for _ in range(starts)]
+        closed = [f for f in found if f.converged]
+        inside = [f for f in closed if closure.inside(f.configuration)]
+        if not inside:
+            unreachable += not closed
+            beyond += bool(closed)
+            continue
+        reachable += 1
+        first = inside[0].configuration
+        unique += all(np.abs(f.configuration - first).max() < 1e-6 for f in inside)
+        residual = max(residual, inside[0].residual)
+        condition = max(condition, closure.map(first)[1])
+    return LoopReport(
+        robot.name, equations.names, equations.size, len(equations.passive), closure.redundant,
+        tried, unreachable, beyond, reachable, unique, residual, condition,
+    )  # fmt: skip

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The equations of kinematic loops: residual, Jacobian, and what they leave undetermined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from sysid_core.errors import RobotError
+from sysid_core.parameters import IndexArray
+from sysid_core.recording import FloatArray
+from sysid_core.robot.description import FrameOnLink
+from sysid_core.robot.model import Robot
+from sysid_core.robot.urdf import rotation_from_rpy
+
+__all__ = ["LoopEquations"]
+
+_WORLD_ALIGNED = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+_RANK_TOLERANCE = 1e-8
+
+
+class _Ends(NamedTuple):
+    """Frame indices of one loop and whether its orientation is closed too."""
+
+    a: int
+    b: int
+    fixed: bool
+
+
+class LoopEquations:
+    """The loops of a robot on a fixed base, as equations between its joints.
+
+    The residual stacks, per loop, p_b − p_a in world axes and, for 6-D loops, the rotation
+    vector from frame a to frame b. Rows may be redundant as long as they agree, as the
+    out-of-plane rows of a planar linkage do.
+
+    Parameters
+    ----------
+    robot : Robot
+
+    Attributes
+    ----------
+    model : pin.Model
+        The robot's model with the loops' frames added.
+    names : tuple[str, ...]
+        Names of the loops.
+    rows : tuple[slice, ...]
+        Where the equations of each loop lie in the residual.
+    size : int
+        Number m of equations.
+    actuated, passive : (na,), (nu,)
+        Indices of the joints.
+
+    Raises
+    ------
+    RobotError
+        If the robot has a floating base, no loops, no passive or no actuated joints, or a
+        passive joint that no loop goes through.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        _check_kind(robot)
+        loops = robot.description.loops
+        self.robot = robot
+        self.model = robot.model.copy()
+        self.names = tuple(loop.name for loop in loops)
+        self._ends = tuple(
+            _Ends(
+                self._add_frame(f"{loop.name}/a", loop.frame_a),
+                self._add_frame(f"{loop.name}/b", loop.frame_b),
+                loop.type == "fixed",
+            )
+            for loop in loops
+        )
+        self._data = self.model.createData()
+        heights = [6 if ends.fixed else 3 for ends in self._ends]
+        stops = np.cumsum(heights).tolist()
+        self.rows = tuple(slice(s - h, s) for s, h in zip(stops, heights, strict=True))
+        self.size: int = stops[-1]
+        self.actuated: IndexArray = np.flatnonzero(robot.actuated)
+        self.passive: IndexArray = np.flatnonzero(robot.passive)
+        self._check_topology()
+
+    def _add_frame(self, name: str, frame: FrameOnLink) -> int:
+        link = self.robot.frame(frame.link)
+        placement = link.placement * pin.SE3(
+            rotation_from_rpy(np.array(frame.rpy)), np.array(frame.xyz)
+        )
+        kind = pin.FrameType.OP_FRAME
+        return int(self.model.addFrame(pin.Frame(name, link.parentJoint, 0, placement, kind)))
+
+    def _check_topology(self) -> None:
+        """Check that some loop goes through every passive joint."""
+        supports = self.model.supports
+        moved: set[int] = set()
+        for ends in self._ends:
+            a, b = (set(supports[self.model.frames[f].parentJoint]) for f in (ends.a, ends.b))
+            moved |= a ^ b
+        idle = [j for j in self.passive if self.robot.body_joint_ids[j] not in moved]
+        if idle:
+            raise RobotError(
+                f"no loop goes through passive joints {self._names(idle)}: describe the loops "
+                "that move them, or declare them actuated or locked",
+                source=self.robot.name,
+            )
+
+    def _names(self, joints: Sequence[int]) -> list[str]:
+        return [self.robot.joint_names[j] for j in joints]
+
+    def residual(self, q: FloatArray) -> FloatArray:
+        """Return the residual (m,) [m, rad] of the equations at a configuration (nq,)."""
+        pin.forwardKinematics(self.model, self._data, q)
+        return self._residual()
+
+    def residual_and_jacobian(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the residual (m,) and the Jacobian (m, nv) at a configuration (nq,)."""
+        J = self.jacobian(q)
+        return self._residual(), J
+
+    def _residual(self) -> FloatArray:
+        model, data, place = self.model, self._data, pin.updateFramePlacement
+        r = np.empty(self.size)
+        for rows, ends in zip(self.rows, self._ends, strict=True):
+            A, B = place(model, data, ends.a), place(model, data, ends.b)
+            r[rows.start : rows.start + 3] = B.translation - A.translation
+            if ends.fixed:
+                r[rows.start + 3 : rows.stop] = A.rotation @ pin.log3(A.rotation.T @ B.rotation)
+        return r
+
+    def jacobian(self, q: FloatArray) -> FloatArray:
+        """Return the Jacobian J (m, nv) of the loops: J q̇ = 0 on closed motion."""
+        pin.computeJointJacobians(self.model, self._data, q)
+        return self._stack(pin.getFrameJacobian)
+
+    def jacobian_dot(self, q: FloatArray, v: FloatArray) -> FloatArray:
+        """Return the time derivative J̇ (m, nv) of `jacobian` along velocities v (nv,)."""
+        pin.computeJointJacobiansTimeVariation(self.model, self._data, q, v)
+        return self._stack(pin.getFrameJacobianTimeVariation)
+
+    def _stack(self, jacobian_of: Callable[..., FloatArray]) -> FloatArray:
+        model, data = self.model, self._data
+        J = np.empty((self.size, model.nv))
+        for rows, ends in zip(self.rows, self._ends, strict=True):
+            A = jacobian_of(model, data, ends.a, _WORLD_ALIGNED)
+            B = jacobian_of(model, data, ends.b, _WORLD_ALIGNED)
+            height = rows.stop - rows.start
+            np.subtract(B[:height], A[:height], out=J[rows])
+        return J
+
+    def redundant_rows(self, q: FloatArray) -> dict[str, int]:
+        """Count, per loop, the equations that repeat those of earlier loops or of itself.
+
+        Parameters
+        ----------
+        q : (nq,) [rad]
+            A closed configuration, not a singular one.
+
+        Raises
+        ------
+        RobotError
+            If the loops leave passive joints free, fix actuated ones, or if one loop only
+            repeats what the others close already.
+        """
+        J = self.jacobian(q)
+        J_u = J[:, self.passive]
+        _, s, Vt = np.linalg.svd(J_u)
+        rank_u = int((s > _RANK_TOLERANCE * s[0]).sum())
+        if rank_u < len(self.passive):
+            free = np.abs(Vt[rank_u:]).max(axis=0) > 1e-3
+            raise RobotError(
+                f"the loops leave passive joints {self._names(self.passive[free].tolist())} "
+                f"free ({rank_u} independent closures for {len(self.passive)} passive joints): "
+                "describe further loops, or declare some joints actuated or locked",
+                source=self.robot.name,
+            )
+        ranks = [0] + [_rank(J[: rows.stop]) for rows in self.rows]
+        if ranks[-1] > rank_u:
+            raise RobotError(
+                f"the loops fix actuated joints: {ranks[-1]} independent closures for "
+                f"{rank_u} passive joints; declare more joints passive, or close fewer directions",
+                source=self.robot.name,
+            )
+        redundant = {}
+        for name, rows, gain in zip(self.names, self.rows, np.diff(ranks), strict=True):
+            if gain == 0:
+                raise RobotError(
+                    f"loop '{name}' is redundant: it repeats what the loops before it close; "
+                    "remove it",
+                    source=self.robot.name,
+                )
+            if gain < rows.stop - rows.start:
+                redundant[name] = int(rows.stop - rows.start - gain)
+        return redundant
+
+
+def _rank(matrix: FloatArray) -> int:
+    s = np.linalg.svd(matrix, compute_uv=False)
+    return int((s > _RANK_TOLERANCE * s[0]).sum())
+
+
+def _check_kind(robot: Robot) -> None:
+    if robot.floating:
+        raise RobotError(
+            "loops on a floating base are not supported: lock the joints of the loops",
+            source=robot.name,
+        )
+    if not robot.description.loops:
+        passive = [n for n, p in zip(robot.joint_names, robot.passive, strict=True) if p]
+        raise RobotError(
+            f"passive joints {passive} belong to no loop: describe 'loops', or declare the "
+            "joints actuated or locked",
+            source=robot.name,
+        )
+    if not robot.passive.any() or not robot.actuated.any():
+        raise RobotError(
+            "loops need both passive and actuated joints: list under 'joints.passive' those "
+            "that the loops move",
+            source=robot.name,
+        )

@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinematic loops: solves passive joints from actuated ones, with the maps of their motion."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_core.errors import ModelError, RobotError
+from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.robot.loop_equations import LoopEquations
+from sysid_core.robot.model import Robot
+
+__all__ = ["ClosedConfiguration", "ClosedMotion", "ClosureOptions", "LoopClosure", "MotionMaps"]
+
+_HOME_STARTS = 60
+
+
+class ClosureOptions(NamedTuple):
+    """How closures are solved and what counts as solved.
+
+    Attributes
+    ----------
+    tolerance : float [m, rad]
+        Largest residual of any closure equation that counts as closed.
+    max_iterations : int
+        Most Levenberg–Marquardt steps of one solve.
+    max_condition : float [-]
+        Condition number of J_u beyond which a configuration counts as singular.
+    max_step : float [rad]
+        Actuated joints move by at most this between the steps of a continuation.
+    """
+
+    tolerance: float = 1e-12
+    max_iterations: int = 40
+    max_condition: float = 1e5
+    max_step: float = 0.1
+
+
+_DEFAULTS = ClosureOptions()
+
+
+class ClosedConfiguration(NamedTuple):
+    """A solution q of the loops, with the certificate of its convergence.
+
+    Attributes
+    ----------
+    configuration : (nq,) [rad]
+    residual : float [m, rad]
+        Largest absolute residual of the closure equations at `configuration`.
+    iterations : int
+    converged : bool
+    """
+
+    configuration: FloatArray
+    residual: float
+    iterations: int
+    converged: bool
+
+
+class MotionMaps(NamedTuple):
+    """How the whole robot moves with its actuated joints at one closed state.
+
+    Attributes
+    ----------
+    G : (nv, na) [-]
+        q̇ = G q̇_a (Zhang et al. eq. 20).
+    G_dot : (nv, na) [1/s]
+        q̈ = G q̈_a + Ġ q̇_a.
+    condition : float [-]
+        Condition number of J_u in the Frobenius norm; inf where it is singular.
+    """
+
+    G: FloatArray
+    G_dot: FloatArray
+    condition: float
+
+
+class ClosedMotion(NamedTuple):
+    """States of the whole robot along actuated motion.
+
+    Attributes
+    ----------
+    q, v, a : (n, nv) [rad, rad/s, rad/s²]
+    G : (n, nv, na) [-]
+    residual : (n,) [m, rad]
+    iterations : (n,)
+    condition : (n,) [-]
+    valid : (n,) bool
+        Closed and not near singular; the other rows must not be used.
+    """
+
+    q: FloatArray
+    v: FloatArray
+    a: FloatArray
+    G: FloatArray
+    residual: FloatArray
+    iterations: FloatArray
+    condition: FloatArray
+    valid: BoolArray
+
+
+class LoopClosure:
+    """Solves a robot's loops: q_u = Γ(q_a), and the maps between actuated and full motion.
+
+    Parameters
+    ----------
+    robot : Robot
+    options : ClosureOptions
+
+    Attributes
+    ----------
+    equations : LoopEquations
+    home : (nq,) [rad]
+        A closed configuration within the limits: the assembly that the robot has.
+    redundant : dict[str, int]
+        Loop name → number of its equations that repeat others (planar linkages have some).
+
+    Raises
+    ------
+    RobotError
+        If the robot has no loops, a passive joint that no loop determines, or loops that cannot
+        close, only repeat others, or fix actuated joints.
+    """
+
+    def __init__(self, robot: Robot, options: ClosureOptions = _DEFAULTS) -> None:
+        self.robot = robot
+        self.options = options
+        self.equations = LoopEquations(robot)
+        self._a, self._u = self.equations.actuated, self.equations.passive
+        self._eye = np.eye(len(self._u))
+        self._lower, self._upper = robot.limits.lower[self._u], robot.limits.upper[self._u]
+        self.home: FloatArray = self._find_home()
+        self.home.setflags(write=False)
+        self.redundant = self.equations.redundant_rows(self._near_home())
+
+    # -- positions --------------------------------------------------------------------------
+
+    def newton(self, q_a: FloatArray, start: FloatArray) -> ClosedConfiguration:
+        """Solve the loops from one start, without a second try.
+
+        Levenberg–Marquardt with a damping that vanishes with the squared residual: as fast as
+        Newton near the solution (Yamashita & Fukushima 2001), and safe far from it.
+
+        Parameters
+        ----------
+        q_a : (na,) [rad]
+        start : (nq,) [rad]
+            Its passive entries are the first guess.
+        """
+        u, options, evaluate = self._u, self.options, self.equations.residual_and_jacobian
+        q = np.array(start, dtype=float)
+        q[self._a] = q_a
+        r, J = evaluate(q)
+        square, damping, iterations = float(r @ r), 1.0, 0
+        while np.abs(r).max() > options.tolerance and iterations < options.max_iterations:
+            iterations += 1
+            J_u = J[:, u]
+            normal = J_u.T @ J_u + max(damping * square, 1e-15) * self._eye
+            trial = q.copy()
+            trial[u] -= np.linalg.solve(normal, J_u.T @ r)
+            r_next, J_next = evaluate(trial)
+            square_next = float(r_next @ r_next)
+            if square_next < square:
+                q, J, r, square = trial, J_next, r_next, square_next
+                damping *= 0.25
+            elif square < 100.0 * options.tolerance**2:
+                break  # rounding keeps it from falling further
+            else:
+                damping = max(10.0 * damping, 1e-3)
+        error = float(np.abs(r).max())
+        return ClosedConfiguration(q, error, iterations, error <= options.tolerance)
+
+    def inside(self, q: FloatArray, slack: float = 0.0) -> bool:
+        """Tell whether the passive joints keep their limits to within `slack` [rad]."""
+        u = q[self._u]
+        return bool((u >= self._lower - slack).all() and (u <= self._upper + slack).all())
+
+    def solve(
+        self, q_a: FloatArray, start: FloatArray | None = None, *, persist: bool = True
+    ) -> ClosedConfiguration:
+        """Solve the loops, q_u = Γ(q_a) (Zhang et al. eq. 18).
+
+        Where the direct solve fails or ends on another assembly of the linkage (passive joints
+        far beyond their limits), the linkage is led from its home to `q_a` in small steps.
+
+        Parameters
+        ----------
+        q_a : (na,) [rad]
+        start : (nq,) [rad] or None
+            A configuration nearby, e.g. the last one; None: the home configuration.
+        persist : bool
+            Whether to lead the linkage from home where the direct solve finds nothing at all.
+
+        Raises
+        ------
+        ModelError
+            If `q_a` does not hold one finite number per actuated joint.
+        """
+        if q_a.shape != self._a.shape or not np.isfinite(q_a).all():
+            raise ModelError(
+                f"robot '{self.robot.name}' has {len(self._a)} actuated joints: give that many "
+                f"finite positions, got {q_a}"
+            )
+        found = self.newton(q_a, self.home if start is None else start)
+        if found.converged and self.inside(found.configuration, slack=0.3):
+            return found
+        if not (found.converged or persist):
+            return found
+        return self._lead(q_a)
+
+    def _lead(self, q_a: FloatArray) -> ClosedConfiguration:
+        origin = self.home[self._a]
+        steps = max(1, int(np.ceil(np.abs(q_a - origin).max() / self.options.max_step)))
+        found = ClosedConfiguration(self.home, 0.0, 0, True)
+        iterations = 0
+        for share in np.arange(1, steps + 1) / steps:
+            found = self.newton(origin + share * (q_a - origin), found.configuration)
+            iterations += found.iterations
+            if not found.converged:
+                found = self.newton(q_a, found.configuration)
+                iterations += found.iterations
+                break
+        return found._replace(iterations=iterations)
+
+    def _find_home(self) -> FloatArray:
+        rng = np.random.default_rng(0)
+        lower = np.maximum(self.robot.limits.lower, -np.pi)
+        upper = np.maximum(np.minimum(self.robot.limits.upper, np.pi), lower)
+        q = np.clip(0.0, lower, upper)
+        best = self.newton(q[self._a], q)
+        for _ in range(_HOME_STARTS):
+            found = self.newton(q[self._a], q)
+            if found.converged and self.inside(found.configuration):
+                return found.configuration
+            if found.residual < best.residual:
+                best = found
+            q = rng.uniform(lower, upper)
+        raise self._cannot_close(best)
+
+    def _cannot_close(self, best: ClosedConfiguration) -> RobotError:
+        if best.converged:
+            u = best.configuration[self._u]
+            beyond = np.maximum(self._lower - u, u - self._upper)
+            joint = self.robot.joint_names[self._u[int(np.argmax(beyond))]]
+            return RobotError(
+                f"the loops close only with passive joint '{joint}' beyond its limits (by "
+                f"{beyond.max():.3g} rad): correct its limits or the loops' frames",
+                source=self.robot.name,
+            )
+        r = np.abs(self.equations.residual(best.configuration))
+        gaps = [float(r[rows].max()) for rows in self.equations.rows]
+        worst = int(np.argmax(gaps))
+        return RobotError(
+            f"loop '{self.equations.names[worst]}' cannot close: {_HOME_STARTS} starts left a gap "
+            f"of at least {gaps[worst]:.3g} m or rad; correct its frame_a and frame_b, "
+            "or declare more joints passive",
+            source=self.robot.name,
+        )
+
+    def _near_home(self) -> FloatArray:
+        """Return a closed configuration off the symmetric, perhaps singular home."""
+        rng = np.random.default_rng(1)
+        for _ in range(10):
+            found = self.newton(
+                self.home[self._a] + rng.normal(0.0, 0.02, len(self._a)), self.home
+            )
+            if found.converged:
+                return found.configuration
+        return self.home
+
+    # -- motion -----------------------------------------------------------------------------
+
+    def map(self, q: FloatArray) -> tuple[FloatArray, float]:
+        """Return G (nv, na) with G_u = −J_u⁻¹ J_a, and the condition number of J_u."""
+        G, condition, _ = self._map(q)
+        return G, condition
+
+    def _map(self, q: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+        J = self.equations.jacobian(q)
+        J_u = J[:, self._u]
+        G = np.zeros((J.shape[1], len(self._a)))
+        G[self._a, np.arange(len(self._a))] = 1.0
+        try:
+            inverse = _inverse(J_u)
+        except np.linalg.LinAlgError:
+            return G, np.inf, np.zeros((len(self._u), len(J)))
+        G[self._u] = -(inverse @ J[:, self._a])
+        return G, float(np.linalg.norm(J_u) * np.linalg.norm(inverse)), inverse
+
+    def maps(self, q: FloatArray, v_a: FloatArray) -> MotionMaps:
+        """Return G and Ġ at a closed configuration (nq,) and actuated velocities (na,) [rad/s].
+
+        From J G = 0: Ġ_a = 0 and Ġ_u = −J_u⁻¹ J̇ G (Zhang et al. eq. 22).
+        """
+        G, condition, inverse = self._map(q)
+        G_dot = np.zeros_like(G)
+        G_dot[self._u] = -(inverse @ (self.equations.jacobian_dot(q, G @ v_a) @ G))
+        return MotionMaps(G, G_dot, condition)
+
+    def motion(
+        self,
+        q_a: FloatArray,
+        v_a: FloatArray,
+        a_a: FloatArray,
+        start: FloatArray | None = None,
+    ) -> ClosedMotion:
+        """Return the states of the whole robot along actuated motion, each warm-started.
+
+        Parameters
+        ----------
+        q_a, v_a, a_a : (n, na) [rad, rad/s, rad/s²]
+        start : (nq,) or (n, nq) [rad] or None
+            First guess, of the first state or of each; NaN entries are filled from the state
+            before. None: the home configuration.
+
+        Raises
+        ------
+        ModelError
+            If the arrays do not have one column per actuated joint.
+        """
+        n, na = q_a.shape
+        if na != len(self._a) or v_a.shape != q_a.shape or a_a.shape != q_a.shape:
+            raise ModelError(
+                f"robot '{self.robot.name}' has {len(self._a)} actuated joints, got "
+                f"{q_a.shape}, {v_a.shape} and {a_a.shape}"
+            )
+        out = _no_motion(n, self.robot.model.nv, na)
+        finite = np.isfinite(q_a).all(1) & np.isfinite(v_a).all(1) & np.isfinite(a_a).all(1)
+        last = self.home if start is None or start.ndim == 2 else start
+        closed = True
+        for i in np.flatnonzero(finite):
+            guess = last
+            if start is not None and start.ndim == 2:
+                guess = np.where(np.isfinite(start[i]), start[i], last)
+            # out of reach, one failure in full is enough: the way back starts from `last`
+            found = self.solve(q_a[i], guess, persist=closed)
+            closed = found.converged
+            out.residual[i], out.iterations[i] = found.residual, found.iterations
+            if not closed:
+                continue
+            last = q = found.configuration
+            maps = self.maps(q, v_a[i])
+            out.q[i], out.v[i], out.G[i] = q, maps.G @ v_a[i], maps.G
+            out.a[i] = maps.G @ a_a[i] + maps.G_dot @ v_a[i]
+            out.condition[i] = maps.condition
+            out.valid[i] = maps.condition <= self.options.max_condition
+        return out
+
+
+def _inverse(J_u: FloatArray) -> FloatArray:
+    """Return the inverse (nu, m) of J_u, in the least-squares sense for redundant rows."""
+    if J_u.shape[0] == J_u.shape[1]:
+        inverse: FloatArray = np.linalg.inv(J_u)
+        return inverse
+    U, s, Vt = np.linalg.svd(J_u, full_matrices=False)
+    if s[-1] <= 1e-14 * s[0]:
+        raise np.linalg.LinAlgError
+    return (Vt.T / s) @ U.T
+
+
+def _no_motion(n: int, nv: int, na: int) -> ClosedMotion:
+    """Return motion of which nothing is known yet."""
+    return ClosedMotion(
+        q=np.full((n, nv), np.nan),
+        v=np.full((n, nv), np.nan),
+        a=np.full((n, nv), np.nan),
+        G=np.zeros((n, nv, na)),
+        residual=np.full(n, np.inf),
+        iterations=np.zeros(n),
+        condition=np.full(n, np.inf),
+        valid=np.zeros(n, dtype=bool),
+    )
