@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The controller without ROS: takes states, references and parameters, gives torques."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sysid_controller.dynamics import make_dynamics
+from sysid_controller.joint_states import JointStates
+from sysid_controller.laws import LawOutput, make_law
+from sysid_controller.limits import EffortLimiter, LimitedEffort
+from sysid_controller.parameter_blend import ParameterBlend, ParameterSet
+from sysid_controller.reference import Reference, TrajectoryPoints
+from sysid_controller.settings import ControllerSettings
+from sysid_controller.units import DriverUnits
+from sysid_controller.verdict import Verdict, refused
+from sysid_controller.watchdog import State, Watchdog
+from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.robot import Robot
+from sysid_core.robot.model import Limits
+
+__all__ = ["Command", "Controller"]
+
+_LONGEST_STEPS = 5.0  # [ticks] that the rate limit and a late tick make up for
+_GAP = 0.2  # [s] without a tick after which the reference is rejoined, not jumped to
+_ZEROS_FOR = 0.5  # [s] that zero torque is sent after a stop, before falling silent
+
+
+@dataclass(frozen=True, eq=False)
+class Command:
+    """What one tick decided; arrays (na,) in the actuated joints' order.
+
+    Attributes
+    ----------
+    state : State
+    output : (na,) or None
+        What to send, in the unit that the settings choose; None: send nothing.
+    effort, effort_model : (na,) [N·m]
+        Torque after limits; share of it that the model asked for.
+    position_error, velocity_error : (na,) [rad, rad/s]
+        Reference minus measured; zero while there is no reference.
+    limits : LimitedEffort
+    clock_jumped : bool
+        Whether time went backwards before this tick.
+    """
+
+    state: State
+    output: FloatArray | None
+    effort: FloatArray
+    effort_model: FloatArray
+    position_error: FloatArray
+    velocity_error: FloatArray
+    limits: LimitedEffort
+    clock_jumped: bool
+
+    @property
+    def limited(self) -> BoolArray:
+        """Joints (na,) whose torque was limited."""
+        return self.limits.limited
+
+
+class Controller:
+    """Drives the actuated joints of one robot.
+
+    Times are given in, never read: `now` [s] is the time of references and samples, which may
+    stand still or jump; `steady` [s] only ever grows.
+
+    Parameters
+    ----------
+    robot : Robot
+    settings : ControllerSettings
+
+    Raises
+    ------
+    ModelError
+        If the robot's class is not supported.
+    ParameterError
+        If a setting does not fit the robot.
+    """
+
+    def __init__(self, robot: Robot, settings: ControllerSettings) -> None:
+        self.robot = robot
+        self.joint_names = robot.actuated_names
+        chosen = robot.actuated
+        self.limits = Limits(*(bounds[chosen] for bounds in robot.limits))
+        self._dynamics = make_dynamics(robot, settings.friction_width)
+        self._typical_inertia = np.diag(self._dynamics.inertia(self._middle())).copy()
+        self._law = make_law(settings, self._typical_inertia)
+        self._units = DriverUnits(robot, settings.command_unit)
+        self.settings = settings
+        self.blend = ParameterBlend(robot, settings.blend_time)
+        self.joint_states = JointStates(self.joint_names, self._units, settings.velocity_cutoff)
+        self.reference = Reference(
+            self.joint_names,
+            self.limits,
+            handover_time=settings.handover_time,
+            start_tolerance=settings.start_tolerance,
+            aliases=self._units.aliases,
+        )
+        self.watchdog = Watchdog(settings.stale_timeout, enabled=settings.start_enabled)
+        self._limiter = EffortLimiter(self.limits, settings)
+        self._now: float | None = None
+        self._steady: float | None = None
+        self._zeros_left = 0.0
+
+    def _middle(self) -> FloatArray:
+        lower, upper = (np.clip(v, -np.pi, np.pi) for v in self.limits[:2])
+        return 0.5 * (lower + upper)
+
+    def configure(self, settings: ControllerSettings) -> None:
+        """Take over new settings while running; trigger and rate are the caller's.
+
+        Raises
+        ------
+        ParameterError
+            If one does not fit the robot; the old ones stay then.
+        """
+        law = make_law(settings, self._typical_inertia)
+        units = DriverUnits(self.robot, settings.command_unit)
+        self._law, self._units = law, units
+        self._dynamics.sign_width = settings.friction_width
+        self.blend.duration = settings.blend_time
+        self.joint_states.cutoff = settings.velocity_cutoff
+        self.reference.handover_time = settings.handover_time
+        self.reference.start_tolerance = settings.start_tolerance
+        self.watchdog.timeout = settings.stale_timeout
+        self._limiter.configure(settings)
+        self.settings = settings
+
+    def set_enabled(self, enabled: bool) -> None:
+        """Start or stop driving; on a start the robot holds the position that it has then."""
+        self.watchdog.enabled = enabled
+
+    def take_joint_states(
+        self,
+        names: Sequence[str],
+        position: FloatArray,
+        velocity: FloatArray,
+        stamp: float,
+        steady: float,
+    ) -> Verdict:
+        """Take measured joint states that arrived at `steady`, or say why not."""
+        verdict = self.joint_states.update(names, position, velocity, stamp)
+        if verdict.accepted:
+            self.watchdog.feed(steady)
+        return verdict
+
+    def take_reference(self, points: TrajectoryPoints, now: float) -> Verdict:
+        """Follow a trajectory, or say why not."""
+        if self.watchdog.state in (State.DISABLED, State.WAITING):
+            return refused(
+                "the controller is not enabled; call ~/enable"
+                if not self.watchdog.enabled
+                else "no valid joint states yet"
+            )
+        return self.reference.offer(points, now)
+
+    def take_parameters(self, offered: ParameterSet) -> Verdict:
+        """Use published parameters, or say why not."""
+        return self.blend.offer(offered)
+
+    def tick(self, now: float, steady: float) -> Command:
+        """Return what to do now.
+
+        Parameters
+        ----------
+        now : float [s]
+            Time of references.
+        steady : float [s]
+            Time that only grows.
+        """
+        period = 1.0 / self.settings.rate
+        elapsed = period if self._now is None else now - self._now
+        steady_elapsed = period if self._steady is None else steady - self._steady
+        self._now, self._steady = now, steady
+        jumped = elapsed < 0.0
+        if jumped:
+            elapsed = 0.0
+            self.reference.clear()
+            self.blend.forget_history()
+            self.joint_states.restart()
+        if self.blend.advance(min(elapsed, _GAP)):
+            self._dynamics.set_parameters(self.blend.parameters)
+        state = self._follow(now, steady, elapsed)
+        drives = state in (State.HOLDING, State.TRACKING)
+        # what stops safely must do so even where the robot's clock stands still
+        step = elapsed if drives else max(elapsed, steady_elapsed)
+        return self._command(now, state, min(step, _LONGEST_STEPS * period), jumped)
+
+    def _follow(self, now: float, steady: float, elapsed: float) -> State:
+        """Decide the state and see that there is a reference that starts where the robot is."""
+        reference, measured = self.reference, self.joint_states
+        moving = reference.moving(now)
+        change = self.watchdog.decide(steady, moving=moving)
+        if change.after in (State.HOLDING, State.TRACKING):
+            if change.takes_over or not reference.known:
+                reference.hold(measured.position)
+                self.watchdog.state = State.HOLDING
+            elif change.recovers or (moving and elapsed > _GAP):
+                reference.rejoin(now, measured.position, measured.velocity)
+        elif change.after is not State.STALE:
+            reference.clear()
+        return self.watchdog.state
+
+    def _command(self, now: float, state: State, step: float, jumped: bool) -> Command:
+        measured, none = self.joint_states, np.zeros(len(self.joint_names))
+        position_error = velocity_error = none
+        asked = LawOutput(none, none)
+        if state in (State.HOLDING, State.TRACKING):
+            desired = self.reference.sample(now)
+            position_error = desired.position - measured.position
+            velocity_error = desired.velocity - measured.velocity
+            asked = self._law(self._dynamics, desired, measured.position, measured.velocity)
+            limits = self._limiter.apply(
+                asked.effort,
+                step,
+                self._dynamics.gravity(measured.position),
+                measured.position,
+                measured.velocity,
+            )
+        else:
+            if state is State.STALE and self.settings.stale_action == "gravity":
+                gravity = self._dynamics.gravity(measured.position)
+                asked = LawOutput(gravity, gravity)
+            limits = self._limiter.apply(asked.effort, step, none)
+        return Command(
+            state,
+            self._units.command(limits.effort) if self._sends(state, limits, step) else None,
+            limits.effort,
+            asked.model,
+            position_error,
+            velocity_error,
+            limits,
+            jumped,
+        )
+
+    def _sends(self, state: State, limits: LimitedEffort, step: float) -> bool:
+        """Whether to send: a stopped controller ramps down, then leaves the topic alone."""
+        if state not in (State.DISABLED, State.WAITING) or limits.effort.any():
+            self._zeros_left = _ZEROS_FOR
+            return True
+        self._zeros_left -= step
+        return self._zeros_left > 0.0

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes joint states in any order, checks them, and fills in velocities that are missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from sysid_controller.units import DriverUnits
+from sysid_controller.verdict import ACCEPTED, Verdict, refused
+from sysid_core.recording import FloatArray
+
+__all__ = ["JointStates"]
+
+
+class JointStates:
+    """The newest measured state of the actuated joints.
+
+    Parameters
+    ----------
+    joint_names : tuple[str, ...]
+        Actuated joints, the order of the results.
+    units : DriverUnits
+    cutoff : float [Hz]
+        Of the first-order low-pass on differentiated positions.
+
+    Attributes
+    ----------
+    known : bool
+        Whether a state has been taken.
+    position : (na,) [rad]
+    velocity : (na,) [rad/s]
+    velocity_measured : bool
+        False while a velocity comes from differentiation.
+    """
+
+    def __init__(self, joint_names: tuple[str, ...], units: DriverUnits, cutoff: float) -> None:
+        self.joint_names = joint_names
+        self.cutoff = cutoff
+        self.known = False
+        self.position: FloatArray = np.zeros(len(joint_names))
+        self.velocity: FloatArray = np.zeros(len(joint_names))
+        self.velocity_measured = True
+        self._units = units
+        self._names: Sequence[str] = ()
+        self._index: list[int] = []
+        self._differentiated: FloatArray = np.zeros(len(joint_names))
+        self._stamp: float | None = None
+
+    def restart(self) -> None:
+        """Forget the past of the positions: the clock was set back or the data had a gap."""
+        self._stamp = None
+        self._differentiated = np.zeros(len(self.joint_names))
+
+    def update(
+        self,
+        names: Sequence[str],
+        position: FloatArray,
+        velocity: FloatArray,
+        stamp: float,
+    ) -> Verdict:
+        """Take a state, or say why not.
+
+        Parameters
+        ----------
+        names : Sequence[str]
+            In any order, with any joints besides the actuated ones.
+        position, velocity : (k,)
+            In the order of `names` and the driver's units; `velocity` may be empty.
+        stamp : float [s]
+        """
+        if names != self._names:
+            reason = self._find_joints(names)
+            if reason:
+                return refused(reason)
+        if len(position) != len(names):
+            return refused(f"{len(position)} positions for {len(names)} joints")
+        taken = self._units.position(position[self._index])
+        if not math.isfinite(float(taken.sum())):
+            joint = self.joint_names[int(np.argmin(np.isfinite(taken)))]
+            return refused(f"the position of joint '{joint}' is not finite")
+        self._differentiate(taken, stamp)
+        self.position, self.known = taken, True
+        self._take_velocity(velocity, len(names))
+        return ACCEPTED
+
+    def _find_joints(self, names: Sequence[str]) -> str:
+        aliases = self._units.aliases
+        known = [aliases.get(name, name) for name in names]
+        missing = [name for name in self.joint_names if name not in known]
+        if missing:
+            return f"without the joints {', '.join(missing)}"
+        self._index = [known.index(name) for name in self.joint_names]
+        self._names = list(names)
+        return ""
+
+    def _differentiate(self, position: FloatArray, stamp: float) -> None:
+        if self._stamp is None or stamp < self._stamp:
+            self.restart()
+        elif stamp > self._stamp:
+            elapsed = stamp - self._stamp
+            gain = 1.0 - math.exp(-2.0 * math.pi * self.cutoff * elapsed)
+            rate = (position - self.position) / elapsed
+            self._differentiated = self._differentiated + gain * (rate - self._differentiated)
+        self._stamp = stamp
+
+    def _take_velocity(self, velocity: FloatArray, count: int) -> None:
+        self.velocity_measured = len(velocity) == count
+        if not self.velocity_measured:
+            self.velocity = self._differentiated
+            return
+        taken = self._units.velocity(velocity[self._index])
+        if not math.isfinite(float(taken.sum())):
+            taken = np.where(np.isfinite(taken), taken, self._differentiated)
+            self.velocity_measured = False
+        self.velocity = taken

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last gate before the robot: torque, torque rate and position range."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_controller.settings import ControllerSettings
+from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.robot.model import Limits
+
+__all__ = ["EffortLimiter", "LimitedEffort"]
+
+_SHORTEST_STEP = 1e-6
+_SPRING_SHARE = 0.5
+_BRAKE_SHARE = 0.5
+
+
+class LimitedEffort(NamedTuple):
+    """A torque that may be sent, and which joints (na,) were limited by what.
+
+    Attributes
+    ----------
+    effort : (na,) [N·m]
+    by_range, by_effort, by_rate, not_finite : (na,) bool
+    """
+
+    effort: FloatArray
+    by_range: BoolArray
+    by_effort: BoolArray
+    by_rate: BoolArray
+    not_finite: BoolArray
+
+    @property
+    def limited(self) -> BoolArray:
+        """Joints (na,) whose torque is not the one that was asked for."""
+        return self.by_range | self.by_effort | self.by_rate | self.not_finite
+
+
+class EffortLimiter:
+    """Keeps torques within their limits, whatever is asked for.
+
+    Parameters
+    ----------
+    limits : Limits
+        Of the actuated joints; ±inf where there is none.
+    settings : ControllerSettings
+    """
+
+    def __init__(self, limits: Limits, settings: ControllerSettings) -> None:
+        self._limits = limits
+        self.last: FloatArray = np.zeros(len(limits.effort))
+        self.configure(settings)
+
+    def configure(self, settings: ControllerSettings) -> None:
+        """Take over new settings; the last torque stays."""
+        self.effort_limit = self._limits.effort * settings.effort_scale
+        self._rate = self.effort_limit * settings.effort_rate
+        self._margin = settings.position_margin
+        self._lower_zone = self._limits.lower + self._margin
+        self._upper_zone = self._limits.upper - self._margin
+        # without a torque limit there is no scale for spring and brake
+        self._strength = np.where(np.isfinite(self.effort_limit), self.effort_limit, 0.0)
+
+    def apply(
+        self,
+        effort: FloatArray,
+        elapsed: float,
+        hold: FloatArray,
+        position: FloatArray | None = None,
+        velocity: FloatArray | None = None,
+    ) -> LimitedEffort:
+        """Return the torque that may be sent.
+
+        Parameters
+        ----------
+        effort : (na,) [N·m]
+            Torque asked for; values that are not finite count as zero.
+        elapsed : float [s]
+            Time since the last call.
+        hold : (na,) [N·m]
+            Torque that holds the joints against gravity.
+        position : (na,) [rad], optional
+            Without it the position range is not protected.
+        velocity : (na,) [rad/s], optional
+        """
+        finite = np.isfinite(effort)
+        wanted = effort if finite.all() else np.where(finite, effort, 0.0)
+        inside = wanted
+        if position is not None and velocity is not None:
+            inside = self._protect_range(wanted, hold, position, velocity)
+        limit = self.effort_limit
+        clamped = np.minimum(np.maximum(inside, -limit), limit)
+        step = self._rate * max(elapsed, _SHORTEST_STEP)
+        # both bounds lie within the torque limit, even when that was lowered just now
+        low = np.minimum(np.maximum(self.last - step, -limit), limit)
+        high = np.minimum(np.maximum(self.last + step, -limit), limit)
+        safe = np.minimum(np.maximum(clamped, low), high)
+        self.last = safe
+        return LimitedEffort(safe, inside != wanted, clamped != inside, safe != clamped, ~finite)
+
+    def _protect_range(
+        self, effort: FloatArray, hold: FloatArray, position: FloatArray, velocity: FloatArray
+    ) -> FloatArray:
+        """Return torques (na,) that do not push joints out of their range."""
+        if ((position < self._upper_zone) & (position > self._lower_zone)).all():
+            return effort
+        hold = np.where(np.isfinite(hold), hold, 0.0)
+        above = np.clip((position - self._upper_zone) / self._margin, 0.0, 2.0)
+        below = np.clip((self._lower_zone - position) / self._margin, 0.0, 2.0)
+        effort = self._fade_outward(effort, hold, above, velocity)
+        return -self._fade_outward(-effort, -hold, below, -velocity)
+
+    def _fade_outward(
+        self, effort: FloatArray, hold: FloatArray, depth: FloatArray, speed: FloatArray
+    ) -> FloatArray:
+        """Take the outward push from torques whose positive sense points out of the range.
+
+        Within the margin (`depth` 0 to 1) what exceeds gravity fades away and outward speed is
+        braked; beyond the limit a spring pushes back; a margin beyond it (`depth` 2) no outward
+        torque is left at all.
+        """
+        touched = depth > 0.0
+        excess = effort - hold
+        excess = np.where(excess > 0.0, excess * np.clip(1.0 - depth, 0.0, 1.0), excess)
+        spring = _SPRING_SHARE * self._strength * np.maximum(depth - 1.0, 0.0)
+        ratio = np.clip(speed / self._limits.velocity, 0.0, 1.0)
+        brake = _BRAKE_SHARE * self._strength * ratio * np.minimum(depth, 1.0)
+        total = hold + excess - spring - brake
+        total = np.where(total > 0.0, total * np.clip(2.0 - depth, 0.0, 1.0), total)
+        return np.where(touched, total, effort)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decides which published parameters are used, and lets them take over without a bump."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sysid_controller.verdict import ACCEPTED, Verdict, refused
+from sysid_core.inertia import smallest_eigenvalue
+from sysid_core.recording import FloatArray
+from sysid_core.robot import Robot
+
+__all__ = ["ParameterBlend", "ParameterSet"]
+
+_LAGS = 6.638  # after so many lags 1 − (1 + t)·exp(−t) is 0.99
+_ARRIVED = 1.0 - 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterSet:
+    """Parameters as they were published.
+
+    Attributes
+    ----------
+    robot, model_hash : str
+        Whose they are.
+    revision : int
+    stamp : float [s]
+        Time of the last sample that they rest on; 0: none.
+    identified : bool
+        False: the robot's nominal parameters are to be used.
+    vector : (p,)
+        In the layout of the robot; empty when not identified.
+    """
+
+    robot: str
+    model_hash: str
+    revision: int
+    stamp: float
+    identified: bool
+    vector: FloatArray
+
+
+class ParameterBlend:
+    """The parameters in use.
+
+    Torque is linear in the parameters, so that blending them is blending torques; and a convex
+    combination of physically consistent parameters is consistent. Two lags in a row blend: they
+    start level, and a target that moves on before they have arrived does not hold them up.
+
+    Parameters
+    ----------
+    robot : Robot
+    duration : float [s]
+        In which new parameters take over, up to a hundredth.
+    """
+
+    def __init__(self, robot: Robot, duration: float) -> None:
+        self._robot = robot
+        self.duration = duration
+        self._target = self._between = self._current = robot.consistent_nominal
+        self._latest: ParameterSet | None = None
+        self._share_between = 1.0
+        self.share = 1.0
+
+    @property
+    def identified(self) -> bool:
+        """Whether identified parameters are in use or taking over."""
+        return self._latest is not None and self._latest.identified
+
+    @property
+    def revision(self) -> int:
+        """Revision of the parameters in use or taking over; 0 before the first."""
+        return 0 if self._latest is None else self._latest.revision
+
+    @property
+    def parameters(self) -> FloatArray:
+        """Parameters (p,) in use now."""
+        return self._current
+
+    def offer(self, offered: ParameterSet) -> Verdict:
+        """Use offered parameters from now on, or say why not.
+
+        A revision below the current one is out of date, unless it rests on newer samples or on
+        none at all: then the identifier was restarted.
+        """
+        reason = self._foreign(offered) or self._outdated(offered)
+        if not reason and offered.identified:
+            reason = self._unusable(offered.vector)
+        if reason:
+            return refused(reason)
+        if self._is_repeated(offered):
+            return ACCEPTED
+        target = offered.vector if offered.identified else self._robot.consistent_nominal
+        self._latest = offered
+        if not np.array_equal(target, self._target):
+            self._target = target.copy()
+            self._share_between = self.share = 0.0
+        return ACCEPTED
+
+    def forget_history(self) -> None:
+        """Take any revision as new from now on: the clock was set back."""
+        if self._latest is not None:
+            self._latest = replace(self._latest, revision=0, stamp=0.0)
+
+    def advance(self, elapsed: float) -> bool:
+        """Move the blend on by `elapsed` seconds; return whether the parameters changed."""
+        if self.share >= 1.0:
+            return False
+        lag = self.duration / _LAGS
+        gain = 1.0 - math.exp(-max(elapsed, 0.0) / lag) if lag > 0.0 else 1.0
+        self._between = self._between + gain * (self._target - self._between)
+        self._current = self._current + gain * (self._between - self._current)
+        self._share_between += gain * (1.0 - self._share_between)
+        self.share += gain * (self._share_between - self.share)
+        if self.share > _ARRIVED:
+            self._between = self._current = self._target
+            self.share = 1.0
+        return True
+
+    def _is_repeated(self, offered: ParameterSet) -> bool:
+        latest = self._latest
+        return (
+            latest is not None
+            and offered.revision == latest.revision
+            and offered.stamp == latest.stamp
+            and offered.identified == latest.identified
+            and np.array_equal(offered.vector, latest.vector)
+        )
+
+    def _foreign(self, offered: ParameterSet) -> str:
+        robot = self._robot
+        if offered.robot != robot.name:
+            return f"parameters of robot '{offered.robot}', but this one is '{robot.name}'"
+        if offered.model_hash != robot.model_hash:
+            return (
+                f"parameters of model {offered.model_hash or 'without hash'}, but this one is "
+                f"{robot.model_hash}: start both nodes with the same robot description"
+            )
+        return ""
+
+    def _outdated(self, offered: ParameterSet) -> str:
+        latest = self._latest
+        if latest is None or offered.revision >= latest.revision:
+            return ""
+        if offered.stamp > latest.stamp or offered.stamp == 0.0:
+            return ""
+        return f"revision {offered.revision} is older than {latest.revision}, which is in use"
+
+    def _unusable(self, vector: FloatArray) -> str:
+        layout = self._robot.layout
+        if vector.shape != (layout.size,):
+            return f"{vector.size} parameters, but this robot has {layout.size}"
+        finite = np.isfinite(vector)
+        if not finite.all():
+            return f"parameter {layout.labels[int(np.argmin(finite))]} is not finite"
+        eigenvalues = smallest_eigenvalue(layout.inertias(vector))
+        if eigenvalues.min() <= 0.0:
+            body = layout.bodies[int(np.argmin(eigenvalues))]
+            return (
+                f"no body can have the inertia of '{body}' "
+                f"(smallest pseudo-inertia eigenvalue {eigenvalues.min():.3g})"
+            )
+        friction = vector[layout.nonnegative]
+        if friction.min(initial=0.0) < 0.0:
+            label = layout.labels[int(layout.nonnegative[int(np.argmin(friction))])]
+            return f"parameter {label} is negative ({friction.min():.3g})"
+        return ""

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decides from what is known, and how old it is, what the controller does."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+__all__ = ["State", "Transition", "Watchdog"]
+
+
+class State(IntEnum):
+    """What the controller does; the numbers are those of ``sysid_msgs/TrackingStatus``."""
+
+    DISABLED = 0
+    WAITING = 1
+    HOLDING = 2
+    TRACKING = 3
+    STALE = 4
+
+
+class Transition(NamedTuple):
+    """The state before and after a decision."""
+
+    before: State
+    after: State
+
+    @property
+    def takes_over(self) -> bool:
+        """Whether the controller starts to drive."""
+        return self.after in _DRIVING and self.before in (State.DISABLED, State.WAITING)
+
+    @property
+    def recovers(self) -> bool:
+        """Whether joint states are back."""
+        return self.after in _DRIVING and self.before is State.STALE
+
+
+_DRIVING = (State.HOLDING, State.TRACKING)
+
+
+class Watchdog:
+    """The state of the controller.
+
+    Parameters
+    ----------
+    timeout : float [s]
+        Age of the newest joint states beyond which they count as stopped.
+    enabled : bool
+    """
+
+    def __init__(self, timeout: float, *, enabled: bool) -> None:
+        self.timeout = timeout
+        self.enabled = enabled
+        self.state = State.WAITING if enabled else State.DISABLED
+        self._fed: float | None = None
+
+    def feed(self, steady: float) -> None:
+        """Note that valid joint states arrived at a steady time [s]."""
+        self._fed = steady
+
+    def age(self, steady: float) -> float:
+        """Return the age [s] of the newest valid joint states; infinite before the first."""
+        return float("inf") if self._fed is None else steady - self._fed
+
+    def decide(self, steady: float, *, moving: bool) -> Transition:
+        """Move on to the state at a steady time [s].
+
+        Parameters
+        ----------
+        moving : bool
+            Whether there is a reference motion under way.
+        """
+        before = self.state
+        if not self.enabled:
+            self.state = State.DISABLED
+        elif self._fed is None:
+            self.state = State.WAITING
+        elif self.age(steady) > self.timeout:
+            # a controller that never drove has nothing to stop safely
+            idle = before in (State.DISABLED, State.WAITING)
+            self.state = State.WAITING if idle else State.STALE
+        else:
+            self.state = State.TRACKING if moving else State.HOLDING
+        return Transition(before, self.state)
