@@ -13,13 +13,13 @@ from .errors import YamlError
 from .names import expand
 from .params_yaml import NodeParameters, parse_file, parse_value
 
-__all__ = ["Arguments", "InvalidArgument", "Remap", "parse"]
+__all__ = ["Arguments", "InvalidArgumentError", "Remap", "parse"]
 
 _RULE = re.compile(r"^(?:(?P<node>[A-Za-z_]\w*):)?(?P<source>[^:]+):=(?P<target>.*)$")
 _SCHEMES = {"rostopic://": "topic", "rosservice://": "service"}
 
 
-class InvalidArgument(ValueError):
+class InvalidArgumentError(ValueError):
     """Arguments after ``--ros-args`` that make no sense."""
 
 
@@ -90,7 +90,7 @@ class Arguments:
 def _remap(text: str) -> Remap:
     match = _RULE.match(text.replace("://", "\0"))
     if match is None:
-        raise InvalidArgument(f"remapping {text!r} is not of the form 'from:=to'.")
+        raise InvalidArgumentError(f"remapping {text!r} is not of the form 'from:=to'.")
     node = match["node"] or ""
     source, target = (match[key].replace("\0", "://") for key in ("source", "target"))
     if source in ("__node", "__name"):
@@ -106,12 +106,12 @@ def _remap(text: str) -> Remap:
 def _parameter(text: str) -> NodeParameters:
     match = _RULE.match(text)
     if match is None:
-        raise InvalidArgument(f"parameter {text!r} is not of the form 'name:=value'.")
+        raise InvalidArgumentError(f"parameter {text!r} is not of the form 'name:=value'.")
     pattern = f"/{match['node']}" if match["node"] else "/**"
     try:
         return NodeParameters(pattern, {match["source"]: parse_value(match["target"])})
     except YamlError as error:
-        raise InvalidArgument(str(error)) from error
+        raise InvalidArgumentError(str(error)) from error
 
 
 class _Parser:
@@ -138,9 +138,9 @@ class _Parser:
         known = ("-r", "--remap", "-p", "--param", "--params-file", "--log-level")
         ignored = ("--log-config-file", "--log-file-name", "-e", "--enclave")
         if name not in known + ignored:
-            raise InvalidArgument(f"{name!r} is no ROS argument.")
+            raise InvalidArgumentError(f"{name!r} is no ROS argument.")
         if not values:
-            raise InvalidArgument(f"{name!r} needs a value.")
+            raise InvalidArgumentError(f"{name!r} needs a value.")
         self.valued(name, values.pop(0))
 
     def valued(self, name: str, text: str) -> None:
@@ -152,7 +152,7 @@ class _Parser:
             try:
                 self.parameters += parse_file(Path(text))
             except YamlError as error:
-                raise InvalidArgument(str(error)) from error
+                raise InvalidArgumentError(str(error)) from error
         elif name == "--log-level":
             logger, separator, level = text.partition(":=")
             if separator:
@@ -175,7 +175,7 @@ def parse(arguments: Sequence[str]) -> Arguments:
 
     Raises
     ------
-    InvalidArgument
+    InvalidArgumentError
         If what follows ``--ros-args`` is not understood.
     """
     parser = _Parser()

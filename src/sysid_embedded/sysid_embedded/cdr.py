@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .interfaces import Definition, FieldType, find
-from .messages import ARRAY_CODES, NUMPY_TYPES, Message, message_class
+from .messages import ARRAY_CODES, NUMPY_TYPES, message_class
 
 __all__ = ["HEADER", "Codec", "codec"]
 
@@ -287,7 +287,10 @@ class _Decoder(_Generator):
         size = _SIZES[kind.base]
         if kind.kind == "array":
             self.align(size)
-            dtype, read = self.bind("dtype", NUMPY_TYPES[kind.base]), self.bind("np", np.frombuffer)
+            dtype, read = (
+                self.bind("dtype", NUMPY_TYPES[kind.base]),
+                self.bind("np", np.frombuffer),
+            )
             self.add(f"{target} = {read}(data, {dtype}, {kind.size}, at).copy()")
             self.add(f"at += {kind.size * size}")
             self.residue = (self.residue + kind.size * size) % self.modulus
@@ -317,24 +320,23 @@ def _item(base: str) -> Codec:
 
 
 @cache
-def codec(cls: type[Message]) -> Codec:
-    """Return how messages of a class are written and read as a whole sample.
+def codec(definition: Definition) -> Codec:
+    """Return how messages of a type are written and read as a whole sample.
 
     Parameters
     ----------
-    cls : type
-        A message class.
+    definition : Definition
 
     Returns
     -------
     Codec
     """
     encoder, decoder = _Encoder(8), _Decoder(8)
-    encoder.message(cls.definition, "m")
+    encoder.message(definition, "m")
     encoder.flush()
     # A sample's length is a multiple of four on the wire.
     encoder.add("out += PAD[-len(out) & 3]")
-    name = decoder.message(cls.definition)
+    name = decoder.message(definition)
     decoder.flush()
     decoder.add(f"return {name}, at")
     return Codec(encoder.compile("encode"), decoder.compile("decode"))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from cyclonedds._clayer import ddspy_take, ddspy_write
@@ -93,7 +93,7 @@ class Writer:
 
     def matched_count(self) -> int:
         """Return the number of matched readers."""
-        return int(self._entity.get_publication_matched_status().current_count)
+        return len(self._entity.get_matched_subscriptions())
 
     def wait_for_all_acked(self, timeout_ns: int) -> bool:
         """Wait until every matched reliable reader has everything; False if not in time."""
@@ -122,7 +122,7 @@ class Reader:
             if not samples:
                 return None
             if samples[0][1].valid_data:
-                return samples[0]  # type: ignore[no-any-return]
+                return samples[0]
 
     def acknowledge(self) -> None:
         """Reset the status by which a wait set tells that data are available."""
@@ -135,7 +135,7 @@ class Reader:
 
     def matched_count(self) -> int:
         """Return the number of matched writers."""
-        return int(self._entity.get_subscription_matched_status().current_count)
+        return len(self._entity.get_matched_publications())
 
     def writer_data(self, handle: int) -> dict[str, str] | None:
         """Return the user data of one matched writer, or None if it is gone."""
@@ -208,7 +208,7 @@ class Participant:
     domain_id : int
     """
 
-    _domains: dict[int, tuple[Domain, int]] = {}
+    _domains: ClassVar[dict[int, tuple[Domain, int]]] = {}
     _lock = threading.Lock()
 
     def __init__(self, domain_id: int) -> None:
@@ -230,21 +230,15 @@ class Participant:
         """Return the topic of a DDS name and a type, creating it at first use."""
         key = (name, definition.name, service)
         if key not in self._topics:
-            self._topics[key] = Topic(
-                self.entity, name, dds_type(definition, service=service)
-            )
+            self._topics[key] = Topic(self.entity, name, dds_type(definition, service=service))
         return self._topics[key]
 
-    def writer(
-        self, name: str, definition: Definition, qos: Qos, *, identity: str = ""
-    ) -> Writer:
+    def writer(self, name: str, definition: Definition, qos: Qos, *, identity: str = "") -> Writer:
         """Create a writer on a DDS topic; an `identity` marks an end of a service."""
         topic = self.topic(name, definition, bool(identity))
         return Writer(DataWriter(self.entity, topic, qos + _marks(definition, identity)))
 
-    def reader(
-        self, name: str, definition: Definition, qos: Qos, *, identity: str = ""
-    ) -> Reader:
+    def reader(self, name: str, definition: Definition, qos: Qos, *, identity: str = "") -> Reader:
         """Create a reader on a DDS topic; an `identity` marks an end of a service."""
         topic = self.topic(name, definition, bool(identity))
         return Reader(DataReader(self.entity, topic, qos + _marks(definition, identity)))

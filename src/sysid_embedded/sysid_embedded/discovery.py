@@ -86,9 +86,7 @@ def _fragment(reach: str, static_peers: str) -> str:
     if peers:
         addresses = "".join(f"<Peer address={quoteattr(peer)}/>" for peer in peers)
         discovery += f"<Peers>{addresses}</Peers>"
-    return (
-        f"<CycloneDDS><Domain>{general}<Discovery>{discovery}</Discovery></Domain></CycloneDDS>"
-    )
+    return f"<CycloneDDS><Domain>{general}<Discovery>{discovery}</Discovery></Domain></CycloneDDS>"
 
 
 def _only_loopback() -> bool:

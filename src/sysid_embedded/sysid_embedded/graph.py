@@ -28,7 +28,7 @@ class Graph:
     def __init__(self, participant: Participant) -> None:
         self._participant = participant
         cls = message_class(_TYPE)
-        self._codec = codec(cls)
+        self._codec = codec(cls.definition)
         self._writer = participant.writer(_TOPIC, cls.definition, to_dds(_PROFILE))
         self._nodes: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
-from cyclonedds.idl import IdlStruct, types
+from cyclonedds import idl as _idl
 
 from .interfaces import Definition, FieldType, find
 
 __all__ = ["dds_type"]
+
+# The library annotates its types for use in class bodies only.
+types: Any = _idl.types
 
 _PRIMITIVES: dict[str, Any] = {
     "bool": bool,
@@ -47,7 +50,7 @@ def _member(kind: FieldType) -> Any:
 
 
 @cache
-def dds_type(definition: Definition, *, service: bool = False) -> type[IdlStruct]:
+def dds_type(definition: Definition, *, service: bool = False) -> type[_idl.IdlStruct]:
     """Return the Cyclone DDS type of a definition.
 
     Parameters
@@ -74,5 +77,6 @@ def dds_type(definition: Definition, *, service: bool = False) -> type[IdlStruct
         "__idl_annotations__": {"extensibility": "final"},
         "__idl_field_annotations__": {},
     }
-    made = type(IdlStruct)(f"{stem}_", (IdlStruct,), namespace)
-    return cast("type[IdlStruct]", dataclass(made))
+    metaclass: Any = type(_idl.IdlStruct)
+    made = metaclass(f"{stem}_", (_idl.IdlStruct,), namespace)
+    return cast("type[_idl.IdlStruct]", dataclass(made))

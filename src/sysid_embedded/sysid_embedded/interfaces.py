@@ -16,7 +16,8 @@ __all__ = ["Definition", "Field", "FieldType", "find", "names", "packages", "par
 Kind = Literal["scalar", "array", "sequence"]
 
 PRIMITIVES = frozenset(
-    "bool byte char float32 float64 int8 uint8 int16 uint16 int32 uint32 int64 uint64 string".split()
+    ["bool", "byte", "char", "float32", "float64", "string"]
+    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 )
 EMPTY_MEMBER = "structure_needs_at_least_one_member"
 
@@ -202,12 +203,14 @@ def _from_typestore(name: str) -> Definition:
         fields.append(
             Field(field, FieldType(base, kind, int(size), int(bound)), defaults.get(field))
         )
-    return _definition(name, fields, {key: _constant(value, base) for key, base, value in constants})
+    return _definition(
+        name, fields, {key: _constant(value, base) for key, base, value in constants}
+    )
 
 
 @cache
 def _files() -> dict[str, Path]:
-    """Return the definition files: own ones, and sysid_msgs from the source tree if it is there."""
+    """Return the definition files: the package's own, and sysid_msgs where its sources are."""
     found: dict[str, Path] = {}
     roots = [*_SHARE.iterdir(), _SOURCE_TREE / "sysid_msgs"]
     for root in roots:

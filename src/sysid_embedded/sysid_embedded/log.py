@@ -12,7 +12,14 @@ from typing import NamedTuple
 __all__ = ["DEBUG", "ERROR", "FATAL", "INFO", "NAMES", "UNSET", "WARN", "LogSystem", "Record"]
 
 UNSET, DEBUG, INFO, WARN, ERROR, FATAL = 0, 10, 20, 30, 40, 50
-NAMES = {UNSET: "UNSET", DEBUG: "DEBUG", INFO: "INFO", WARN: "WARN", ERROR: "ERROR", FATAL: "FATAL"}
+NAMES = {
+    UNSET: "UNSET",
+    DEBUG: "DEBUG",
+    INFO: "INFO",
+    WARN: "WARN",
+    ERROR: "ERROR",
+    FATAL: "FATAL",
+}
 _COLOURS = {DEBUG: "\033[32m", WARN: "\033[33m", ERROR: "\033[31m", FATAL: "\033[31m"}
 _FORMAT = "[{severity}] [{time}] [{name}]: {message}"
 

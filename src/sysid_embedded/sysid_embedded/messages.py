@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Message and service classes made from definitions, with the fields' types that rclpy gives them."""
+"""Message and service classes made from definitions, with the types of fields that rclpy has."""
 
 from __future__ import annotations
 
-import copy
 from array import array
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -30,10 +29,7 @@ ARRAY_CODES = {
     "int64": "q",
     "uint64": "Q",
 }
-NUMPY_TYPES = {
-    base: np.dtype({"char": "uint8"}.get(base, base))
-    for base in ARRAY_CODES
-}
+NUMPY_TYPES = {base: np.dtype({"char": "uint8"}.get(base, base)) for base in ARRAY_CODES}
 _IDL_NAMES = {"bool": "boolean", "byte": "octet", "char": "uint8", "float32": "float"}
 _IDL_NAMES["float64"] = "double"
 
@@ -81,22 +77,12 @@ class Message:
             return NotImplemented
         return all(
             bool(np.array_equal(mine, theirs)) if isinstance(mine, np.ndarray) else mine == theirs
-            for mine, theirs in ((getattr(self, k), getattr(other, k)) for k in self._field_types())
+            for mine, theirs in (
+                (getattr(self, k), getattr(other, k)) for k in self._field_types()
+            )
         )
 
     __hash__ = None  # type: ignore[assignment]
-
-    def __copy__(self) -> Message:
-        clone = self.__class__.__new__(self.__class__)
-        for name in self.__slots__:
-            setattr(clone, name, getattr(self, name))
-        return clone
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Message:
-        clone = self.__class__.__new__(self.__class__)
-        for name in self.__slots__:
-            setattr(clone, name, copy.deepcopy(getattr(self, name), memo))
-        return clone
 
 
 def _reject(where: str, wanted: str, value: Any) -> AssertionError:
@@ -231,7 +217,7 @@ def _type_name(kind: FieldType) -> str:
 
 
 @cache
-def message_class(name: str) -> type[Message]:
+def message_class(name: str) -> Any:
     """Return the class of a message or of a service's half.
 
     Parameters
@@ -272,7 +258,7 @@ def message_class(name: str) -> type[Message]:
 
 
 @cache
-def service_class(name: str) -> type:
+def service_class(name: str) -> Any:
     """Return the class of a service, which holds its `Request` and `Response` classes.
 
     Parameters

@@ -15,13 +15,23 @@ from .errors import YamlError
 
 __all__ = ["NodeParameters", "parse_file", "parse_text", "parse_value", "scalar"]
 
-_TRUE = frozenset("Y y yes Yes YES true True TRUE on On ON".split())
-_FALSE = frozenset("N n no No NO false False FALSE off Off OFF".split())
+_TRUE = frozenset(["Y", "y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"])
+_FALSE = frozenset(["N", "n", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"])
 _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)$")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*([eE][-+]?[0-9]+)?|\.[0-9]+([eE][-+]?[0-9]+)?)$")
 _SPECIAL = re.compile(r"([-+]?)\.(nan|NaN|NAN|inf|Inf|INF)$")
 _ROS_PARAMETERS = "ros__parameters"
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(yaml.SafeLoader):
+    """A loader by which a scalar that is tagged ``!!str`` looks quoted."""
+
+    def compose_scalar_node(self, anchor: dict[Any, yaml.Node]) -> yaml.ScalarNode:
+        event = self.peek_event()
+        node = super().compose_scalar_node(anchor)
+        if isinstance(event, yaml.ScalarEvent) and event.tag == "tag:yaml.org,2002:str":
+            node.style = '"'
+        return node
 
 
 @dataclass(frozen=True)
@@ -84,18 +94,9 @@ def _where(node: yaml.Node, source: str) -> str:
     return f"{source}, line {node.start_mark.line + 1}"
 
 
-def _scalar_node(node: yaml.ScalarNode) -> Any:
-    if node.style in ("'", '"', "|", ">") or node.tag == "!!str":
-        return node.value
-    if node.start_mark.index != node.end_mark.index and _tagged_string(node):
-        return node.value
-    return scalar(node.value)
-
-
-def _tagged_string(node: yaml.ScalarNode) -> bool:
-    """Whether ``!!str`` was written in front of the scalar."""
-    buffer = node.start_mark.buffer
-    return buffer is not None and buffer[node.start_mark.pointer :].startswith("!!str")
+def _scalar_node(node: yaml.Node) -> Any:
+    quoted = isinstance(node, yaml.ScalarNode) and node.style is not None
+    return node.value if quoted else scalar(node.value)
 
 
 def _sequence(node: yaml.SequenceNode, source: str) -> list[Any]:
@@ -165,7 +166,7 @@ def parse_text(text: str, source: str) -> list[NodeParameters]:
         If it isn't a parameter file.
     """
     try:
-        root = yaml.compose(text, Loader=_LOADER)
+        root = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise YamlError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
     return [] if root is None else list(_nodes(root, "", source))
@@ -195,7 +196,7 @@ def parse_value(text: str) -> Any:
         If it is neither.
     """
     try:
-        node = yaml.compose(text, Loader=_LOADER)
+        node = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise YamlError(f"parameter value {text!r} is not YAML.") from error
     values = list(_flatten(node, "", f"parameter value {text!r}")) if node else [("", text)]

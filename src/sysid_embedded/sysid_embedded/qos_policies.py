@@ -49,9 +49,7 @@ def to_dds(profile: Profile) -> Qos:
     -------
     Qos
     """
-    history = (
-        Policy.History.KeepLast(profile.depth) if profile.depth else Policy.History.KeepAll
-    )
+    history = Policy.History.KeepLast(profile.depth) if profile.depth else Policy.History.KeepAll
     policies = [Policy.WriterDataLifecycle(autodispose=False), history]
     if profile.reliable:
         policies.append(Policy.Reliability.Reliable(max_blocking_time=_MAX_BLOCKING_NS))

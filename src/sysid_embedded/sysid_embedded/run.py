@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -12,6 +14,16 @@ from .finder import install
 __all__ = ["main"]
 
 _USAGE = "usage: python -m sysid_embedded.run MODULE[:FUNCTION] [ARGUMENT ...]"
+
+
+_WITH_PARENT = "--with-parent"
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with_parent() -> None:
+    """Be interrupted when the parent process dies, however it dies (on Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGINT))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit status: the function's if it returns one, else 0.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == [_WITH_PARENT]:
+        _end_with_parent()
+        del given[0]
     if not given or given[0] in ("-h", "--help"):
         print(_USAGE, file=sys.stderr)
         return 0 if given else 2

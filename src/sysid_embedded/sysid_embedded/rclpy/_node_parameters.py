@@ -161,7 +161,10 @@ class NodeParameters:
                 return Parameter(name, Parameter.Type.NOT_SET, None)
             raise ParameterNotDeclaredException(name)
         parameter = self._parameters[name]
-        if parameter.type_ is Parameter.Type.NOT_SET and not self._descriptors[name].dynamic_typing:
+        if (
+            parameter.type_ is Parameter.Type.NOT_SET
+            and not self._descriptors[name].dynamic_typing
+        ):
             raise ParameterUninitializedException(name)
         return parameter
 
@@ -171,9 +174,7 @@ class NodeParameters:
             raise TypeError("All names must be instances of type str")
         return [self.get_parameter(name) for name in names]
 
-    def get_parameter_or(
-        self, name: str, alternative_value: Parameter | None = None
-    ) -> Parameter:
+    def get_parameter_or(self, name: str, alternative_value: Parameter | None = None) -> Parameter:
         """Return a parameter, or the alternative where it isn't declared or has no value."""
         if alternative_value is None:
             alternative_value = Parameter(name, Parameter.Type.NOT_SET)
@@ -182,7 +183,12 @@ class NodeParameters:
 
     def get_parameter_types(self, names: Sequence[str]) -> list[Parameter.Type]:
         """Return the types of several parameters."""
-        return [self._parameters[name].type_ if name in self._parameters else self.get_parameter(name).type_ for name in names]
+        return [
+            self._parameters[name].type_
+            if name in self._parameters
+            else self.get_parameter(name).type_
+            for name in names
+        ]
 
     def get_parameter_type(self, name: str) -> Parameter.Type:
         """Return the type of a parameter."""

@@ -42,8 +42,8 @@ class Client:
         self.context = context
         self.reader: Reader | None = reader
         self._writer = writer
-        self._encode = codec(srv_type.Request).encode
-        self._decode = codec(srv_type.Response).decode
+        self._encode = codec(srv_type.Request.definition).encode
+        self._decode = codec(srv_type.Response.definition).decode
         self.srv_type = srv_type
         self.srv_name = srv_name
         self.qos_profile = qos_profile

@@ -15,7 +15,15 @@ from .duration import Duration
 from .exceptions import NotInitializedException
 from .time import Time
 
-__all__ = ["Clock", "ClockChange", "ClockType", "JumpHandle", "JumpThreshold", "ROSClock", "TimeJump"]
+__all__ = [
+    "Clock",
+    "ClockChange",
+    "ClockType",
+    "JumpHandle",
+    "JumpThreshold",
+    "ROSClock",
+    "TimeJump",
+]
 
 _POLL_S = 0.05
 
@@ -108,6 +116,7 @@ class Clock:
     """A clock; ROS time follows the system's time until sim time is switched on."""
 
     def __new__(cls, *, clock_type: ClockType = ClockType.SYSTEM_TIME) -> Clock:
+        """Make a clock that can follow sim time where ROS time is asked for."""
         if not isinstance(clock_type, ClockType):
             raise TypeError("Clock type must be a ClockType enum")
         return super().__new__(ROSClock if clock_type is ClockType.ROS_TIME else cls)
@@ -178,6 +187,7 @@ class ROSClock(Clock):
     """The clock of a node."""
 
     def __new__(cls) -> Any:
+        """Make a clock of ROS time."""
         return super().__new__(cls, clock_type=ClockType.ROS_TIME)
 
     def __init__(self, *, clock_type: ClockType = ClockType.ROS_TIME) -> None:

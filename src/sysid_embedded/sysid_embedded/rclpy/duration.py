@@ -51,16 +51,32 @@ class Duration:
         return hash(self._nanoseconds)
 
     def __lt__(self, other: Duration) -> bool:
-        return self._nanoseconds < other.nanoseconds if isinstance(other, Duration) else NotImplemented
+        return (
+            self._nanoseconds < other.nanoseconds
+            if isinstance(other, Duration)
+            else NotImplemented
+        )
 
     def __le__(self, other: Duration) -> bool:
-        return self._nanoseconds <= other.nanoseconds if isinstance(other, Duration) else NotImplemented
+        return (
+            self._nanoseconds <= other.nanoseconds
+            if isinstance(other, Duration)
+            else NotImplemented
+        )
 
     def __gt__(self, other: Duration) -> bool:
-        return self._nanoseconds > other.nanoseconds if isinstance(other, Duration) else NotImplemented
+        return (
+            self._nanoseconds > other.nanoseconds
+            if isinstance(other, Duration)
+            else NotImplemented
+        )
 
     def __ge__(self, other: Duration) -> bool:
-        return self._nanoseconds >= other.nanoseconds if isinstance(other, Duration) else NotImplemented
+        return (
+            self._nanoseconds >= other.nanoseconds
+            if isinstance(other, Duration)
+            else NotImplemented
+        )
 
     def to_msg(self) -> Any:
         """Return it as a `builtin_interfaces/Duration`."""

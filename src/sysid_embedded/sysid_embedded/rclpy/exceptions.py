@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions, as rclpy names them."""
 
+# ruff: noqa: N818
+
 from __future__ import annotations
 
 from typing import Any
@@ -38,7 +40,9 @@ class NotInitializedException(Exception):
     """rclpy.init() has not been called."""
 
     def __init__(self, message: str | None = None) -> None:
-        super().__init__("rclpy.init() has not been called." + (f" msg:{message}" if message else ""))
+        super().__init__(
+            "rclpy.init() has not been called." + (f" msg:{message}" if message else "")
+        )
 
 
 class NameValidationException(Exception):

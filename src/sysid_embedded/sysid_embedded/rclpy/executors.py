@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from .node import Node
 
 __all__ = [
-    "ExternalShutdownException",
     "Executor",
+    "ExternalShutdownException",
     "MultiThreadedExecutor",
     "ShutdownException",
     "SingleThreadedExecutor",
@@ -34,11 +34,11 @@ _SLICE_NS = 50_000_000
 _FOREVER_NS = 2**62
 
 
-class ShutdownException(Exception):
+class ShutdownException(Exception):  # noqa: N818 - rclpy's name
     """The executor was shut down."""
 
 
-class ExternalShutdownException(Exception):
+class ExternalShutdownException(Exception):  # noqa: N818 - rclpy's name
     """The context was shut down."""
 
     def __init__(self, *args: object) -> None:
@@ -261,9 +261,7 @@ class Executor:
         """Wait for one callback and run it, unless the future gets done before."""
         self._spin_once(timeout_sec, future.done)
 
-    def spin_until_future_complete(
-        self, future: Future, timeout_sec: float | None = None
-    ) -> None:
+    def spin_until_future_complete(self, future: Future, timeout_sec: float | None = None) -> None:
         """Run callbacks until a future is done or the time-out."""
         future.add_done_callback(lambda _: self.wake())
         limited = timeout_sec is not None and timeout_sec >= 0

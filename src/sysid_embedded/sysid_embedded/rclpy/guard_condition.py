@@ -24,7 +24,7 @@ class GuardCondition:
         context: Context | None = None,
     ) -> None:
         self.callback = callback
-        self.callback_group = callback_group
+        self.callback_group: Any = callback_group
         self._triggered = False
         self._wake: Callable[[], None] | None = None
 

@@ -125,7 +125,7 @@ class Node(NodeBase):
 
     def _changed(self, entity: Any = None) -> None:
         """Tell the others and the executor of a new entity, or that one is gone."""
-        servers = [*self._services, *self._clients]
+        servers: list[Any] = [*self._services, *self._clients]
         self._context.graph.update(
             self._namespace,
             self._name,
@@ -360,7 +360,7 @@ class Node(NodeBase):
             self._clients,
             self._publishers,
         ):
-            entities.clear()  # type: ignore[attr-defined]
+            entities.clear()
         self._context.graph.remove_node(self._namespace, self._name)
 
     def __enter__(self) -> Node:

@@ -29,7 +29,7 @@ class Publisher:
         logger_name: str,
     ) -> None:
         self._writer: Writer | None = writer
-        self._encode = codec(msg_type).encode
+        self._encode = codec(msg_type.definition).encode
         self.msg_type = msg_type
         self.topic = topic
         self.qos_profile = qos_profile

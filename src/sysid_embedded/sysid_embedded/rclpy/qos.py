@@ -35,7 +35,7 @@ __all__ = [
 _INFINITE_NS = 2**63 - 1
 
 
-class InvalidQoSProfileException(Exception):
+class InvalidQoSProfileException(Exception):  # noqa: N818 - rclpy's name
     """A profile's arguments don't make a profile."""
 
     def __init__(self, *args: Any) -> None:

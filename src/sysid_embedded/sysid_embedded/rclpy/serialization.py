@@ -13,10 +13,10 @@ __all__ = ["deserialize_message", "serialize_message"]
 def serialize_message(message: Any) -> bytes:
     """Return a message in CDR, with its encapsulation header."""
     data = bytearray(HEADER)
-    codec(type(message)).encode(message, data)
+    codec(message.definition).encode(message, data)
     return bytes(data)
 
 
 def deserialize_message(serialized_message: bytes, message_type: Any) -> Any:
     """Return the message that CDR data hold."""
-    return codec(message_type).decode(serialized_message, len(HEADER))[0]
+    return codec(message_type.definition).decode(serialized_message, len(HEADER))[0]

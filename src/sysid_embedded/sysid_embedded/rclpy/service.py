@@ -44,8 +44,8 @@ class Service:
     ) -> None:
         self.reader: Reader | None = reader
         self._writer = writer
-        self._decode = codec(srv_type.Request).decode
-        self._encode = codec(srv_type.Response).encode
+        self._decode = codec(srv_type.Request.definition).decode
+        self._encode = codec(srv_type.Response.definition).encode
         self.srv_type = srv_type
         self.srv_name = srv_name
         self.callback = callback

@@ -33,7 +33,7 @@ class Subscription:
         raw: bool,
     ) -> None:
         self.reader: Reader | None = reader
-        self._decode = codec(msg_type).decode
+        self._decode = codec(msg_type.definition).decode
         self.msg_type = msg_type
         self.topic = topic
         self.callback = callback

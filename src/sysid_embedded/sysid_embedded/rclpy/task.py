@@ -48,7 +48,7 @@ class Future:
         return self._done
 
     def result(self) -> Any:
-        """Return the result, or None as long as there is none; raise the exception if it is one."""
+        """Return the result, None as long as there is none; raise it if it is an exception."""
         if self._exception is not None:
             raise self._exception
         return self._result

@@ -38,10 +38,7 @@ class TimeSource:
     def _refuse_other_types(self, parameters: list[Parameter]) -> Any:
         result = message_class("rcl_interfaces/msg/SetParametersResult")(successful=True)
         for parameter in parameters:
-            if (
-                parameter.name == USE_SIM_TIME_NAME
-                and parameter.type_ is not Parameter.Type.BOOL
-            ):
+            if parameter.name == USE_SIM_TIME_NAME and parameter.type_ is not Parameter.Type.BOOL:
                 result.successful = False
                 result.reason = f"{USE_SIM_TIME_NAME} parameter set to something besides a bool"
         return result

@@ -32,7 +32,7 @@ class Timer:
         if timer_period_ns < 0:
             raise ValueError("timer period must not be negative")
         self.callback = callback
-        self.callback_group = callback_group
+        self.callback_group: Any = callback_group
         self._clock = clock
         self._period = int(timer_period_ns)
         self._canceled = not autostart

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads ROS 2's YAML launch files into plans, as strictly as ROS 2 itself reads them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import yaml
+
+from ..errors import LaunchError
+from . import packages
+from .element import Element
+from .parameters import parameter_files
+from .plan import Argument, Message, Plan, Process
+from .substitutions import Scope
+
+__all__ = ["read"]
+
+
+@dataclass
+class _State:
+    """What holds at one place of a launch file."""
+
+    scope: Scope
+    namespace: str = ""
+    parameters: list[dict[str, Any]] = field(default_factory=list)
+    remaps: list[tuple[str, str]] = field(default_factory=list)
+    delay: float = 0.0
+
+
+class _Reader:
+    """Walks through launch files; `given` are the arguments of the command line."""
+
+    def __init__(self, given: Mapping[str, str], only_arguments: bool) -> None:
+        self.given = dict(given)
+        self.only_arguments = only_arguments
+        self.plan = Plan()
+        self.folder: Path | None = None
+        self.handlers: dict[str, Callable[[Element, _State], None]] = {
+            "arg": self.arg,
+            "executable": self.executable,
+            "group": self.group,
+            "include": self.include,
+            "let": self.let,
+            "log": self.log,
+            "node": self.node,
+            "push-ros-namespace": self.push_namespace,
+            "push_ros_namespace": self.push_namespace,
+            "set_env": self.set_env,
+            "set_parameter": self.set_parameter,
+            "set_remap": self.set_remap,
+            "set_use_sim_time": self.set_use_sim_time,
+            "timer": self.timer,
+            "unset_env": self.unset_env,
+        }
+
+    def file(self, path: Path, state: _State) -> None:
+        """Read a launch file."""
+        if path.name.endswith((".py", ".xml")):
+            raise LaunchError(f"{path}: only YAML launch files can be read without ROS 2.")
+        try:
+            root = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise LaunchError(f"{path}: {error.strerror}.") from error
+        except yaml.YAMLError as error:
+            raise LaunchError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+        if not isinstance(root, dict) or list(root) != ["launch"]:
+            raise LaunchError(f"{path}: a launch file holds one list, named 'launch'.")
+        state.scope.file = path
+        self.all(Element("launch", root["launch"] or [], state.scope), state)
+
+    def all(self, parent: Element, state: _State) -> None:
+        """Read the elements below another one."""
+        for element in parent.children():
+            handler = self.handlers.get(element.kind)
+            if handler is None:
+                known = ", ".join(sorted(self.handlers))
+                raise element.error(f"is not supported without ROS 2; these are: {known}")
+            if element.condition():
+                handler(element, state)
+                element.finish()
+
+    def arg(self, element: Element, state: _State) -> None:
+        name = element.literal("name")
+        default = element.text("default", None)
+        choices = tuple(item.literal("value") for item in element.items("choice"))
+        description = element.literal("description", "")
+        self.plan.arguments.append(Argument(name, default, description, choices))
+        if name in state.scope.variables:
+            value = state.scope.variables[name]
+        elif name in self.given:
+            value = self.given[name]
+        elif default is not None:
+            value = default
+        elif self.only_arguments:
+            value = ""
+        else:
+            raise element.error(f"'{name}' has no default: give {name}:=VALUE")
+        if choices and value not in choices and not self.only_arguments:
+            raise element.error(f"'{name}' is {value!r}: choose from {', '.join(choices)}")
+        state.scope.variables[name] = value
+
+    def let(self, element: Element, state: _State) -> None:
+        state.scope.variables[element.text("name")] = element.text("value")
+
+    def set_env(self, element: Element, state: _State) -> None:
+        state.scope.environment[element.text("name")] = element.text("value")
+
+    def unset_env(self, element: Element, state: _State) -> None:
+        state.scope.environment.pop(element.text("name"), None)
+
+    def set_parameter(self, element: Element, state: _State) -> None:
+        state.parameters.append({element.text("name"): element.value("value")})
+
+    def set_use_sim_time(self, element: Element, state: _State) -> None:
+        state.parameters.append({"use_sim_time": element.flag("value", False)})
+
+    def set_remap(self, element: Element, state: _State) -> None:
+        state.remaps.append((element.text("from"), element.text("to")))
+
+    def push_namespace(self, element: Element, state: _State) -> None:
+        state.namespace = _below(state.namespace, element.text("namespace"))
+
+    def log(self, element: Element, state: _State) -> None:
+        self.plan.steps.append(Message(element.text("message"), state.delay))
+
+    def group(self, element: Element, state: _State) -> None:
+        scoped = element.flag("scoped", True)
+        if not element.flag("forwarding", True):
+            raise element.error("without forwarding is not supported without ROS 2")
+        self.all(element, deepcopy(state) if scoped else state)
+
+    def timer(self, element: Element, state: _State) -> None:
+        inner = deepcopy(state)
+        inner.delay += element.number("period", 0.0)
+        self.all(element, inner)
+
+    def include(self, element: Element, state: _State) -> None:
+        path = Path(element.text("file"))
+        inner = deepcopy(state)
+        for item in element.items("arg"):
+            inner.scope.variables[item.text("name")] = item.text("value")
+        self.file(path if path.is_absolute() else state.scope.file.parent / path, inner)
+
+    def process(self, element: Element, state: _State, command: list[str], name: str) -> None:
+        """Add a process with the attributes that nodes and executables share."""
+        environment = dict(state.scope.environment)
+        for item in element.items("env"):
+            environment[item.text("name")] = item.text("value")
+        on_exit = element.literal("on_exit", "")
+        if on_exit not in ("", "shutdown"):
+            raise element.error(f"has on_exit {on_exit!r}: only 'shutdown' is possible")
+        prefix = shlex.split(element.text("launch-prefix", ""))
+        for ignored in ("emulate_tty", "output", "sigkill_timeout", "sigterm_timeout"):
+            element.ignore(ignored)
+        self.plan.steps.append(
+            Process(
+                name=f"{name}-{1 + sum(isinstance(s, Process) for s in self.plan.steps)}",
+                command=(*prefix, *command),
+                environment=environment,
+                delay=state.delay,
+                cwd=element.text("cwd", ""),
+                respawn=element.flag("respawn", False, quoted=True),
+                respawn_delay=element.number("respawn_delay", 0.0),
+                shutdown_on_exit=on_exit == "shutdown",
+            )
+        )
+
+    def executable(self, element: Element, state: _State) -> None:
+        command = shlex.split(element.text("cmd"))
+        if not command:
+            raise element.error("has an empty 'cmd'")
+        if element.flag("shell", False):
+            command = ["/bin/sh", "-c", shlex.join(command)]
+        name = element.text("name", "") or Path(command[0]).name
+        self.process(element, state, command, name)
+
+    def node(self, element: Element, state: _State) -> None:
+        package, name = element.text("pkg"), element.text("exec")
+        if self.only_arguments:
+            element.ignore_all()
+            return
+        command = element.guard(lambda: packages.executable(package, name))
+        command += shlex.split(element.text("args", ""))
+        command += ["--ros-args", *shlex.split(element.text("ros_args", ""))]
+        node_name = element.text("name", "")
+        if node_name:
+            command += ["-r", f"__node:={node_name}"]
+        namespace = _below(state.namespace, element.text("namespace", ""))
+        if namespace:
+            command += ["-r", f"__ns:=/{namespace.strip('/')}"]
+        for file in parameter_files(element, state.parameters, self.scratch()):
+            command += ["--params-file", str(file)]
+        remaps = [(item.text("from"), item.text("to")) for item in element.items("remap")]
+        for source, target in (*state.remaps, *remaps):
+            command += ["-r", f"{source}:={target}"]
+        self.process(element, state, command, element.text("exec_name", "") or name)
+
+    def scratch(self) -> Path:
+        """Return the folder for generated parameter files."""
+        if self.folder is None:
+            self.folder = Path(mkdtemp(prefix="sysid_up_"))
+        return self.folder
+
+
+def _below(namespace: str, name: str) -> str:
+    """Return a namespace below another one; an absolute one stands for itself."""
+    if name.startswith("/") or not namespace:
+        return name
+    return f"{namespace.rstrip('/')}/{name}" if name else namespace
+
+
+def read(path: Path, given: Mapping[str, str], *, only_arguments: bool = False) -> Plan:
+    """Read a launch file and all that it includes.
+
+    Parameters
+    ----------
+    path : Path
+    given : mapping
+        Launch arguments: name to value.
+    only_arguments : bool
+        Look for arguments only, and complain of none that is missing.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    LaunchError
+        If something is wrong or not supported; the message names the file and the element.
+    """
+    reader = _Reader(given, only_arguments)
+    reader.file(path.resolve(), _State(Scope(path.resolve(), {}, dict(os.environ))))
+    known = sorted({argument.name for argument in reader.plan.arguments})
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        takes = ", ".join(known) or "none"
+        raise LaunchError(f"{path}: there is no argument '{unknown[0]}'; it takes: {takes}.")
+    return reader.plan

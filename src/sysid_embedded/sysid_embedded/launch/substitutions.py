@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Substitutions of launch files: ``$(var x)`` and the like."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from ..errors import LaunchError
+from . import packages
+
+__all__ = ["Scope", "is_true", "substitute"]
+
+_NAME = re.compile(r"[A-Za-z][\w-]*")
+
+
+@dataclass
+class Scope:
+    """What substitutions can refer to.
+
+    Parameters
+    ----------
+    file : Path
+        The launch file that is being read.
+    variables : dict
+        Launch arguments and what ``let`` set.
+    environment : dict
+        Environment variables of processes to come.
+    """
+
+    file: Path
+    variables: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    anonymous: dict[str, str] = field(default_factory=dict)
+
+
+def is_true(text: str) -> bool:
+    """Return the truth of a condition's text.
+
+    Raises
+    ------
+    LaunchError
+        If it is neither true nor false.
+    """
+    value = text.strip().lower()
+    if value in ("true", "1"):
+        return True
+    if value in ("false", "0"):
+        return False
+    raise LaunchError(f"condition {text!r} is neither 'true' nor 'false'.")
+
+
+def substitute(text: str, scope: Scope) -> str:
+    r"""Return a text with its substitutions replaced.
+
+    Parameters
+    ----------
+    text : str
+        ``\$(`` stands for a literal ``$(``.
+    scope : Scope
+
+    Raises
+    ------
+    LaunchError
+        If a substitution is malformed, unknown or can't be resolved.
+    """
+    parts = []
+    at = 0
+    while at < len(text):
+        start = text.find("$(", at)
+        if start < 0:
+            break
+        if start > 0 and text[start - 1] == "\\":
+            parts.append(text[at : start - 1] + "$(")
+            at = start + 2
+            continue
+        parts.append(text[at:start])
+        value, at = _evaluate(text, start + 2, scope)
+        parts.append(value)
+    parts.append(text[at:])
+    return "".join(parts)
+
+
+def _evaluate(text: str, at: int, scope: Scope) -> tuple[str, int]:
+    """Return the value of the substitution whose name starts at `at`, and where it ends."""
+    match = _NAME.match(text, at)
+    if match is None:
+        raise LaunchError(f"{text!r}: a substitution is written '$(name arguments)'.")
+    name, at = match[0], match.end()
+    arguments = []
+    while at < len(text) and text[at] == " ":
+        value, at = _argument(text, at + 1, scope)
+        arguments.append(value)
+    if at >= len(text) or text[at] != ")":
+        raise LaunchError(f"{text!r}: the ')' of '$({name}' is missing.")
+    return _apply(name, arguments, scope), at + 1
+
+
+def _argument(text: str, at: int, scope: Scope) -> tuple[str, int]:
+    """Return one argument, which may be quoted and hold substitutions."""
+    quote = text[at] if at < len(text) and text[at] in "'\"" else ""
+    at += len(quote)
+    value = ""
+    while at < len(text):
+        if text.startswith("$(", at):
+            inner, at = _evaluate(text, at + 2, scope)
+            value += inner
+        elif text[at] == "\\" and at + 1 < len(text):
+            value += text[at + 1]
+            at += 2
+        elif quote and text[at] == quote:
+            return value, at + 1
+        elif not quote and text[at] in " )":
+            return value, at
+        else:
+            value += text[at]
+            at += 1
+    if quote:
+        raise LaunchError(f"{text!r}: the closing {quote} is missing.")
+    return value, at
+
+
+def _apply(name: str, arguments: list[str], scope: Scope) -> str:
+    if name not in _FUNCTIONS:
+        known = ", ".join(sorted(_FUNCTIONS))
+        raise LaunchError(f"substitution '$({name} ...)' is not supported; these are: {known}.")
+    function, least, most = _FUNCTIONS[name]
+    if not least <= len(arguments) <= most:
+        raise LaunchError(f"substitution '$({name} ...)' has {len(arguments)} arguments.")
+    return function(arguments, scope)
+
+
+def _variable(arguments: list[str], scope: Scope) -> str:
+    name = arguments[0]
+    if name not in scope.variables:
+        if len(arguments) > 1:
+            return arguments[1]
+        raise LaunchError(f"'$(var {name})': there is no argument or variable of this name.")
+    return scope.variables[name]
+
+
+def _environment(arguments: list[str], scope: Scope) -> str:
+    name = arguments[0]
+    if name not in scope.environment:
+        if len(arguments) > 1:
+            return arguments[1]
+        raise LaunchError(f"'$(env {name})': the environment variable is not set; set it.")
+    return scope.environment[name]
+
+
+def _anonymous(arguments: list[str], scope: Scope) -> str:
+    name = arguments[0]
+    return scope.anonymous.setdefault(name, f"{name}_{uuid4().hex[:12]}")
+
+
+def _text(value: bool) -> str:
+    return "true" if value else "false"
+
+
+_FUNCTIONS: dict[str, tuple[Callable[[list[str], Scope], str], int, int]] = {
+    "all": (lambda a, _: _text(all(map(is_true, a))), 0, 99),
+    "and": (lambda a, _: _text(is_true(a[0]) and is_true(a[1])), 2, 2),
+    "anon": (_anonymous, 1, 1),
+    "any": (lambda a, _: _text(any(map(is_true, a))), 0, 99),
+    "dirname": (lambda _, s: str(s.file.parent), 0, 0),
+    "env": (_environment, 1, 2),
+    "equals": (lambda a, _: _text(a[0] == a[1]), 2, 2),
+    "eval": (lambda a, _: _evaluate_expression(" ".join(a)), 1, 99),
+    "filename": (lambda _, s: str(s.file), 0, 0),
+    "find-exec": (lambda a, _: packages.find_program(a[0]), 1, 1),
+    "find-pkg-share": (lambda a, _: str(packages.share(a[0])), 1, 1),
+    "if": (lambda a, _: a[1] if is_true(a[0]) else (a[2:] or [""])[0], 2, 3),
+    "not": (lambda a, _: _text(not is_true(a[0])), 1, 1),
+    "not-equals": (lambda a, _: _text(a[0] != a[1]), 2, 2),
+    "or": (lambda a, _: _text(is_true(a[0]) or is_true(a[1])), 2, 2),
+    "var": (_variable, 1, 2),
+}
+
+_BINARY: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+_UNARY: Mapping[type[ast.AST], Callable[[Any], Any]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Not: operator.not_,
+}
+_CONSTANTS = {"true": True, "false": False, "pi": math.pi, "e": math.e, "inf": math.inf}
+
+
+def _evaluate_expression(text: str) -> str:
+    """Return the value of a Python expression of literals, arithmetic, comparisons and logic."""
+    try:
+        return str(_node(ast.parse(text.strip(), mode="eval").body))
+    except SyntaxError:
+        raise LaunchError(f"'$(eval ...)': {text!r} is no Python expression.") from None
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise LaunchError(f"'$(eval ...)': {text!r} fails: {error}.") from None
+
+
+def _node(node: ast.AST) -> Any:
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name) and node.id in _CONSTANTS:
+        return _CONSTANTS[node.id]
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return [_node(item) for item in node.elts]
+    if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+        return _BINARY[type(node.op)](_node(node.left), _node(node.right))
+    if isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
+        return _UNARY[type(node.op)](_node(node.operand))
+    if isinstance(node, ast.BoolOp):
+        values = [_node(value) for value in node.values]
+        return all(values) if isinstance(node.op, ast.And) else any(values)
+    if isinstance(node, ast.IfExp):
+        return _node(node.body) if _node(node.test) else _node(node.orelse)
+    if isinstance(node, ast.Compare) and all(type(op) in _BINARY for op in node.ops):
+        values = [_node(node.left), *map(_node, node.comparators)]
+        pairs = zip(node.ops, values[:-1], values[1:], strict=True)
+        return all(_BINARY[type(op)](a, b) for op, a, b in pairs)
+    raise LaunchError(
+        f"'$(eval ...)': {ast.unparse(node)!r} is not supported; literals, arithmetic, "
+        "comparisons and logic are."
+    )

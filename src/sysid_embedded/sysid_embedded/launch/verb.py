@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sysid up LAUNCH [name:=value ...]``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from sysid_core.errors import SysidError
+
+from ..errors import LaunchError
+from . import packages
+from .plan import Argument
+from .reader import read
+from .runner import run
+
+__all__ = ["Up", "find_launch_file", "verb"]
+
+_SUFFIXES = ("", ".launch.yaml", ".yaml", ".launch.yml", ".yml")
+
+
+def find_launch_file(name: str) -> Path:
+    """Return the launch file of a path or of a name in the project's launch folder.
+
+    Raises
+    ------
+    LaunchError
+        If there is none.
+    """
+    top = packages.root()
+    folders = [Path()] if top is None else [Path(), top, top / "launch"]
+    for folder in folders:
+        for suffix in _SUFFIXES:
+            path = folder / f"{name}{suffix}"
+            if path.is_file():
+                return path
+    known = [] if top is None else sorted(path.name for path in top.glob("launch/*.y*ml"))
+    choice = f"; there are: {', '.join(known)}" if known else ""
+    raise LaunchError(f"launch file '{name}' isn't there{choice}.")
+
+
+def _given(items: list[str]) -> dict[str, str]:
+    given = {}
+    for item in items:
+        name, separator, value = item.partition(":=")
+        if not separator or not name:
+            raise LaunchError(f"argument {item!r} is not of the form name:=value.")
+        given[name] = value
+    return given
+
+
+def _show(arguments: list[Argument]) -> None:
+    if not arguments:
+        print("no arguments")
+    for argument in arguments:
+        default = "required" if argument.default is None else f"default: '{argument.default}'"
+        print(f"'{argument.name}': {argument.description or '(no description)'} ({default})")
+        if argument.choices:
+            print(f"    one of: {', '.join(argument.choices)}")
+
+
+class Up:
+    """Starts the nodes of a launch file."""
+
+    name = "up"
+    help = "start the nodes of a YAML launch file without ROS 2"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the command line."""
+        parser.add_argument(
+            "launch", metavar="LAUNCH", help="a launch file, or its name in launch/"
+        )
+        parser.add_argument(
+            "arguments", metavar="name:=value", nargs="*", help="arguments of the launch file"
+        )
+        parser.add_argument(
+            "-s", "--show-args", action="store_true", help="show the arguments and end"
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Run until all nodes have ended or Ctrl-C.
+
+        Returns
+        -------
+        int
+            0; 1 if a node failed; 2 if the launch file or its arguments are wrong.
+        """
+        try:
+            path = find_launch_file(args.launch)
+            plan = read(path, _given(args.arguments), only_arguments=args.show_args)
+        except SysidError as error:
+            print(f"sysid up: {error}", file=sys.stderr)
+            return 2
+        if args.show_args:
+            _show(plan.arguments)
+            return 0
+        return run(plan)
+
+
+verb = Up()
