@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file ``estimate.json``: an identified model with its standing, written and read back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sysid_core.errors import ModelError, ParameterError
+from sysid_core.files import write_text
+from sysid_core.identification import Identification
+from sysid_core.parameters import (
+    COUPLING_TERMS,
+    FRICTION_TERMS,
+    INERTIAL_TERMS,
+    ParameterLayout,
+)
+from sysid_core.recording import FloatArray
+from sysid_core.robot.model import Robot
+from sysid_core.scores import Scores
+
+__all__ = ["EstimateFile", "estimate_json", "read_estimate", "scores_json", "write_estimate"]
+
+
+@dataclass(frozen=True)
+class EstimateFile:
+    """What an ``estimate.json`` says.
+
+    Attributes
+    ----------
+    robot : str
+        Name of the robot.
+    description : str or None
+        Path of the robot description that was used.
+    model_hash : str
+        Of the model that the parameters belong to.
+    method : str
+    path : Path
+    """
+
+    robot: str
+    description: str | None
+    model_hash: str
+    method: str
+    path: Path
+    _data: Mapping[str, Any]
+
+    def check_model(self, robot: Robot) -> None:
+        """Check that a robot is the one that was identified.
+
+        Raises
+        ------
+        ModelError
+            If its kinematics, gravity or layout differ.
+        """
+        if robot.model_hash != self.model_hash:
+            raise ModelError(
+                f"{self.path}: was identified on another model of robot '{self.robot}' (hash "
+                f"{self.model_hash}, '{robot.name}' has {robot.model_hash}); give the robot "
+                "description that it was identified with, or identify again"
+            )
+
+    def parameters(self, robot: Robot) -> FloatArray:
+        """Return the identified parameter vector (p,).
+
+        Raises
+        ------
+        ModelError, ParameterError
+            If it does not belong to the robot.
+        """
+        self.check_model(robot)
+        return _assembled(robot.layout, self._data, str(self.path))
+
+    def nominal(self, robot: Robot) -> FloatArray:
+        """Return the parameters (p,) that the identified ones were compared with."""
+        self.check_model(robot)
+        given = self._data.get("nominal")
+        if given is None:
+            return np.array(robot.nominal)
+        return _assembled(robot.layout, given, str(self.path))
+
+    def std(self, robot: Robot) -> FloatArray:
+        """Return the standard deviations (p,) of the identified parameters."""
+        self.check_model(robot)
+        return _assembled(robot.layout, self._data["std"], str(self.path))
+
+
+def _assembled(layout: ParameterLayout, data: Mapping[str, Any], source: str) -> FloatArray:
+    try:
+        return layout.assemble(
+            {name: np.array(values, dtype=float) for name, values in data["bodies"].items()},
+            data["joints"],
+            data.get("couplings"),
+        )
+    except ParameterError as error:
+        raise ParameterError(f"{source}: {error}") from error
+
+
+def _numbers(values: FloatArray) -> list[float | None]:
+    """Return numbers as JSON has them: NaN and inf become null."""
+    return [float(v) if math.isfinite(v) else None for v in values]
+
+
+def _named(layout: ParameterLayout, vector: FloatArray) -> dict[str, Any]:
+    return {
+        "bodies": {name: phi.tolist() for name, phi in layout.bodies_of(vector).items()},
+        "joints": layout.joints_of(vector),
+        "couplings": layout.couplings_of(vector),
+    }
+
+
+def scores_json(scores: Scores) -> dict[str, Any]:
+    """Return scores as ``joints``, ``rmse`` and ``r2`` with nominal and identified lists."""
+    return {
+        "joints": list(scores.joints),
+        "rmse": {
+            "nominal": _numbers(scores.rmse_nominal),
+            "identified": _numbers(scores.rmse_identified),
+        },
+        "r2": {
+            "nominal": _numbers(scores.r2_nominal),
+            "identified": _numbers(scores.r2_identified),
+        },
+        "samples": scores.samples,
+    }
+
+
+def estimate_json(found: Identification, timing: Mapping[str, float]) -> dict[str, Any]:
+    """Return the contents of ``estimate.json``.
+
+    Parameters
+    ----------
+    found : Identification
+    timing : mapping [s]
+        Stage → time that it took.
+    """
+    estimate, robot, base = found.estimate, found.robot, found.regression.base
+    layout = robot.layout
+    source = robot.description.source
+    result: dict[str, Any] = {
+        "robot": robot.name,
+        "model_hash": robot.model_hash,
+        "method": estimate.method,
+        **_named(layout, estimate.parameters),
+        "std": _named(layout, np.nan_to_num(estimate.std)),
+        "consistency": dict(zip(layout.bodies, _numbers(estimate.consistency), strict=True)),
+        "train": scores_json(found.train),
+        "validation": None if found.validation is None else scores_json(found.validation),
+        "timing_s": float(sum(timing.values())),
+        "warnings": list(found.warnings),
+        "description": None if source is None else str(Path(source).resolve()),
+        "nominal": _named(layout, found.nominal),
+        "groups": list(found.regression.groups),
+        "noise_std": _numbers(estimate.noise_std),
+        "correlation": _numbers(found.correlation),
+        "base_parameters": [
+            {"expression": text, "value": float(value), "determined": float(share)}
+            for text, value, share in zip(
+                base.expressions(), estimate.base_parameters, estimate.determined, strict=True
+            )
+        ],
+        "condition": float(estimate.condition) if math.isfinite(estimate.condition) else None,
+        "optimality": float(estimate.optimality) if math.isfinite(estimate.optimality) else None,
+        "iterations": estimate.iterations,
+        "converged": estimate.converged,
+        "cutoff_hz": found.signals.cutoff,
+        "timing": {stage: float(value) for stage, value in timing.items()},
+    }
+    if found.loads:
+        result["loads"] = [
+            {
+                "body": load.body,
+                "mass": load.mass,
+                "mass_std": load.mass_std,
+                "com": _numbers(load.com),
+                "com_std": _numbers(load.com_std),
+            }
+            for load in found.loads
+        ]
+    return result
+
+
+def write_estimate(data: Mapping[str, Any], path: Path) -> None:
+    """Write the contents of an ``estimate.json``.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written.
+    """
+    write_text(path, json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_estimate(path: str | Path) -> EstimateFile:
+    """Read and check an ``estimate.json``, or the one in a folder.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be read or does not have the form of an estimate.
+    """
+    target = Path(path).expanduser()
+    if target.is_dir():
+        target = target / "estimate.json"
+    try:
+        data = json.loads(target.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ModelError(
+            f"{target}: cannot be read ({error.strerror}); give the estimate.json that "
+            "'sysid identify' wrote"
+        ) from error
+    except ValueError as error:
+        raise ModelError(f"{target}: is not valid JSON ({error}); identify again") from error
+    _check(data, str(target))
+    return EstimateFile(
+        data["robot"], data.get("description"), data["model_hash"], data["method"], target, data
+    )
+
+
+def _check(data: Any, source: str) -> None:
+    """Check that parsed JSON has the form of an estimate."""
+
+    def fail(where: str, what: str) -> ModelError:
+        return ModelError(f"{source}: '{where}' {what}; is this an estimate.json of 'sysid'?")
+
+    if not isinstance(data, dict):
+        raise ModelError(f"{source}: holds no estimate; give a file that 'sysid identify' wrote")
+    for key in ("robot", "model_hash", "method"):
+        if not isinstance(data.get(key), str):
+            raise fail(key, "is missing or no text")
+    for prefix in ("", "std.", "nominal."):
+        section = data if not prefix else data.get(prefix[:-1])
+        if prefix == "nominal." and section is None:
+            continue
+        if not isinstance(section, dict):
+            raise fail(prefix[:-1], "is missing")
+        bodies = section.get("bodies")
+        if not isinstance(bodies, dict):
+            raise fail(f"{prefix}bodies", "is missing")
+        for name, values in bodies.items():
+            if not _is_numbers(values, len(INERTIAL_TERMS)):
+                raise fail(f"{prefix}bodies.{name}", "must be 10 finite numbers")
+        for kind, terms in (("joints", FRICTION_TERMS), ("couplings", COUPLING_TERMS)):
+            group = section.get(kind, {} if kind == "couplings" else None)
+            if not isinstance(group, dict):
+                raise fail(f"{prefix}{kind}", "is missing")
+            for name, entry in group.items():
+                if not isinstance(entry, dict) or not _is_numbers(
+                    [entry.get(term) for term in terms], len(terms)
+                ):
+                    raise fail(f"{prefix}{kind}.{name}", f"needs the numbers {', '.join(terms)}")
+
+
+def _is_numbers(values: Any, count: int) -> bool:
+    return (
+        isinstance(values, list)
+        and len(values) == count
+        and all(
+            isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v)
+            for v in values
+        )
+    )

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results that appear whole or not at all: folders and files written beside and then renamed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sysid_core.errors import OutputError
+
+__all__ = ["require_writable", "results_folder", "write_text"]
+
+_HINT = "choose another place, or mend its permissions and space"
+
+
+def require_writable(folder: Path) -> Path:
+    """Make a folder (if need be) and check that files can be written there.
+
+    Raises
+    ------
+    OutputError
+        If they cannot.
+    """
+    folder = folder.expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot write there ({error.strerror}); {_HINT}") from error
+    return folder
+
+
+@contextmanager
+def results_folder(folder: Path) -> Iterator[Path]:
+    """Give a temporary folder whose files move into `folder` when everything went well.
+
+    Files of the same names are replaced one by one, each at once; other files stay.
+
+    Raises
+    ------
+    OutputError
+        If something cannot be written.
+    """
+    folder = require_writable(folder)
+    try:
+        temporary = Path(tempfile.mkdtemp(prefix=".sysid-", dir=folder))
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot write there ({error.strerror}); {_HINT}") from error
+    try:
+        yield temporary
+        for path in sorted(temporary.iterdir()):
+            path.chmod(0o644)
+            path.replace(folder / path.name)
+    except OSError as error:
+        raise OutputError(
+            f"{folder}: cannot be written ({error.strerror or error}); {_HINT}"
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file so that it appears whole or not at all.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    path = path.expanduser()
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        temporary = Path(name)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise OutputError(
+            f"{path}: cannot be written ({error.strerror or error}); {_HINT}"
+        ) from error

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes identified parameters back into a robot's own URDF, leaving everything else alone."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pinocchio as pin
+
+from sysid_core.errors import ModelError
+from sysid_core.inertia import smallest_eigenvalue, transform_matrix
+from sysid_core.recording import FloatArray
+from sysid_core.robot.model import Robot
+
+__all__ = ["identified_urdf"]
+
+_UNCHANGED = 1e-12
+
+
+def identified_urdf(robot: Robot, parameters: FloatArray) -> str:
+    """Return the text of the robot's URDF with the identified parameters in it.
+
+    A body of the model lumps the link that a joint moves with the links fixed to it. Their own
+    inertias are kept and the moving link takes the difference, unless that would leave it an
+    impossible inertia: then it takes everything and the fixed links' inertial tags go. Viscous
+    and Coulomb friction go to ``<dynamics>``; armature and offsets have no place in a URDF.
+
+    Parameters
+    ----------
+    parameters : (p,)
+
+    Raises
+    ------
+    ModelError
+        If the parameters are not the robot's, or bodies of locked joints cannot be told apart.
+    """
+    robot.check_parameters(parameters)
+    tree, preface = _parsed(robot)
+    links = {link.get("name"): link for link in tree.findall("link")}
+    nominal = robot.layout.bodies_of(robot.nominal)
+    for body, phi in robot.layout.bodies_of(parameters).items():
+        scale = max(float(np.abs(phi).max()), 1e-12)
+        if np.abs(phi - nominal[body]).max() <= _UNCHANGED * scale:
+            continue
+        own, others = _share(robot, body, phi)
+        if others is not None:
+            for name in others:
+                _remove_inertial(links[name])
+        _write_inertial(links[body], own)
+    joints = {joint.get("name"): joint for joint in tree.findall("joint")}
+    for name, terms in robot.layout.joints_of(parameters).items():
+        _write_friction(joints[name], robot, name, terms)
+    text = ET.tostring(tree, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{preface}{text}\n'
+
+
+def _parsed(robot: Robot) -> tuple[ET.Element, str]:
+    """Return the URDF's tree with its comments, and the comments before it."""
+    parser = ET.XMLParser(target=ET.TreeBuilder(insert_comments=True))
+    try:
+        text = robot.urdf.path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{robot.urdf.path}: cannot be read again ({error.strerror})") from error
+    head = text.partition(b"<robot")[0].decode("utf-8", errors="replace")
+    preface = "".join(f"{comment}\n" for comment in re.findall(r"<!--.*?-->", head, re.DOTALL))
+    return ET.fromstring(text, parser=parser), preface
+
+
+def _share(robot: Robot, body: str, phi: FloatArray) -> tuple[FloatArray, list[str] | None]:
+    """Return the moving link's inertia (10,), and the fixed links that lose theirs, if any."""
+    index = robot.body_joint_ids[robot.layout.bodies.index(body)]
+    attached = np.zeros(10)
+    names = []
+    for frame in robot.model.frames:
+        if frame.type != pin.FrameType.BODY or frame.parentJoint != index or frame.name == body:
+            continue
+        link = robot.urdf.links.get(frame.name)
+        if link is None or not link.inertial.any():
+            continue
+        names.append(frame.name)
+        placement = frame.placement
+        attached += transform_matrix(placement.rotation, placement.translation) @ link.inertial
+    own = phi - attached
+    # the link's frame is the joint's in a URDF, so no transformation is left
+    if not names or (own[0] > 0.0 and smallest_eigenvalue(own) > 0.0):
+        return own, None
+    return phi, names
+
+
+def _remove_inertial(link: ET.Element) -> None:
+    for element in link.findall("inertial"):
+        link.remove(element)
+
+
+def _write_inertial(link: ET.Element, phi: FloatArray) -> None:
+    """Replace a link's inertial tag: centre of mass as origin, inertia about it, link's axes."""
+    inertia = pin.Inertia.FromDynamicParameters(phi)
+    old = link.find("inertial")
+    element = old if old is not None else ET.Element("inertial")
+    for child in list(element):
+        element.remove(child)
+    xyz = " ".join(_text(v) for v in inertia.lever)
+    I = inertia.inertia  # noqa: E741
+    ET.SubElement(element, "origin", xyz=xyz, rpy="0 0 0")
+    ET.SubElement(element, "mass", value=_text(inertia.mass))
+    entries = {
+        "ixx": I[0, 0], "ixy": I[0, 1], "ixz": I[0, 2],
+        "iyy": I[1, 1], "iyz": I[1, 2], "izz": I[2, 2],
+    }  # fmt: skip
+    ET.SubElement(element, "inertia", {key: _text(value) for key, value in entries.items()})
+    ET.indent(element, space="  ", level=2)
+    if old is None:
+        link.insert(0, element)
+        element.tail = "\n    "
+        if not (link.text or "").strip():
+            link.text = "\n    "
+
+
+def _write_friction(
+    joint: ET.Element, robot: Robot, name: str, terms: dict[str, float]
+) -> None:
+    nominal = robot.urdf.joints[name]
+    values = {"damping": terms["viscous"], "friction": terms["coulomb"]}
+    if values == {"damping": nominal.damping, "friction": nominal.friction}:
+        return
+    element = joint.find("dynamics")
+    if element is None:
+        if len(joint):
+            joint[-1].tail = "\n    "
+        element = ET.SubElement(joint, "dynamics")
+        element.tail = "\n  "
+    for key, value in values.items():
+        element.set(key, _text(max(value, 0.0)))
+
+
+def _text(value: float) -> str:
+    return repr(float(value))
