@@ -8,20 +8,24 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import signal
+from scipy.ndimage import median_filter
 
 from sysid_core.errors import DataError
-from sysid_core.recording import FloatArray
+from sysid_core.recording import BoolArray, FloatArray
 from sysid_core.signals.differences import differentiate
 
 __all__ = ["CutoffChoice", "choose_cutoff"]
 
 # Gautier's rule: to leave the torques' harmonics of the motion alone, five to ten times its band.
 _BAND_FACTOR = 8.0
+_LEAST_BAND_FACTOR = 2.0
 _MOTION_POWER = 0.999
 _NYQUIST_PART = 0.4
 _NOISE_BAND = (0.6, 0.9)
 _SIGNAL_TO_NOISE = 3.0
+_NOISE_SHARE = 0.01
 _WINDOW = 4.0
+_SMOOTHED_BINS = 3
 _MOVING_PART = 1e-6
 
 
@@ -35,7 +39,7 @@ class CutoffChoice:
     motion_band : float [Hz]
         Frequency below which 99.9 % of the velocities' power lies, on average over the joints.
     noise_frequency : float [Hz]
-        Where the positions of the median joint sink into their noise.
+        Cut-off at which a tenth (RMS) of the median joint's acceleration would be noise.
     reason : str
     """
 
@@ -51,8 +55,8 @@ def choose_cutoff(
     """Choose the cut-off for a robot's positions and efforts.
 
     Eight times the band of the motion keeps the harmonics that gravity, inertia and friction make
-    of it (Gautier's rule asks for five to ten). No more than where positions sink into the noise,
-    beyond which accelerations are noise only; no more than 0.4 of half of the sensor rate.
+    of it (Gautier's rule asks for five to ten). Less, down to twice the band, if more than a tenth of
+    the accelerations would be noise, and no more than 0.4 of half of the sensor rate.
 
     Parameters
     ----------
@@ -75,26 +79,28 @@ def choose_cutoff(
             limit, 0.0, limit, f"{limit:.3g} Hz, 0.4 of half of the sensor rate: nothing moves"
         )
     moving = power.sum(axis=0) > _MOVING_PART * power.sum(axis=0).max()
-    noise = _noise_frequency(frequencies, power[:, moving], rate)
-    clean = frequencies <= max(noise, frequencies[0])
-    shares = np.cumsum(power[np.ix_(clean, moving)], axis=0)
+    power = power[:, moving]
+    above, floor = _above_noise(frequencies, power, rate)
+    signals = np.where(above, power, 0.0)
+    noise = float(np.median(_noise_frequency(frequencies, signals, floor)))
+    shares = np.cumsum(signals, axis=0)
     # Every joint counts the same, however far it moves.
     share = np.mean(shares / shares[-1], axis=1)
-    band = float(frequencies[clean][np.argmax(share >= _MOTION_POWER)])
+    band = float(frequencies[np.argmax(share >= _MOTION_POWER)])
     wanted = _BAND_FACTOR * band
-    cutoff = min(wanted, max(noise, band), limit)
+    cutoff = min(wanted, max(noise, _LEAST_BAND_FACTOR * band), limit)
     if cutoff == limit:
         why = "0.4 of half of the sensor rate"
     elif cutoff == wanted:
         why = f"{_BAND_FACTOR:g} times the band of the motion"
     else:
-        why = "where positions sink into their noise"
+        why = "to keep noise out of the accelerations"
     return CutoffChoice(
         cutoff,
         band,
         noise,
-        f"{cutoff:.3g} Hz, {why} (99.9 % of the motion below {band:.3g} Hz, noise from "
-        f"{noise:.3g} Hz, sensors at {min(rate, sensor_rate or rate):.4g} Hz)",
+        f"{cutoff:.3g} Hz, {why} (99.9 % of the motion below {band:.3g} Hz, a tenth of the "
+        f"accelerations noise at {noise:.3g} Hz, sensors at {min(rate, sensor_rate or rate):.4g} Hz)",
     )
 
 
@@ -125,15 +131,35 @@ def _velocity_spectrum(
     return frequencies[1:], np.asarray(total)[1:] / weight
 
 
-def _noise_frequency(frequencies: FloatArray, power: FloatArray, rate: float) -> float:
-    """Return where the spectrum of the median joint's positions meets its floor."""
+def _noise_frequency(
+    frequencies: FloatArray, signals: FloatArray, floor: FloatArray
+) -> FloatArray:
+    """Return, per joint, the cut-off that lets noise make up its share of the acceleration.
+
+    White noise of density N in the positions has the power N (2π)⁴ f⁵/5 in accelerations below f.
+    """
+    omega = 2.0 * np.pi * frequencies[:, np.newaxis]
+    acceleration = np.sum(signals * omega**2, axis=0) * (frequencies[1] - frequencies[0])
+    tiny = np.finfo(np.float64).tiny
+    ratio = _NOISE_SHARE * acceleration / np.maximum(floor, tiny)
+    return np.asarray(np.minimum((5.0 * ratio / (2.0 * np.pi) ** 4) ** 0.2, frequencies[-1]))
+
+
+def _above_noise(
+    frequencies: FloatArray, power: FloatArray, rate: float
+) -> tuple[BoolArray, FloatArray]:
+    """Return where the positions' spectrum stands out of its floor (k, nj), and the floor (nj,).
+
+    The floor is the level at high frequencies, where a robot's positions hold noise only; single
+    bins are smoothed over, and a joint's strongest bin always stands out.
+    """
     # A fourth-order difference passes (8 sin ω − sin 2ω)/6 instead of ω.
     omega = 2.0 * np.pi * frequencies / rate
     gain = np.abs(8.0 * np.sin(omega) - np.sin(2.0 * omega)) / 6.0 * rate
     position = power / np.maximum(gain, 1e-9 * rate)[:, np.newaxis] ** 2
     part = frequencies / (0.5 * rate)
-    band = (part > _NOISE_BAND[0]) & (part < _NOISE_BAND[1])
-    floor = np.median(position[band], axis=0)
-    above = position > _SIGNAL_TO_NOISE * floor
-    first_below = np.where(above.all(axis=0), len(frequencies) - 1, np.argmin(above, axis=0))
-    return float(np.median(frequencies[first_below]))
+    floor = np.median(position[(part > _NOISE_BAND[0]) & (part < _NOISE_BAND[1])], axis=0)
+    above = median_filter(position, size=(_SMOOTHED_BINS, 1)) > _SIGNAL_TO_NOISE * floor
+    above[part > _NOISE_BAND[0]] = False
+    above[np.argmax(power, axis=0), np.arange(power.shape[1])] = True
+    return np.asarray(above), np.asarray(floor)

@@ -51,7 +51,7 @@ def differentiate(values: FloatArray, dt: float, *, derivative: int = 1) -> Floa
         result[row] = np.tensordot(weights, values[:width], axes=1)
         # Mirrored: reversing time changes the sign of odd derivatives.
         result[n - 1 - row] = (-1) ** derivative * np.tensordot(
-            weights, values[: n - width - 1 : -1], axes=1
+            weights, values[::-1][:width], axes=1
         )
     return result / dt**derivative
 

@@ -12,6 +12,8 @@ from sysid_core.recording import FloatArray
 __all__ = ["decimate", "exponential_average", "low_pass", "settling_time"]
 
 _PASSES = 2
+# Settling times of extension at each end, after which its own start does not show any more.
+_PADDING = 2.5
 _DECIMATION_ORDER = 8
 _DECIMATION_MARGIN = 0.8
 
@@ -20,10 +22,10 @@ def settling_time(cutoff: float) -> float:
     """Return how long [s] the start of a record shows in the output of `low_pass`.
 
     The slowest poles of a fourth-order Butterworth filter decay with the time constant
-    1/(2π fc sin(π/8)) ≈ 0.42/fc; after three of them 5 % remain of an error at the edge, which the
+    1/(2π fc sin(π/8)) ≈ 0.42/fc; after five of them 1 % remains of an error at the edge, which the
     odd extension of the record has made small already.
     """
-    return 1.25 / cutoff
+    return 2.0 / cutoff
 
 
 def low_pass(values: FloatArray, rate: float, cutoff: float, *, order: int = 4) -> FloatArray:
@@ -63,7 +65,7 @@ def low_pass(values: FloatArray, rate: float, cutoff: float, *, order: int = 4) 
     warped = np.tan(np.pi * cutoff / rate) / (2.0 ** (1.0 / _PASSES) - 1.0) ** (0.5 / order)
     design = min(np.arctan(warped) * 2.0 / np.pi, 1.0 - 1e-9)
     sections = signal.butter(order, design, output="sos")
-    wanted = int(np.ceil(2.0 * settling_time(cutoff) * rate))
+    wanted = int(np.ceil(_PADDING * settling_time(cutoff) * rate))
     padding = min(len(values) - 1, wanted)
     return np.asarray(signal.sosfiltfilt(sections, values, axis=0, padlen=padding))
 

@@ -61,15 +61,10 @@ class FixedLagFilter:
     """
 
     def __init__(self, kernels: FloatArray, lag: int, dt: float) -> None:
-        if not (np.isfinite(dt) and dt > 0.0):
-            raise ParameterError(f"the sampling period must be positive, not {dt} s")
         kernels = np.array(kernels, dtype=np.float64)
         if kernels.ndim != 2 or kernels.shape[0] != 3:
             raise ParameterError("kernels must be three rows: value, first, second derivative")
-        if not 0 <= lag < kernels.shape[1]:
-            raise ParameterError(
-                f"the lag must lie between 0 and {kernels.shape[1] - 1} samples, not {lag}"
-            )
+        _check(kernels.shape[1], lag, dt)
         kernels.setflags(write=False)
         self.kernels = kernels
         self.lag = lag
@@ -174,8 +169,7 @@ class FixedLagSavitzkyGolay(FixedLagFilter):
             raise ParameterError(
                 f"the order must lie between 2 and {window - 1} (the window less one), not {order}"
             )
-        if not 0 <= lag < window:
-            raise ParameterError(f"the lag must lie between 0 and {window - 1}, not {lag}")
+        _check(window, lag, dt)
         kernels = [
             signal.savgol_coeffs(window, order, deriv=d, delta=dt, pos=window - 1 - lag, use="dot")
             for d in range(3)
@@ -200,6 +194,7 @@ class FixedLagLowPass(FixedLagFilter):
     """
 
     def __init__(self, cutoff: float, dt: float, lag: int) -> None:
+        _check(2 * lag + 1, lag, dt)
         if not 0.0 < cutoff < 0.5 / dt:
             raise ParameterError(
                 f"the cut-off of {cutoff:g} Hz must lie between 0 and {0.5 / dt:g} Hz, half of "
@@ -215,3 +210,10 @@ class FixedLagLowPass(FixedLagFilter):
         ]
         super().__init__(np.stack([np.pad(smoothing, _STENCIL), *derivatives]), lag, dt)
         self.cutoff = cutoff
+
+
+def _check(window: int, lag: int, dt: float) -> None:
+    if not (np.isfinite(dt) and dt > 0.0):
+        raise ParameterError(f"the sampling period must be positive, not {dt} s")
+    if not 0 <= lag < window:
+        raise ParameterError(f"the lag must lie between 0 and {window - 1} samples, not {lag}")

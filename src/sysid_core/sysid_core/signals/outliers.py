@@ -76,12 +76,8 @@ def hampel(values: FloatArray, *, half_window: int = 5, threshold: float = 8.0) 
 
 
 def _neighbourhood(series: FloatArray, half_window: int) -> tuple[FloatArray, FloatArray]:
-    """Return the running median and the scale around it, the ends reflected oddly.
-
-    The odd reflection continues a slope, so that a ramp has its own values as medians up to the
-    ends.
-    """
-    padded = np.pad(series, half_window, mode="reflect", reflect_type="odd")
+    """Return the running median and the scale around it, the ends mirrored."""
+    padded = np.pad(series, half_window, mode="reflect")
     windows = sliding_window_view(padded, 2 * half_window + 1)
     median = np.median(windows, axis=1)
     deviation = np.median(np.abs(windows - median[:, np.newaxis]), axis=1)

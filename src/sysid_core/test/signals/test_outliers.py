@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outliers are found and counted; motion, steps and quantisation are left alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sysid_core.errors import ParameterError
+from sysid_core.signals.outliers import hampel
+
+
+def test_spikes_in_a_smooth_motion_are_replaced_and_counted() -> None:
+    time = np.arange(1000) * 0.01
+    clean = np.stack([np.sin(time), np.cos(2 * time)], axis=1)
+    spoiled = clean.copy()
+    spoiled[[0, 100, 500, 501, 999], 0] += [0.5, 0.5, -0.8, -0.8, 0.3]
+    result = hampel(spoiled)
+    np.testing.assert_array_equal(result.counts, [5, 0])
+    # The median of a neighbourhood stands in, half a window of motion away at most.
+    np.testing.assert_allclose(result.values, clean, atol=5 * 0.01 * 1.0)
+    np.testing.assert_array_equal(result.values[~result.outliers], spoiled[~result.outliers])
+
+
+def test_gaussian_noise_has_next_to_no_outliers() -> None:
+    noise = np.random.default_rng(7).standard_normal((20000, 2))
+    assert hampel(noise).counts.sum() < 100
+
+
+def test_steps_and_flips_of_a_quantum_are_signal() -> None:
+    steps = np.repeat([0.0, 1.0, -1.0, 0.0], 50)[:, np.newaxis]
+    assert hampel(steps).counts.sum() == 0
+    resting = np.zeros((500, 1))
+    resting[::37] = 0.01
+    assert hampel(resting).counts.sum() == 0
+
+
+def test_values_that_are_missing_stay_missing() -> None:
+    values = np.sin(np.arange(300) * 0.05)[:, np.newaxis]
+    values[50:60] = np.nan
+    values[200] = 9.0
+    result = hampel(values)
+    assert np.isnan(result.values[50:60]).all()
+    assert result.counts[0] == 1
+
+
+def test_bad_settings_are_refused() -> None:
+    with pytest.raises(ParameterError):
+        hampel(np.zeros((10, 1)), half_window=0)
+    with pytest.raises(ParameterError):
+        hampel(np.zeros((10, 1)), threshold=0.0)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Angular motion from quaternions against the motion that they were made from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from sysid_core.errors import DataError, ParameterError
+from sysid_core.signals.differences import differentiate
+from sysid_core.signals.rotation import (
+    angular_motion,
+    continuous,
+    normalised,
+    regress_angular_motion,
+    rotate_into_body,
+)
+
+DT = 0.005
+
+
+def _tumbling() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a smooth rotation and its body-frame motion by a much finer difference."""
+    time = np.arange(800) * DT
+
+    def attitude(t: np.ndarray) -> Rotation:
+        angles = np.stack([np.sin(t), 0.8 * np.cos(1.3 * t), 2.0 * t], axis=1)
+        return Rotation.from_euler("xyz", angles)
+
+    def velocity(t: np.ndarray) -> np.ndarray:
+        h = 1e-4
+        return (attitude(t - h).inv() * attitude(t + h)).as_rotvec() / (2 * h)
+
+    h = 1e-3
+    acceleration = (velocity(time + h) - velocity(time - h)) / (2 * h)
+    return attitude(time).as_quat(), velocity(time), acceleration
+
+
+def test_continuity_undoes_any_choice_of_signs() -> None:
+    quaternions, _, _ = _tumbling()
+    signs = np.random.default_rng(8).choice([-1.0, 1.0], size=(len(quaternions), 1))
+    chain = continuous(quaternions * signs)
+    assert np.all(np.sum(chain[1:] * chain[:-1], axis=1) > 0.0)
+    np.testing.assert_allclose(np.abs(np.sum(chain * quaternions, axis=1)), 1.0, atol=1e-12)
+
+
+def test_angular_motion_is_that_of_the_rotation_whatever_the_length() -> None:
+    quaternions, velocity, acceleration = _tumbling()
+    length = 1.0 + 0.3 * np.sin(np.arange(len(quaternions)) * DT)[:, np.newaxis]
+    scaled = continuous(quaternions) * length
+    motion = angular_motion(
+        scaled, differentiate(scaled, DT), differentiate(scaled, DT, derivative=2)
+    )
+    np.testing.assert_allclose(motion.velocity, velocity, atol=1e-5)
+    np.testing.assert_allclose(motion.acceleration, acceleration, atol=1e-4)
+
+
+def test_regression_recovers_the_motion_from_noisy_flipping_quaternions() -> None:
+    quaternions, velocity, acceleration = _tumbling()
+    rng = np.random.default_rng(9)
+    noisy = quaternions * rng.choice([-1.0, 1.0], size=(len(quaternions), 1))
+    noisy = noisy + 1e-5 * rng.standard_normal(noisy.shape)
+    motion = regress_angular_motion(noisy, DT, window=31, order=4)
+    inside = slice(20, -20)
+    # Noise gain of the kernels: about 1e-5 · {24, 2500} for this window, 4 σ allowed.
+    np.testing.assert_allclose(motion.velocity[inside], velocity[inside], atol=2e-3)
+    np.testing.assert_allclose(motion.acceleration[inside], acceleration[inside], atol=0.2)
+
+
+def test_vectors_are_turned_into_the_body_frame() -> None:
+    quaternions, _, _ = _tumbling()
+    vectors = np.random.default_rng(10).standard_normal((len(quaternions), 3))
+    np.testing.assert_allclose(
+        rotate_into_body(quaternions, vectors),
+        Rotation.from_quat(quaternions).apply(vectors, inverse=True),
+        atol=1e-12,
+    )
+
+
+def test_zero_quaternions_and_bad_windows_are_refused() -> None:
+    with pytest.raises(DataError, match="orientation 2"):
+        normalised(np.array([[0.0, 0.0, 0.0, 2.0], [0.0, 0.0, 0.0, 0.0]]))
+    with pytest.raises(ParameterError):
+        regress_angular_motion(np.ones((20, 4)), DT, window=10)
+    with pytest.raises(DataError, match="too few"):
+        regress_angular_motion(np.ones((5, 4)), DT)

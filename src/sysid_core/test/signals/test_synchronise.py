@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The synchroniser recovers the clock, keeps gaps, and counts what it found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sysid_core.errors import DataError, ParameterError
+from sysid_core.signals.synchronise import Track, synchronise
+from sysid_core.signals.timing import estimate_clock, find_passes, thin_duplicates
+
+RATE = 125.0
+EPOCH = 1.7e9
+
+
+def _motion(time: np.ndarray) -> np.ndarray:
+    return np.stack([np.sin(2.0 * time), np.cos(3.0 * time)], axis=1)
+
+
+def test_regular_rows_come_out_as_they_are() -> None:
+    time = EPOCH + np.arange(500) / RATE
+    values = _motion(time - EPOCH)
+    result = synchronise([Track(time, values)])
+    assert result.rate == pytest.approx(RATE, rel=1e-6)
+    (segment,) = result.segments
+    assert len(segment.time) == 500
+    np.testing.assert_allclose(segment.values[0], values, atol=1e-5)
+
+
+def test_the_rate_is_recovered_from_jitter_and_losses() -> None:
+    rng = np.random.default_rng(11)
+    kept = np.sort(rng.choice(5000, 4700, replace=False))
+    time = kept / RATE + rng.uniform(-0.15, 0.15, len(kept)) / RATE
+    clock = estimate_clock(time)
+    # 4700 intervals share all stamps but two, whose jitter is 0.3 periods at most.
+    assert clock.rate == pytest.approx(RATE, rel=1e-4)
+    assert clock.lost == kept[-1] - kept[0] + 1 - len(kept)
+
+
+def test_stamps_that_jitter_by_themselves_are_put_on_the_clock_behind_them() -> None:
+    rng = np.random.default_rng(12)
+    truth = np.arange(2000) / RATE
+    stamps = truth + rng.uniform(0.0, 0.3, len(truth)) / RATE
+    result = synchronise([Track(stamps, _motion(truth))])
+    assert result.report.timing == "uniform"
+    (segment,) = result.segments
+    # What remains is the mean delay of the stamps, 0.15 periods, known to 2 σ/√n = 31 µs (1 σ) at
+    # the ends; four of them at 3 rad/s.
+    delayed = segment.time - 0.15 / RATE
+    np.testing.assert_allclose(segment.values[0], _motion(delayed), atol=4e-4)
+    stamped = synchronise([Track(stamps, _motion(truth))], timing="stamped").segments[0]
+    error = np.abs(stamped.values[0] - _motion(stamped.time - 0.15 / RATE)).max()
+    assert error > 1e-3
+
+
+def test_samples_that_jitter_themselves_stay_where_their_stamps_say() -> None:
+    rng = np.random.default_rng(13)
+    stamps = np.arange(2000) / RATE + rng.uniform(0.0, 0.3, 2000) / RATE
+    result = synchronise([Track(stamps, _motion(stamps))])
+    assert result.report.timing == "stamped"
+    (segment,) = result.segments
+    np.testing.assert_allclose(segment.values[0], _motion(segment.time), atol=5e-5)
+
+
+def test_gaps_split_and_are_never_interpolated() -> None:
+    time = np.concatenate([np.arange(200), np.arange(230, 400), np.arange(403, 500)]) / RATE
+    result = synchronise([Track(time, _motion(time))])
+    assert [len(segment.time) for segment in result.segments] == [200, 270]
+    assert (result.report.gaps, result.report.lost) == (1, 3)
+    for segment in result.segments:
+        assert not np.any((segment.time > 199.5 / RATE) & (segment.time < 229.5 / RATE))
+        np.testing.assert_allclose(segment.values[0], _motion(segment.time), atol=2e-4)
+
+
+def test_duplicates_and_late_rows_are_put_right_and_counted() -> None:
+    order = np.arange(300)
+    order[[100, 101]] = [101, 100]
+    order = np.insert(order, 50, 49)
+    time = order / RATE
+    result = synchronise([Track(time, _motion(time))])
+    assert (result.report.duplicates, result.report.late, result.report.gaps) == (1, 1, 0)
+    (segment,) = result.segments
+    np.testing.assert_allclose(segment.values[0], _motion(segment.time), atol=1e-9)
+
+
+def test_a_bag_played_twice_gives_two_segments() -> None:
+    time = np.tile(np.arange(200) / RATE, 2)
+    result = synchronise([Track(time, _motion(time))])
+    assert result.report.resets == 1
+    assert [len(segment.time) for segment in result.segments] == [200, 200]
+
+
+def test_single_impossible_stamps_are_left_out() -> None:
+    time = np.arange(300) / RATE
+    stamps = time.copy()
+    stamps[100], stamps[200] = 1e9, np.nan
+    result = synchronise([Track(stamps, _motion(time))])
+    assert (result.report.implausible, result.report.resets) == (2, 0)
+    (segment,) = result.segments
+    np.testing.assert_allclose(segment.values[0], _motion(segment.time), atol=1e-4)
+
+
+def test_joints_of_separate_messages_share_one_grid() -> None:
+    first, second = np.arange(400) / RATE, np.arange(200) * 2 / RATE + 0.3 / RATE
+    time = np.concatenate([first, second])
+    order = np.argsort(time)
+    values = np.full((600, 2), np.nan)
+    values[:400, 0] = np.sin(first)
+    values[400:, 1] = np.cos(second)
+    result = synchronise([Track(time[order], values[order])])
+    assert result.rate == pytest.approx(RATE)
+    assert result.sensor_rate == pytest.approx(RATE / 2)
+    (segment,) = result.segments
+    np.testing.assert_allclose(segment.values[0][:, 0], np.sin(segment.time), atol=1e-6)
+    np.testing.assert_allclose(segment.values[0][:, 1], np.cos(segment.time), atol=1e-6)
+
+
+def test_columns_without_values_stay_without() -> None:
+    time = np.arange(100) / RATE
+    values = np.column_stack([np.sin(time), np.full(100, np.nan)])
+    (segment,) = synchronise([Track(time, values)]).segments
+    assert np.isnan(segment.values[0][:, 1]).all()
+    assert np.isfinite(segment.values[0][:, 0]).all()
+
+
+def test_flags_take_the_nearest_row_and_limit_the_stretch() -> None:
+    time = np.arange(400) / RATE
+    slow = np.arange(20, 100) * 4 / RATE
+    flags = (slow > 1.5).astype(float)[:, np.newaxis]
+    result = synchronise([Track(time, _motion(time)), Track(slow, flags, flags=True)])
+    (segment,) = result.segments
+    assert segment.time[0] >= slow[0]
+    assert segment.time[-1] <= slow[-1]
+    assert set(np.unique(segment.values[1])) == {0.0, 1.0}
+    switch = segment.time[np.argmax(segment.values[1][:, 0])]
+    assert abs(switch - 1.5) < 4 / RATE
+
+
+def test_the_grid_can_have_another_rate() -> None:
+    time = np.arange(500) / RATE
+    result = synchronise([Track(time, _motion(time))], rate=50.0)
+    (segment,) = result.segments
+    np.testing.assert_allclose(np.diff(segment.time), 0.02, atol=1e-12)
+    np.testing.assert_allclose(segment.values[0], _motion(segment.time), atol=5e-5)
+
+
+def test_what_cannot_be_synchronised_is_refused() -> None:
+    time = np.arange(10) / RATE
+    with pytest.raises(ParameterError):
+        synchronise([Track(time, _motion(time))], rate=0.0)
+    with pytest.raises(ParameterError):
+        synchronise([Track(time, _motion(time))], gap=1.0)
+    with pytest.raises(DataError):
+        synchronise([Track(np.full(10, np.nan), _motion(time))])
+    with pytest.raises(DataError):
+        synchronise([Track(time, np.full((10, 2), np.nan))])
+    with pytest.raises(DataError):
+        synchronise([Track(np.zeros(10), _motion(time))])
+
+
+def test_thinning_keeps_one_of_every_burst() -> None:
+    time = np.array([0.0, 1.0, 1.05, 1.1, 2.0, 2.01, 3.0])
+    np.testing.assert_array_equal(
+        thin_duplicates(time, 1.0), [True, True, False, False, True, False, True]
+    )
+
+
+def test_passes_cover_every_plausible_row_once() -> None:
+    rng = np.random.default_rng(14)
+    time = np.concatenate([np.arange(50), np.arange(30), np.arange(40)]) + rng.uniform(0, 0.2, 120)
+    passes = find_passes(time)
+    assert [len(rows) for rows in passes.rows] == [50, 30, 40]
+    np.testing.assert_array_equal(np.sort(np.concatenate(passes.rows)), np.arange(120))
