@@ -352,12 +352,11 @@ class LoopClosure:
 def _inverse(J_u: FloatArray) -> FloatArray:
     """Return the inverse (nu, m) of J_u, in the least-squares sense for redundant rows."""
     if J_u.shape[0] == J_u.shape[1]:
-        inverse: FloatArray = np.linalg.inv(J_u)
-        return inverse
+        return np.asarray(np.linalg.inv(J_u), dtype=float)
     U, s, Vt = np.linalg.svd(J_u, full_matrices=False)
     if s[-1] <= 1e-14 * s[0]:
         raise np.linalg.LinAlgError
-    return (Vt.T / s) @ U.T
+    return np.asarray((Vt.T / s) @ U.T, dtype=float)
 
 
 def _no_motion(n: int, nv: int, na: int) -> ClosedMotion:

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inverse and forward dynamics of closed chains in the coordinates of the actuated joints."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from sysid_core.recording import FloatArray
+from sysid_core.regression.tree import coulomb_sign
+from sysid_core.robot.loops import LoopClosure
+from sysid_core.robot.model import Robot
+
+__all__ = ["ClosedChainDynamics"]
+
+
+class ClosedChainDynamics:
+    """Dynamics of a robot with kinematic loops, u = Gᵀ(q) W(q, q̇, q̈) θ (Zhang et al. eq. 29).
+
+    All arrays (na,) are in the order of the actuated joints. Each call starts the loops' solution
+    from that of the call before, so that motion in small steps costs least.
+
+    Where the loops do not close, or near a singular configuration, results are NaN and `trouble`
+    says why: a caller in a control loop must look, not catch.
+
+    Parameters
+    ----------
+    robot : Robot
+    sign_width : float or None [rad/s]
+        Width of the smoothed sign of Coulomb friction; None: the description's.
+    closure : LoopClosure or None
+        None: with default options.
+
+    Attributes
+    ----------
+    joint_names : tuple[str, ...]
+        The actuated joints.
+    configuration : (nq,) [rad]
+        Of all joints, as last solved.
+    trouble : str
+        Why the last result is NaN, else empty.
+
+    Raises
+    ------
+    RobotError
+        If the robot has a passive joint that no loop determines, or loops that cannot close.
+    """
+
+    def __init__(
+        self, robot: Robot, sign_width: float | None = None, closure: LoopClosure | None = None
+    ) -> None:
+        self.closure = LoopClosure(robot) if closure is None else closure
+        self.joint_names = robot.actuated_names
+        self.sign_width = robot.description.coulomb_velocity if sign_width is None else sign_width
+        self.configuration = self.closure.home
+        self.trouble = ""
+        self._robot = robot
+        self._model = robot.model.copy()
+        # armature is a parameter of ours; Pinocchio must not add its own
+        self._model.armature = np.zeros(self._model.nv)
+        self._data = self._model.createData()
+        shape = (len(robot.couplings), len(robot.joint_names))
+        self._directions = np.array([c.direction for c in robot.couplings]).reshape(shape)
+        self.set_parameters(robot.consistent_nominal)
+
+    def set_parameters(self, parameters: FloatArray) -> None:
+        """Use a parameter vector (p,) from now on; the caller vouches for its consistency.
+
+        Raises
+        ------
+        ModelError
+            If its length is not that of the layout or a number is not finite.
+        """
+        robot, layout = self._robot, self._robot.layout
+        robot.check_parameters(parameters)
+        for index, phi in zip(robot.body_joint_ids, layout.inertias(parameters), strict=True):
+            self._model.inertias[index] = (
+                pin.Inertia.FromDynamicParameters(phi) if phi[0] > 0.0 else pin.Inertia.Zero()
+            )
+        self._viscous, self._coulomb, self._armature, self._offset = (
+            parameters[layout.term(term)].copy()
+            for term in ("viscous", "coulomb", "armature", "offset")
+        )
+        self._coupling_viscous, self._coupling_coulomb, self._coupling_armature = (
+            parameters[layout.coupling_term(term)].copy()
+            for term in ("viscous", "coulomb", "armature")
+        )
+
+    def close(self, position: FloatArray) -> bool:
+        """Solve the loops at actuated positions (na,) [rad]; False, with `trouble`, if they fail.
+
+        Raises
+        ------
+        ModelError
+            If `position` is not one finite number per actuated joint.
+        """
+        found = self.closure.solve(position, self.configuration)
+        self.trouble = ""
+        if found.converged:
+            self.configuration = found.configuration
+        else:
+            self.trouble = (
+                f"the loops of '{self._robot.name}' leave a gap of {found.residual:.2g} m or rad "
+                f"at actuated positions {np.round(position, 4).tolist()}: keep references within "
+                "the linkage's reach"
+            )
+        return found.converged
+
+    def _regular(self, condition: float) -> bool:
+        limit = self.closure.options.max_condition
+        if condition > limit:
+            self.trouble = (
+                f"the linkage of '{self._robot.name}' is near a singular configuration (condition "
+                f"{condition:.2g} of J_u, at most {limit:.2g} is allowed): keep away from it"
+            )
+        return condition <= limit
+
+    def torque(
+        self,
+        position: FloatArray,
+        velocity: FloatArray,
+        acceleration: FloatArray,
+        sign_velocity: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the torque (na,) [N·m] of a motion; NaN, with `trouble`, where there is none.
+
+        Parameters
+        ----------
+        position : (na,) [rad]
+        velocity : (na,) [rad/s]
+        acceleration : (na,) [rad/s²]
+        sign_velocity : (na,) [rad/s] or None
+            Velocity whose sign Coulomb friction takes; None: `velocity`.
+        """
+        if not self.close(position):
+            return np.full(len(position), np.nan)
+        q = self.configuration
+        G, G_dot, condition = self.closure.maps(q, velocity)
+        if not self._regular(condition):
+            return np.full(len(position), np.nan)
+        v, a = G @ velocity, G @ acceleration + G_dot @ velocity
+        sign = v if sign_velocity is None else G @ sign_velocity
+        torque = pin.rnea(self._model, self._data, q, v, a) + self.friction(v, a, sign)
+        return np.asarray(G.T @ torque, dtype=float)
+
+    def friction(
+        self, velocity: FloatArray, acceleration: FloatArray, sign_velocity: FloatArray
+    ) -> FloatArray:
+        """Return the friction torque (nj,) [N·m] of all joints (Zhang et al. eq. 7)."""
+        width, D = self.sign_width, self._directions
+        torque: FloatArray = (
+            self._coulomb * coulomb_sign(sign_velocity, width)
+            + self._viscous * velocity
+            + self._armature * acceleration
+            + self._offset
+        )
+        if len(D):
+            torque += D.T @ (self._coupling_coulomb * coulomb_sign(D @ sign_velocity, width))
+            for values, rate in (
+                (self._coupling_viscous, velocity),
+                (self._coupling_armature, acceleration),
+            ):
+                torque += D.T @ (values * (D @ rate)) - (values @ D**2) * rate
+        return torque
+
+    def gravity(self, position: FloatArray) -> FloatArray:
+        """Return the torque (na,) [N·m] that holds a configuration at rest."""
+        if not self.close(position):
+            return np.full(len(position), np.nan)
+        G, condition = self.closure.map(self.configuration)
+        if not self._regular(condition):
+            return np.full(len(position), np.nan)
+        torque = pin.computeGeneralizedGravity(self._model, self._data, self.configuration)
+        return np.asarray(G.T @ (torque + self._offset), dtype=float)
+
+    def inertia(self, position: FloatArray) -> FloatArray:
+        """Return the inertia Gᵀ(M + Ia)G (na, na) [kg·m²] that the actuated joints feel."""
+        if not self.close(position):
+            return np.full((len(position), len(position)), np.nan)
+        G, condition = self.closure.map(self.configuration)
+        if not self._regular(condition):
+            return np.full((len(position), len(position)), np.nan)
+        M = np.triu(pin.crba(self._model, self._data, self.configuration))
+        M = M + np.triu(M, 1).T + np.diag(self._armature)
+        coupled = (self._directions.T * self._coupling_armature) @ self._directions
+        M = M + coupled - np.diag(np.diag(coupled))
+        return np.asarray(G.T @ M @ G, dtype=float)
+
+    def acceleration(
+        self, position: FloatArray, velocity: FloatArray, effort: FloatArray
+    ) -> FloatArray:
+        """Return the actuated acceleration (na,) [rad/s²] that torques (na,) [N·m] cause."""
+        bias = self.torque(position, velocity, np.zeros(len(position)))
+        if self.trouble:
+            return bias
+        return np.asarray(np.linalg.solve(self.inertia(position), effort - bias), dtype=float)
