@@ -7,18 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pinocchio as pin
-import scipy.linalg
 
 from sysid_core.errors import ParameterError
-from sysid_core.estimation.problem import Constraints, Prior
+from sysid_core.estimation import Constraints, EntropicSolver, Prior, Problem
 from sysid_core.inertia import (
     from_mass_com_inertia,
-    pseudo_inertia,
-    pseudo_inertia_basis,
     transform_matrix,
 )
+from sysid_core.parameters import ParameterLayout
 from sysid_core.recording import FloatArray
-from sysid_core.regression.base_parameters import BaseParameters
+from sysid_core.regression.base_parameters import BaseParameters, find_base_parameters
 from sysid_core.regression.statistics import Statistics
 from sysid_core.robot.model import Robot
 
@@ -119,10 +117,14 @@ class PayloadEstimator:
     ----------
     robot : Robot
     base : BaseParameters
+    groups : int
+        Number of row groups.
     settings : PayloadSettings
     """
 
-    def __init__(self, robot: Robot, base: BaseParameters, settings: PayloadSettings) -> None:
+    def __init__(
+        self, robot: Robot, base: BaseParameters, groups: int, settings: PayloadSettings
+    ) -> None:
         self.settings = settings
         self.frame = robot.tool_frame
         frame = robot.frame(self.frame)
@@ -134,10 +136,24 @@ class PayloadEstimator:
         self._to_body = transform_matrix(placement.rotation, placement.translation)
         self._columns = robot.layout.body(index)
         self._map = base.mapping[:, self._columns] @ self._to_body
-        radius = settings.prior_radius
-        self._prior = from_mass_com_inertia(
-            settings.prior_mass, np.zeros(3), 0.4 * settings.prior_mass * radius**2 * np.eye(3)
-        )
+        self._layout = ParameterLayout((self.frame,), ())
+        rows = np.vstack([self._map, np.zeros((10, 10))])
+        self._structure = find_base_parameters(rows, self._layout.labels)
+        ball = 0.4 * settings.prior_mass * settings.prior_radius**2 * np.eye(3)
+        mean = from_mass_com_inertia(settings.prior_mass, np.zeros(3), ball)
+        unbounded = np.full(10, np.inf)
+        problem = Problem(
+            self._layout,
+            self._structure,
+            tuple(str(g) for g in range(groups)),
+            Statistics.zero(groups, self._structure.size),
+            Prior(mean, np.array([settings.prior_std]), np.ones(10)),
+            Constraints(
+                np.zeros(10, dtype=bool), (None,), -unbounded, unbounded,
+                np.zeros((0, 10)), np.zeros(0),
+            ),
+        )  # fmt: skip
+        self._solver = EntropicSolver(problem)
 
     def project(self, vector: FloatArray) -> FloatArray:
         """Return the base parameters (b,) of a full parameter vector (p,)."""
@@ -189,16 +205,25 @@ class PayloadEstimator:
             Base parameters of the robot without the load.
         noise_std : (G,) [N·m]
             Standard deviation of the innovations per group, coloured noise accounted for.
+
+        Raises
+        ------
+        EstimationError
+            If rounding defeats the solver.
         """
+        residual = statistics.shifted(-base_vector)
+        columns = self._map[:, self._structure.columns]
+        load = Statistics(
+            columns.T @ residual.gram @ columns,
+            residual.moment @ columns,
+            residual.square,
+            residual.count,
+        )
+        found = self._solver.solve(load, noise_std=noise_std)
+        phi, covariance = found.parameters, found.covariance
         weight = 1.0 / noise_std**2
-        residual_moment = statistics.moment - statistics.gram @ base_vector
-        gram = np.einsum("g,gij->ij", weight, statistics.gram)
-        H = self._map.T @ gram @ self._map
-        g = self._map.T @ (weight @ residual_moment)
-        phi, hessian = self._maximise(H, g)
-        before = float(weight @ statistics.residual_square(base_vector))
-        after = float(weight @ statistics.residual_square(base_vector + self.base_shift(phi)))
-        covariance = np.linalg.inv(hessian)
+        before = float(weight @ load.square)
+        after = float(weight @ load.residual_square(found.base_parameters))
         central = _central(phi)
         step = 1e-6 * np.maximum(np.abs(phi), 1e-6)
         jacobian = np.stack(
@@ -218,26 +243,3 @@ class PayloadEstimator:
             inertia_std=std[4:],
             explained=1.0 - after / before if before > 0.0 else 0.0,
         )
-
-    def _maximise(self, H: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Minimise ½φᵀHφ − gᵀφ + w·d(J(φ)‖J₀) by damped Newton; returns φ and its Hessian."""
-        E = pseudo_inertia_basis()
-        weight = 1.0 / (4.0 * self.settings.prior_std**2)
-        inverse_prior = np.linalg.inv(pseudo_inertia(self._prior))
-        linear = weight * np.einsum("kij,ij->k", E, inverse_prior) - g
-        phi = self._prior.copy()
-        hessian = np.eye(10)
-        for _ in range(100):
-            inverse = np.linalg.inv(pseudo_inertia(phi))
-            IE = inverse @ E
-            gradient = H @ phi + linear - weight * np.trace(IE, axis1=1, axis2=2)
-            hessian = H + weight * np.einsum("kij,lji->kl", IE, IE)
-            scale = 1.0 / np.sqrt(np.diag(hessian))
-            factor = scipy.linalg.cho_factor(hessian * np.outer(scale, scale))
-            step = -scale * scipy.linalg.cho_solve(factor, scale * gradient)
-            decrement = float(np.sqrt(max(-(gradient @ step), 0.0) / weight))
-            # below one, the full step stays inside the cone (Nesterov & Nemirovskii 1994)
-            phi = phi + step / (1.0 + decrement if decrement > 0.25 else 1.0)
-            if decrement < 1e-8:
-                break
-        return phi, hessian

@@ -31,10 +31,16 @@ class PayloadWatch:
     estimator : PayloadEstimator
     settings : PayloadSettings
     sample_rate : float [Hz]
+    correlation : float [-]
+        Number of samples that count as one independent observation.
     """
 
     def __init__(
-        self, estimator: PayloadEstimator, settings: PayloadSettings, sample_rate: float
+        self,
+        estimator: PayloadEstimator,
+        settings: PayloadSettings,
+        sample_rate: float,
+        correlation: float = 1.0,
     ) -> None:
         self.settings = settings
         self.estimate: PayloadEstimate | None = None
@@ -43,10 +49,13 @@ class PayloadWatch:
         self.detected_after = 0.0
         self._estimator = estimator
         self._rate = sample_rate
+        self._correlation = correlation
         self._usual: FloatArray | None = None
         self._empty: FloatArray | None = None  # parameters without any payload
         self._before: Statistics | None = None
+        self._first: Statistics | None = None
         self._since: Statistics | None = None
+        self._since_samples = 0
         self._shift: FloatArray = np.zeros(0)
         self._started = -np.inf
 
@@ -77,7 +86,7 @@ class PayloadWatch:
         if rise < self.settings.rise:
             return ""
         empty = used if self._empty is None else self._empty
-        found = self._estimator.estimate(recent, self._base(empty), np.sqrt(self._usual))
+        found = self._estimator.estimate(recent, self._base(empty), self._noise_std())
         before = recent.residual_square(used_base) / self._usual
         loaded = self._base(empty) + self._estimator.base_shift(found.parameters)
         after = recent.residual_square(loaded) / self._usual
@@ -110,7 +119,9 @@ class PayloadWatch:
             shift = self._estimator.base_shift(self.estimate.parameters)
         self._before = window.older(samples) + window.memory
         self._shift = shift
-        self._since = recent
+        self._first = recent
+        self._since = Statistics.zero(*recent.moment.shape)
+        self._since_samples = 0
         self._empty = empty
         self.estimate = found
         self.active = True
@@ -121,17 +132,29 @@ class PayloadWatch:
         """Add samples taken since the step."""
         if self._since is not None:
             self._since = self._since + statistics
+            self._since_samples += samples
 
-    def refine(self, time: float) -> None:
-        """Estimate the payload anew from all samples since the step."""
-        if self._since is None or self._empty is None or self._usual is None:
+    def refine(self) -> None:
+        """Estimate the payload anew from the samples since the step was noticed.
+
+        What was seen until then holds samples from before the step: it serves only until as
+        many have come since.
+        """
+        if self._since is None or self._first is None or self._empty is None:
             return
-        noise = np.sqrt(self._usual)
-        found = self._estimator.estimate(self._since, self._base(self._empty), noise)
+        seen = self._since
+        if self._since_samples < self.settings.window * self._rate:
+            seen = seen + self._first
+        found = self._estimator.estimate(seen, self._base(self._empty), self._noise_std())
         self.estimate = found
         self.attached = found.mass > max(
             self.settings.min_mass, self.settings.significance * found.mass_std
         )
+
+    def _noise_std(self) -> FloatArray:
+        if self._usual is None:
+            raise ValueError("the usual size of the innovations is not known yet")
+        return np.sqrt(self._correlation * self._usual)
 
     def parameters_in_use(self) -> FloatArray:
         """Return the parameters (p,) of the robot with its payload."""
@@ -154,7 +177,7 @@ class PayloadWatch:
             shift = shift + self._estimator.base_shift(self.estimate.parameters)
         memory = self._before.shifted(shift).scaled(_KEEP)
         self.active = False
-        self._before = self._since = None
+        self._before = self._since = self._first = None
         if not self.attached:
             self._empty = None
         return memory

@@ -7,22 +7,25 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sysid_core.errors import ParameterError, SysidError
-from sysid_core.estimation import Estimate, EstimatorOptions, Problem, solve
-from sysid_core.inertia import pseudo_inertia
+from sysid_core.errors import EstimationError, ParameterError, SysidError
+from sysid_core.estimation import EntropicSolver, Estimate, EstimatorOptions, Problem, solve
+from sysid_core.inertia import pseudo_inertia, smallest_eigenvalue
 from sysid_core.online.gate import Evidence, Gate, GateSettings, State
 from sysid_core.online.payload import PayloadEstimate, PayloadEstimator, PayloadSettings
 from sysid_core.online.payload_watch import PayloadWatch
 from sysid_core.online.prequential import Prequential, Scores
 from sysid_core.online.window import SlidingWindow, WindowSettings
 from sysid_core.priors import default_constraints, default_prior
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.recording import BoolArray, FloatArray, Samples
 from sysid_core.regression.rows import Regression, RowBlock, Rows
 from sysid_core.regression.select import make_regression
 from sysid_core.regression.statistics import Statistics
 from sysid_core.robot.model import Robot
 
 __all__ = ["OnlineIdentifier", "OnlineSettings", "Request", "Solution", "Update"]
+
+_SHORTEST_CHANGE = 0.5
+"""Changes are taken to be spread over at least this time [s]: a controller blends them in."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +88,27 @@ class OnlineSettings:
 
 @dataclass(frozen=True)
 class Request:
-    """A solve to be done, with its own copy of the data; made by `OnlineIdentifier.snapshot`."""
+    """A solve to be done, with its own copy of the data; made by `OnlineIdentifier.snapshot`.
+
+    Only one request at a time may be solved: solvers reuse their work arrays.
+    """
 
     problem: Problem
+    options: EstimatorOptions
+    entropic: EntropicSolver | None
     start: FloatArray
     epoch: int
+
+    def solve(self) -> Estimate:
+        """Return the estimate."""
+        if self.entropic is None:
+            return solve(self.problem, self.options, start=self.start)
+        return self.entropic.solve(
+            self.problem.statistics,
+            noise_std=self.problem.noise_std,
+            correlation=self.problem.correlation,
+            start=self.start,
+        )
 
 
 @dataclass(frozen=True)
@@ -132,7 +151,11 @@ class Update:
         Ingested and refused so far.
     window_samples : int
     fill, determined, condition, consistency : float
-        See `Evidence` and `Estimate`; `consistency` is the smallest eigenvalue over bodies.
+        See `Evidence` and `Estimate`; `consistency` is the newest estimate's smallest eigenvalue.
+    consistency_bodies : (nb,)
+        Smallest pseudo-inertia eigenvalue of each body of `parameters`.
+    window_duration : float [s]
+        Span that the window's samples would take without interruptions.
     """
 
     time: float
@@ -156,6 +179,8 @@ class Update:
     determined: float
     condition: float
     consistency: float
+    consistency_bodies: FloatArray
+    window_duration: float
 
 
 class OnlineIdentifier:
@@ -184,13 +209,18 @@ class OnlineIdentifier:
         self.regression = regression or make_regression(robot)
         base = self.regression.base
         self.groups = self.regression.groups
-        self._payloads = PayloadEstimator(robot, base, self.settings.payload)
+        self._payloads = PayloadEstimator(robot, base, len(self.groups), self.settings.payload)
         self._nominal_base = base.project(robot.nominal)
         self._per_joint = self.groups == robot.actuated_names
         self._torque_limit = 2.0 * robot.limits.effort
         self._revision = 0
         self._epoch = 0
         self.reset()
+
+    @property
+    def payload_frame(self) -> str:
+        """Frame that payloads are expressed in."""
+        return self._payloads.frame
 
     def configure(self, settings: OnlineSettings) -> None:
         """Change the settings; data survive unless a window or the sample rate changes."""
@@ -211,10 +241,13 @@ class OnlineIdentifier:
         self._window = SlidingWindow(groups, self.regression.base.size, settings.window_settings)
         self._scores = Prequential(groups, settings.samples(settings.r2_window))
         self._gate = Gate(settings.gate)
-        self._watch = PayloadWatch(self._payloads, settings.payload, settings.sample_rate)
+        self._watch = PayloadWatch(
+            self._payloads, settings.payload, settings.sample_rate, settings.correlation
+        )
         self._prior = default_prior(self.robot)
         self._constraints = default_constraints(self.robot)
         self._estimate: Estimate | None = None
+        self._solver: EntropicSolver | None = None
         self._candidate = self._prior.mean
         self._candidate_base = self._nominal_base
         self._use(self.robot.nominal, np.full(self.robot.layout.size, np.nan), False)
@@ -254,7 +287,7 @@ class OnlineIdentifier:
             finite &= np.isfinite(values[:, actuated]).all(axis=1)
         with np.errstate(invalid="ignore"):
             excess = np.abs(samples.effort) > self._torque_limit
-        usable = finite & ~excess[:, actuated].any(axis=1)
+        usable: BoolArray = finite & ~excess[:, actuated].any(axis=1)
         self._rejected += int(len(samples) - usable.sum())
         return samples if usable.all() else samples.select(usable)
 
@@ -291,16 +324,29 @@ class OnlineIdentifier:
             statistics,
             self._prior,
             self._constraints,
+            noise_std=self._noise_std(statistics),
             correlation=np.full(len(self.groups), self.settings.correlation),
         )
-        return Request(problem, self._candidate, self._epoch)
+        options = EstimatorOptions(method=self.settings.method, covariance="diagonal")
+        if options.method != "entropic":
+            return Request(problem, options, None, self._candidate, self._epoch)
+        if self._solver is None or self._solver.problem.prior is not self._prior:
+            self._solver = EntropicSolver(problem, options)
+        return Request(problem, options, self._solver, self._candidate, self._epoch)
+
+    def _noise_std(self, statistics: Statistics) -> FloatArray | None:
+        """Return the noise (G,) [N·m] that the newest estimate leaves; None before the first."""
+        if self._estimate is None:
+            return None
+        count = np.maximum(statistics.count, 1.0)
+        floor = 1e-4 * np.sqrt(statistics.square / count)
+        return np.maximum(statistics.rmse(self._candidate_base), floor + 1e-12)
 
     def solve(self, request: Request) -> Solution:
         """Solve a request; touches nothing but the request, so that any thread may call it."""
-        options = EstimatorOptions(method=self.settings.method)
         try:
-            estimate = solve(request.problem, options, start=request.start)
-        except SysidError as error:
+            estimate = request.solve()
+        except (SysidError, np.linalg.LinAlgError) as error:
             return Solution(None, str(error), request.epoch)
         if not np.isfinite(estimate.parameters).all():
             return Solution(None, "the solver returned numbers that are not finite", request.epoch)
@@ -319,12 +365,15 @@ class OnlineIdentifier:
                 self._estimate = solution.estimate
         revision = self._revision
         warnings: list[str] = []
+        busy = self._watch.active
         if self._gate.open and self.settings.payload.enabled:
-            warnings += self._watch_payload()
+            try:
+                warnings += self._watch_payload()
+            except (EstimationError, np.linalg.LinAlgError) as error:
+                warnings.append(f"no payload estimate: {error}")
         scores = self._scores.scores()
-        if self._watch.active:
-            state, reasons = State.HOLDING, (self._watch.describe(),)
-        else:
+        state, reasons = State.HOLDING, tuple[str, ...]((self._watch.describe(),))
+        if not (busy or self._watch.active):
             state, reasons = self._judge(scores, solution)
         return self._report(state, reasons, tuple(warnings), scores, self._revision != revision)
 
@@ -372,7 +421,7 @@ class OnlineIdentifier:
 
     def _change(self, estimate: Estimate) -> float:
         """Return the change of the predicted torque per second [1/s], relative to the torque."""
-        elapsed = max(self._time - self._changed_at, 1.0 / self.settings.sample_rate)
+        elapsed = max(self._time - self._changed_at, _SHORTEST_CHANGE)
         if not np.isfinite(elapsed):
             return 0.0
         recent = self._window.recent(self._window.settings.samples)
@@ -396,7 +445,7 @@ class OnlineIdentifier:
                 self._epoch += 1
             else:
                 return [warning] if warning else []
-        watch.refine(self._time)
+        watch.refine()
         loaded = watch.parameters_in_use()
         self._use(loaded, self._used_std, True)
         self._candidate, self._candidate_base = loaded, self._used_base
@@ -445,10 +494,12 @@ class OnlineIdentifier:
             consistency=(
                 float(estimate.consistency.min()) if estimate is not None else float("nan")
             ),
+            consistency_bodies=smallest_eigenvalue(self.robot.layout.inertias(self._used)),
+            window_duration=self._window.samples / self.settings.sample_rate,
         )
 
 
-def _moving_rows(rows: Rows, moving: FloatArray) -> Rows:
+def _moving_rows(rows: Rows, moving: BoolArray) -> Rows:
     """Leave out the rows of joints that stand still; `moving` is (n, G) bool."""
     if moving.all():
         return rows

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorder node: joint states in, samples out, and a ring buffer that can be saved."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from sysid_core.data import write_recording
+from sysid_core.errors import DataError, RobotError, SysidError
+from sysid_core.online.stream import SampleStream, StreamSettings
+from sysid_core.recording import Samples
+from sysid_core.robot import load_robot
+from sysid_msgs.msg import Contacts, JointSamples
+from sysid_msgs.srv import SaveBuffer
+
+from sysid_online.conversions import (
+    contact_flags,
+    diagnostic_status,
+    odometry_arrays,
+    samples_message,
+    seconds,
+)
+from sysid_online.parameters import declare, watch
+from sysid_online.recorder_settings import SETTINGS
+from sysid_online.ring_buffer import JointBatch, RingBuffer
+
+__all__ = ["RecorderNode", "main"]
+
+_RATE_MESSAGES = 100
+"""Messages from which the rate of the joint states is measured."""
+
+_DEFAULT_CUTOFF = 10.0
+
+
+class RecorderNode(Node):
+    """Synchronises, filters and differentiates joint states; publishes them as samples."""
+
+    def __init__(self) -> None:
+        super().__init__("recorder")
+        self._values = declare(self, SETTINGS)
+        watch(self, self._values, lambda values: None)
+        if not self._values["robot"]:
+            raise RobotError("parameter 'robot' is empty: give a robot's name or description")
+        self.robot = load_robot(self._values["robot"])
+        self._counts: Counter[str] = Counter()
+        self._pending: list[JointState] = []
+        self._buffer = RingBuffer(self._values["buffer_duration"])
+        self._stream: SampleStream | None = None
+        self._first: list[JointBatch] = []
+        self._sequence = 0
+        self._rate = float(self._values["rate"])
+        self._last_arrival = self._now()
+        self._started = False
+        sensor = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
+        self._samples = self.create_publisher(JointSamples, "samples", 100)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
+        self.create_subscription(JointState, "joint_states", self._on_joint_state, sensor)
+        if self.robot.floating:
+            self.create_subscription(Odometry, "odom", self._on_odometry, sensor)
+            self.create_subscription(Contacts, "contacts", self._on_contacts, sensor)
+        self.create_service(
+            SaveBuffer, "~/save", self._on_save, callback_group=MutuallyExclusiveCallbackGroup()
+        )
+        self.create_timer(self._values["publish_period"], self._process)
+        self.create_timer(1.0, self._report)
+        if self._rate > 0.0:
+            self._open_stream(self._rate)
+        self.get_logger().info(f"recording robot '{self.robot.name}'")
+
+    def _now(self) -> float:
+        return 1e-9 * float(self.get_clock().now().nanoseconds)
+
+    # -- in ---------------------------------------------------------------------------------
+
+    def _on_joint_state(self, message: JointState) -> None:
+        self._pending.append(message)
+
+    def _on_odometry(self, message: Odometry) -> None:
+        time = seconds(message.header.stamp)
+        position, orientation, twist = odometry_arrays(message)
+        self._buffer.add_base(time, np.concatenate([position, orientation, twist]))
+        if self._stream is not None:
+            self._stream.push_odometry(time, position, orientation, twist)
+
+    def _on_contacts(self, message: Contacts) -> None:
+        time = seconds(message.header.stamp)
+        try:
+            flags, wrenches = contact_flags(message)
+        except DataError:
+            self._counts["malformed contacts"] += 1
+            return
+        self._buffer.add_contacts(time, flags)
+        if self._stream is not None:
+            self._stream.push_contacts(time, flags, wrenches)
+
+    # -- out --------------------------------------------------------------------------------
+
+    def _process(self) -> None:
+        messages, self._pending = self._pending, []
+        if not messages:
+            return
+        self._last_arrival = self._now()
+        for batch in self._batches(messages):
+            self._buffer.add_joints(batch)
+            if self._stream is None:
+                self._measure_rate(batch)
+            else:
+                self._push(batch)
+
+    def _batches(self, messages: list[JointState]) -> list[JointBatch]:
+        """Group well-formed messages with the same joints into arrays."""
+        groups: list[tuple[tuple[str, ...], list[JointState]]] = []
+        for message in messages:
+            names, n = tuple(message.name), len(message.name)
+            if len(message.position) != n or len(message.effort) != n:
+                self._counts["joint states without position or effort"] += 1
+            elif len(message.velocity) not in (0, n):
+                self._counts["joint states with arrays of odd length"] += 1
+            elif groups and groups[-1][0] == names:
+                groups[-1][1].append(message)
+            else:
+                groups.append((names, [message]))
+        return [self._batch(names, group) for names, group in groups]
+
+    def _batch(self, names: tuple[str, ...], messages: list[JointState]) -> JointBatch:
+        time = np.array([seconds(message.header.stamp) for message in messages])
+        if not time.all():
+            self._counts["joint states without a time stamp"] += int((time == 0.0).sum())
+            time[time == 0.0] = self._now()
+        unknown = np.full(len(names), np.nan)
+        return JointBatch(
+            names,
+            time,
+            np.array([message.position for message in messages]),
+            np.array([m.velocity if len(m.velocity) else unknown for m in messages]),
+            np.array([message.effort for message in messages]),
+        )
+
+    def _measure_rate(self, batch: JointBatch) -> None:
+        self._first.append(batch)
+        time = np.concatenate([b.time for b in self._first])
+        if len(time) < _RATE_MESSAGES:
+            return
+        steps = np.diff(time)
+        steps = steps[steps > 1e-6]
+        if not len(steps):
+            self._first.clear()
+            self._counts["joint states whose clock stands still"] += len(time)
+            return
+        # jitter moves single steps both ways; the mean of the unbroken ones is the period
+        period = float(np.mean(steps[steps < 3.0 * np.median(steps)]))
+        self._open_stream(1.0 / period)
+        first, self._first = self._first, []
+        for held in first:
+            self._push(held)
+
+    def _open_stream(self, rate: float) -> None:
+        wanted = self._values["cutoff"] or self.robot.description.signals.cutoff
+        cutoff = min(wanted or _DEFAULT_CUTOFF, 0.2 * rate)
+        settings = StreamSettings(
+            rate=rate,
+            cutoff=cutoff,
+            sample_rate=self._values["sample_rate"],
+            gap=self._values["gap"],
+            contact_margin=self._values["contact_margin"],
+        )
+        self._stream = SampleStream(self.robot, settings)
+        self._rate = rate
+        self.get_logger().info(
+            f"joint states at {rate:.1f} Hz, cut-off {cutoff:.1f} Hz, samples at "
+            f"{settings.output_rate:.1f} Hz, {1e3 * self._stream.delay:.0f} ms late"
+        )
+
+    def _push(self, batch: JointBatch) -> None:
+        if self._stream is None:
+            return
+        samples = self._stream.push_joint_states(
+            batch.time, batch.names, batch.position, batch.effort
+        )
+        if len(samples):
+            self._publish(samples)
+
+    def _publish(self, samples: Samples) -> None:
+        breaks = np.flatnonzero(np.diff(samples.time) < 0.0) + 1
+        for index in np.split(np.arange(len(samples)), breaks):
+            part = samples.select(index)
+            self._samples.publish(samples_message(self.robot, part, self._sequence))
+            self._sequence += len(part)
+
+    # -- service and diagnostics ------------------------------------------------------------
+
+    def _on_save(
+        self, request: SaveBuffer.Request, response: SaveBuffer.Response
+    ) -> SaveBuffer.Response:
+        try:
+            recording = self._buffer.snapshot()
+            write_recording(recording, Path(request.directory).expanduser())
+        except SysidError as error:
+            response.success, response.message = False, str(error)
+            return response
+        response.success = True
+        response.messages = len(recording)
+        response.duration = float(recording.time[-1] - recording.time[0])
+        response.message = f"wrote {len(recording)} joint states to {request.directory}"
+        return response
+
+    def _report(self) -> None:
+        idle = self._now() - self._last_arrival
+        level, message = 0, "recording"
+        values: dict[str, object] = {"rate [Hz]": round(self._rate, 2), **self._counts}
+        if self._stream is not None:
+            counts = self._stream.joint_counts
+            values.update({name: getattr(counts, name) for name in counts.__dataclass_fields__})
+            values.update(self._stream.counts)
+        values["samples published"] = self._sequence
+        troubles = self._troubles(values)
+        if troubles:
+            level, message = 1, "; ".join(troubles)
+        if idle > self._values["stale_after"]:
+            level, message = 2, f"no joint states for {idle:.1f} s: is the driver running?"
+        array = DiagnosticArray()
+        array.header.stamp = self.get_clock().now().to_msg()
+        name = f"{self.get_fully_qualified_name()}: joint states"
+        array.status = [diagnostic_status(name, self.robot.name, level, message, values)]
+        self._diagnostics.publish(array)
+        self._seen = {key: value for key, value in values.items() if isinstance(value, int)}
+
+    _seen: dict[str, int] = {}  # noqa: RUF012 - replaced, never changed
+
+    def _troubles(self, values: dict[str, object]) -> list[str]:
+        """Say which counts of bad messages rose since the last report."""
+        harmless = {"received", "accepted", "samples published"}
+        return [
+            f"{value - self._seen.get(key, 0)} {key.replace('_', ' ')}"
+            for key, value in values.items()
+            if isinstance(value, int) and key not in harmless and value > self._seen.get(key, 0)
+        ]
+
+
+def main() -> int:
+    """Run the recorder node."""
+    rclpy.init()
+    try:
+        node = RecorderNode()
+    except SysidError as error:
+        print(f"recorder: {error}", file=sys.stderr)
+        rclpy.try_shutdown()
+        return 2
+    executor = MultiThreadedExecutor(num_threads=2)
+    executor.add_node(node)
+    try:
+        executor.spin()
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ROS parameters of the recorder node."""
+
+from __future__ import annotations
+
+from sysid_online.parameters import Setting
+
+__all__ = ["SETTINGS"]
+
+SETTINGS = (
+    Setting(
+        "robot", "", "Name of a robot in config/robots, or path of its description",
+        read_only=True,
+    ),
+    Setting(
+        "rate", 0.0, "Rate of the joint states [Hz]; 0: measured from the first messages",
+        0.0, 10000.0, read_only=True,
+    ),
+    Setting(
+        "cutoff", 0.0,
+        "Cut-off of the low-pass that all signals share [Hz]; 0: the robot description's, "
+        "else 10",
+        0.0, 1000.0, read_only=True,
+    ),
+    Setting(
+        "sample_rate", 100.0, "Highest rate of the samples that are published [Hz]",
+        1.0, 10000.0, read_only=True,
+    ),
+    Setting(
+        "gap", 5.0, "Longest interruption that is interpolated, in periods [-]",
+        1.5, 1000.0, read_only=True,
+    ),
+    Setting(
+        "contact_margin", 0.02, "Samples this close to a change of contact are left out [s]",
+        0.0, 1.0, read_only=True,
+    ),
+    Setting(
+        "publish_period", 0.05, "Time between batches of samples [s]", 0.005, 1.0, read_only=True
+    ),
+    Setting(
+        "buffer_duration", 60.0, "Time span of the ring buffer that ~/save writes [s]",
+        1.0, 3600.0, read_only=True,
+    ),
+    Setting(
+        "stale_after", 0.5, "Without joint states for so long diagnostics report an error [s]",
+        0.01, 60.0,
+    ),
+)  # fmt: skip
