@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a scenario and writes its bag with the ground truth in it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sysid_core.data import write_recording
+from sysid_core.errors import OutputError
+from sysid_core.recording import (
+    BaseRecording,
+    ContactRecording,
+    FloatArray,
+    ImuRecording,
+    Recording,
+)
+from sysid_core.robot import Robot, load_robot
+from sysid_sim.driver import Driver
+from sysid_sim.errors import SimulationError
+from sysid_sim.scenarios import PayloadEvent, Scenario
+from sysid_sim.sensors import BaseReading, Reading
+from sysid_sim.simulation import Simulation
+from sysid_sim.truth import draw_truth, truth_document
+
+__all__ = ["Run", "run_scenario", "write_run"]
+
+GROUND_TRUTH = "ground_truth.json"
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of a scenario.
+
+    Attributes
+    ----------
+    scenario : Scenario
+    robot : Robot
+    seed : int
+    recording : Recording
+    truth : (p,)
+        True parameters without payload.
+    payloads : tuple[PayloadEvent, ...]
+        Those that happened within the duration.
+    """
+
+    scenario: Scenario
+    robot: Robot
+    seed: int
+    recording: Recording
+    truth: FloatArray
+    payloads: tuple[PayloadEvent, ...]
+
+    def ground_truth(self) -> dict[str, Any]:
+        """Return the ground truth as JSON-ready data."""
+        settings = asdict(self.scenario.settings)
+        return {
+            **truth_document(self.robot, self.truth),
+            "scenario": self.scenario.name,
+            "seed": self.seed,
+            "payloads": [
+                {
+                    "time": event.time,
+                    "frame": event.frame or self.robot.tool_frame,
+                    "mass": event.mass,
+                    "com": list(event.com),
+                    "inertia": event.inertia[np.triu_indices(3)].tolist(),
+                }
+                for event in self.payloads
+            ],
+            "simulation": settings,
+            "spread": asdict(self.scenario.spread),
+        }
+
+
+def run_scenario(
+    scenario: Scenario,
+    *,
+    seed: int | None = None,
+    duration: float | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Simulate a scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    seed : int, optional
+        Default: the scenario's own.
+    duration : float [s], optional
+        Default: the scenario's own.
+    progress : callable, optional
+        Called now and then with the simulated time [s].
+
+    Raises
+    ------
+    SimulationError
+        If the duration is not above zero, or the robot's motion came out as nonsense.
+    """
+    seed = scenario.seed if seed is None else seed
+    duration = scenario.duration if duration is None else duration
+    if not (np.isfinite(duration) and duration > 0.0) or seed < 0:
+        raise SimulationError(
+            f"the duration must be above zero and the seed at least zero, got {duration:g} s "
+            f"and {seed}"
+        )
+    robot = load_robot(scenario.robot)
+    # Three streams of one seed: the truth stays the same if only the motion changes.
+    truth = draw_truth(robot, seed, scenario.spread)
+    period = scenario.settings.period
+    behaviour = scenario.behaviour(robot, seed, period)
+    simulation = Simulation(robot, truth, scenario.settings, seed=seed, start=behaviour.start)
+    stride = max(1, round(1.0 / (scenario.rate * period)))
+    pending = sorted(scenario.payloads, key=lambda event: event.time)
+    happened: list[PayloadEvent] = []
+    readings: list[Reading] = []
+    for tick in range(round(duration / period)):
+        while pending and pending[0].time <= simulation.time:
+            event = pending.pop(0)
+            simulation.attach_payload(event.frame, event.mass, event.com, event.inertia)
+            happened.append(event)
+        reading = simulation.step(behaviour.command(simulation))
+        if tick % stride == 0:
+            readings.append(reading)
+        if progress is not None and tick % 100 == 0:
+            progress(simulation.time)
+    if not np.isfinite(readings[-1].position).all():
+        raise SimulationError(f"scenario '{scenario.name}' became unstable")
+    recording = _recording(robot, readings, scenario.name)
+    return Run(scenario, robot, seed, recording, truth, tuple(happened))
+
+
+def _recording(robot: Robot, readings: list[Reading], source: str) -> Recording:
+    driver = Driver(robot)
+    time = np.array([reading.time for reading in readings])
+    shown = [driver.publish(reading) for reading in readings]
+    position, velocity, effort = (np.array(series) for series in zip(*shown, strict=True))
+    bases = [reading.base for reading in readings if reading.base is not None]
+    names = driver.names
+    if not bases:
+        return Recording(time, names, position, velocity, effort, source=source)
+    return Recording(
+        time, names, position, velocity, effort, source=source, **_base_parts(robot, time, bases)
+    )
+
+
+def _base_parts(robot: Robot, time: FloatArray, bases: list[BaseReading]) -> dict[str, Any]:
+    pose = np.array([base.pose for base in bases])
+    frame = robot.layout.bodies[0]
+    return {
+        "base": BaseRecording(
+            time,
+            pose[:, :3],
+            pose[:, 3:],
+            np.array([base.twist for base in bases]),
+            frame="odom",
+            child_frame=frame,
+        ),
+        "imu": ImuRecording(
+            time,
+            np.array([base.angular_velocity for base in bases]),
+            np.array([base.specific_force for base in bases]),
+            pose[:, 3:],
+            frame=frame,
+        ),
+        "contacts": ContactRecording(
+            time,
+            tuple(contact.name for contact in robot.description.contacts),
+            np.array([base.contacts for base in bases]),
+            np.array([base.wrenches for base in bases]),
+        ),
+    }
+
+
+def write_run(run: Run, folder: str | Path) -> None:
+    """Write a run as a bag folder that also holds ``ground_truth.json``; whole or not at all.
+
+    Raises
+    ------
+    OutputError
+        If the folder exists already or cannot be written.
+    """
+    target = Path(folder).expanduser()
+    if target.exists():
+        raise OutputError(f"{target}: exists already; choose another name or delete it")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".sysid-") as scratch:
+            unfinished = Path(scratch) / target.name
+            write_recording(run.recording, unfinished)
+            text = json.dumps(run.ground_truth(), indent=2)
+            (unfinished / GROUND_TRUTH).write_text(text + "\n", encoding="utf-8")
+            shutil.move(unfinished, target)
+    except OSError as error:
+        raise OutputError(
+            f"{target}: cannot be written ({error.strerror or error}); check folder and space"
+        ) from error

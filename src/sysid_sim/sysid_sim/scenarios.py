@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Named scenarios: a robot, what it does, how noisy its sensors are and what happens to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from sysid_core.recording import FloatArray
+from sysid_core.robot import Robot
+from sysid_sim.errors import ScenarioError
+from sysid_sim.nominal_control import TrajectoryTracker
+from sysid_sim.sensors import SensorSettings
+from sysid_sim.simulation import Simulation, SimulationSettings, Stribeck
+from sysid_sim.trajectories import Excitation, exciting_trajectory
+from sysid_sim.truth import TruthSpread
+
+__all__ = ["Behaviour", "PayloadEvent", "Scenario", "find_scenario", "known_scenarios"]
+
+
+class Behaviour(Protocol):
+    """What drives the robot of a scenario: one class per kind of motion.
+
+    Attributes
+    ----------
+    start : (nq,) or None
+        Configuration at time zero; None: the simulation's own.
+    """
+
+    @property
+    def start(self) -> FloatArray | None: ...  # noqa: D102
+
+    def command(self, simulation: Simulation) -> FloatArray:
+        """Return the torques (na,) [N·m] to apply now, from what `simulation` senses."""
+        ...
+
+
+@dataclass(frozen=True)
+class PayloadEvent:
+    """A payload that is attached (or, with a mass of 0, taken off) during a scenario.
+
+    Attributes
+    ----------
+    time : float [s]
+    mass : float [kg]
+    com : tuple [m]
+        Centre of mass in `frame`.
+    size : tuple [m]
+        Edges of the uniform box that has its inertia.
+    frame : str
+        Empty: the tool frame.
+    """
+
+    time: float
+    mass: float
+    com: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    size: tuple[float, float, float] = (0.1, 0.1, 0.1)
+    frame: str = ""
+
+    @property
+    def inertia(self) -> FloatArray:
+        """Rotational inertia (3, 3) [kg·m²] about the centre of mass."""
+        squares = np.square(self.size)
+        return np.diag(self.mass / 12.0 * (squares.sum() - squares))
+
+
+BehaviourFactory = Callable[[Robot, int, float], Behaviour]
+"""Makes a behaviour from the robot, the seed and the control period [s]."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Everything that makes a run reproducible, but for the seed.
+
+    Attributes
+    ----------
+    name, robot, summary : str
+    behaviour : BehaviourFactory
+    duration : float [s]
+    rate : float [Hz]
+        At which the bag holds readings; divides the simulation's.
+    seed : int
+        Of the true parameters, the motion and the noise, if none is given.
+    settings : SimulationSettings
+    spread : TruthSpread
+    payloads : tuple[PayloadEvent, ...]
+    """
+
+    name: str
+    robot: str
+    summary: str
+    behaviour: BehaviourFactory
+    duration: float = 20.0
+    rate: float = 500.0
+    seed: int = 1
+    settings: SimulationSettings = field(default_factory=SimulationSettings)
+    spread: TruthSpread = field(default_factory=TruthSpread)
+    payloads: tuple[PayloadEvent, ...] = ()
+
+
+def _excite(
+    excitation: Excitation, bandwidth: float, robot: Robot, seed: int, period: float
+) -> Behaviour:
+    trajectory = exciting_trajectory(robot, seed, excitation)
+    return TrajectoryTracker(robot, trajectory, bandwidth=bandwidth, period=period)
+
+
+def exciting(excitation: Excitation | None = None, bandwidth: float = 20.0) -> BehaviourFactory:
+    """Return a behaviour that tracks an exciting trajectory with the nominal model and PD.
+
+    Parameters
+    ----------
+    excitation : Excitation, optional
+    bandwidth : float [rad/s]
+        Of the PD feedback, by the nominal inertia.
+    """
+    return partial(_excite, excitation or Excitation(), bandwidth)
+
+
+# Noise levels are those of the sensors' data sheets or of recordings of such robots.
+_ARM_SENSORS = SensorSettings(
+    position_resolution=1e-5, position_noise=1e-5, velocity_noise=1e-3, effort_noise=1e-3
+)
+_DIGIT_SENSORS = SensorSettings(
+    position_resolution=2e-5, position_noise=2e-5, velocity_noise=5e-3, effort_noise=2e-3
+)
+
+
+def _digit(name: str, robot: str, summary: str, excitation: Excitation) -> Scenario:
+    return Scenario(
+        name,
+        robot,
+        summary,
+        exciting(excitation),
+        settings=SimulationSettings(
+            latency=1, sensors=_DIGIT_SENSORS, stribeck=Stribeck(level=0.1, velocity=0.05)
+        ),
+    )
+
+
+def _arm(name: str, robot: str, summary: str, rate: float = 500.0) -> Scenario:
+    return Scenario(
+        name,
+        robot,
+        summary,
+        exciting(),
+        rate=rate,
+        settings=SimulationSettings(sensors=_ARM_SENSORS),
+    )
+
+
+_LEG = Excitation(period=5.0, amplitude=0.8)
+
+_SCENARIOS = (
+    Scenario(
+        "panda_payload",
+        "panda",
+        "Panda on an exciting trajectory; after half the time it carries 2 kg at the flange",
+        exciting(Excitation(effort=0.6)),
+        duration=30.0,
+        settings=SimulationSettings(sensors=_ARM_SENSORS),
+        payloads=(PayloadEvent(15.0, 2.0, com=(0.02, -0.01, 0.08), size=(0.08, 0.08, 0.16)),),
+    ),
+    _arm("panda_excite", "panda", "Panda on an exciting trajectory"),
+    Scenario(
+        "valkyrie_arm",
+        "valkyrie_arm",
+        "Valkyrie's four-joint arm, far from its nominal model",
+        exciting(),
+        settings=SimulationSettings(sensors=_ARM_SENSORS),
+        spread=TruthSpread(mass=0.4, com=0.6, shape=0.2, friction=0.8),
+    ),
+    _arm("ur10_excite", "ur10", "UR10 on an exciting trajectory", rate=125.0),
+    _arm("ur10e_excite", "ur10e", "UR10e on an exciting trajectory"),
+    _arm("tx40_excite", "tx40", "TX40 with its coupled wrist on an exciting trajectory"),
+    Scenario(
+        "kuka_lwr",
+        "kuka_lwr",
+        "KUKA LWR on an exciting trajectory, sensors free of noise",
+        exciting(),
+    ),
+    _digit("digit_leg", "digit_left_leg", "Digit's left leg with its three loops, hung", _LEG),
+    _digit("digit_right_leg", "digit_right_leg", "Digit's right leg, hung", _LEG),
+    _digit("digit_arm", "digit_left_arm", "Digit's left arm", Excitation(period=6.0)),
+    _digit("digit_right_arm", "digit_right_arm", "Digit's right arm", Excitation(period=6.0)),
+)
+
+
+def known_scenarios() -> dict[str, Scenario]:
+    """Return all scenarios by name."""
+    return {scenario.name: scenario for scenario in _SCENARIOS}
+
+
+def find_scenario(name: str) -> Scenario:
+    """Return a scenario by name.
+
+    Raises
+    ------
+    ScenarioError
+        If there is none; the message lists those there are.
+    """
+    known = known_scenarios()
+    if name not in known:
+        raise ScenarioError(name, tuple(known))
+    return known[name]

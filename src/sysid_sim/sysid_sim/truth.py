@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""True parameters of simulated robots: drawn around the nominal ones, or read from a file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sysid_core.errors import DataError, SysidError
+from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
+from sysid_core.parameters import FRICTION_TERMS, INERTIAL_TERMS
+from sysid_core.recording import FloatArray
+from sysid_core.robot import Robot
+from sysid_sim.errors import SimulationError
+
+__all__ = ["TruthSpread", "draw_truth", "read_truth", "truth_document"]
+
+
+@dataclass(frozen=True)
+class TruthSpread:
+    """How far true parameters lie from nominal ones; all draws are uniform within ± these.
+
+    Attributes
+    ----------
+    mass : float [-]
+        Share of each body's mass.
+    com : float [-]
+        Shift of each centre of mass, as a share of the standard deviation of the body's mass
+        distribution along each principal direction.
+    shape : float [-]
+        Stretch and shear of each body's mass distribution.
+    friction : float [-]
+        Share of viscous friction, Coulomb friction and armature.
+    unknown : tuple[float, float] [-]
+        Range of a motor's friction torque (Coulomb, and viscous at the velocity limit), as a
+        share of its torque limit, where the description gives none.
+    unknown_armature : tuple[float, float] [s]
+        Range of the armature where the description gives none, as the time in which a motor's
+        torque limit brings its bare rotor to its velocity limit.
+    offset : float [-]
+        Torque offset as a share of the torque limit.
+    """
+
+    mass: float = 0.2
+    com: float = 0.3
+    shape: float = 0.15
+    friction: float = 0.5
+    unknown: tuple[float, float] = (0.005, 0.02)
+    unknown_armature: tuple[float, float] = (0.005, 0.02)
+    offset: float = 0.005
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = np.atleast_1d(getattr(self, field.name))
+            if not (np.isfinite(value).all() and (value >= 0.0).all() and (value < 1.0).all()):
+                raise SimulationError(
+                    f"{field.name} must lie between 0 and 1, got {getattr(self, field.name)!r}"
+                )
+
+
+def draw_truth(robot: Robot, seed: int, spread: TruthSpread | None = None) -> FloatArray:
+    """Draw true parameters (p,) around the nominal ones; always physically consistent.
+
+    A body's mass distribution is moved, stretched and sheared as a whole, and its density
+    scaled: an affine map of the distribution, so that a body with the result can exist. What the
+    description does not ask to identify stays nominal.
+
+    Parameters
+    ----------
+    robot : Robot
+    seed : int
+    spread : TruthSpread, optional
+    """
+    spread = spread or TruthSpread()
+    rng = np.random.default_rng(seed)
+    truth = robot.consistent_nominal.copy()
+    wanted = robot.description.inertias
+    for body in robot.layout.bodies:
+        where = robot.layout.body(body)
+        drawn = _draw_body(truth[where], rng, spread)
+        if wanted == "all" or body in wanted:
+            truth[where] = drawn
+    _draw_friction(robot, truth, rng, spread)
+    _draw_couplings(robot, truth, rng)
+    return truth
+
+
+def _draw_body(phi: FloatArray, rng: np.random.Generator, spread: TruthSpread) -> FloatArray:
+    J = pseudo_inertia(phi)
+    mass = J[3, 3]
+    com = J[:3, 3] / mass
+    values, axes = np.linalg.eigh(J[:3, :3] / mass - np.outer(com, com))
+    root = axes * np.sqrt(values)
+    stretch = np.eye(3) + spread.shape * np.triu(rng.uniform(-1.0, 1.0, (3, 3)))
+    H = np.eye(4)
+    H[:3, :3] = root @ stretch @ np.linalg.inv(root)
+    H[:3, 3] = com + root @ (spread.com * rng.uniform(-1.0, 1.0, 3)) - H[:3, :3] @ com
+    scale = 1.0 + spread.mass * rng.uniform(-1.0, 1.0)
+    return from_pseudo_inertia(scale * H @ J @ H.T)
+
+
+def _draw_friction(
+    robot: Robot, truth: FloatArray, rng: np.random.Generator, spread: TruthSpread
+) -> None:
+    limits, layout = robot.limits, robot.layout
+    effort = np.where(np.isfinite(limits.effort), limits.effort, 0.0)
+    speed = np.where(np.isfinite(limits.velocity), limits.velocity, np.pi)
+    share = {"viscous": effort / speed, "coulomb": effort, "armature": effort / speed}
+    for term in FRICTION_TERMS:
+        nominal = truth[layout.term(term)]
+        relative, fresh = rng.uniform(-1.0, 1.0, nominal.shape), rng.uniform(size=nominal.shape)
+        if term not in robot.description.friction_terms:
+            continue
+        if term == "offset":
+            drawn = nominal + spread.offset * relative * effort
+        else:
+            low, high = spread.unknown_armature if term == "armature" else spread.unknown
+            unknown = (low + (high - low) * fresh) * share[term] * robot.actuated
+            drawn = np.where(nominal > 0.0, nominal * (1.0 + spread.friction * relative), unknown)
+        truth[layout.term(term)] = drawn
+
+
+def _draw_couplings(robot: Robot, truth: FloatArray, rng: np.random.Generator) -> None:
+    """Draw the terms of coupled motors as shares of what their joints have of them."""
+    layout = robot.layout
+    for c, coupling in enumerate(robot.couplings):
+        moved = coupling.direction != 0.0
+        for term in ("viscous", "coulomb", "armature"):
+            own = truth[layout.term(term)][moved] / coupling.direction[moved] ** 2
+            # below 1 by enough that each joint's own value covers its share of the motor's
+            truth[layout.coupling_term(term)][c] = rng.uniform(0.1, 0.4) * own.min()
+
+
+def truth_document(robot: Robot, parameters: FloatArray) -> dict[str, Any]:
+    """Return true parameters (p,) as JSON-ready data, with the keys of an estimate's JSON."""
+    layout = robot.layout
+    return {
+        "robot": robot.name,
+        "model_hash": robot.model_hash,
+        "bodies": {name: phi.tolist() for name, phi in layout.bodies_of(parameters).items()},
+        "joints": layout.joints_of(parameters),
+        "couplings": layout.couplings_of(parameters),
+    }
+
+
+def read_truth(robot: Robot, path: str | Path) -> FloatArray:
+    """Read parameters (p,) from a ground truth's or an estimate's JSON.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or does not hold parameters of this robot.
+    """
+    source = str(path)
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        bodies = {name: np.array(phi, dtype=float) for name, phi in document["bodies"].items()}
+        return robot.layout.assemble(bodies, document["joints"], document.get("couplings"))
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror})", source=source) from error
+    except SysidError as error:
+        raise DataError(str(error), source=source) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"holds no parameters: it needs 'bodies' (name: {len(INERTIAL_TERMS)} numbers) and "
+            "'joints' (name: friction terms), as ground_truth.json and estimate.json have",
+            source=source,
+        ) from error
