@@ -37,26 +37,27 @@ def is_inside(divergence: Divergence, inequalities: Inequalities, x: FloatArray)
 
 
 def repaired(
-    divergence: Divergence, inequalities: Inequalities, x: FloatArray, inside: FloatArray
+    divergence: Divergence,
+    inequalities: Inequalities,
+    x: FloatArray,
+    inside: FloatArray,
+    room: float = _ROOM,
 ) -> FloatArray:
-    """Return the point nearest to x on the segment from x to `inside` that has some room left."""
+    """Return the point nearest to x on the segment to `inside` where margins reach `room`."""
+    least = np.minimum(room, relative_margins(divergence, inside))
+    least_slack = np.minimum(room, inequalities.slack(inside))
 
-    def room(share: float) -> bool:
+    def roomy(share: float) -> bool:
         point = x + share * (inside - x)
-        margins = relative_margins(divergence, point)
-        reference = relative_margins(divergence, inside)
-        slack, wanted = inequalities.slack(point), inequalities.slack(inside)
-        return bool(
-            (margins >= np.minimum(_ROOM, reference)).all()
-            and (slack >= np.minimum(_ROOM, wanted)).all()
-        )
+        margins, slack = relative_margins(divergence, point), inequalities.slack(point)
+        return bool((margins >= least).all() and (slack >= least_slack).all())
 
     low, high = 0.0, 1.0
-    if room(low):
+    if roomy(low):
         return x
     for _ in range(30):
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if room(middle) else (middle, high)
+        low, high = (low, middle) if roomy(middle) else (middle, high)
     return x + high * (inside - x)
 
 

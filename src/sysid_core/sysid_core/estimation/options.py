@@ -11,7 +11,7 @@ from sysid_core.errors import ParameterError
 
 __all__ = ["COVARIANCES", "METHODS", "REGULARISERS", "EstimatorOptions"]
 
-METHODS = ("ols", "wls", "entropic")
+METHODS = ("ols", "wls", "prior", "qp", "sdp", "entropic")
 """Names of the estimators."""
 
 REGULARISERS = ("none", "euclidean", "geodesic", "entropic")
@@ -60,7 +60,7 @@ class EstimatorOptions:
 
     method: str = "entropic"
     max_iterations: int = 200
-    tolerance: float = 1e-8
+    tolerance: float = 1e-6
     noise_updates: int = 10
     noise_floor: float = 1e-7
     huber: float | None = None

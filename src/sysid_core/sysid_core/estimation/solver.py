@@ -8,6 +8,9 @@ from sysid_core.estimation.estimate import Estimate
 from sysid_core.estimation.least_squares import solve_ols, solve_wls
 from sysid_core.estimation.options import EstimatorOptions
 from sysid_core.estimation.problem import Problem
+from sysid_core.estimation.qp import solve_qp
+from sysid_core.estimation.regularised import solve_prior
+from sysid_core.estimation.sdp import solve_sdp
 from sysid_core.recording import FloatArray
 
 __all__ = ["solve"]
@@ -41,4 +44,10 @@ def solve(
         return solve_ols(problem, options)
     if options.method == "wls":
         return solve_wls(problem, options)
+    if options.method == "prior":
+        return solve_prior(problem, options)
+    if options.method == "qp":
+        return solve_qp(problem, options, start)
+    if options.method == "sdp":
+        return solve_sdp(problem, options, start)
     return solve_entropic(problem, options, start)
