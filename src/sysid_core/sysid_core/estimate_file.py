@@ -25,7 +25,14 @@ from sysid_core.recording import FloatArray
 from sysid_core.robot.model import Robot
 from sysid_core.scores import Scores
 
-__all__ = ["EstimateFile", "estimate_json", "read_estimate", "scores_json", "write_estimate"]
+__all__ = [
+    "EstimateFile",
+    "estimate_json",
+    "named_parameters",
+    "read_estimate",
+    "scores_json",
+    "write_estimate",
+]
 
 
 @dataclass(frozen=True)
@@ -107,7 +114,8 @@ def _numbers(values: FloatArray) -> list[float | None]:
     return [float(v) if math.isfinite(v) else None for v in values]
 
 
-def _named(layout: ParameterLayout, vector: FloatArray) -> dict[str, Any]:
+def named_parameters(layout: ParameterLayout, vector: FloatArray) -> dict[str, Any]:
+    """Return ``bodies``, ``joints`` and ``couplings`` of a parameter vector by name."""
     return {
         "bodies": {name: phi.tolist() for name, phi in layout.bodies_of(vector).items()},
         "joints": layout.joints_of(vector),
@@ -147,15 +155,15 @@ def estimate_json(found: Identification, timing: Mapping[str, float]) -> dict[st
         "robot": robot.name,
         "model_hash": robot.model_hash,
         "method": estimate.method,
-        **_named(layout, estimate.parameters),
-        "std": _named(layout, np.nan_to_num(estimate.std)),
+        **named_parameters(layout, estimate.parameters),
+        "std": named_parameters(layout, np.nan_to_num(estimate.std)),
         "consistency": dict(zip(layout.bodies, _numbers(estimate.consistency), strict=True)),
         "train": scores_json(found.train),
         "validation": None if found.validation is None else scores_json(found.validation),
         "timing_s": float(sum(timing.values())),
         "warnings": list(found.warnings),
         "description": None if source is None else str(Path(source).resolve()),
-        "nominal": _named(layout, found.nominal),
+        "nominal": named_parameters(layout, found.nominal),
         "groups": list(found.regression.groups),
         "noise_std": _numbers(estimate.noise_std),
         "correlation": _numbers(found.correlation),

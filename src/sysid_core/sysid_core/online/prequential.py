@@ -27,6 +27,7 @@ class Scores(NamedTuple):
     rmse_nominal_groups : (G,) [N·m]
     rmse_used_groups : (G,) [N·m]
         Of the model in use.
+    r2_nominal_groups, r2_used_groups : (G,) [-]
     samples : int
     """
 
@@ -35,6 +36,8 @@ class Scores(NamedTuple):
     rmse_groups: FloatArray
     rmse_nominal_groups: FloatArray
     rmse_used_groups: FloatArray
+    r2_nominal_groups: FloatArray
+    r2_used_groups: FloatArray
     samples: int
 
 
@@ -84,16 +87,9 @@ class Prequential:
         sums = np.zeros((5, self._groups))
         for _, batch in self._batches:
             sums += batch
-        candidate, nominal, used, square, count = sums
+        errors, square = sums[:3], sums[3]
         with np.errstate(divide="ignore", invalid="ignore"):
-            r2_groups = np.where(square > 0.0, 1.0 - candidate / square, 0.0)
-            total = 1.0 - candidate.sum() / square.sum() if square.sum() > 0.0 else np.nan
-        count = np.maximum(count, 1.0)
-        return Scores(
-            float(total),
-            r2_groups,
-            np.sqrt(candidate / count),
-            np.sqrt(nominal / count),
-            np.sqrt(used / count),
-            self._held,
-        )
+            r2 = np.where(square > 0.0, 1.0 - errors / square, 0.0)
+            total = 1.0 - errors[0].sum() / square.sum() if square.sum() > 0.0 else np.nan
+        rmse = np.sqrt(errors / np.maximum(sums[4], 1.0))
+        return Scores(float(total), r2[0], *rmse, r2[1], r2[2], self._held)
