@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the parameters in use of a live identification as estimate.json and as a URDF."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sysid_core.estimate_file import named_parameters, scores_json, write_estimate
+from sysid_core.files import results_folder, write_text
+from sysid_core.inertia import smallest_eigenvalue
+from sysid_core.online.pipeline import OnlineIdentifier, Update
+from sysid_core.robot.export import identified_urdf
+from sysid_core.robot.model import Robot
+from sysid_core.scores import Scores
+
+__all__ = ["export_update", "update_json"]
+
+
+def update_json(robot: Robot, update: Update, groups: tuple[str, ...]) -> dict[str, Any]:
+    """Return the contents of ``estimate.json`` for the parameters in use.
+
+    The scores are prequential: every torque was predicted before it was learned from.
+    """
+    layout, seen = robot.layout, update.scores
+    scores = Scores(
+        groups,
+        seen.rmse_nominal_groups,
+        seen.rmse_used_groups,
+        seen.r2_nominal_groups,
+        seen.r2_used_groups,
+        seen.samples,
+    )
+    source = robot.description.source
+    consistency = smallest_eigenvalue(layout.inertias(update.parameters))
+    return {
+        "robot": robot.name,
+        "model_hash": robot.model_hash,
+        "method": "online" if update.identified else "nominal",
+        **named_parameters(layout, update.parameters),
+        "std": named_parameters(layout, np.nan_to_num(update.std)),
+        "consistency": dict(zip(layout.bodies, consistency.tolist(), strict=True)),
+        "train": scores_json(scores),
+        "validation": scores_json(scores),
+        "timing_s": 0.0,
+        "warnings": list(update.warnings),
+        "description": None if source is None else str(source.resolve()),
+        "nominal": named_parameters(layout, robot.nominal),
+        "groups": list(groups),
+        "state": update.state.name,
+        "reasons": list(update.reasons),
+        "revision": update.revision,
+        "time": update.time if np.isfinite(update.time) else None,
+    }
+
+
+def export_update(
+    robot: Robot, update: Update, identifier: OnlineIdentifier, folder: Path
+) -> Path:
+    """Write ``estimate.json`` and ``<robot>.urdf`` to a folder; returns the URDF's path.
+
+    Raises
+    ------
+    OutputError
+        If the folder cannot be written to.
+    """
+    urdf = identified_urdf(robot, update.parameters)
+    with results_folder(folder) as temporary:
+        write_estimate(update_json(robot, update, identifier.groups), temporary / "estimate.json")
+        write_text(temporary / f"{robot.name}.urdf", urdf)
+    return folder / f"{robot.name}.urdf"
