@@ -10,6 +10,7 @@ import pinocchio as pin
 
 from sysid_core.errors import ModelError
 from sysid_core.recording import FloatArray
+from sysid_core.regression.closed_dynamics import ClosedChainDynamics
 from sysid_core.robot import Robot
 
 __all__ = ["Dynamics", "TreeDynamics", "make_dynamics"]
@@ -178,5 +179,9 @@ def make_dynamics(robot: Robot, sign_width: float) -> Dynamics:
     ------
     ModelError
         If the robot's class is not supported.
+    RobotError
+        If it has loops that cannot close, or a passive joint that no loop determines.
     """
+    if robot.description.loops and not robot.floating:
+        return ClosedChainDynamics(robot, sign_width)
     return TreeDynamics(robot, sign_width)

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from sysid_core.errors import ModelError
 from sysid_core.regression.closed_chain import ClosedChainRegression
+from sysid_core.regression.contact import ContactRegression
 from sysid_core.regression.rows import Regression
 from sysid_core.regression.tree import TreeRegression
 from sysid_core.robot.model import Robot
@@ -18,14 +18,12 @@ def make_regression(robot: Robot) -> Regression:
     Raises
     ------
     ModelError
-        If the robot has a floating base.
+        If the robot has a floating base and no contacts, or loops on a floating base.
     RobotError
         If it has passive joints that no loop determines, or loops that cannot close.
     """
     if robot.floating:
-        raise ModelError(
-            f"robot '{robot.name}' has a floating base, for which there is no regression yet"
-        )
+        return ContactRegression(robot)
     if robot.passive.any() or robot.description.loops:
         return ClosedChainRegression(robot)
     return TreeRegression(robot)
