@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
@@ -34,7 +33,8 @@ class _File(Protocol):
         ...
 
 
-_FORMATS: dict[str, Callable[[Path], _File]] = {".mcap": McapFile, ".db3": SqliteFile}
+_PORTION = 1 << 20
+_FORMATS: dict[str, Callable[[Path, str], _File]] = {".mcap": McapFile, ".db3": SqliteFile}
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def open_bag(path: Path) -> Iterator[Bag]:
             reader = _FORMATS.get(plain.suffix)
             if reader is None:
                 raise DataError(_unknown_format(file), source=str(file))
-            opened.append(reader(plain))
+            opened.append(reader(plain, str(file)))
             stack.callback(opened[-1].close)
         yield Bag(path, _merged_topics(opened), tuple(opened), mode == "message")
 
@@ -170,8 +170,11 @@ def _decompressed(file: Path, stack: ExitStack) -> Path:
     plain = Path(folder) / file.stem
     try:
         with file.open("rb") as packed, plain.open("wb") as unpacked:
-            reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
-            shutil.copyfileobj(reader, unpacked)
+            decompressor = zstandard.ZstdDecompressor().decompressobj()
+            while portion := packed.read(_PORTION):
+                unpacked.write(decompressor.decompress(portion))
+            if not decompressor.eof:
+                raise zstandard.ZstdError("its end is missing")
     except (OSError, zstandard.ZstdError) as err:
         raise DataError(
             f"cannot be unpacked ({_one_line(err)}); the file is damaged or cut short: copy it "

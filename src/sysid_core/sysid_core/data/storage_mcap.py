@@ -22,6 +22,12 @@ _MAGIC = b"\x89MCAP0\r\n"
 class McapFile:
     """One open `.mcap` file.
 
+    Parameters
+    ----------
+    path : Path
+    source : str
+        What to call the file in messages: the compressed one that it was unpacked from, if any.
+
     Attributes
     ----------
     topics : tuple[StoredTopic, ...]
@@ -32,8 +38,9 @@ class McapFile:
         If the file is no MCAP, damaged or cut short.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, source: str) -> None:
         self.path = path
+        self.source = source
         with self._explained():
             self._file = path.open("rb")
             try:
@@ -67,7 +74,7 @@ class McapFile:
         except OSError as err:
             raise DataError(
                 f"cannot be read ({err.strerror or err}); check the file and its permissions",
-                source=str(self.path),
+                source=self.source,
             ) from err
         # Damaged bytes make the parser and the decompressors raise errors of many kinds.
         except Exception as err:
@@ -77,17 +84,17 @@ class McapFile:
     def _damaged(self, state: str) -> DataError:
         return DataError(
             f"the file is {state}; mend it with 'mcap recover {self.path.name} -o mended.mcap'",
-            source=str(self.path),
+            source=self.source,
         )
 
     def _check_whole(self) -> None:
         start = self._file.read(len(_MAGIC))
         if not start:
             raise DataError(
-                "the file is empty (0 bytes); record or copy it again", source=str(self.path)
+                "the file is empty (0 bytes); record or copy it again", source=self.source
             )
         if start != _MAGIC:
-            raise DataError("this is no MCAP file; check the path", source=str(self.path))
+            raise DataError("this is no MCAP file; check the path", source=self.source)
         size = self._file.seek(0, 2)
         self._file.seek(max(0, size - len(_MAGIC)))
         if size < 2 * len(_MAGIC) or self._file.read(len(_MAGIC)) != _MAGIC:

@@ -21,6 +21,12 @@ _HEADER_BYTES = 100
 class SqliteFile:
     """One open `.db3` file.
 
+    Parameters
+    ----------
+    path : Path
+    source : str
+        What to call the file in messages: the compressed one that it was unpacked from, if any.
+
     Attributes
     ----------
     topics : tuple[StoredTopic, ...]
@@ -31,8 +37,9 @@ class SqliteFile:
         If the file is no rosbag2 database, damaged or cut short.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, source: str) -> None:
         self.path = path
+        self.source = source
         with self._explained():
             self._check_whole()
             self._database = self._connect()
@@ -67,12 +74,12 @@ class SqliteFile:
             raise DataError(
                 f"the database is damaged or cut short ({err}); mend it with "
                 f"'sqlite3 {self.path.name} .recover | sqlite3 mended.db3'",
-                source=str(self.path),
+                source=self.source,
             ) from err
         except OSError as err:
             raise DataError(
                 f"cannot be read ({err.strerror or err}); check the file and its permissions",
-                source=str(self.path),
+                source=self.source,
             ) from err
 
     def _check_whole(self) -> None:
@@ -83,14 +90,14 @@ class SqliteFile:
         size = self.path.stat().st_size
         if size == 0:
             raise DataError(
-                "the file is empty (0 bytes); record or copy it again", source=str(self.path)
+                "the file is empty (0 bytes); record or copy it again", source=self.source
             )
         with self.path.open("rb") as file:
             header = file.read(_HEADER_BYTES)
         if not header.startswith(_MAGIC):
             raise DataError(
                 "this is no SQLite database; check that it is a ROS 2 bag's .db3",
-                source=str(self.path),
+                source=self.source,
             )
         if len(header) < _HEADER_BYTES:
             raise sqlite3.DatabaseError("the header is incomplete")
@@ -120,7 +127,7 @@ class SqliteFile:
                 raise DataError(
                     "the database has no 'topics' and 'messages' tables; "
                     "check that it is a ROS 2 bag's .db3",
-                    source=str(self.path),
+                    source=self.source,
                 )
             definitions: dict[str, str] = {}
             if "message_definitions" in tables:

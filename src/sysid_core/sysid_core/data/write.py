@@ -125,7 +125,7 @@ def _joint_states(recording: Recording, types: Typestore) -> Callable[[int, Any]
         here = present[row]
         values = []
         for array in arrays:
-            chosen = empty if array is None else np.ascontiguousarray(array[row, here])
+            chosen = empty if array is None else array[row, here].astype(np.float64)
             values.append(empty if np.isnan(chosen).all() else chosen)
         chosen_names = names if here.all() else [n for n, h in zip(names, here, strict=True) if h]
         return message(header(""), chosen_names, *values)
@@ -184,7 +184,7 @@ def _contacts(contacts: ContactRecording, types: Typestore) -> Callable[[int, An
         wrenches = []
         if contacts.wrenches is not None:
             wrenches = [wrench(vector(w[:3]), vector(w[3:])) for w in contacts.wrenches[row]]
-        return message(header(""), names, contacts.active[row], wrenches)
+        return message(header(""), names, contacts.active[row].astype(np.bool_), wrenches)
 
     return make
 

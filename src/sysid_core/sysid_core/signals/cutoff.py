@@ -55,8 +55,8 @@ def choose_cutoff(
     """Choose the cut-off for a robot's positions and efforts.
 
     Eight times the band of the motion keeps the harmonics that gravity, inertia and friction make
-    of it (Gautier's rule asks for five to ten). Less, down to twice the band, if more than a tenth of
-    the accelerations would be noise, and no more than 0.4 of half of the sensor rate.
+    of it (Gautier's rule asks for five to ten). Less, down to twice the band, if more than a tenth
+    of the accelerations would be noise, and no more than 0.4 of half of the sensor rate.
 
     Parameters
     ----------
@@ -72,7 +72,8 @@ def choose_cutoff(
     DataError
         If no segment is long enough for a spectrum.
     """
-    limit = _NYQUIST_PART * 0.5 * min(rate, sensor_rate or rate)
+    sensors = min(rate, sensor_rate or rate)
+    limit = _NYQUIST_PART * 0.5 * sensors
     frequencies, power = _velocity_spectrum(positions, rate)
     if power.shape[1] == 0 or not np.any(power > 0.0):
         return CutoffChoice(
@@ -100,7 +101,7 @@ def choose_cutoff(
         band,
         noise,
         f"{cutoff:.3g} Hz, {why} (99.9 % of the motion below {band:.3g} Hz, a tenth of the "
-        f"accelerations noise at {noise:.3g} Hz, sensors at {min(rate, sensor_rate or rate):.4g} Hz)",
+        f"accelerations noise at {noise:.3g} Hz, sensors at {sensors:.4g} Hz)",
     )
 
 

@@ -18,7 +18,7 @@ DT = 0.004
 @pytest.mark.parametrize("order", [2, 3, 4])
 def test_polynomials_are_exact_at_the_stamp_of_the_estimate(order: int, lag: int) -> None:
     smoother = FixedLagSavitzkyGolay(15, order, lag, DT)
-    time = np.arange(40) * DT
+    time = np.arange(40, dtype=np.float64) * DT
     polynomial = np.polynomial.Polynomial(np.arange(1.0, order + 2.0))
     batch = smoother.push(time, polynomial(time)[:, np.newaxis])
     np.testing.assert_allclose(batch.time, time[14:] - lag * DT, atol=1e-12)
@@ -36,7 +36,7 @@ def _filters() -> list[FixedLagFilter]:
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_stream_in_any_portions_equals_the_batch(which: int) -> None:
     rng = np.random.default_rng(4)
-    time = 1.7e9 + np.arange(200) * DT
+    time = 1.7e9 + np.arange(200, dtype=np.float64) * DT
     values, efforts = rng.standard_normal((200, 3)), rng.standard_normal((200, 2))
     whole = _filters()[which].push(time, values, efforts)
     smoother = _filters()[which]
@@ -53,14 +53,14 @@ def test_a_stream_in_any_portions_equals_the_batch(which: int) -> None:
 def test_companions_see_the_kernel_of_the_positions(which: int) -> None:
     rng = np.random.default_rng(5)
     values = rng.standard_normal((100, 2))
-    batch = _filters()[which].push(np.arange(100) * DT, values, values)
+    batch = _filters()[which].push(np.arange(100, dtype=np.float64) * DT, values, values)
     np.testing.assert_allclose(batch.companions, batch.position, atol=1e-12)
 
 
 def test_derivatives_of_the_low_pass_are_those_of_its_own_output() -> None:
     rng = np.random.default_rng(6)
     smoother = FixedLagLowPass(10.0, DT, 25)
-    batch = smoother.push(np.arange(400) * DT, rng.standard_normal((400, 1)))
+    batch = smoother.push(np.arange(400, dtype=np.float64) * DT, rng.standard_normal((400, 1)))
     p = batch.position[:, 0]
     stencil = (p[:-4] - 8 * p[1:-3] + 8 * p[3:-1] - p[4:]) / (12 * DT)
     np.testing.assert_allclose(batch.velocity[2:-2, 0], stencil, atol=1e-8)
@@ -77,9 +77,9 @@ def test_no_estimate_spans_a_gap_or_a_step_back() -> None:
 
 def test_a_reset_forgets_everything() -> None:
     smoother = FixedLagSavitzkyGolay(5, 2, 2, DT)
-    smoother.push(np.arange(4) * DT, np.zeros((4, 1)))
+    smoother.push(np.arange(4, dtype=np.float64) * DT, np.zeros((4, 1)))
     smoother.reset()
-    assert len(smoother.push(np.arange(4, 8) * DT, np.zeros((4, 3))).time) == 0
+    assert len(smoother.push(np.arange(4, 8, dtype=np.float64) * DT, np.zeros((4, 3))).time) == 0
 
 
 def test_bad_settings_and_shapes_are_refused() -> None:
@@ -92,7 +92,7 @@ def test_bad_settings_and_shapes_are_refused() -> None:
         FixedLagLowPass(20.0, DT, 2)
     smoother = FixedLagSavitzkyGolay(5, 2, 2, DT)
     with pytest.raises(DataError):
-        smoother.push(np.arange(3) * DT, np.zeros((2, 1)))
+        smoother.push(np.arange(3, dtype=np.float64) * DT, np.zeros((2, 1)))
     smoother.push(0.0, np.zeros(2))
     with pytest.raises(DataError, match="channels"):
         smoother.push(DT, np.zeros(3))
@@ -101,7 +101,7 @@ def test_bad_settings_and_shapes_are_refused() -> None:
 def test_a_batched_sample_takes_no_more_than_ten_microseconds() -> None:
     smoother = FixedLagSavitzkyGolay(31, 4, 15, DT)
     values = np.zeros((5000, 12))
-    time = np.arange(5000) * DT
+    time = np.arange(5000, dtype=np.float64) * DT
     best = np.inf
     for _ in range(5):
         smoother.reset()

@@ -116,7 +116,8 @@ def test_outliers_and_full_turns_are_mended_and_reported() -> None:
 
 def test_a_delayed_velocity_is_not_trusted() -> None:
     recording = _recording()
-    late = np.roll(recording.velocity, 10, axis=0)  # type: ignore[arg-type]
+    assert recording.velocity is not None
+    late = np.roll(recording.velocity, 10, axis=0)
     assert prepare(replace(recording, velocity=late)).report.velocity == "differentiated"
 
 

@@ -26,14 +26,18 @@ def _feed(
         for i in range(0, len(time), portion)
     ]
     batches.append(stream.reset())
-    joined = [np.concatenate(parts) for parts in zip(*(b[:3] for b in batches), strict=True)]
-    return UniformBatch(*joined, any(batch.reset for batch in batches))
+    return UniformBatch(
+        np.concatenate([batch.time for batch in batches]),
+        np.concatenate([batch.values for batch in batches]),
+        np.concatenate([batch.segment for batch in batches]),
+        any(batch.reset for batch in batches),
+    )
 
 
 @pytest.mark.parametrize("portion", [1, 7, 1000])
 def test_the_stream_equals_the_batch(portion: int) -> None:
     rng = np.random.default_rng(15)
-    time = 1.7e9 + np.arange(600) / RATE + rng.uniform(-0.2, 0.2, 600) / RATE
+    time = 1.7e9 + np.arange(600, dtype=np.float64) / RATE + rng.uniform(-0.2, 0.2, 600) / RATE
     values = _motion(time - 1.7e9) + 1e-3 * rng.standard_normal((600, 2))
     batch = synchronise([Track(time, values)], rate=RATE, timing="stamped").segments[0]
     stream = _feed(StreamSynchroniser(RATE, 2), time, values, portion)
@@ -53,7 +57,7 @@ def test_a_sample_comes_out_one_received_sample_later() -> None:
 
 def test_memory_is_bounded_and_the_grid_does_not_drift() -> None:
     stream = StreamSynchroniser(1000.0, 1)
-    time = 1.7e9 + np.arange(20000) * 1e-3
+    time = 1.7e9 + np.arange(20000, dtype=np.float64) * 1e-3
     last = 0.0
     for start in range(0, len(time), 100):
         out = stream.push(time[start : start + 100], np.zeros((100, 1)))
@@ -63,7 +67,7 @@ def test_memory_is_bounded_and_the_grid_does_not_drift() -> None:
 
 
 def test_every_trouble_is_counted_and_none_comes_out() -> None:
-    time = np.arange(100) / RATE
+    time = np.arange(100, dtype=np.float64) / RATE
     values = _motion(time)
     sequence = [(t, v) for t, v in zip(time, values, strict=True)]
     sequence.insert(90, (1e6, values[0]))
@@ -98,7 +102,7 @@ def test_a_gap_starts_a_new_segment_and_is_not_filled() -> None:
 
 
 def test_a_bag_that_starts_over_is_a_reset() -> None:
-    time = np.tile(np.arange(100) / RATE, 3)
+    time = np.tile(np.arange(100, dtype=np.float64) / RATE, 3)
     stream = StreamSynchroniser(RATE, 2)
     out = _feed(stream, time, _motion(time), portion=10)
     assert stream.counts.resets == 2
@@ -108,7 +112,7 @@ def test_a_bag_that_starts_over_is_a_reset() -> None:
 
 
 def test_a_real_jump_of_a_value_is_accepted_after_a_gap() -> None:
-    time = np.arange(100) / RATE
+    time = np.arange(100, dtype=np.float64) / RATE
     values = np.where(time < 0.5, 0.0, 5.0)[:, np.newaxis]
     stream = StreamSynchroniser(RATE, 1, max_rate=np.array([1.0]))
     out = _feed(stream, time, values)
