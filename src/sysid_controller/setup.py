@@ -1,26 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs the package where colcon and ament look for it."""
+"""Installs sysid_controller for colcon and pip; all else is in pyproject.toml and package.xml."""
 
-from setuptools import find_packages, setup
+import xml.etree.ElementTree as ET
+from pathlib import Path
 
-PACKAGE = "sysid_controller"
+from setuptools import setup
+
+HERE = Path(__file__).parent
 
 setup(
-    name=PACKAGE,
-    version="0.1.0",
-    packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
-    package_data={PACKAGE: ["py.typed"]},
+    version=ET.parse(HERE / "package.xml").findtext("version"),
     data_files=[
-        ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
-        (f"share/{PACKAGE}", ["package.xml"]),
+        ("share/ament_index/resource_index/packages", ["resource/sysid_controller"]),
+        ("share/sysid_controller", ["package.xml"]),
     ],
-    install_requires=["setuptools"],
-    zip_safe=True,
-    maintainer="sysid maintainers",
-    maintainer_email="maintainers@users.noreply.github.com",
-    description="Model-based joint control with parameters identified online.",
-    license="Apache-2.0",
-    entry_points={
-        "console_scripts": ["controller_node = sysid_controller.controller_node:main"],
-    },
 )

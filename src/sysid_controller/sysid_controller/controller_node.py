@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The controller node: joint states, references and parameters in, torques out."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.exceptions import ParameterException
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool
+from sysid_msgs.msg import DynamicParameters, TrackingStatus
+from trajectory_msgs.msg import JointTrajectory
+
+from sysid_controller.controller import Controller
+from sysid_controller.conversions import (
+    command_message,
+    diagnostics_message,
+    nanoseconds,
+    parameter_set,
+    status_message,
+    trajectory_points,
+)
+from sysid_controller.health import Health
+from sysid_controller.node_parameters import changed, declare
+from sysid_controller.verdict import Verdict, refused
+from sysid_core.errors import SysidError
+from sysid_core.robot import load_robot
+
+__all__ = ["ControllerNode", "main"]
+
+_NANO = 1e-9
+_DIAGNOSTICS_PERIOD = 1.0
+_SHORTEST_WATCH = 0.01
+
+
+class ControllerNode(Node):  # type: ignore[misc]  # rclpy has no types
+    """Drives the actuated joints of one robot with the newest accepted parameters.
+
+    Raises
+    ------
+    SysidError
+        If a parameter or the robot description cannot be used.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("controller")
+        robot, settings = declare(self)
+        self.controller = Controller(load_robot(robot), settings)
+        self.health = Health()
+        # times are counted from here: epoch seconds would cost a float its resolution
+        self._origin: int | None = None
+        self._next_status = 0.0
+        self._last_tick = time.monotonic()
+        self._create_topics()
+        self._create_timers()
+        self.add_on_set_parameters_callback(self._on_parameters_set)
+        self.get_logger().info(
+            f"controls {self.controller.robot.name} "
+            f"({len(self.controller.joint_names)} joints) by {settings.mode}"
+        )
+        for warning in self.controller.robot.warnings:
+            self.get_logger().warning(warning)
+
+    def _create_topics(self) -> None:
+        newest = QoSProfile(depth=1)
+        sensor = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._commands = self.create_publisher(
+            Float64MultiArray, "effort_controller/commands", newest
+        )
+        self._tracking = self.create_publisher(TrackingStatus, "tracking", 10)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
+        self.create_subscription(JointState, "joint_states", self._on_joint_states, sensor)
+        self.create_subscription(JointTrajectory, "reference", self._on_reference, 10)
+        self.create_subscription(DynamicParameters, "parameters", self._on_parameters, latched)
+        self.create_service(SetBool, "~/enable", self._on_enable)
+
+    def _create_timers(self) -> None:
+        settings = self.controller.settings
+        if settings.trigger == "timer":
+            self.create_timer(1.0 / settings.rate, self._tick)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        watch = max(0.5 * settings.stale_timeout, _SHORTEST_WATCH)
+        self.create_timer(watch, self._watch, clock=steady)
+        self.create_timer(_DIAGNOSTICS_PERIOD, self._report, clock=steady)
+
+    def _now(self) -> float:
+        now = self.get_clock().now().nanoseconds
+        if self._origin is None:
+            self._origin = now
+        return _NANO * (now - self._origin)
+
+    # -- inputs -----------------------------------------------------------------------------
+
+    def _note(self, kind: str, verdict: Verdict) -> None:
+        if verdict.accepted:
+            self.health.accept(kind)
+        elif self.health.refuse(kind, verdict.reason, time.monotonic()):
+            self.get_logger().warning(f"{kind} refused: {verdict.reason}")
+
+    def _on_joint_states(self, message: JointState) -> None:
+        verdict = self.controller.take_joint_states(
+            message.name,
+            np.array(message.position, dtype=float),
+            np.array(message.velocity, dtype=float),
+            _NANO * nanoseconds(message.header.stamp),
+            time.monotonic(),
+        )
+        self._note("joint states", verdict)
+        if verdict.accepted and self.controller.settings.trigger == "joint_states":
+            self._tick()
+
+    def _on_reference(self, message: JointTrajectory) -> None:
+        now = self._now()
+        try:
+            points = trajectory_points(message, self._origin or 0)
+            verdict = self.controller.take_reference(points, now)
+        except SysidError as error:
+            verdict = refused(str(error))
+        self._note("reference", verdict)
+
+    def _on_parameters(self, message: DynamicParameters) -> None:
+        try:
+            offered = parameter_set(message, self.controller.robot)
+            verdict = self.controller.take_parameters(offered)
+        except SysidError as error:
+            verdict = refused(str(error))
+        self._note("parameters", verdict)
+
+    def _on_enable(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        self.controller.set_enabled(request.data)
+        response.success = True
+        response.message = "drives" if request.data else "ramps down and stops"
+        self.get_logger().info("enabled" if request.data else "disabled")
+        return response
+
+    def _on_parameters_set(self, changes: list[Parameter]) -> SetParametersResult:
+        try:
+            self.controller.configure(changed(self.controller.settings, changes))
+        except SysidError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    # -- outputs ----------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        now, steady = self._now(), time.monotonic()
+        self._last_tick = steady
+        command = self.controller.tick(now, steady)
+        tick_time = time.monotonic() - steady
+        if command.output is not None:
+            self._commands.publish(command_message(command.output))
+        self.health.ticked(command, tick_time, steady)
+        if command.clock_jumped:
+            self.get_logger().warning("the clock was set back: references are dropped")
+        if steady >= self._next_status:
+            self._next_status = steady + 1.0 / self.controller.settings.status_rate
+            self._tracking.publish(
+                status_message(
+                    self.controller,
+                    command,
+                    self.get_clock().now().to_msg(),
+                    tick_time=tick_time,
+                    rate=self.health.rate,
+                    warnings=self.health.warnings(steady),
+                )
+            )
+
+    def _watch(self) -> None:
+        """Tick in place of a trigger that fell silent: simulated time or joint states stopped."""
+        if time.monotonic() - self._last_tick > self.controller.settings.stale_timeout:
+            self._tick()
+
+    def _report(self) -> None:
+        self._diagnostics.publish(
+            diagnostics_message(
+                self.health.report(self.controller, time.monotonic()),
+                self.get_clock().now().to_msg(),
+                self.get_fully_qualified_name(),
+                self.controller.robot.name,
+            )
+        )
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the controller node."""
+    rclpy.init(args=None if args is None else list(args))
+    try:
+        node = ControllerNode()
+    except (SysidError, ParameterException) as error:
+        print(f"controller: {error}", file=sys.stderr)
+        rclpy.try_shutdown()
+        return 2
+    try:
+        rclpy.spin(node)
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

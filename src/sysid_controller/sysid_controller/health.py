@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Remembers refusals, limits and timing, and says in words how the controller is doing."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+
+from sysid_controller.controller import Command, Controller
+from sysid_controller.watchdog import State
+
+__all__ = ["Finding", "Health", "Level"]
+
+_RECENT = 5.0  # [s] that a refusal counts as news
+_MOST_TEXTS = 5
+_TICKS = 2000
+
+
+class Level(IntEnum):
+    """How bad a finding is; the numbers are those of ``diagnostic_msgs/DiagnosticStatus``."""
+
+    OK = 0
+    WARN = 1
+    ERROR = 2
+    STALE = 3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of diagnostics: a name, how bad it is, the cause in words, and figures."""
+
+    name: str
+    level: Level
+    message: str
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+class Health:
+    """Book of what happened to a controller; times are steady ones [s]."""
+
+    def __init__(self) -> None:
+        self._accepted: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+        self._texts: deque[tuple[float, str, str]] = deque(maxlen=_MOST_TEXTS)
+        self._tick_times: deque[float] = deque(maxlen=_TICKS)
+        self._period: float | None = None
+        self._last_tick: float | None = None
+        self._since_report: Counter[str] = Counter()
+        self._limited: dict[str, Counter[int]] = {}
+        self._command: Command | None = None
+
+    @property
+    def rate(self) -> float:
+        """Measured rate of the ticks [Hz]; 0 before the second."""
+        return 0.0 if not self._period else 1.0 / self._period
+
+    def accept(self, kind: str) -> None:
+        """Note that something of a kind was taken."""
+        self._accepted[kind] += 1
+
+    def refuse(self, kind: str, reason: str, steady: float) -> bool:
+        """Note a refusal; return whether it is news."""
+        self._refused[kind] += 1
+        self._forget(steady)
+        for index, (_, known_kind, known) in enumerate(self._texts):
+            if (known_kind, known) == (kind, reason):
+                self._texts[index] = (steady, kind, reason)
+                return False
+        self._texts.append((steady, kind, reason))
+        return True
+
+    def warnings(self, steady: float) -> list[str]:
+        """Return the refusals of the last seconds in words."""
+        self._forget(steady)
+        return [f"{kind} refused: {reason}" for _, kind, reason in self._texts]
+
+    def ticked(self, command: Command, tick_time: float, steady: float) -> None:
+        """Note a tick and the time [s] that it took to compute."""
+        self._command = command
+        self._tick_times.append(tick_time)
+        if self._last_tick is not None:
+            period = max(steady - self._last_tick, 1e-9)
+            gain = min(1.0, period / 0.5)  # mean of about the last half second
+            self._period = (
+                period if self._period is None else self._period + gain * (period - self._period)
+            )
+        self._last_tick = steady
+        self._since_report["ticks"] += 1
+        if command.clock_jumped:
+            self._since_report["clock jumps"] += 1
+        limits = command.limits
+        for cause, flags in (
+            ("position range", limits.by_range),
+            ("torque", limits.by_effort),
+            ("torque rate", limits.by_rate),
+            ("not finite", limits.not_finite),
+        ):
+            if flags.any():
+                self._limited.setdefault(cause, Counter()).update(np.flatnonzero(flags).tolist())
+
+    def report(self, controller: Controller, steady: float) -> list[Finding]:
+        """Return the findings since the last report."""
+        self._forget(steady)
+        findings = [
+            self._on_state(controller, steady),
+            self._on_input("joint states", controller, steady),
+            self._on_input("reference", controller, steady),
+            self._on_parameters(controller, steady),
+            self._on_limits(controller),
+            self._on_timing(controller),
+        ]
+        self._since_report.clear()
+        self._limited.clear()
+        return findings
+
+    def _forget(self, steady: float) -> None:
+        while self._texts and steady - self._texts[0][0] > _RECENT:
+            self._texts.popleft()
+
+    def _refusals(self, kind: str) -> str:
+        return "; ".join(text for _, known, text in self._texts if known == kind)
+
+    def _on_state(self, controller: Controller, steady: float) -> Finding:
+        state = controller.watchdog.state
+        age = controller.watchdog.age(steady)
+        texts = {
+            State.DISABLED: (Level.OK, "disabled; call ~/enable to drive"),
+            State.WAITING: (Level.WARN, "waiting for joint states: is the driver running?"),
+            State.HOLDING: (Level.OK, "holds its position"),
+            State.TRACKING: (Level.OK, "follows the reference"),
+            State.STALE: (
+                Level.ERROR,
+                f"no valid joint states for {age:.2f} s: "
+                + (
+                    "holds with gravity compensation"
+                    if controller.settings.stale_action == "gravity"
+                    else "sends zero torque"
+                ),
+            ),
+        }
+        level, message = texts[state]
+        if self._since_report["clock jumps"]:
+            level = max(level, Level.WARN)
+            message += "; the clock was set back and references were dropped"
+        values = {"state": state.name, "mode": controller.settings.mode}
+        return Finding("state", level, message, values)
+
+    def _on_input(self, kind: str, controller: Controller, steady: float) -> Finding:
+        values = {"accepted": str(self._accepted[kind]), "refused": str(self._refused[kind])}
+        if kind == "joint states":
+            values["age [s]"] = f"{controller.watchdog.age(steady):.4f}"
+            measured = controller.joint_states.velocity_measured
+            values["velocity"] = "measured" if measured else "differentiated"
+        refusals = self._refusals(kind)
+        if refusals:
+            return Finding(kind, Level.WARN, f"refused: {refusals}", values)
+        return Finding(kind, Level.OK, "in order", values)
+
+    def _on_parameters(self, controller: Controller, steady: float) -> Finding:
+        blend = controller.blend
+        finding = self._on_input("parameters", controller, steady)
+        values = {
+            **finding.values,
+            "identified": str(blend.identified),
+            "revision": str(blend.revision),
+            "blend": f"{blend.share:.3f}",
+        }
+        message = finding.message
+        if finding.level is Level.OK:
+            message = "identified ones in use" if blend.identified else "nominal ones in use"
+        return Finding(finding.name, finding.level, message, values)
+
+    def _on_limits(self, controller: Controller) -> Finding:
+        ticks = max(self._since_report["ticks"], 1)
+        names = controller.joint_names
+        texts = [
+            f"{cause}: " + ", ".join(f"{names[j]} {count / ticks:.0%}" for j, count in by.items())
+            for cause, by in self._limited.items()
+        ]
+        open_ended = [
+            n for n, e in zip(names, controller.limits.effort, strict=True) if e == np.inf
+        ]
+        if open_ended:
+            texts.append(
+                f"no torque limit known for {', '.join(open_ended)}; add limits.effort to the "
+                "robot description"
+            )
+        if texts:
+            return Finding("limits", Level.WARN, "limited " + "; ".join(texts))
+        return Finding("limits", Level.OK, "none reached")
+
+    def _on_timing(self, controller: Controller) -> Finding:
+        values = {"rate [Hz]": f"{self.rate:.1f}"}
+        if self._tick_times:
+            p50, p99, largest = 1e6 * np.percentile(list(self._tick_times), (50, 99, 100))
+            values["tick p50 [µs]"] = f"{p50:.0f}"
+            values["tick p99 [µs]"] = f"{p99:.0f}"
+            values["tick max [µs]"] = f"{largest:.0f}"
+        wanted = controller.settings.rate
+        driving = controller.watchdog.state in (State.HOLDING, State.TRACKING)
+        if controller.settings.trigger == "timer" and driving and self.rate < 0.9 * wanted:
+            return Finding(
+                "timing",
+                Level.WARN,
+                f"runs at {self.rate:.0f} Hz instead of {wanted:.0f}: the machine is too busy "
+                "or simulated time runs at another speed",
+                values,
+            )
+        return Finding("timing", Level.OK, f"runs at {self.rate:.0f} Hz", values)
