@@ -78,10 +78,21 @@ class Projection(NamedTuple):
         Indices of the samples.
     basis : (m, nv, r)
         Basis N; rows are Nᵀ times the equations of motion.
+    force : (m, nv) [N, N·m]
+        Their known part ``Sᵀτ + Jᵀw``.
     """
 
     sample: IndexArray
     basis: FloatArray
+    force: FloatArray
+
+
+class _Stance(NamedTuple):
+    """Samples (m,) with the same contacts (nc,) to project out, and known wrenches (m, nc, 6)."""
+
+    sample: IndexArray
+    active: BoolArray
+    wrenches: FloatArray | None
 
 
 class ContactRegression:
@@ -171,45 +182,59 @@ class ContactRegression:
             If the base's odometry is missing, or both contact flags and wrenches are.
         """
         state = configuration(self.robot, samples)
-        flags, wrenches = self.contact_state(samples)
-        usable = np.flatnonzero(finite_samples(self.robot, samples, state))
+        stances = self._stances(samples, state)
         sizes = np.zeros(len(samples), dtype=np.intp)
-        sizes[usable] = self._row_counts(flags[usable])
+        for stance in stances:
+            sizes[stance.sample] = self._row_count(stance.active)
         start = np.concatenate([[0], np.cumsum(sizes)])
         matrix = np.empty((start[-1], self.base.size))
         target = np.empty(start[-1])
-        for first in range(0, len(usable), _CHUNK):
-            chosen = usable[first : first + _CHUNK]
-            part = State(*(values[chosen] for values in state))
+        for chunk in self._chunks(stances):
+            part = State(*(values[chunk.sample] for values in state))
+            force, N = self._force_and_basis(part.q, samples.effort, chunk)
+            NT = np.ascontiguousarray(np.swapaxes(N, 1, 2))
             columns = self._equations(part, self.base.columns)
-            force, bases = self._forces_and_bases(
-                part.q, samples.effort[chosen], flags[chosen], wrenches[chosen]
-            )
-            for index, N in bases:
-                NT = np.ascontiguousarray(np.swapaxes(N, 1, 2))
-                where = start[chosen[index]][:, None] + np.arange(NT.shape[1])
-                matrix[where] = NT @ np.swapaxes(columns[index], 1, 2)
-                target[where] = (NT @ force[index][:, :, None])[:, :, 0]
+            where = start[chunk.sample][:, None] + np.arange(NT.shape[1])
+            matrix[where] = NT @ np.swapaxes(columns, 1, 2)
+            target[where] = (NT @ force[:, :, None])[:, :, 0]
         sample = np.repeat(np.arange(len(samples)), sizes)
         return Rows((RowBlock(matrix, target, sample),))
 
-    def projections(self, samples: Samples) -> Iterator[tuple[Projection, FloatArray]]:
-        """Yield the bases of the usable samples by stance, each with its force (m, nv).
+    def projections(self, samples: Samples) -> Iterator[Projection]:
+        """Yield the bases of the usable samples, one stance after the other.
 
-        The force is the known part ``Sᵀτ + Jᵀw`` [N, N·m] of the equations of motion.
+        Raises
+        ------
+        DataError
+            As for `rows`.
         """
         state = configuration(self.robot, samples)
+        for chunk in self._chunks(self._stances(samples, state)):
+            q = state.q[chunk.sample]
+            force, N = self._force_and_basis(q, samples.effort, chunk)
+            yield Projection(chunk.sample, N, force)
+
+    def _stances(self, samples: Samples, state: State) -> list[_Stance]:
+        """Sort the usable samples by the contacts that are to be projected out."""
         flags, wrenches = self.contact_state(samples)
         usable = np.flatnonzero(finite_samples(self.robot, samples, state))
-        for first in range(0, len(usable), _CHUNK):
-            chosen = usable[first : first + _CHUNK]
-            force, bases = self._forces_and_bases(
-                state.q[chosen], samples.effort[chosen], flags[chosen], wrenches[chosen]
-            )
-            for index, N in bases:
-                yield Projection(chosen[index], N), force[index]
+        patterns, member = np.unique(flags[usable], axis=0, return_inverse=True)
+        member = member.reshape(-1)  # numpy 2.0 gives it two dimensions
+        stances = []
+        for p, active in enumerate(patterns):
+            chosen = usable[member == p]
+            known = None if wrenches is None else wrenches[chosen]
+            stances.append(_Stance(chosen, active, known))
+        return stances
 
-    def contact_state(self, samples: Samples) -> tuple[BoolArray, FloatArray]:
+    def _chunks(self, stances: list[_Stance]) -> Iterator[_Stance]:
+        for stance in stances:
+            for first in range(0, len(stance.sample), _CHUNK):
+                part = slice(first, first + _CHUNK)
+                known = None if stance.wrenches is None else stance.wrenches[part]
+                yield _Stance(stance.sample[part], stance.active, known)
+
+    def contact_state(self, samples: Samples) -> tuple[BoolArray, FloatArray | None]:
         """Return which contacts are projected out (n, nc), and known wrenches (n, nc, 6).
 
         A contact whose wrench is finite isn't projected out; unknown wrenches return as zero.
@@ -232,22 +257,19 @@ class ContactRegression:
                     f"contacts have shape {value.shape[:2]}, expected {shape}: one column each "
                     f"for {', '.join(self.kinematics.names)}"
                 )
-        measured = np.zeros(shape, dtype=bool)
-        known = np.zeros((*shape, 6))
-        if wrenches is not None:
-            measured = np.isfinite(wrenches).all(axis=2)
-            known[measured] = wrenches[measured]
         # without flags, a contact whose wrench went missing may well carry load
-        if flags is None:
-            return np.logical_not(measured), known
-        return np.logical_and(flags, ~measured), known
+        active: BoolArray = np.ones(shape, bool) if flags is None else flags.astype(bool)
+        if wrenches is None:
+            return active, None
+        missing = np.asarray(~np.isfinite(wrenches).all(axis=2))
+        return active & missing, np.where(missing[:, :, None], 0.0, wrenches)
 
     def _equations(self, state: State, columns: IndexArray) -> FloatArray:
         """Return chosen columns of the unprojected regressor, transposed, (n, columns, nv)."""
         model, data, layout = self.robot.model, self._data, self.layout
         inertial = columns[columns < layout.inertial.stop]
         friction = columns[columns >= layout.inertial.stop]
-        A = np.zeros((len(state.q), len(columns), model.nv))
+        A = np.empty((len(state.q), len(columns), model.nv))
         split = len(inertial)  # columns ascend, so inertial ones come first
         for i, (q, v, a) in enumerate(zip(*state, strict=True)):
             Y = pin.computeJointTorqueRegressor(model, data, q, v, a)
@@ -255,33 +277,25 @@ class ContactRegression:
         if len(friction):
             F = friction_columns(self.robot, state.v[:, _BASE:], state.a[:, _BASE:])
             F = F[:, :, friction - layout.friction.start]
+            A[:, split:, :_BASE] = 0.0
             A[:, split:, _BASE:] = np.swapaxes(F, 1, 2)
         return A
 
-    def _forces_and_bases(
-        self, q: FloatArray, effort: FloatArray, flags: BoolArray, wrenches: FloatArray
-    ) -> tuple[FloatArray, list[Projection]]:
+    def _force_and_basis(
+        self, q: FloatArray, effort: FloatArray, stance: _Stance
+    ) -> tuple[FloatArray, FloatArray]:
         geometry = self.kinematics.evaluate(q)
         force = np.zeros((len(q), self.robot.model.nv))
         # passive joints carry no motor: their torque is zero, whatever the data say
-        force[:, _BASE:] = np.where(self.robot.actuated, effort, 0.0)
-        if wrenches.any():
-            R = geometry.rotation
-            world = np.concatenate(
-                [np.einsum("ncij,ncj->nci", R, wrenches[:, :, k : k + 3]) for k in (0, 3)], axis=2
-            )
-            force += np.einsum("nckv,nck->nv", geometry.jacobian, world)
-        patterns, member = np.unique(flags, axis=0, return_inverse=True)
-        bases = []
-        for p, active in enumerate(patterns):
-            index = np.flatnonzero(member.reshape(-1) == p)
-            J = self.kinematics.constraint_rows(geometry.jacobian[index], active)
-            bases.append(Projection(index, self._basis(J, active)))
-        return force, bases
+        force[:, _BASE:] = np.where(self.robot.actuated, effort[stance.sample], 0.0)
+        if stance.wrenches is not None:
+            force += geometry.generalised(stance.wrenches)
+        J = self.kinematics.constraint_rows(geometry.jacobian, stance.active)
+        return force, self._basis(J, stance.active)
 
     def _basis(self, jacobian: FloatArray, active: BoolArray) -> FloatArray:
         if self.base_only:
-            N = base_null_space(jacobian, int(self._constrained_base(active[None])[0]))
+            N = base_null_space(jacobian, self._constrained_base(active))
         else:
             N = null_space(jacobian)
         if self._noise_std is None or N.shape[2] == 0:
@@ -291,14 +305,14 @@ class ContactRegression:
         whitened = np.linalg.solve(L, np.swapaxes(N, 1, 2))
         return np.swapaxes(whitened, 1, 2) * np.sqrt(np.mean(self._noise_std**2))
 
-    def _constrained_base(self, flags: BoolArray) -> IndexArray:
-        """Return how many of the base's freedoms (n,) the contacts take, with rigid joints."""
-        points = (flags & ~self.kinematics.flat).sum(axis=1)
-        flat = (flags & self.kinematics.flat).any(axis=1)
-        return np.where(flat, 6, np.array([0, 3, 5, 6])[np.minimum(points, 3)])
+    def _constrained_base(self, active: BoolArray) -> int:
+        """Return how many of the base's freedoms the contacts (nc,) take, with rigid joints."""
+        if (active & self.kinematics.flat).any():
+            return _BASE
+        return (0, 3, 5, _BASE)[min(int(active.sum()), 3)]
 
-    def _row_counts(self, flags: BoolArray) -> IndexArray:
+    def _row_count(self, active: BoolArray) -> int:
         if self.base_only:
-            return _BASE - self._constrained_base(flags)
-        held = flags @ np.where(self.kinematics.flat, 6, 3)
-        return np.maximum(self.robot.model.nv - held, 0)
+            return _BASE - self._constrained_base(active)
+        held = int(active @ np.where(self.kinematics.flat, 6, 3))
+        return max(self.robot.model.nv - held, 0)

@@ -49,6 +49,14 @@ class ContactGeometry(NamedTuple):
     position: FloatArray
     rotation: FloatArray
 
+    def generalised(self, wrenches: FloatArray) -> FloatArray:
+        """Return Σ Jᵀw (n, nv) [N, N·m] of wrenches (n, nc, 6) given in the contact frames."""
+        n, nc = wrenches.shape[:2]
+        local = wrenches.reshape(n, nc, 2, 3, 1)
+        world = (self.rotation[:, :, None] @ local).reshape(n, 1, 6 * nc)
+        jacobian = self.jacobian.reshape(n, 6 * nc, -1)
+        return np.asarray((world @ jacobian)[:, 0])
+
 
 def configuration(robot: Robot, samples: Samples) -> State:
     """Return Pinocchio's q, v, a of samples; quaternions are scaled to unit length.
@@ -138,14 +146,19 @@ class ContactKinematics:
         model, data = self.robot.model, self._data
         n, nc = len(q), len(self._joints)
         whole = np.empty((n, 6, model.nv))
-        placement = np.empty((n, nc, 4, 4))
+        rotation = np.empty((n, nc, 3, 3))
+        position = np.empty((n, nc, 3))
+        poses = [data.oMi[joint] for joint in self._joints]
+        # views into Pinocchio's memory: asking for them anew would double this loop's time
+        views = [(c, pose.rotation, pose.translation) for c, pose in enumerate(poses)]
         for i in range(n):
             whole[i] = pin.computeJointJacobians(model, data, q[i])
-            for c, joint in enumerate(self._joints):
-                placement[i, c] = data.oMi[joint].homogeneous
-        local = np.stack([p.homogeneous for p in self._placements])
-        placement = placement @ local
-        position = placement[:, :, :3, 3].copy()
+            for c, turn, shift in views:
+                rotation[i, c] = turn
+                position[i, c] = shift
+        for c, placement in enumerate(self._placements):
+            position[:, c] += rotation[:, c] @ placement.translation
+            rotation[:, c] = rotation[:, c] @ placement.rotation
         jacobian = whole[:, None] * self._support[:, None, :]
         # columns are twists at the world's origin: carry them to the contact point
         linear, angular = jacobian[:, :, :3], jacobian[:, :, 3:]
@@ -153,7 +166,7 @@ class ContactKinematics:
         linear[:, :, 0] += angular[:, :, 1] * z - angular[:, :, 2] * y
         linear[:, :, 1] += angular[:, :, 2] * x - angular[:, :, 0] * z
         linear[:, :, 2] += angular[:, :, 0] * y - angular[:, :, 1] * x
-        return ContactGeometry(jacobian, position, placement[:, :, :3, :3])
+        return ContactGeometry(jacobian, position, rotation)
 
     def constraint_rows(self, jacobian: FloatArray, active: BoolArray) -> FloatArray:
         """Stack what the active contacts hold fast: 3 rows per point foot, 6 per flat one.

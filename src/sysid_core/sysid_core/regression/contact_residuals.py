@@ -98,22 +98,20 @@ def projected_residuals(
     parts = list(regression.projections(samples))
     if not parts:
         raise DataError("no sample has finite motion and torque")
-    sample = np.concatenate([projection.sample for projection, _ in parts])
+    sample = np.concatenate([part.sample for part in parts])
     order = np.argsort(sample)
-    force = np.concatenate([force for _, force in parts])
-    needed = np.empty_like(force)
-    needed[order] = generalised_forces(
-        regression.robot, State(*(values[sample[order]] for values in state)), parameters
-    )
-    residual, target = np.empty_like(force), np.empty_like(force)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    motion = State(*(values[sample[order]] for values in state))
+    needed = generalised_forces(regression.robot, motion, parameters)
+    residual, target = np.empty_like(needed), np.empty_like(needed)
     start = 0
-    for projection, known in parts:
-        N = projection.basis
-        where = slice(start, start + len(known))
-        start += len(known)
-        residual[where] = _project(N, known - needed[where])
-        target[where] = _project(N, known)
-    return ProjectedResiduals(sample[order], residual[order], target[order])
+    for part in parts:
+        where = place[start : start + len(part.sample)]
+        start += len(part.sample)
+        residual[where] = _project(part.basis, part.force - needed[where])
+        target[where] = _project(part.basis, part.force)
+    return ProjectedResiduals(sample[order], residual, target)
 
 
 def _project(N: FloatArray, force: FloatArray) -> FloatArray:
