@@ -11,9 +11,10 @@ from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Vector3
 from nav_msgs.msg import Odometry
+
 from sysid_core.errors import DataError
-from sysid_core.online.pipeline import Update
 from sysid_core.online.payload import PayloadEstimate
+from sysid_core.online.pipeline import Update
 from sysid_core.recording import FloatArray, Samples
 from sysid_core.robot.model import Robot
 from sysid_msgs.msg import (
@@ -76,9 +77,7 @@ def contact_flags(
 ) -> tuple[dict[str, bool], dict[str, FloatArray] | None]:
     """Return contact flags by name, and wrenches (6,) [N, N·m] by name where measured."""
     if len(message.active) != len(message.names):
-        raise DataError(
-            f"contacts name {len(message.names)} feet but flag {len(message.active)}"
-        )
+        raise DataError(f"contacts name {len(message.names)} feet but flag {len(message.active)}")
     flags = dict(zip(message.names, map(bool, message.active), strict=True))
     if len(message.wrenches) != len(message.names):
         return flags, None
@@ -104,10 +103,10 @@ def samples_message(robot: Robot, samples: Samples, sequence: int) -> JointSampl
             message.joint_names = list(robot.actuated_names)
             values = values[:, robot.actuated]
         setattr(message, name, _doubles(values))
-    if samples.base_pose is not None:
-        message.base_pose = _doubles(samples.base_pose)
-        message.base_twist = _doubles(samples.base_twist)
-        message.base_acceleration = _doubles(samples.base_acceleration)
+    for name in ("base_pose", "base_twist", "base_acceleration"):
+        values = getattr(samples, name)
+        if values is not None:
+            setattr(message, name, _doubles(values))
     if samples.contacts is not None:
         message.contact_names = [contact.name for contact in robot.description.contacts]
         message.contacts = samples.contacts.ravel().tolist()

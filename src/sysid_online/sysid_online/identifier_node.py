@@ -17,6 +17,7 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_srvs.srv import SetBool, Trigger
+
 from sysid_core.errors import DataError, ParameterError, RobotError, SysidError
 from sysid_core.online.export import export_update
 from sysid_core.online.gate import State
@@ -29,7 +30,6 @@ from sysid_msgs.msg import (
     Payload,
 )
 from sysid_msgs.srv import ExportModel
-
 from sysid_online.conversions import (
     diagnostic_status,
     parameters_message,
@@ -67,6 +67,7 @@ class IdentifierNode(Node):
         self._lost = 0
         self._refused = ""
         self._arrived = False
+        self._heard = time.monotonic()
         self._solve_time = 0.0
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._parameters = self.create_publisher(DynamicParameters, "parameters", latched)
@@ -111,6 +112,7 @@ class IdentifierNode(Node):
             self._refused = str(error)
             return
         self._arrived = True
+        self._heard = time.monotonic()
         if self._expected is not None and message.sequence > self._expected:
             self._lost += message.sequence - self._expected
         self._expected = message.sequence + len(samples)
@@ -152,7 +154,9 @@ class IdentifierNode(Node):
                 return
             if request is not None:
                 self._solve_time = elapsed
-            update = self._update = self._identifier.apply(solution)
+            update = self._update = self._identifier.apply(
+                solution, silence=time.monotonic() - self._heard
+            )
         self._publish(update)
 
     def _publish(self, update: Update) -> None:
@@ -222,7 +226,7 @@ class IdentifierNode(Node):
             level, message = max(level, 1), self._refused
         elif not self._arrived:
             level, message = max(level, 1), "no samples arrive: is the recorder running?"
-        values = {
+        values: dict[str, object] = {
             "samples": update.samples,
             "rejected samples": update.rejected,
             "lost samples": self._lost,

@@ -9,7 +9,6 @@ from typing import Any
 from sysid_core.online.gate import GateSettings
 from sysid_core.online.payload import PayloadSettings
 from sysid_core.online.pipeline import OnlineSettings
-
 from sysid_online.parameters import Setting
 
 __all__ = ["SETTINGS", "online_settings"]
@@ -90,8 +89,8 @@ SETTINGS = (
         "Share of the torque errors' power that a payload must explain [-]", 0.01, 1.0,
     ),
     Setting(
-        "payload.min_mass", _PAYLOAD.min_mass, "Smallest payload worth reporting [kg]",
-        1e-4, 1000.0,
+        "payload.min_mass", _PAYLOAD.min_mass,
+        "Smallest payload worth reporting; 0: a hundredth of the robot's mass [kg]", 0.0, 1000.0,
     ),
     Setting(
         "payload.significance", _PAYLOAD.significance,

@@ -16,6 +16,7 @@ from rcl_interfaces.msg import (
 )
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+
 from sysid_core.errors import SysidError
 
 __all__ = ["Setting", "declare", "watch"]
@@ -68,9 +69,7 @@ def declare(node: Node, settings: Sequence[Setting]) -> dict[str, Any]:
     }
 
 
-def watch(
-    node: Node, values: dict[str, Any], apply: Callable[[Mapping[str, Any]], None]
-) -> None:
+def watch(node: Node, values: dict[str, Any], apply: Callable[[Mapping[str, Any]], None]) -> None:
     """Let parameters be changed while the node runs.
 
     Parameters

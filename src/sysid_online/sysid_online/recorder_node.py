@@ -16,6 +16,7 @@ from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
+
 from sysid_core.data import write_recording
 from sysid_core.errors import DataError, RobotError, SysidError
 from sysid_core.online.stream import SampleStream, StreamSettings
@@ -23,7 +24,6 @@ from sysid_core.recording import Samples
 from sysid_core.robot import load_robot
 from sysid_msgs.msg import Contacts, JointSamples
 from sysid_msgs.srv import SaveBuffer
-
 from sysid_online.conversions import (
     contact_flags,
     diagnostic_status,

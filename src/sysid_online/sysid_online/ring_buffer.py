@@ -7,6 +7,7 @@ from collections import deque
 from typing import NamedTuple
 
 import numpy as np
+
 from sysid_core.errors import DataError
 from sysid_core.recording import BaseRecording, ContactRecording, FloatArray, Recording
 

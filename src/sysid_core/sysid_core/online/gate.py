@@ -189,6 +189,10 @@ class Gate:
         if misfits:
             fallback, self._open = self._open, False
             return Decision(State.NOMINAL, False, fallback, tuple(misfits))
+        poor = self._poor_joints(evidence)
+        if poor:
+            state = State.REJECTED if self._open else State.NOMINAL
+            return Decision(state, False, False, tuple(poor))
         if evidence.determined < settings.min_determined:
             reason = (
                 f"the data determine {100.0 * evidence.determined:.0f} % of the parameters, below "
@@ -226,14 +230,6 @@ class Gate:
         reasons = []
         if not evidence.r2 >= floor:
             reasons.append(f"R² {evidence.r2:.3f} is below {floor:.2f}")
-        poor = (evidence.r2_groups < self.settings.r2_joint_threshold) & (
-            evidence.rmse_groups > evidence.rmse_nominal_groups
-        )
-        for g in np.flatnonzero(poor):
-            reasons.append(
-                f"R² of {evidence.groups[g]} is {evidence.r2_groups[g]:.2f}, below "
-                f"{self.settings.r2_joint_threshold:.2f}, and no better than nominal"
-            )
         total = np.linalg.norm(evidence.rmse_groups)
         nominal = np.linalg.norm(evidence.rmse_nominal_groups)
         if total > nominal * 1.02:
@@ -242,3 +238,14 @@ class Gate:
                 f"({nominal:.3g} N·m)"
             )
         return reasons
+
+    def _poor_joints(self, evidence: Evidence) -> list[str]:
+        threshold = self.settings.r2_joint_threshold
+        poor = (evidence.r2_groups < threshold) & (
+            evidence.rmse_groups > evidence.rmse_nominal_groups
+        )
+        return [
+            f"R² of {evidence.groups[g]} is {evidence.r2_groups[g]:.2f}, below {threshold:.2f}, "
+            "and no better than nominal"
+            for g in np.flatnonzero(poor)
+        ]

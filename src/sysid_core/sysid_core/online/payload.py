@@ -37,7 +37,7 @@ class PayloadSettings:
     explained : float [-]
         Share of the innovations' power that a payload must explain.
     min_mass : float [kg]
-        Smallest payload worth reporting.
+        Smallest payload worth reporting; 0: a hundredth of the robot's mass.
     significance : float [-]
         Mass over its standard deviation from which a payload counts as real.
     settle : float [s]
@@ -53,8 +53,8 @@ class PayloadSettings:
     enabled: bool = True
     window: float = 0.5
     rise: float = 2.0
-    explained: float = 0.5
-    min_mass: float = 0.05
+    explained: float = 0.6
+    min_mass: float = 0.0
     significance: float = 5.0
     settle: float = 3.0
     prior_mass: float = 1.0
@@ -64,7 +64,9 @@ class PayloadSettings:
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
-            if name != "enabled" and not (np.isfinite(value) and value > 0.0):
+            if name == "enabled" or (name == "min_mass" and value == 0.0):
+                continue
+            if not (np.isfinite(value) and value > 0.0):
                 raise ParameterError(f"payload setting {name} must be positive, got {value}")
 
 
@@ -132,6 +134,7 @@ class PayloadEstimator:
         self.body = robot.layout.bodies[index]
         self._body_index = index
         self._base = base
+        self._robot_mass = float(robot.nominal[robot.layout.masses].sum())
         placement: pin.SE3 = frame.placement
         self._to_body = transform_matrix(placement.rotation, placement.translation)
         self._columns = robot.layout.body(index)
@@ -154,6 +157,11 @@ class PayloadEstimator:
             ),
         )  # fmt: skip
         self._solver = EntropicSolver(problem)
+
+    @property
+    def min_mass(self) -> float:
+        """Smallest payload worth reporting [kg]."""
+        return self.settings.min_mass or 0.01 * self._robot_mass
 
     def project(self, vector: FloatArray) -> FloatArray:
         """Return the base parameters (b,) of a full parameter vector (p,)."""

@@ -13,11 +13,8 @@ from sysid_core.regression.statistics import Statistics
 
 __all__ = ["PayloadWatch"]
 
-_CALM = 1.3
-"""Innovations below this multiple of their usual size keep teaching what is usual [-]."""
-
-_LEARNING = 0.05
-"""Share by which one look moves the usual size of the innovations [-]."""
+_MEMORY = 10.0
+"""Time over which the usual size of the innovations is averaged [s]."""
 
 _KEEP = 0.25
 """Weight that data from before the step keep, moved by the payload's estimate [-]."""
@@ -51,6 +48,8 @@ class PayloadWatch:
         self._rate = sample_rate
         self._correlation = correlation
         self._usual: FloatArray | None = None
+        self._watched = 0.0
+        self._looked = -np.inf
         self._empty: FloatArray | None = None  # parameters without any payload
         self._before: Statistics | None = None
         self._first: Statistics | None = None
@@ -76,14 +75,19 @@ class PayloadWatch:
         variance = recent.residual_square(used_base) / np.maximum(recent.count, 1.0)
         floor = 1e-6 * recent.square / np.maximum(recent.count, 1.0) + 1e-18
         variance = np.maximum(variance, floor)
-        if self._usual is None:
-            self._usual = variance
+        if self._usual is None or time < self._looked:
+            self._usual, self._watched, self._looked = variance, 0.0, time
             return ""
         seen = recent.count > 0.0
-        rise = float(np.sqrt(np.mean((variance / self._usual)[seen])))
-        if rise < _CALM:
-            self._usual = self._usual + _LEARNING * (variance - self._usual)
+        # totals, as a joint that hardly moved until now has no usual size to speak of
+        rise = float(np.sqrt(variance[seen].sum() / self._usual[seen].sum()))
         if rise < self.settings.rise:
+            elapsed, self._looked = time - self._looked, time
+            self._watched += elapsed
+            share = min(1.0, elapsed / min(_MEMORY, max(self._watched, elapsed, 1e-9)))
+            self._usual = self._usual + share * (variance - self._usual)
+            return ""
+        if self._watched < self.settings.window:
             return ""
         empty = used if self._empty is None else self._empty
         found = self._estimator.estimate(recent, self._base(empty), self._noise_std())
@@ -93,7 +97,7 @@ class PayloadWatch:
         explained = 1.0 - float(after.sum() / before.sum())
         change = abs(found.mass - (self.estimate.mass if self.attached and self.estimate else 0.0))
         if explained < self.settings.explained or change < max(
-            self.settings.min_mass, self.settings.significance * found.mass_std
+            self._estimator.min_mass, self.settings.significance * found.mass_std
         ):
             return (
                 f"the torque errors are {rise:.1f} times their usual size and no payload "
@@ -148,7 +152,7 @@ class PayloadWatch:
         found = self._estimator.estimate(seen, self._base(self._empty), self._noise_std())
         self.estimate = found
         self.attached = found.mass > max(
-            self.settings.min_mass, self.settings.significance * found.mass_std
+            self._estimator.min_mass, self.settings.significance * found.mass_std
         )
 
     def _noise_std(self) -> FloatArray:

@@ -213,6 +213,8 @@ class OnlineIdentifier:
         self._nominal_base = base.project(robot.nominal)
         self._per_joint = self.groups == robot.actuated_names
         self._torque_limit = 2.0 * robot.limits.effort
+        self._gate = Gate(self.settings.gate)
+        self._watch: PayloadWatch
         self._revision = 0
         self._epoch = 0
         self.reset()
@@ -257,6 +259,8 @@ class OnlineIdentifier:
         self._samples = 0
         self._rejected = 0
         self._fault = ""
+        self._silence = 0.0
+        self._solved_at = 0
         self._epoch += 1
 
     # -- data in ----------------------------------------------------------------------------
@@ -282,12 +286,12 @@ class OnlineIdentifier:
 
     def _usable(self, samples: Samples) -> Samples:
         actuated = self.robot.actuated
-        finite = np.isfinite(samples.effort[:, actuated]).all(axis=1)
+        finite: BoolArray = np.isfinite(samples.effort[:, actuated]).all(axis=1)
         for values in (samples.position, samples.velocity, samples.acceleration):
-            finite &= np.isfinite(values[:, actuated]).all(axis=1)
+            finite = finite & np.isfinite(values[:, actuated]).all(axis=1)
         with np.errstate(invalid="ignore"):
             excess = np.abs(samples.effort) > self._torque_limit
-        usable: BoolArray = finite & ~excess[:, actuated].any(axis=1)
+        usable: BoolArray = np.asarray(finite & ~excess[:, actuated].any(axis=1))
         self._rejected += int(len(samples) - usable.sum())
         return samples if usable.all() else samples.select(usable)
 
@@ -313,9 +317,10 @@ class OnlineIdentifier:
     # -- solving ----------------------------------------------------------------------------
 
     def snapshot(self) -> Request | None:
-        """Return the solve that the present data ask for; None while there are too few."""
-        if self._window.samples < 2 or self._watch.active:
+        """Return the solve that the present data ask for; None without new or enough data."""
+        if self._solved_at == self._samples or self._window.samples < 2 or self._watch.active:
             return None
+        self._solved_at = self._samples
         statistics = self._window.statistics() + self._window.memory
         problem = Problem(
             self.robot.layout,
@@ -357,8 +362,17 @@ class OnlineIdentifier:
         request = self.snapshot()
         return self.apply(None if request is None else self.solve(request))
 
-    def apply(self, solution: Solution | None) -> Update:
-        """Judge a solution (None: there was nothing to solve) and return what is to be used."""
+    def apply(self, solution: Solution | None, *, silence: float = 0.0) -> Update:
+        """Judge a solution and return what is to be used.
+
+        Parameters
+        ----------
+        solution : Solution or None
+            None if there was nothing to solve.
+        silence : float [s]
+            Time since the last samples came.
+        """
+        self._silence = silence
         if solution is not None and solution.epoch == self._epoch:
             self._fault = solution.fault
             if solution.estimate is not None:
@@ -415,7 +429,7 @@ class OnlineIdentifier:
             determined=determined,
             optimality=optimality,
             change=change,
-            idle=max(0.0, self._time - self._informative_time),
+            idle=max(0.0, self._time - self._informative_time) + self._silence,
             fault=fault,
         )
 

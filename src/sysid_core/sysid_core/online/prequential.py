@@ -92,4 +92,4 @@ class Prequential:
             r2 = np.where(square > 0.0, 1.0 - errors / square, 0.0)
             total = 1.0 - errors[0].sum() / square.sum() if square.sum() > 0.0 else np.nan
         rmse = np.sqrt(errors / np.maximum(sums[4], 1.0))
-        return Scores(float(total), r2[0], *rmse, r2[1], r2[2], self._held)
+        return Scores(float(total), r2[0], rmse[0], rmse[1], rmse[2], r2[1], r2[2], self._held)

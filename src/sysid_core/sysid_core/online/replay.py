@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The online pipeline over a recording, as fast as it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_core.errors import DataError
+from sysid_core.online.pipeline import OnlineIdentifier, OnlineSettings, Update
+from sysid_core.online.stream import SampleStream, StreamSettings
+from sysid_core.recording import FloatArray, Recording
+from sysid_core.robot.model import Robot
+
+__all__ = ["ReplayStep", "replay", "stream_settings_for"]
+
+_DEFAULT_CUTOFF = 10.0
+
+
+class ReplayStep(NamedTuple):
+    """One update of a replay.
+
+    Attributes
+    ----------
+    update : Update
+    solve_time : float [s]
+        By the clock that was given; NaN where nothing was solved.
+    """
+
+    update: Update
+    solve_time: float
+
+
+def stream_settings_for(
+    recording: Recording, robot: Robot, *, cutoff: float | None = None, sample_rate: float = 100.0
+) -> StreamSettings:
+    """Return stream settings that fit a recording's own rate, as a live recorder would choose.
+
+    Raises
+    ------
+    DataError
+        If the recording's clock does not advance.
+    """
+    steps = np.diff(recording.time)
+    steps = steps[np.isfinite(steps) & (steps > 1e-6)]
+    if not len(steps):
+        raise DataError("the clock stands still; check the time stamps", source=recording.source)
+    rate = 1.0 / float(np.mean(steps[steps < 3.0 * np.median(steps)]))
+    wanted = cutoff or robot.description.signals.cutoff or _DEFAULT_CUTOFF
+    return StreamSettings(rate=rate, cutoff=min(wanted, 0.2 * rate), sample_rate=sample_rate)
+
+
+def replay(
+    recording: Recording,
+    robot: Robot,
+    *,
+    stream: StreamSettings,
+    online: OnlineSettings | None = None,
+    update_rate: float = 20.0,
+    clock: Callable[[], float] | None = None,
+) -> Iterator[ReplayStep]:
+    """Run recorder and identifier over a recording; yields one step per update.
+
+    Parameters
+    ----------
+    recording : Recording
+        As recorded: names, gains and gears are put right here, as live.
+    robot : Robot
+    stream : StreamSettings
+    online : OnlineSettings, optional
+        Its sample rate is replaced by the stream's.
+    update_rate : float [Hz]
+        Updates per second of recorded time.
+    clock : callable, optional
+        Returns seconds, to time solves with.
+
+    Raises
+    ------
+    DataError
+        If the recording holds no efforts, or never the robot's joints.
+    """
+    if recording.effort is None:
+        raise DataError(
+            "holds no efforts; identification needs torques: let the driver publish effort",
+            source=recording.source,
+        )
+    settings = online or OnlineSettings()
+    identifier = OnlineIdentifier(
+        robot, OnlineSettings(**{**vars(settings), "sample_rate": stream.output_rate})
+    )
+    live = SampleStream(robot, stream)
+    feed = _Companions(recording, live)
+    period = 1.0 / update_rate
+    for start, stop in _batches(recording.time, period):
+        part = slice(start, stop)
+        feed.until(float(recording.time[stop - 1]))
+        samples = live.push_joint_states(
+            recording.time[part], recording.joint_names, recording.position[part],
+            recording.effort[part],
+        )  # fmt: skip
+        if len(samples) == 0:
+            continue
+        identifier.ingest(samples)
+        request = identifier.snapshot()
+        begin = clock() if clock else np.nan
+        solution = None if request is None else identifier.solve(request)
+        elapsed = (clock() if clock else np.nan) - begin if request is not None else np.nan
+        yield ReplayStep(identifier.apply(solution), elapsed)
+    if live.counts["without the robot's joints"] == len(recording):
+        raise DataError(
+            f"the joints of robot '{robot.name}' are not in the data, which have "
+            f"{list(recording.joint_names)}; give the robot that was recorded, or map the names "
+            "under 'names' in its description",
+            source=recording.source,
+        )
+
+
+def _batches(time: FloatArray, period: float) -> Iterator[tuple[int, int]]:
+    """Cut a recording into stretches of one period, and wherever time goes back."""
+    start = 0
+    for i in range(1, len(time)):
+        if not 0.0 <= time[i] - time[start] < period:
+            yield start, i
+            start = i
+    if len(time):
+        yield start, len(time)
+
+
+class _Companions:
+    """Feeds odometry and contacts to a stream in step with the joint states."""
+
+    def __init__(self, recording: Recording, stream: SampleStream) -> None:
+        self._recording = recording
+        self._stream = stream
+        self._base = self._contacts = 0
+
+    def until(self, time: float) -> None:
+        base, contacts = self._recording.base, self._recording.contacts
+        if base is not None:
+            while self._base < len(base.time) and base.time[self._base] <= time:
+                i = self._base
+                self._stream.push_odometry(
+                    float(base.time[i]), base.position[i], base.orientation[i], base.twist[i]
+                )
+                self._base += 1
+        if contacts is not None:
+            while self._contacts < len(contacts.time) and contacts.time[self._contacts] <= time:
+                i = self._contacts
+                flags = dict(zip(contacts.names, contacts.active[i].tolist(), strict=True))
+                wrenches = None
+                if contacts.wrenches is not None:
+                    wrenches = dict(zip(contacts.names, contacts.wrenches[i], strict=True))
+                self._stream.push_contacts(float(contacts.time[i]), flags, wrenches)
+                self._contacts += 1

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The replay node: publishes a bag or table as the robot's driver would, with or without ROS 2."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from heapq import merge
+from typing import Any
+
+import numpy as np
+import rclpy
+from nav_msgs.msg import Odometry
+from rclpy.clock import Clock, ClockType
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import JointState
+
+from sysid_core.data import read_recording
+from sysid_core.errors import DataError, SysidError
+from sysid_core.recording import FloatArray, Recording
+from sysid_msgs.msg import Contacts
+from sysid_online.conversions import stamp
+from sysid_online.parameters import Setting, declare
+
+__all__ = ["SETTINGS", "ReplayNode", "main"]
+
+SETTINGS = (
+    Setting("data", "", "Bag folder, .mcap, .db3 or .csv to publish", read_only=True),
+    Setting("speed", 1.0, "Speed of the replay over real time [-]", 0.01, 100.0, read_only=True),
+    Setting("loop", False, "Start again at the end", read_only=True),
+    Setting("start_delay", 1.0, "Wait before the first message [s]", 0.0, 600.0, read_only=True),
+)
+
+_TICK = 0.005
+
+Event = tuple[float, int, Any]
+
+
+def _joint_states(recording: Recording) -> Iterator[Event]:
+    names = list(recording.joint_names)
+    arrays: dict[str, FloatArray] = {"position": recording.position}
+    for name in ("velocity", "effort"):
+        values = getattr(recording, name)
+        if values is not None:
+            arrays[name] = values
+    for i, time in enumerate(recording.time.tolist()):
+        message = JointState(name=names)
+        message.header.stamp = stamp(time)
+        for name, values in arrays.items():
+            setattr(message, name, values[i].tolist())
+        yield time, 0, message
+
+
+def _odometry(recording: Recording) -> Iterator[Event]:
+    base = recording.base
+    if base is None:
+        return
+    for i, time in enumerate(base.time.tolist()):
+        message = Odometry(child_frame_id=base.child_frame)
+        message.header.stamp = stamp(time)
+        message.header.frame_id = base.frame
+        pose, twist = message.pose.pose, message.twist.twist
+        pose.position.x, pose.position.y, pose.position.z = base.position[i].tolist()
+        q = pose.orientation
+        q.x, q.y, q.z, q.w = base.orientation[i].tolist()
+        twist.linear.x, twist.linear.y, twist.linear.z = base.twist[i, :3].tolist()
+        twist.angular.x, twist.angular.y, twist.angular.z = base.twist[i, 3:].tolist()
+        yield time, 1, message
+
+
+def _contacts(recording: Recording) -> Iterator[Event]:
+    contacts = recording.contacts
+    if contacts is None:
+        return
+    for i, time in enumerate(contacts.time.tolist()):
+        message = Contacts(names=list(contacts.names), active=contacts.active[i].tolist())
+        message.header.stamp = stamp(time)
+        yield time, 2, message
+
+
+class ReplayNode(Node):
+    """Publishes the messages of a recording at their own pace, and the clock with them."""
+
+    def __init__(self) -> None:
+        super().__init__("replay")
+        self._values = declare(self, SETTINGS)
+        if not self._values["data"]:
+            raise DataError("parameter 'data' is empty: give a bag or table to replay")
+        self._recording = read_recording(self._values["data"])
+        self._topics = [
+            self.create_publisher(JointState, "joint_states", 1000),
+            self.create_publisher(Odometry, "odom", 1000),
+            self.create_publisher(Contacts, "contacts", 1000),
+        ]
+        self._clock = self.create_publisher(ClockMessage, "clock", 10)
+        self._first = float(np.nanmin(self._recording.time))
+        self._wall = Clock(clock_type=ClockType.STEADY_TIME)
+        self.done = False
+        self._rewind(self._values["start_delay"])
+        self.create_timer(_TICK, self._tick, clock=self._wall)
+        self.get_logger().info(
+            f"replaying {len(self._recording)} joint states of {self._values['data']}"
+        )
+
+    def _rewind(self, delay: float) -> None:
+        recording = self._recording
+        events = (_joint_states(recording), _odometry(recording), _contacts(recording))
+        self._events = merge(*events, key=lambda event: event[:2])
+        self._next = next(self._events, None)
+        self._begin = 1e-9 * self._wall.now().nanoseconds + delay
+
+    def _tick(self) -> None:
+        elapsed = 1e-9 * self._wall.now().nanoseconds - self._begin
+        if elapsed < 0.0:
+            return
+        now = self._first + elapsed * self._values["speed"]
+        self._clock.publish(ClockMessage(clock=stamp(now)))
+        while self._next is not None and self._next[0] <= now:
+            _, topic, message = self._next
+            self._topics[topic].publish(message)
+            self._next = next(self._events, None)
+        if self._next is None and not self.done:
+            if self._values["loop"]:
+                self._rewind(0.0)
+                return
+            self.done = True
+            self.get_logger().info("replay finished")
+
+
+def main() -> int:
+    """Run the replay node until the recording ends."""
+    rclpy.init()
+    try:
+        node = ReplayNode()
+    except SysidError as error:
+        print(f"replay: {error}", file=sys.stderr)
+        rclpy.try_shutdown()
+        return 2
+    try:
+        while rclpy.ok() and not node.done:
+            rclpy.spin_once(node, timeout_sec=0.1)
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
