@@ -149,7 +149,7 @@ def imu_of(stream: Stream, time: FloatArray) -> ImuRecording:
     orientation = None
     if messages and not any(message.orientation_covariance[0] == -1.0 for message in messages):
         orientation = _rows((_quaternion(message.orientation) for message in messages), 4)
-        if np.any(np.linalg.norm(orientation, axis=1) == 0.0):
+        if np.any(np.all(orientation == 0.0, axis=1)):
             orientation = None
     return ImuRecording(
         time=time,

@@ -11,6 +11,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
 from sysid_core.data.stored import StoredMessage, StoredTopic
+from sysid_core.data.wording import one_line
 from sysid_core.errors import DataError
 
 __all__ = ["CONTACTS", "IMU", "JOINT_STATE", "ODOMETRY", "decode", "message_types"]
@@ -53,10 +54,9 @@ def decode(topic: StoredTopic, messages: list[StoredMessage], source: str) -> li
         try:
             decoded.append(store.deserialize_cdr(message.data, topic.type))
         except Exception as err:
-            detail = " ".join(str(err).split()) or type(err).__name__
             raise DataError(
                 f"message {len(decoded) + 1} of {topic.name} is no whole {topic.type} "
-                f"({detail}); the bag is damaged, record or copy it again",
+                f"({one_line(err)}); the bag is damaged, record or copy it again",
                 source=source,
             ) from err
     return decoded

@@ -16,6 +16,7 @@ import zstandard
 from sysid_core.data.storage_mcap import McapFile
 from sysid_core.data.storage_sqlite import SqliteFile
 from sysid_core.data.stored import StoredMessage, StoredTopic
+from sysid_core.data.wording import one_line
 from sysid_core.errors import DataError
 
 __all__ = ["Bag", "open_bag"]
@@ -141,7 +142,7 @@ def _metadata(path: Path) -> dict[str, Any]:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as err:
         raise DataError(
-            f"cannot be read ({_one_line(err)}); mend it, or delete it to have the files found",
+            f"cannot be read ({one_line(err)}); mend it, or delete it to have the files found",
             source=str(path),
         ) from err
     information = content.get("rosbag2_bagfile_information") if isinstance(content, dict) else None
@@ -177,7 +178,7 @@ def _decompressed(file: Path, stack: ExitStack) -> Path:
                 raise zstandard.ZstdError("its end is missing")
     except (OSError, zstandard.ZstdError) as err:
         raise DataError(
-            f"cannot be unpacked ({_one_line(err)}); the file is damaged or cut short: copy it "
+            f"cannot be unpacked ({one_line(err)}); the file is damaged or cut short: copy it "
             "again",
             source=str(file),
         ) from err
@@ -189,10 +190,6 @@ def _inflate(data: bytes, path: Path) -> bytes:
         return zstandard.ZstdDecompressor().decompressobj().decompress(data)
     except zstandard.ZstdError as err:
         raise DataError(
-            f"a compressed message cannot be unpacked ({_one_line(err)}); copy the bag again",
+            f"a compressed message cannot be unpacked ({one_line(err)}); copy the bag again",
             source=str(path),
         ) from err
-
-
-def _one_line(err: BaseException) -> str:
-    return " ".join(str(err).split()) or type(err).__name__

@@ -12,11 +12,13 @@ from mcap.reader import make_reader
 from mcap.records import Channel, Schema
 
 from sysid_core.data.stored import StoredMessage, StoredTopic
+from sysid_core.data.wording import one_line
 from sysid_core.errors import DataError
 
 __all__ = ["McapFile"]
 
 _MAGIC = b"\x89MCAP0\r\n"
+_LATEST = 2**63 - 1
 
 
 class McapFile:
@@ -59,6 +61,8 @@ class McapFile:
             for _, channel, message in self._reader.iter_messages(
                 topics=list(topics), log_time_order=False
             ):
+                if message.log_time > _LATEST:
+                    raise self._damaged("damaged (a time of recording is impossible)")
                 yield StoredMessage(channel.topic, message.log_time, message.data)
 
     def close(self) -> None:
@@ -69,8 +73,11 @@ class McapFile:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except (DataError, GeneratorExit, MemoryError):
+        except DataError:
             raise
+        except MemoryError as err:
+            # A spoiled length makes the parser ask for more than there is.
+            raise self._damaged("damaged, or larger than the memory") from err
         except OSError as err:
             raise DataError(
                 f"cannot be read ({err.strerror or err}); check the file and its permissions",
@@ -78,8 +85,7 @@ class McapFile:
             ) from err
         # Damaged bytes make the parser and the decompressors raise errors of many kinds.
         except Exception as err:
-            detail = " ".join(str(err).split()) or type(err).__name__
-            raise self._damaged(f"damaged ({detail})") from err
+            raise self._damaged(f"damaged ({one_line(err)})") from err
 
     def _damaged(self, state: str) -> DataError:
         return DataError(

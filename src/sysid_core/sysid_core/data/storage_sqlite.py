@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from sysid_core.data.stored import StoredMessage, StoredTopic
+from sysid_core.data.wording import one_line
 from sysid_core.errors import DataError
 
 __all__ = ["SqliteFile"]
@@ -70,9 +71,10 @@ class SqliteFile:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as err:
+        # Spoiled rows hold text that is none, and bytes or text where a number belongs.
+        except (sqlite3.Error, ValueError, TypeError, OverflowError) as err:
             raise DataError(
-                f"the database is damaged or cut short ({err}); mend it with "
+                f"the database is damaged or cut short ({one_line(err)}); mend it with "
                 f"'sqlite3 {self.path.name} .recover | sqlite3 mended.db3'",
                 source=self.source,
             ) from err

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sysid_core.data.wording import one_line
 from sysid_core.errors import DataError, OutputError
 from sysid_core.recording import FloatArray, Recording
 
@@ -41,7 +42,9 @@ def read_csv(path: Path) -> Recording:
             source=source,
         ) from err
     except (UnicodeDecodeError, csv.Error) as err:
-        raise DataError(f"is no text table ({err}); save it as UTF-8 CSV", source=source) from err
+        raise DataError(
+            f"is no text table ({one_line(err)}); save it as UTF-8 CSV", source=source
+        ) from err
     if not len(rows):
         raise DataError("the table has a header but no rows; export it again", source=source)
     joints = tuple(dict.fromkeys(joint for joint, _ in columns))
@@ -71,14 +74,16 @@ def _parse_header(header: Sequence[str], source: str) -> list[tuple[str, str]]:
         raise DataError(f"the file is empty; {_HEADER_HELP}", source=source)
     if header[0] != "time":
         raise DataError(
-            f"line 1: the first column is '{header[0]}', not 'time'; {_HEADER_HELP}",
+            f"line 1: the first column is '{one_line(header[0])}', not 'time'; {_HEADER_HELP}",
             source=source,
         )
     columns: list[tuple[str, str]] = []
     for name in header[1:]:
         joint, slash, quantity = name.rpartition("/")
         if not (joint and slash) or quantity not in _QUANTITIES:
-            raise DataError(f"line 1: unknown column '{name}'; {_HEADER_HELP}", source=source)
+            raise DataError(
+                f"line 1: unknown column '{one_line(name)}'; {_HEADER_HELP}", source=source
+            )
         if (joint, quantity) in columns:
             raise DataError(
                 f"line 1: column '{name}' stands there twice; delete one", source=source
@@ -112,7 +117,7 @@ def _read_rows(reader: csv._reader, header: Sequence[str], source: str) -> Float
         except ValueError:
             bad = next(name for name, cell in zip(header, cells, strict=True) if not _number(cell))
             raise DataError(
-                f"line {reader.line_num}: '{cells[header.index(bad)].strip()}' in column "
+                f"line {reader.line_num}: '{one_line(cells[header.index(bad)])}' in column "
                 f"'{bad}' is no number; correct or delete the line",
                 source=source,
             ) from None

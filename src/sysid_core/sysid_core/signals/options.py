@@ -22,7 +22,8 @@ class SignalOptions:
     Attributes
     ----------
     rate : float or None [Hz]
-        Of the uniform grid; None: the sensor's.
+        Expected of the sensors, and of the uniform grid (a multiple of it if they are quicker);
+        None: the sensors' own.
     cutoff : float or None [Hz]
         Of the zero-phase low-pass that positions, velocities and efforts share.
     order : int

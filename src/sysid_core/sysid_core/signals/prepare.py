@@ -27,6 +27,7 @@ from sysid_core.signals.synchronise import (
 __all__ = ["Interpreter", "PrepareReport", "Prepared", "prepare"]
 
 _MINIMUM_ROWS = 8
+_RATE_TOLERANCE = 0.1
 _TURN = 2.0 * np.pi
 _TURN_TOLERANCE = 0.5
 
@@ -118,45 +119,23 @@ def prepare(
     options = options or SignalOptions()
     if robot is not None:
         recording = robot.interpret(recording)
+    try:
+        return _prepare(recording, options)
+    except DataError as err:
+        raise DataError(str(err), source=recording.source) from err
+
+
+def _prepare(recording: Recording, options: SignalOptions) -> Prepared:
     warnings: list[str] = []
     recording, outliers = _cleaned(recording, options, warnings)
     tracks, layout = _tracks(recording)
-    try:
-        synchronised = synchronise(
-            tracks, rate=options.rate, gap=options.gap, timing=options.timing
-        )
-    except DataError as err:
-        raise DataError(str(err), source=recording.source) from err
-    nj = len(recording.joint_names)
-    cutoff, reason = _cutoff(synchronised, nj, options)
-    measured = _use_measured(synchronised, layout, nj, cutoff, options)
+    synchronised = _synchronised(tracks, options, warnings)
+    cutoff, reason = _cutoff(synchronised, layout, options)
+    measured = _use_measured(synchronised, layout, cutoff, options)
     step = 1
     if options.oversampling is not None:
         step = max(1, int(synchronised.rate / (options.oversampling * cutoff)))
-    trim = settling_time(cutoff) if options.trim is None else options.trim
-    edge = int(np.ceil(trim * synchronised.rate))
-    segments: list[Samples] = []
-    for segment in synchronised.segments:
-        if len(segment.time) < 2 * edge + _MINIMUM_ROWS:
-            warnings.append(
-                f"a stretch of {len(segment.time) / synchronised.rate:.2g} s is too short to "
-                "filter and is left out"
-            )
-            continue
-        samples = _samples(segment, layout, nj, synchronised.rate, cutoff, measured, options)
-        kept = np.zeros(len(segment.time), dtype=np.bool_)
-        kept[edge : len(kept) - edge : step] = True
-        if samples.contacts is not None and options.contact_margin > 0.0:
-            kept &= _steady(samples.contacts, options.contact_margin * synchronised.rate)
-        if kept.any():
-            segments.append(samples.select(kept))
-    if not segments:
-        raise DataError(
-            f"no uninterrupted stretch is longer than {2 * trim:.2g} s, the edges of the filter; "
-            "record for longer or raise the cut-off",
-            source=recording.source,
-        )
-    rows = sum(len(segment) for segment in segments)
+    segments = _segments(synchronised, layout, cutoff, measured, step, options, warnings)
     output_rate = synchronised.rate / step
     report = PrepareReport(
         synchronised.sensor_rate,
@@ -167,16 +146,71 @@ def prepare(
         "measured" if measured else "differentiated",
         outliers,
         synchronised.report,
-        rows / output_rate,
+        sum(len(segment) for segment in segments) / output_rate,
         (*recording.warnings, *warnings),
     )
     return Prepared(tuple(segments), report)
+
+
+def _synchronised(
+    tracks: list[Track], options: SignalOptions, warnings: list[str]
+) -> Synchronised:
+    """Bring the tracks onto a grid of the wanted rate, or a multiple no slower than the sensors.
+
+    A grid slower than the sensors would fold their noise back, since filters come after it.
+    """
+    found = synchronise(tracks, gap=options.gap, timing=options.timing)
+    if options.rate is None:
+        return found
+    if abs(found.rate / options.rate - 1.0) > _RATE_TOLERANCE:
+        warnings.append(
+            f"the sensors run at {found.rate:.4g} Hz where {options.rate:.4g} Hz was expected"
+        )
+    factor = max(1.0, np.ceil(found.rate / options.rate - _RATE_TOLERANCE))
+    return synchronise(tracks, rate=options.rate * factor, gap=options.gap, timing=options.timing)
+
+
+def _segments(
+    synchronised: Synchronised,
+    layout: _Layout,
+    cutoff: float,
+    measured: bool,
+    step: int,
+    options: SignalOptions,
+    warnings: list[str],
+) -> list[Samples]:
+    """Filter every stretch that is long enough; trim its edges and thin it."""
+    rate = synchronised.rate
+    trim = settling_time(cutoff) if options.trim is None else options.trim
+    edge = int(np.ceil(trim * rate))
+    segments: list[Samples] = []
+    for segment in synchronised.segments:
+        if len(segment.time) < 2 * edge + _MINIMUM_ROWS:
+            warnings.append(
+                f"a stretch of {len(segment.time) / rate:.2g} s is too short to filter and is "
+                "left out"
+            )
+            continue
+        samples = _samples(segment, layout, rate, cutoff, measured, options)
+        kept = np.zeros(len(segment.time), dtype=np.bool_)
+        kept[edge : len(kept) - edge : step] = True
+        if samples.contacts is not None and options.contact_margin > 0.0:
+            kept &= _steady(samples.contacts, options.contact_margin * rate)
+        if kept.any():
+            segments.append(samples.select(kept))
+    if not segments:
+        raise DataError(
+            f"no uninterrupted stretch is longer than {2 * trim:.2g} s, the edges of the filter; "
+            "record for longer or raise the cut-off"
+        )
+    return segments
 
 
 @dataclass(frozen=True)
 class _Layout:
     """Which track and columns hold what."""
 
+    position: slice
     velocity: slice | None
     effort: slice | None
     base: int | None
@@ -260,19 +294,21 @@ def _tracks(recording: Recording) -> tuple[list[Track], _Layout]:
             wrenches = len(tracks)
             flat = recording.contacts.wrenches.reshape(len(active), -1)
             tracks.append(Track(recording.contacts.time, flat))
-    return tracks, _Layout(velocity, effort, base, contacts, wrenches)
+    return tracks, _Layout(slice(nj), velocity, effort, base, contacts, wrenches)
 
 
-def _cutoff(synchronised: Synchronised, nj: int, options: SignalOptions) -> tuple[float, str]:
+def _cutoff(
+    synchronised: Synchronised, layout: _Layout, options: SignalOptions
+) -> tuple[float, str]:
     if options.cutoff is not None:
         return options.cutoff, f"{options.cutoff:g} Hz, as asked for"
-    positions = [segment.values[0][:, :nj] for segment in synchronised.segments]
+    positions = [segment.values[0][:, layout.position] for segment in synchronised.segments]
     choice = choose_cutoff(positions, synchronised.rate, sensor_rate=synchronised.sensor_rate)
     return choice.cutoff, choice.reason
 
 
 def _use_measured(
-    synchronised: Synchronised, layout: _Layout, nj: int, cutoff: float, options: SignalOptions
+    synchronised: Synchronised, layout: _Layout, cutoff: float, options: SignalOptions
 ) -> bool:
     if options.velocity == "differentiated":
         return False
@@ -284,14 +320,13 @@ def _use_measured(
         return True
     longest = max(synchronised.segments, key=lambda segment: len(segment.time)).values[0]
     return velocity_agreement(
-        longest[:, :nj], longest[:, layout.velocity], synchronised.rate, cutoff
+        longest[:, layout.position], longest[:, layout.velocity], synchronised.rate, cutoff
     ).preferable
 
 
 def _samples(
     segment: Segment,
     layout: _Layout,
-    nj: int,
     rate: float,
     cutoff: float,
     measured: bool,
@@ -300,11 +335,11 @@ def _samples(
     joints = segment.values[0]
     smooth = _low_passed(joints, rate, cutoff, options.order)
     motion: JointMotion = joint_motion(
-        smooth[:, :nj],
+        smooth[:, layout.position],
         smooth[:, layout.velocity] if measured and layout.velocity is not None else None,
         1.0 / rate,
     )
-    effort = np.full((len(smooth), nj), np.nan)
+    effort = np.full(motion.position.shape, np.nan)
     if layout.effort is not None:
         effort = smooth[:, layout.effort]
     samples = Samples(segment.time, motion.position, motion.velocity, motion.acceleration, effort)

@@ -26,6 +26,8 @@ Timing = Literal["auto", "stamped", "uniform"]
 # Jitter below this part of a period is rounding of the stamps.
 _JITTER_OF_NOTE = 1e-3
 _CLEARLY_SMOOTHER = 0.95
+# No quantity of a robot in SI units comes near; such values are spoiled bytes.
+_ABSURD = 1e12
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Track:
     ----------
     time : (n,) [s]
     values : (n, nc)
-        NaN where a row lacks a channel.
+        NaN where a row lacks a channel; what no robot can reach counts as lacking, too.
     flags : bool
         Take the nearest row instead of interpolating.
     """
@@ -206,7 +208,7 @@ def _groups(
     index: int, track: Track, rows: np.ndarray, gap: float, timing: Timing, tally: _Tally
 ) -> list[_Group]:
     """Group the channels by the rows that have them, and clean up each group's time."""
-    present = np.isfinite(track.values[rows])
+    present = np.abs(track.values[rows]) < _ABSURD
     groups: list[_Group] = []
     patterns: dict[bytes, list[int]] = {}
     for channel in range(present.shape[1]):

@@ -182,6 +182,31 @@ def test_samples_near_a_change_of_contact_can_be_left_out() -> None:
     assert 0 < len(steady) < len(everything)
 
 
+def test_a_rate_below_the_sensors_does_not_alias() -> None:
+    recording = _recording()
+    # 98 Hz would show as 2 Hz on a grid of 100 Hz.
+    buzz = 0.1 * np.sin(2 * np.pi * 98.0 * recording.time)[:, np.newaxis]
+    noisy = replace(recording, effort=np.asarray(recording.effort) + buzz)
+    options = SignalOptions(rate=100.0, cutoff=10.0)
+    prepared = prepare(noisy, None, options)
+    clean = prepare(recording, None, options).samples()
+    assert prepared.report.rate == pytest.approx(RATE)
+    assert any("expected" in warning for warning in prepared.report.warnings)
+    np.testing.assert_allclose(prepared.samples().effort, clean.effort, atol=1e-3)
+
+
+def test_spoiled_values_are_missing_values() -> None:
+    recording = _recording()
+    effort = np.array(recording.effort)
+    effort[100:104, 0] = [1e30, -1e300, np.inf, np.nan]
+    samples = prepare(
+        replace(recording, effort=effort), None, SignalOptions(cutoff=15.0)
+    ).samples()
+    expected = prepare(recording, None, SignalOptions(cutoff=15.0)).samples()
+    # Medians and interpolation stand in for four samples of a torque of up to 30 N·m.
+    np.testing.assert_allclose(samples.effort, expected.effort, atol=5e-2)
+
+
 def test_the_robot_interprets_the_recording_first() -> None:
     class Swapped:
         def interpret(self, recording: Recording) -> Recording:

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fitting what other libraries say, and what files contain, into one line of a message."""
+
+from __future__ import annotations
+
+__all__ = ["one_line"]
+
+_LIMIT = 120
+
+
+def one_line(text: object) -> str:
+    """Return an error or a value as one short printable line."""
+    words = str(text).split() or ([type(text).__name__] if isinstance(text, Exception) else [])
+    line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(words))
+    return line if len(line) <= _LIMIT else f"{line[: _LIMIT - 1]}…"
