@@ -27,7 +27,7 @@ class _Loader(yaml.SafeLoader):
     """A loader by which a scalar that is tagged ``!!str`` looks quoted."""
 
     def compose_scalar_node(self, anchor: dict[Any, yaml.Node]) -> yaml.ScalarNode:
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]
         node = super().compose_scalar_node(anchor)
         if isinstance(event, yaml.ScalarEvent) and event.tag == "tag:yaml.org,2002:str":
             node.style = '"'

@@ -23,7 +23,8 @@ _IDS = {
     "uint64": 9,
     "float32": 10,
     "float64": 11,
-    "char": 13,
+    # ROS 2 turns the char of a .msg file into an unsigned byte.
+    "char": 3,
     "bool": 15,
     "byte": 16,
     "string": 17,

@@ -46,26 +46,13 @@ __all__ = [
 _global_executors: list[Executor] = []
 
 
-class _Initialized:
-    """What `init` returns: as a context manager it shuts down at the end."""
-
-    def __init__(self, context: Context) -> None:
-        self.context = context
-
-    def __enter__(self) -> _Initialized:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.context.try_shutdown()
-
-
 def init(
     *,
     args: list[str] | None = None,
     context: Context | None = None,
     domain_id: int | None = None,
     signal_handler_options: SignalHandlerOptions | None = None,
-) -> _Initialized:
+) -> None:
     """Start; the arguments default to the command line.
 
     Raises
@@ -85,7 +72,6 @@ def init(
     get_logger("sysid_embedded").info(
         f"{finder.reason()}: the embedded runtime stands in, in domain {context.get_domain_id()}"
     )
-    return _Initialized(context)
 
 
 def get_global_executor() -> Executor:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -60,6 +61,8 @@ class Context:
             self._graph = Graph(self._participant)
             self._used = True
             self._ok = True
+            # Else the others would miss this process only when its lease has run out.
+            atexit.register(self.destroy)
 
     @property
     def participant(self) -> Participant:
@@ -112,6 +115,7 @@ class Context:
     def destroy(self) -> None:
         """End it and leave the domain."""
         self.try_shutdown()
+        atexit.unregister(self.destroy)
         with self._lock:
             if self._graph is not None and self._participant is not None:
                 self._graph.close()

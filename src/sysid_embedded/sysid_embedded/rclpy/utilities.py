@@ -59,9 +59,6 @@ def shutdown(*, context: Context | None = None) -> None:
 def try_shutdown(*, context: Context | None = None) -> None:
     """End a context unless that was done already."""
     if context is None:
-        with _lock:
-            if not _contexts or not _contexts[-1].ok():
-                return
         get_default_context(shutting_down=True).try_shutdown()
     else:
         context.try_shutdown()

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Discovery: the environment variables of ROS 2 are heeded."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+from sysid_embedded.discovery import domain_config, domain_id
+
+
+@pytest.mark.parametrize(("text", "number"), [("", 0), ("7", 7), (" 42 ", 42), ("232", 232)])
+def test_the_domain_is_read(text: str, number: int) -> None:
+    assert domain_id({"ROS_DOMAIN_ID": text}) == number
+
+
+@pytest.mark.parametrize("text", ["-1", "233", "x", "1.5"])
+def test_a_wrong_domain_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="ROS_DOMAIN_ID"):
+        domain_id({"ROS_DOMAIN_ID": text})
+
+
+@pytest.mark.parametrize(
+    "environ", [{"ROS_LOCALHOST_ONLY": "1"}, {"ROS_AUTOMATIC_DISCOVERY_RANGE": "localhost"}]
+)
+def test_localhost_means_no_multicast_and_one_peer(environ: dict[str, str]) -> None:
+    domain = ET.fromstring(domain_config(environ)).find("Domain")
+    assert domain is not None
+    assert domain.findtext("General/AllowMulticast") == "false"
+    peer = domain.find("Discovery/Peers/Peer")
+    assert peer is not None
+    assert peer.get("address") == "localhost"
+
+
+def test_the_user_s_configuration_comes_last_so_that_it_wins() -> None:
+    text = domain_config({"CYCLONEDDS_URI": "file:///x.xml"})
+    assert text.endswith(",file:///x.xml")
+
+
+def test_the_default_of_the_system_leaves_everything_alone() -> None:
+    assert domain_config({"ROS_AUTOMATIC_DISCOVERY_RANGE": "SYSTEM_DEFAULT"}) == ""
+
+
+def test_static_peers_are_added() -> None:
+    text = domain_config({"ROS_STATIC_PEERS": "10.0.0.1; 10.0.0.2"})
+    peers = [peer.get("address") for peer in ET.fromstring(text).iter("Peer")]
+    assert peers[-2:] == ["10.0.0.1", "10.0.0.2"]
+
+
+def test_an_unknown_range_is_refused() -> None:
+    with pytest.raises(ValueError, match="EVERYWHERE"):
+        domain_config({"ROS_AUTOMATIC_DISCOVERY_RANGE": "everywhere"})

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Executors and timers: what runs when, where and what happens to its errors."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Until = Callable[..., bool]
+LIMIT_S = 10.0
+
+
+def test_an_error_in_a_callback_comes_out_of_spin(node: Any, ros: Any) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError("in the callback")
+
+    node.create_timer(0.001, fail)
+    with pytest.raises(ZeroDivisionError, match="in the callback"):
+        ros.spin(node)
+
+
+def test_an_error_in_a_thread_of_the_pool_comes_out_of_spin(node: Any, ros: Any) -> None:
+    from rclpy.executors import MultiThreadedExecutor
+
+    def fail() -> None:
+        raise ZeroDivisionError("in the callback")
+
+    node.create_timer(0.001, fail)
+    executor = MultiThreadedExecutor(2)
+    executor.add_node(node)
+    with pytest.raises(ZeroDivisionError):
+        executor.spin()
+    executor.shutdown()
+
+
+def test_spinning_ends_at_shutdown(node: Any, ros: Any) -> None:
+    node.create_timer(0.001, ros.try_shutdown)
+    ros.spin(node)
+    assert not ros.ok()
+
+
+def test_spinning_after_shutdown_tells_of_it(node: Any, ros: Any) -> None:
+    from rclpy.executors import ExternalShutdownException
+
+    executor = ros.get_global_executor()
+    executor.add_node(node)
+    ros.shutdown()
+    with pytest.raises(ExternalShutdownException):
+        executor.spin_once(timeout_sec=1.0)
+
+
+def test_a_timeout_of_zero_doesn_t_wait(node: Any, ros: Any) -> None:
+    start = time.monotonic()
+    for _ in range(5):
+        ros.spin_once(node, timeout_sec=0.0)
+    assert time.monotonic() - start < 1.0
+
+
+def test_a_timer_keeps_its_rate_without_drift(node: Any, until: Until) -> None:
+    period = 0.005
+    calls: list[float] = []
+    node.create_timer(period, lambda: calls.append(time.monotonic()))
+    assert until(lambda: len(calls) >= 100, node)
+    # Calls may be late, but each is due at a multiple of the period after the first.
+    assert (calls[-1] - calls[0]) / period >= 98.0
+
+
+def test_missed_calls_are_skipped(node: Any, until: Until) -> None:
+    calls: list[float] = []
+
+    def slow() -> None:
+        calls.append(time.monotonic())
+        if len(calls) == 1:
+            time.sleep(0.1)
+
+    node.create_timer(0.01, slow)
+    assert until(lambda: len(calls) >= 4, node)
+    gaps = [b - a for a, b in zip(calls[1:], calls[2:], strict=False)]
+    assert sum(gap > 0.004 for gap in gaps) >= len(gaps) - 1
+
+
+def test_a_cancelled_timer_rests_until_it_is_reset(node: Any, until: Until) -> None:
+    calls: list[int] = []
+    timer = node.create_timer(0.001, lambda: (calls.append(1), timer.cancel()))
+    assert until(lambda: calls, node)
+    assert timer.is_canceled()
+    assert not until(lambda: len(calls) > 1, limit_s=0.05)
+    timer.reset()
+    assert until(lambda: len(calls) == 2)
+
+
+def test_timers_and_topics_share_the_time(node: Any, until: Until) -> None:
+    from std_msgs.msg import Int32
+
+    got: list[int] = []
+    publisher = node.create_publisher(Int32, "t", 10)
+    node.create_subscription(Int32, "t", lambda m: got.append(m.data), 10)
+    node.create_timer(0.0, lambda: publisher.publish(Int32(data=1)))
+    assert until(lambda: len(got) > 10, node)
+
+
+def test_a_guard_condition_runs_in_the_executor(node: Any, until: Until) -> None:
+    threads: list[Any] = []
+    guard = node.create_guard_condition(lambda: threads.append(threading.current_thread()))
+    threading.Thread(target=guard.trigger).start()
+    assert until(lambda: threads, node)
+    assert threads == [threading.current_thread()]
+
+
+def test_tasks_and_coroutines_give_futures(node: Any, ros: Any, until: Until) -> None:
+    from rclpy.task import Future
+
+    executor = ros.get_global_executor()
+    gate = Future()
+
+    async def wait() -> int:
+        return int(await gate) + 1
+
+    task = executor.create_task(wait)
+    node.create_timer(0.01, lambda: gate.done() or gate.set_result(1))
+    executor.add_node(node)
+    executor.spin_until_future_complete(task, timeout_sec=LIMIT_S)
+    assert task.result() == 2
+
+
+def test_a_task_s_error_is_in_its_future_and_in_spin(node: Any, ros: Any) -> None:
+    executor = ros.get_global_executor()
+
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    task = executor.create_task(fail)
+    with pytest.raises(ZeroDivisionError):
+        executor.spin_once(timeout_sec=1.0)
+    assert isinstance(task.exception(), ZeroDivisionError)
+
+
+def test_groups_decide_what_runs_at_once(node: Any, ros: Any) -> None:
+    from rclpy.callback_groups import MutuallyExclusiveCallbackGroup, ReentrantCallbackGroup
+    from rclpy.executors import MultiThreadedExecutor
+
+    running = {"exclusive": 0, "reentrant": 0}
+    most = {"exclusive": 0, "reentrant": 0}
+    lock = threading.Lock()
+
+    def work(kind: str) -> None:
+        with lock:
+            running[kind] += 1
+            most[kind] = max(most[kind], running[kind])
+        time.sleep(0.005)
+        with lock:
+            running[kind] -= 1
+
+    exclusive, reentrant = MutuallyExclusiveCallbackGroup(), ReentrantCallbackGroup()
+    for _ in range(2):
+        node.create_timer(0.001, lambda: work("exclusive"), exclusive)
+        node.create_timer(0.001, lambda: work("reentrant"), reentrant)
+    executor = MultiThreadedExecutor(4)
+    executor.add_node(node)
+    end = time.monotonic() + LIMIT_S
+    while most["reentrant"] < 2 and time.monotonic() < end:
+        executor.spin_once(timeout_sec=0.1)
+    executor.shutdown()
+    assert most["reentrant"] >= 2
+    assert most["exclusive"] == 1
+
+
+def test_an_executor_spins_in_a_thread_until_it_is_shut_down(node: Any, ros: Any) -> None:
+    from rclpy.executors import SingleThreadedExecutor
+
+    ticked = threading.Event()
+    node.create_timer(0.001, ticked.set)
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    thread = threading.Thread(target=executor.spin)
+    thread.start()
+    assert ticked.wait(LIMIT_S)
+    executor.shutdown()
+    thread.join(LIMIT_S)
+    assert not thread.is_alive()
+
+
+def test_a_rate_sleeps_while_another_thread_spins(node: Any, spinning: Any) -> None:
+    rate = node.create_rate(200.0)
+    spinning(node)
+    start = time.monotonic()
+    for _ in range(10):
+        rate.sleep()
+    assert time.monotonic() - start >= 0.04
+
+
+def test_a_node_belongs_to_one_executor(node: Any, ros: Any) -> None:
+    from rclpy.executors import SingleThreadedExecutor
+
+    first, second = SingleThreadedExecutor(), SingleThreadedExecutor()
+    assert first.add_node(node)
+    assert not first.add_node(node)
+    assert second.add_node(node)
+    assert first.get_nodes() == []
+    assert node.executor is second
+    node.executor = None
+    assert second.get_nodes() == []
+    first.shutdown()
+    second.shutdown()

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Services: requests reach the server, answers reach the one who asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Until = Callable[..., bool]
+LIMIT_S = 10.0
+
+
+def _negate(request: Any, response: Any) -> Any:
+    response.success = not request.data
+    return response
+
+
+def test_an_answer_comes_back(node: Any, ros: Any) -> None:
+    from std_srvs.srv import SetBool
+
+    node.create_service(SetBool, "~/negate", _negate)
+    client = node.create_client(SetBool, "/node/negate")
+    assert client.wait_for_service(timeout_sec=LIMIT_S)
+    for data in (True, False):
+        future = client.call_async(SetBool.Request(data=data))
+        ros.spin_until_future_complete(node, future, timeout_sec=LIMIT_S)
+        assert future.result().success is not data
+
+
+def test_each_client_gets_its_own_answers(node: Any, ros: Any) -> None:
+    from std_srvs.srv import SetBool
+
+    node.create_service(SetBool, "s", _negate)
+    clients = [node.create_client(SetBool, "s") for _ in range(2)]
+    assert all(client.wait_for_service(timeout_sec=LIMIT_S) for client in clients)
+    futures = [client.call_async(SetBool.Request(data=i == 0)) for i, client in enumerate(clients)]
+    for future in futures:
+        ros.spin_until_future_complete(node, future, timeout_sec=LIMIT_S)
+    assert [future.result().success for future in futures] == [False, True]
+
+
+def test_waiting_for_a_service_that_isn_t_there_ends(node: Any) -> None:
+    from std_srvs.srv import Trigger
+
+    client = node.create_client(Trigger, "absent")
+    assert not client.service_is_ready()
+    assert not client.wait_for_service(timeout_sec=0.05)
+
+
+def test_a_callback_may_ask_another_service(node: Any, ros: Any) -> None:
+    from rclpy.callback_groups import ReentrantCallbackGroup
+    from std_srvs.srv import SetBool, Trigger
+
+    group = ReentrantCallbackGroup()
+    node.create_service(SetBool, "inner", _negate, callback_group=group)
+    inner = node.create_client(SetBool, "inner", callback_group=group)
+
+    async def outer(request: Any, response: Any) -> Any:
+        answer = await inner.call_async(SetBool.Request(data=False))
+        response.success = answer.success
+        return response
+
+    node.create_service(Trigger, "outer", outer, callback_group=group)
+    client = node.create_client(Trigger, "outer", callback_group=group)
+    assert inner.wait_for_service(LIMIT_S)
+    assert client.wait_for_service(LIMIT_S)
+    future = client.call_async(Trigger.Request())
+    ros.spin_until_future_complete(node, future, timeout_sec=LIMIT_S)
+    assert future.result().success
+
+
+def test_a_call_blocks_while_another_thread_spins(node: Any, spinning: Any) -> None:
+    from std_srvs.srv import SetBool
+
+    node.create_service(SetBool, "s", _negate)
+    client = node.create_client(SetBool, "s")
+    assert client.wait_for_service(timeout_sec=LIMIT_S)
+    spinning(node)
+    assert client.call(SetBool.Request(data=False), timeout_sec=LIMIT_S).success
+
+
+def test_an_error_in_the_server_comes_out_of_spin(node: Any, ros: Any) -> None:
+    from std_srvs.srv import Trigger
+
+    def fail(request: Any, response: Any) -> Any:
+        raise ZeroDivisionError
+
+    node.create_service(Trigger, "s", fail)
+    client = node.create_client(Trigger, "s")
+    assert client.wait_for_service(timeout_sec=LIMIT_S)
+    future = client.call_async(Trigger.Request())
+    with pytest.raises(ZeroDivisionError):
+        ros.spin_until_future_complete(node, future, timeout_sec=LIMIT_S)
+
+
+def test_wrong_types_are_refused(node: Any, ros: Any) -> None:
+    from std_msgs.msg import Int32
+    from std_srvs.srv import SetBool, Trigger
+
+    client = node.create_client(Trigger, "s")
+    with pytest.raises(TypeError):
+        client.call_async(SetBool.Request())
+    with pytest.raises(AttributeError):
+        node.create_service(Int32, "t", print)
+
+
+def test_services_are_counted(node: Any, until: Until) -> None:
+    from std_srvs.srv import Trigger
+
+    node.create_service(Trigger, "s", lambda _, response: response)
+    node.create_client(Trigger, "s")
+    assert until(lambda: node.count_services("s") == 1 and node.count_clients("s") == 1)
