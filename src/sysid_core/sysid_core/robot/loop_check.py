@@ -66,7 +66,12 @@ class LoopReport:
     def lines(self) -> tuple[str, ...]:
         """Return the report as lines of text."""
         verdict = (
-            "a unique solution exists" if self.holds else "actuated joints do not determine it"
+            "a unique solution exists"
+            if self.holds
+            else "does not hold: other assemblies fit within the limits of the passive joints; "
+            "the one next to the zero configuration is followed"
+            if self.reachable
+            else "does not hold: no random configuration closes within the limits"
         )
         lines = [
             f"{len(self.loops)} loops ({', '.join(self.loops)}), {self.equations} closures for "

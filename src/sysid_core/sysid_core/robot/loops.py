@@ -27,14 +27,15 @@ class ClosureOptions(NamedTuple):
     max_iterations : int
         Most Levenberg–Marquardt steps of one solve.
     max_condition : float [-]
-        Condition number of J_u beyond which a configuration counts as singular.
+        Condition number of J_u beyond which a configuration counts as singular. A four-bar reaches
+        300 at 1e-4 rad, an encoder's error, from its dead point.
     max_step : float [rad]
         Actuated joints move by at most this between the steps of a continuation.
     """
 
     tolerance: float = 1e-12
     max_iterations: int = 40
-    max_condition: float = 1e5
+    max_condition: float = 300.0
     max_step: float = 0.1
 
 
@@ -69,7 +70,8 @@ class MotionMaps(NamedTuple):
     G_dot : (nv, na) [1/s]
         q̈ = G q̈_a + Ġ q̇_a.
     condition : float [-]
-        Condition number of J_u in the Frobenius norm; inf where it is singular.
+        Condition number of J_u with columns of unit length, in the Frobenius norm; inf where it
+        is singular.
     """
 
     G: FloatArray
@@ -287,7 +289,10 @@ class LoopClosure:
         except np.linalg.LinAlgError:
             return G, np.inf, np.zeros((len(self._u), len(J)))
         G[self._u] = -(inverse @ J[:, self._a])
-        return G, float(np.linalg.norm(J_u) * np.linalg.norm(inverse)), inverse
+        # joints on short levers must not count as nearly singular: columns of unit length
+        lengths = np.sqrt((J_u * J_u).sum(axis=0))
+        condition = np.sqrt(len(lengths)) * np.linalg.norm(lengths[:, None] * inverse)
+        return G, float(condition), inverse
 
     def maps(self, q: FloatArray, v_a: FloatArray) -> MotionMaps:
         """Return G and Ġ at a closed configuration (nq,) and actuated velocities (na,) [rad/s].
