@@ -154,6 +154,7 @@ def _recording(robot: Robot, readings: list[Reading], source: str) -> Recording:
 
 def _base_parts(robot: Robot, time: FloatArray, bases: list[BaseReading]) -> dict[str, Any]:
     pose = np.array([base.pose for base in bases])
+    wrenches = [base.wrenches for base in bases if base.wrenches is not None]
     frame = robot.layout.bodies[0]
     return {
         "base": BaseRecording(
@@ -175,7 +176,7 @@ def _base_parts(robot: Robot, time: FloatArray, bases: list[BaseReading]) -> dic
             time,
             tuple(contact.name for contact in robot.description.contacts),
             np.array([base.contacts for base in bases]),
-            np.array([base.wrenches for base in bases]),
+            None if not wrenches else np.array(wrenches),
         ),
     }
 

@@ -34,6 +34,8 @@ class SensorSettings:
     gyroscope_noise : float [rad/s]
         Of the inertial unit and of the odometry's angular velocity.
     accelerometer_noise : float [m/s²]
+    wrenches : bool
+        Whether the feet measure contact wrenches (without noise), not only contact.
     """
 
     position_resolution: float = 0.0
@@ -45,6 +47,7 @@ class SensorSettings:
     base_velocity_noise: float = 0.0
     gyroscope_noise: float = 0.0
     accelerometer_noise: float = 0.0
+    wrenches: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -68,8 +71,8 @@ class BaseReading:
     specific_force : (3,) [m/s²]
         Acceleration less gravity, in the base frame.
     contacts : (nc,) bool
-    wrenches : (nc, 6) [N, N·m]
-        Of the ground on the robot, in the contact frames, free of noise.
+    wrenches : (nc, 6) [N, N·m] or None
+        Of the ground on the robot, in the contact frames.
     """
 
     pose: FloatArray
@@ -77,7 +80,7 @@ class BaseReading:
     angular_velocity: FloatArray
     specific_force: FloatArray
     contacts: BoolArray
-    wrenches: FloatArray
+    wrenches: FloatArray | None
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,7 @@ class Sensors:
             angular_velocity=self._noisy(v[3:6], s.gyroscope_noise),
             specific_force=self._noisy(force, s.accelerometer_noise),
             contacts=contacts.active,
-            wrenches=contacts.wrenches,
+            wrenches=contacts.wrenches if s.wrenches else None,
         )
 
 

@@ -120,13 +120,14 @@ class Simulation:
         self._start = standing_configuration(robot, self.settings.physics)
         if start is not None:
             self._start = np.array(start, dtype=float)
-        self._payloads: dict[str, FloatArray] = {}
         self.reset()
 
     # -- running ----------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """Go back to the start at time zero, braked; payloads stay, noise begins anew."""
+        """Go back to the start at time zero, braked and without payload; noise begins anew."""
+        self._payloads: dict[str, FloatArray] = {}
+        self.plant.change_parameters(self.truth)
         self.plant.reset(self._start)
         self._sensors = Sensors(self.robot, self.settings.sensors, self._seed)
         self._ticks = 0

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Installs sysid_sim for colcon and pip; all else stands in pyproject.toml and package.xml."""
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from setuptools import setup
+
+HERE = Path(__file__).parent
+
+setup(
+    version=ET.parse(HERE / "package.xml").findtext("version"),
+    data_files=[
+        ("share/ament_index/resource_index/packages", ["resource/sysid_sim"]),
+        ("share/sysid_sim", ["package.xml"]),
+        ("share/sysid_sim/worlds", sorted(str(p) for p in Path("worlds").iterdir())),
+    ],
+)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Converts between ROS messages and the simulation's arrays: the only place that knows both."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from builtin_interfaces.msg import Duration, Time
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from geometry_msgs.msg import Point, Quaternion, Vector3, Wrench
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import Imu, JointState
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from sysid_core.recording import FloatArray
+from sysid_core.robot import Robot
+from sysid_msgs.msg import Contacts
+from sysid_msgs.srv import AttachPayload
+from sysid_sim.driver import Driver
+from sysid_sim.sensors import BaseReading, Reading
+from sysid_sim.trajectories import Motion
+
+__all__ = [
+    "contacts_message",
+    "diagnostic_status",
+    "imu_message",
+    "joint_state_message",
+    "odometry_message",
+    "payload_of",
+    "stamp",
+    "trajectory_message",
+]
+
+_NANO = 1_000_000_000
+
+
+def stamp(time: float) -> Time:
+    """Return a time [s] as a message's time stamp."""
+    seconds, nanoseconds = divmod(round(time * _NANO), _NANO)
+    return Time(sec=seconds, nanosec=nanoseconds)
+
+
+def _doubles(values: FloatArray) -> array[float]:
+    return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
+
+
+def _vector(values: FloatArray) -> Vector3:
+    x, y, z = values.tolist()
+    return Vector3(x=x, y=y, z=z)
+
+
+def _quaternion(values: FloatArray) -> Quaternion:
+    x, y, z, w = values.tolist()
+    return Quaternion(x=x, y=y, z=z, w=w)
+
+
+def joint_state_message(driver: Driver, reading: Reading, time: Time) -> JointState:
+    """Return a reading as the robot's driver publishes it."""
+    position, velocity, effort = driver.publish(reading)
+    message = JointState()
+    message.header.stamp = time
+    message.name = list(driver.names)
+    message.position = _doubles(position)
+    message.velocity = _doubles(velocity)
+    message.effort = _doubles(effort)
+    return message
+
+
+def odometry_message(robot: Robot, base: BaseReading, time: Time) -> Odometry:
+    """Return pose and twist of the base; the twist is in the base frame, as REP-105 asks."""
+    message = Odometry()
+    message.header.stamp = time
+    message.header.frame_id = "odom"
+    message.child_frame_id = robot.layout.bodies[0]
+    x, y, z = base.pose[:3].tolist()
+    message.pose.pose.position = Point(x=x, y=y, z=z)
+    message.pose.pose.orientation = _quaternion(base.pose[3:])
+    message.twist.twist.linear = _vector(base.twist[:3])
+    message.twist.twist.angular = _vector(base.twist[3:])
+    return message
+
+
+def imu_message(robot: Robot, base: BaseReading, time: Time) -> Imu:
+    """Return what the inertial unit at the base frame's origin shows."""
+    message = Imu()
+    message.header.stamp = time
+    message.header.frame_id = robot.layout.bodies[0]
+    message.orientation = _quaternion(base.pose[3:])
+    message.angular_velocity = _vector(base.angular_velocity)
+    message.linear_acceleration = _vector(base.specific_force)
+    return message
+
+
+def contacts_message(robot: Robot, base: BaseReading, time: Time) -> Contacts:
+    """Return contact flags, and wrenches where they are measured."""
+    message = Contacts()
+    message.header.stamp = time
+    message.names = [contact.name for contact in robot.description.contacts]
+    message.active = base.contacts.tolist()
+    if base.wrenches is not None:
+        message.wrenches = [
+            Wrench(force=_vector(row[:3]), torque=_vector(row[3:])) for row in base.wrenches
+        ]
+    return message
+
+
+def payload_of(
+    request: AttachPayload.Request,
+) -> tuple[str, float, FloatArray, FloatArray]:
+    """Return frame, mass [kg], centre of mass (3,) [m] and inertia (3, 3) [kg·m²] of a request."""
+    xx, xy, yy, xz, yz, zz = (float(value) for value in request.inertia)
+    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    com = np.array([request.com.x, request.com.y, request.com.z])
+    return request.frame, float(request.mass), com, inertia
+
+
+def trajectory_message(
+    names: Sequence[str], start: Time, time: FloatArray, motion: Motion
+) -> JointTrajectory:
+    """Return a motion (n, na) at times (n,) [s] after `start` as a joint trajectory."""
+    message = JointTrajectory()
+    message.header.stamp = start
+    message.joint_names = list(names)
+    for i, after in enumerate(time.tolist()):
+        point = JointTrajectoryPoint()
+        point.positions = _doubles(motion.position[i])
+        point.velocities = _doubles(motion.velocity[i])
+        point.accelerations = _doubles(motion.acceleration[i])
+        seconds, nanoseconds = divmod(round(after * _NANO), _NANO)
+        point.time_from_start = Duration(sec=seconds, nanosec=nanoseconds)
+        message.points.append(point)
+    return message
+
+
+def diagnostic_status(
+    name: str, robot: str, level: int, message: str, values: Mapping[str, object]
+) -> DiagnosticStatus:
+    """Return a diagnostic status; level 0 is fine, 1 a warning, 2 an error."""
+    return DiagnosticStatus(
+        level=bytes([level]),
+        name=name,
+        message=message,
+        hardware_id=robot,
+        values=[KeyValue(key=key, value=str(value)) for key, value in values.items()],
+    )

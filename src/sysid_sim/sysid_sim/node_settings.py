@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parameters of the nodes, with defaults and ranges, and the plain data made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sysid_core.errors import ParameterError
+from sysid_core.recording import FloatArray
+from sysid_core.robot import Robot, load_robot
+from sysid_sim.mjcf import PhysicsSettings
+from sysid_sim.sensors import SensorSettings
+from sysid_sim.simulation import SimulationSettings, Stribeck
+from sysid_sim.trajectories import Excitation
+from sysid_sim.truth import TruthSpread, draw_truth, read_truth
+
+__all__ = [
+    "REFERENCE",
+    "SIMULATOR",
+    "ReferencePlan",
+    "Setting",
+    "SimulatorPlan",
+    "chosen_robot",
+    "true_parameters",
+]
+
+STALE_ACTIONS = ("hold", "zero")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One ROS parameter.
+
+    Attributes
+    ----------
+    name : str
+    default : str, float, int or bool
+    description : str
+        With its unit in brackets.
+    range : tuple[float, float] or None
+        Of numbers, ends included.
+    read_only : bool
+    """
+
+    name: str
+    default: str | float | int | bool
+    description: str
+    range: tuple[float, float] | None = None
+    read_only: bool = True
+
+
+_ROBOT = Setting("robot", "", "Name of a robot in config/robots, or path of its description")
+
+SIMULATOR: Sequence[Setting] = (
+    _ROBOT,
+    Setting(
+        "truth",
+        "drawn",
+        "True parameters: 'drawn' around the nominal ones, 'nominal', or the path of a "
+        "ground truth's or estimate's JSON",
+    ),
+    Setting("truth_seed", 1, "Seed of the drawn true parameters [-]", (0, 2**31 - 1)),
+    Setting("mass_spread", 0.2, "Drawn masses differ by up to this share [-]", (0.0, 0.9)),
+    Setting(
+        "com_spread",
+        0.3,
+        "Drawn centres of mass differ by up to this share of the standard deviation of the "
+        "body's mass distribution [-]",
+        (0.0, 0.9),
+    ),
+    Setting("shape_spread", 0.15, "Drawn bodies are stretched by up to this [-]", (0.0, 0.9)),
+    Setting(
+        "friction_spread", 0.5, "Drawn friction and armature differ by up to this share [-]",
+        (0.0, 0.9),
+    ),
+    Setting("ground_truth_file", "", "File to write the true parameters to; empty: none"),
+    Setting("rate", 500.0, "Rate of joint states and commands [Hz]", (10.0, 2000.0)),
+    Setting("time_step", 0.0005, "Time step of the physics [s]; divides 1/rate", (1e-5, 0.01)),
+    Setting(
+        "speed",
+        1.0,
+        "Simulated seconds per second [-]; other than 1 needs publish_clock",
+        (0.01, 100.0),
+        read_only=False,
+    ),
+    Setting(
+        "publish_clock", False, "Publish /clock and stamp messages with simulated time from zero"
+    ),
+    Setting("latency", 0, "Periods of 1/rate before a command acts [-]", (0, 100)),
+    Setting("seed", 1, "Seed of the sensor noise [-]", (0, 2**31 - 1)),
+    Setting("position_resolution", 1e-5, "Step of the encoders [rad]; 0: none", (0.0, 0.1)),
+    Setting("position_noise", 1e-5, "Noise of positions [rad]", (0.0, 0.1)),
+    Setting("velocity_noise", 1e-3, "Noise of velocities [rad/s]", (0.0, 10.0)),
+    Setting(
+        "effort_noise", 1e-3, "Noise of torques as a share of the torque limit [-]", (0.0, 1.0)
+    ),
+    Setting("base_position_noise", 1e-4, "Noise of the odometry's position [m]", (0.0, 1.0)),
+    Setting(
+        "base_orientation_noise", 1e-4, "Noise of the odometry's orientation [rad]", (0.0, 1.0)
+    ),
+    Setting("base_velocity_noise", 1e-3, "Noise of the odometry's velocity [m/s]", (0.0, 10.0)),
+    Setting("gyroscope_noise", 2e-3, "Noise of angular velocities [rad/s]", (0.0, 10.0)),
+    Setting("accelerometer_noise", 0.02, "Noise of the specific force [m/s²]", (0.0, 100.0)),
+    Setting(
+        "wrenches", False, "Publish contact wrenches, as robots with force sensors in their feet"
+    ),
+    Setting(
+        "stribeck_level", 0.0, "Breakaway friction beyond Coulomb's, as a share of it [-]",
+        (0.0, 10.0),
+    ),
+    Setting(
+        "stribeck_velocity", 0.1, "Speed at which that has fallen to 37 % [rad/s]", (1e-4, 10.0)
+    ),
+    Setting(
+        "stale_timeout",
+        0.1,
+        "Without a command for so long the robot is made safe [s, simulated]",
+        (0.001, 10.0),
+        read_only=False,
+    ),
+    Setting(
+        "stale_action",
+        "hold",
+        "Then: 'hold' the joints with their brakes, or 'zero' torque",
+        read_only=False,
+    ),
+)  # fmt: skip
+
+REFERENCE: Sequence[Setting] = (
+    _ROBOT,
+    Setting("seed", 1, "Seed of the trajectory [-]", (0, 2**31 - 1)),
+    Setting("duration", 10.0, "After which the trajectory repeats [s]", (0.5, 1000.0)),
+    Setting("harmonics", 5, "Harmonics of the Fourier series [-]", (1, 50)),
+    Setting(
+        "amplitude", 0.7, "Share of each joint's way from the middle to its limit [-]", (0.01, 1.0)
+    ),
+    Setting("speed", 0.5, "Share of the velocity limits [-]", (0.01, 1.0)),
+    Setting("effort", 0.7, "Share of the torque limits, by the nominal model [-]", (0.01, 1.0)),
+    Setting("fade", 2.0, "In which the motion grows from rest [s]", (0.1, 60.0)),
+    Setting("start_delay", 0.0, "Before the first message [s]", (0.0, 3600.0)),
+    Setting(
+        "lead",
+        2.0,
+        "Each message begins so far in the future that a robot elsewhere can get there [s]",
+        (0.05, 60.0),
+    ),
+    Setting("publish_period", 1.0, "Between messages [s]", (0.05, 60.0)),
+    Setting("point_rate", 50.0, "Trajectory points per second [Hz]", (5.0, 1000.0)),
+)
+
+
+def chosen_robot(values: Mapping[str, Any]) -> Robot:
+    """Load the robot that the parameters name.
+
+    Raises
+    ------
+    SysidError
+        If none is named or it cannot be loaded.
+    """
+    if not values["robot"]:
+        raise ParameterError("parameter 'robot' is empty: give a robot's name or description")
+    return load_robot(values["robot"])
+
+
+@dataclass(frozen=True)
+class SimulatorPlan:
+    """How the simulator node runs.
+
+    Attributes
+    ----------
+    simulation : SimulationSettings
+    speed : float [-]
+        Simulated seconds per second.
+    publish_clock : bool
+    stale_timeout : float [s]
+    stale_action : str
+    """
+
+    simulation: SimulationSettings
+    speed: float
+    publish_clock: bool
+    stale_timeout: float
+    stale_action: str
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> SimulatorPlan:
+        """Build the plan from parameter values.
+
+        Raises
+        ------
+        SysidError
+            If values contradict each other; the message says which.
+        """
+        if values["stale_action"] not in STALE_ACTIONS:
+            raise ParameterError(
+                f"stale_action must be one of {STALE_ACTIONS}, got '{values['stale_action']}'"
+            )
+        if values["speed"] != 1.0 and not values["publish_clock"]:
+            raise ParameterError("a speed other than 1 needs publish_clock, so that nodes follow")
+        names = SensorSettings.__dataclass_fields__
+        return cls(
+            SimulationSettings(
+                period=1.0 / values["rate"],
+                latency=values["latency"],
+                physics=PhysicsSettings(time_step=values["time_step"]),
+                sensors=SensorSettings(**{name: values[name] for name in names}),
+                stribeck=Stribeck(values["stribeck_level"], values["stribeck_velocity"]),
+            ),
+            values["speed"],
+            values["publish_clock"],
+            values["stale_timeout"],
+            values["stale_action"],
+        )
+
+
+def true_parameters(robot: Robot, values: Mapping[str, Any]) -> FloatArray:
+    """Return the true parameters (p,) that the simulator's parameters ask for.
+
+    Raises
+    ------
+    SysidError
+        If a file is named that does not hold this robot's parameters.
+    """
+    choice = values["truth"]
+    if choice == "nominal":
+        return robot.consistent_nominal.copy()
+    if choice != "drawn":
+        return read_truth(robot, choice)
+    spread = TruthSpread(
+        mass=values["mass_spread"],
+        com=values["com_spread"],
+        shape=values["shape_spread"],
+        friction=values["friction_spread"],
+    )
+    return draw_truth(robot, values["truth_seed"], spread)
+
+
+@dataclass(frozen=True)
+class ReferencePlan:
+    """How the reference node runs.
+
+    Attributes
+    ----------
+    excitation : Excitation
+    seed : int
+    start_delay, lead, publish_period : float [s]
+    spacing : float [s]
+        Between trajectory points.
+    """
+
+    excitation: Excitation
+    seed: int
+    start_delay: float
+    lead: float
+    publish_period: float
+    spacing: float
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> ReferencePlan:
+        """Build the plan from parameter values."""
+        excitation = Excitation(
+            period=values["duration"],
+            harmonics=values["harmonics"],
+            amplitude=values["amplitude"],
+            speed=values["speed"],
+            effort=values["effort"],
+            fade=values["fade"],
+        )
+        return cls(
+            excitation,
+            values["seed"],
+            values["start_delay"],
+            values["lead"],
+            values["publish_period"],
+            1.0 / values["point_rate"],
+        )

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps simulated time in step with a clock, and commands fresh; knows no ROS."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sysid_core.recording import FloatArray
+
+__all__ = ["CommandGate", "Pacing"]
+
+_MOST_BEHIND = (
+    0.05  # [s] that are made up for; more would starve the callbacks that bring commands
+)
+
+
+class Pacing:
+    """Says which periods of simulated time are due.
+
+    Parameters
+    ----------
+    period : float [s]
+        Simulated time per tick.
+    speed : float [-]
+        Simulated seconds per second.
+    now : float [s]
+        By a clock that never jumps.
+
+    Attributes
+    ----------
+    ticks : int
+        Periods that have been handed out.
+    """
+
+    def __init__(self, period: float, speed: float, now: float) -> None:
+        self.ticks = 0
+        self._period = period
+        self._late = 0.0
+        self.set_speed(speed, now)
+
+    def set_speed(self, speed: float, now: float) -> None:
+        """Go on at another speed."""
+        self._speed = speed
+        self._begin, self._first = now, self.ticks
+
+    def due(self, now: float) -> range:
+        """Return the numbers of the periods to simulate now; what cannot be made up is lost."""
+        wanted = self._first + int((now - self._begin) * self._speed / self._period + 1e-6)
+        most = max(1, int(_MOST_BEHIND * self._speed / self._period))
+        start = self.ticks
+        if wanted - start > most:
+            self._late += (wanted - start - most) * self._period / self._speed
+            self.ticks = start + most
+            self._begin, self._first = now, self.ticks
+        else:
+            self.ticks = max(wanted, start)
+        return range(start, self.ticks)
+
+    def take_late(self) -> float:
+        """Return the time [s] that was lost since the last call."""
+        late, self._late = self._late, 0.0
+        return late
+
+
+class CommandGate:
+    """Holds the newest command as long as it is fresh.
+
+    Parameters
+    ----------
+    count : int
+        Torques in a command.
+
+    Attributes
+    ----------
+    refused : int
+        Commands of the wrong length or with numbers that are not finite.
+    lapses : int
+        Times that commands stopped coming.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.refused = 0
+        self.lapses = 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the command: brakes hold until the next one."""
+        self._command: FloatArray | None = None
+        self._idle: FloatArray | None = None
+        self._age = 0.0
+
+    @property
+    def driven(self) -> bool:
+        """Whether a fresh command is at hand."""
+        return self._command is not None
+
+    def offer(self, command: FloatArray) -> bool:
+        """Take a command (na,) [N·m], unless it is malformed."""
+        if command.shape != (self.count,) or not np.isfinite(command).all():
+            self.refused += 1
+            return False
+        self._command, self._age = command, 0.0
+        return True
+
+    def next(self, period: float, timeout: float, action: str) -> FloatArray | None:
+        """Return what to apply in the next period; None: let the brakes hold.
+
+        Parameters
+        ----------
+        period : float [s]
+        timeout : float [s]
+            Age at which a command is dropped.
+        action : str
+            What takes its place: ``hold`` or ``zero`` torque.
+        """
+        if self._command is not None and self._age > timeout:
+            self._command = None
+            self._idle = np.zeros(self.count) if action == "zero" else None
+            self.lapses += 1
+        self._age += period
+        return self._idle if self._command is None else self._command

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference node: publishes an exciting trajectory without end."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import rclpy
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from trajectory_msgs.msg import JointTrajectory
+
+from sysid_core.errors import SysidError
+from sysid_sim.messages import stamp, trajectory_message
+from sysid_sim.node_parameters import declare
+from sysid_sim.node_settings import REFERENCE, ReferencePlan, chosen_robot
+from sysid_sim.trajectories import exciting_trajectory
+
+__all__ = ["ReferenceNode", "main"]
+
+_NANO = 1e-9
+
+
+class ReferenceNode(Node):
+    """Publishes pieces of a periodic trajectory, each before its forerunner ends.
+
+    A piece begins `lead` after it is published, so that a controller that was away meanwhile,
+    or starts late, has time to get to where it begins; pieces overlap by half their length.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("reference")
+        values = declare(self, REFERENCE)
+        self._plan = ReferencePlan.of(values)
+        self.robot = chosen_robot(values)
+        self._trajectory = exciting_trajectory(self.robot, self._plan.seed, self._plan.excitation)
+        self._publisher = self.create_publisher(JointTrajectory, "reference", 10)
+        self._points = int(np.ceil(2.0 * self._plan.publish_period / self._plan.spacing)) + 1
+        self._begin: float | None = None
+        self._last = -np.inf
+        self.create_timer(min(0.1, self._plan.publish_period), self._publish)
+        self.get_logger().info(
+            f"exciting robot '{self.robot.name}' with a period of "
+            f"{self._plan.excitation.period:g} s"
+        )
+
+    def _publish(self) -> None:
+        now = _NANO * float(self.get_clock().now().nanoseconds)
+        if now == 0.0:  # simulated time has not begun
+            return
+        if self._begin is None or now < self._last:  # the first call, or time jumped back
+            self._begin = now + self._plan.start_delay
+            self._last = -np.inf
+        if now < self._begin or now - self._last < self._plan.publish_period - 1e-3:
+            return
+        self._last = now
+        # Pieces share their points, so that they agree to the last digit where they overlap.
+        spacing = self._plan.spacing
+        first = np.ceil((now - self._begin) / spacing)
+        phase = spacing * (first + np.arange(self._points))
+        start = stamp(self._begin + self._plan.lead + float(phase[0]))
+        message = trajectory_message(
+            self.robot.actuated_names, start, phase - phase[0], self._trajectory.at(phase)
+        )
+        self._publisher.publish(message)
+
+
+def main() -> int:
+    """Run the reference node."""
+    rclpy.init()
+    try:
+        node = ReferenceNode()
+    except SysidError as error:
+        print(f"reference: {error}", file=sys.stderr)
+        rclpy.try_shutdown()
+        return 2
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        executor.spin()
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulator node: torque commands in, joint states and a floating base's sensors out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
+from rclpy.clock import Clock, ClockType
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
+
+from sysid_core.errors import OutputError, SysidError
+from sysid_msgs.msg import Contacts
+from sysid_msgs.srv import AttachPayload
+from sysid_sim.driver import Driver
+from sysid_sim.messages import (
+    contacts_message,
+    diagnostic_status,
+    imu_message,
+    joint_state_message,
+    odometry_message,
+    payload_of,
+    stamp,
+)
+from sysid_sim.node_parameters import declare, watch
+from sysid_sim.node_settings import SIMULATOR, SimulatorPlan, chosen_robot, true_parameters
+from sysid_sim.pacing import CommandGate, Pacing
+from sysid_sim.sensors import Reading
+from sysid_sim.simulation import Simulation
+from sysid_sim.truth import truth_document
+
+__all__ = ["SimulatorNode", "main"]
+
+_SENSOR_DEPTH = 100
+
+
+class SimulatorNode(Node):
+    """A simulated robot behind the topics of a ros2_control robot."""
+
+    def __init__(self) -> None:
+        super().__init__("simulator")
+        values = declare(self, SIMULATOR)
+        self._plan = SimulatorPlan.of(values)
+        self.robot = chosen_robot(values)
+        truth = true_parameters(self.robot, values)
+        self._simulation = Simulation(
+            self.robot, truth, self._plan.simulation, seed=values["seed"]
+        )
+        _write_truth(values["ground_truth_file"], truth_document(self.robot, truth))
+        self._driver = Driver(self.robot)
+        self._gate = CommandGate(len(self.robot.actuated_names))
+        self._reported = (0, 0)
+        # Physics go by a clock that no /clock can stop; only this node may move that one.
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        period = self._plan.simulation.period
+        self._pacing = Pacing(period, self._plan.speed, self._now())
+        self._origin = 0.0
+        if not self._plan.publish_clock:
+            self._origin = 1e-9 * float(self.get_clock().now().nanoseconds)
+        self._offer_topics()
+        watch(self, values, self._change)
+        self.create_timer(period, self._catch_up, clock=self._steady)
+        self.create_timer(1.0, self._report, clock=self._steady)
+        self.get_logger().info(
+            f"simulating robot '{self.robot.name}' at {1.0 / period:g} Hz; brakes hold it until "
+            "the first command"
+        )
+
+    def _offer_topics(self) -> None:
+        self._joint_states = self.create_publisher(JointState, "joint_states", _SENSOR_DEPTH)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
+        if self._plan.publish_clock:
+            self._clock_topic = self.create_publisher(ClockMessage, "/clock", 10)
+        if self.robot.floating:
+            self._odometry = self.create_publisher(Odometry, "odom", _SENSOR_DEPTH)
+            self._imu = self.create_publisher(Imu, "imu/data", _SENSOR_DEPTH)
+            self._contacts = self.create_publisher(Contacts, "contacts", _SENSOR_DEPTH)
+        self.create_subscription(
+            Float64MultiArray, "effort_controller/commands", self._on_command, 1
+        )
+        self.create_service(AttachPayload, "~/attach_payload", self._on_attach_payload)
+        self.create_service(Trigger, "~/reset", self._on_reset)
+
+    def _now(self) -> float:
+        return 1e-9 * float(self._steady.now().nanoseconds)
+
+    def _change(self, values: Mapping[str, Any]) -> None:
+        self._plan = SimulatorPlan.of(values)
+        self._pacing.set_speed(self._plan.speed, self._now())
+
+    # -- commands ---------------------------------------------------------------------------
+
+    def _on_command(self, message: Float64MultiArray) -> None:
+        self._gate.offer(np.asarray(message.data, dtype=float))
+
+    def _on_attach_payload(
+        self, request: AttachPayload.Request, response: AttachPayload.Response
+    ) -> AttachPayload.Response:
+        frame, mass, com, inertia = payload_of(request)
+        frame = frame or self.robot.tool_frame
+        try:
+            self._simulation.attach_payload(frame, mass, com, inertia)
+        except SysidError as error:
+            response.success, response.message = False, str(error)
+            return response
+        response.success = True
+        response.message = (
+            f"attached {mass:g} kg to '{frame}'" if mass else f"took the payload off '{frame}'"
+        )
+        self.get_logger().info(response.message)
+        return response
+
+    def _on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        self._simulation.reset()
+        self._gate.clear()
+        response.success, response.message = True, "back at the start, without payload, braked"
+        return response
+
+    # -- time -------------------------------------------------------------------------------
+
+    def _catch_up(self) -> None:
+        plan, simulation = self._plan, self._simulation
+        period = plan.simulation.period
+        for tick in self._pacing.due(self._now()):
+            command = self._gate.next(period, plan.stale_timeout, plan.stale_action)
+            if command is None and not simulation.holding:
+                simulation.hold()
+            self._publish(simulation.step(command), self._origin + tick * period)
+
+    def _publish(self, reading: Reading, time: float) -> None:
+        when = stamp(time)
+        if self._plan.publish_clock:
+            self._clock_topic.publish(ClockMessage(clock=when))
+        self._joint_states.publish(joint_state_message(self._driver, reading, when))
+        if reading.base is not None:
+            self._odometry.publish(odometry_message(self.robot, reading.base, when))
+            self._imu.publish(imu_message(self.robot, reading.base, when))
+            self._contacts.publish(contacts_message(self.robot, reading.base, when))
+
+    def _report(self) -> None:
+        gate = self._gate
+        refused, lapses = gate.refused - self._reported[0], gate.lapses - self._reported[1]
+        self._reported = gate.refused, gate.lapses
+        late = self._pacing.take_late()
+        troubles = []
+        if refused:
+            troubles.append(f"{refused} commands refused: not {gate.count} finite torques")
+        if lapses or (gate.lapses and not gate.driven):
+            troubles.append("commands stopped: is the controller running?")
+        if late:
+            troubles.append(f"the computer is too slow: {late:.2g} s were left out")
+        text = "driven by commands" if gate.driven else "waiting for the first command"
+        array = DiagnosticArray()
+        array.header.stamp = self.get_clock().now().to_msg()
+        values = {
+            "simulated time [s]": round(self._pacing.ticks * self._plan.simulation.period, 3),
+            "braked": self._simulation.holding,
+            "commands refused": gate.refused,
+            "times the commands stopped": gate.lapses,
+            "payloads": ", ".join(
+                f"{phi[0]:g} kg on {frame}" for frame, phi in self._simulation.payloads.items()
+            ),
+        }
+        name = f"{self.get_fully_qualified_name()}: simulation"
+        level, text = (1, "; ".join(troubles)) if troubles else (0, text)
+        array.status = [diagnostic_status(name, self.robot.name, level, text, values)]
+        self._diagnostics.publish(array)
+
+
+def _write_truth(path: str, document: dict[str, Any]) -> None:
+    if not path:
+        return
+    try:
+        Path(path).expanduser().write_text(json.dumps(document, indent=2) + "\n")
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def main() -> int:
+    """Run the simulator node."""
+    rclpy.init()
+    try:
+        node = SimulatorNode()
+    except SysidError as error:
+        print(f"simulator: {error}", file=sys.stderr)
+        rclpy.try_shutdown()
+        return 2
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        executor.spin()
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
