@@ -167,6 +167,12 @@ class PayloadEstimator:
         """Return the base parameters (b,) of a full parameter vector (p,)."""
         return self._base.project(vector)
 
+    def project_covariance(self, covariance: FloatArray | None) -> FloatArray | None:
+        """Return the base parameters' covariance (b, b) from that of all (p, p), if known."""
+        if covariance is None or not np.isfinite(covariance).all():
+            return None
+        return self._base.mapping @ covariance @ self._base.mapping.T
+
     def loaded_problem(
         self, prior: Prior, constraints: Constraints, load: PayloadEstimate
     ) -> tuple[Prior, Constraints]:
@@ -201,7 +207,12 @@ class PayloadEstimator:
         return loaded
 
     def estimate(
-        self, statistics: Statistics, base_vector: FloatArray, noise_std: FloatArray
+        self,
+        statistics: Statistics,
+        base_vector: FloatArray,
+        noise_std: FloatArray,
+        base_covariance: FloatArray | None = None,
+        start: FloatArray | None = None,
     ) -> PayloadEstimate:
         """Estimate the load that a model without it leaves over.
 
@@ -213,6 +224,10 @@ class PayloadEstimator:
             Base parameters of the robot without the load.
         noise_std : (G,) [N·m]
             Standard deviation of the innovations per group, coloured noise accounted for.
+        base_covariance : (b, b), optional
+            Of `base_vector`: what is not known of the robot is not known of its load either.
+        start : (10,), optional
+            A load to start the iteration from.
 
         Raises
         ------
@@ -227,9 +242,13 @@ class PayloadEstimator:
             residual.square,
             residual.count,
         )
-        found = self._solver.solve(load, noise_std=noise_std)
+        found = self._solver.solve(load, noise_std=noise_std, start=start)
         phi, covariance = found.parameters, found.covariance
         weight = 1.0 / noise_std**2
+        if base_covariance is not None:
+            gram = np.einsum("g,gij->ij", weight, statistics.gram)
+            gain = covariance @ self._map.T @ gram
+            covariance = covariance + gain @ base_covariance @ gain.T
         before = float(weight @ load.square)
         after = float(weight @ load.residual_square(found.base_parameters))
         central = _central(phi)

@@ -51,6 +51,7 @@ class PayloadWatch:
         self._watched = 0.0
         self._looked = -np.inf
         self._empty: FloatArray | None = None  # parameters without any payload
+        self._base_covariance: FloatArray | None = None
         self._before: Statistics | None = None
         self._first: Statistics | None = None
         self._since: Statistics | None = None
@@ -59,9 +60,23 @@ class PayloadWatch:
         self._started = -np.inf
 
     def look(
-        self, window: SlidingWindow, used_base: FloatArray, used: FloatArray, time: float
+        self,
+        window: SlidingWindow,
+        used_base: FloatArray,
+        used: FloatArray,
+        covariance: FloatArray | None,
+        time: float,
     ) -> str:
         """Compare the newest innovations with the usual ones; becomes `active` on a step.
+
+        Parameters
+        ----------
+        window : SlidingWindow
+        used_base, used : (b,), (p,)
+            Base and full parameters in use.
+        covariance : (p, p) or None
+            Of `used`.
+        time : float [s]
 
         Returns
         -------
@@ -90,7 +105,9 @@ class PayloadWatch:
         if self._watched < self.settings.window:
             return ""
         empty = used if self._empty is None else self._empty
-        found = self._estimator.estimate(recent, self._base(empty), self._noise_std())
+        if self._empty is None:
+            self._base_covariance = self._estimator.project_covariance(covariance)
+        found = self._estimate(recent, empty)
         before = recent.residual_square(used_base) / self._usual
         loaded = self._base(empty) + self._estimator.base_shift(found.parameters)
         after = recent.residual_square(loaded) / self._usual
@@ -149,16 +166,20 @@ class PayloadWatch:
         seen = self._since
         if self._since_samples < self.settings.window * self._rate:
             seen = seen + self._first
-        found = self._estimator.estimate(seen, self._base(self._empty), self._noise_std())
+        found = self._estimate(seen, self._empty)
         self.estimate = found
         self.attached = found.mass > max(
             self._estimator.min_mass, self.settings.significance * found.mass_std
         )
 
-    def _noise_std(self) -> FloatArray:
+    def _estimate(self, statistics: Statistics, empty: FloatArray) -> PayloadEstimate:
         if self._usual is None:
             raise ValueError("the usual size of the innovations is not known yet")
-        return np.sqrt(self._correlation * self._usual)
+        noise_std = np.sqrt(self._correlation * self._usual)
+        start = None if self.estimate is None else self.estimate.parameters
+        return self._estimator.estimate(
+            statistics, self._base(empty), noise_std, self._base_covariance, start
+        )
 
     def parameters_in_use(self) -> FloatArray:
         """Return the parameters (p,) of the robot with its payload."""

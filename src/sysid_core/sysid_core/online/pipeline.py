@@ -250,6 +250,7 @@ class OnlineIdentifier:
         self._constraints = default_constraints(self.robot)
         self._estimate: Estimate | None = None
         self._solver: EntropicSolver | None = None
+        self._covariance: FloatArray | None = None
         self._candidate = self._prior.mean
         self._candidate_base = self._nominal_base
         self._use(self.robot.nominal, np.full(self.robot.layout.size, np.nan), False)
@@ -290,10 +291,10 @@ class OnlineIdentifier:
         for values in (samples.position, samples.velocity, samples.acceleration):
             finite = finite & np.isfinite(values[:, actuated]).all(axis=1)
         with np.errstate(invalid="ignore"):
-            excess = np.abs(samples.effort) > self._torque_limit
-        usable: BoolArray = np.asarray(finite & ~excess[:, actuated].any(axis=1))
+            excess = (np.abs(samples.effort) > self._torque_limit)[:, actuated]
+        usable: BoolArray = finite & np.asarray(~np.any(excess, axis=1), dtype=bool)
         self._rejected += int(len(samples) - usable.sum())
-        return samples if usable.all() else samples.select(usable)
+        return samples if usable.all() else samples.select(np.flatnonzero(usable))
 
     def _ingest_block(self, samples: Samples) -> None:
         rows = self.regression.rows(samples)
@@ -332,7 +333,7 @@ class OnlineIdentifier:
             noise_std=self._noise_std(statistics),
             correlation=np.full(len(self.groups), self.settings.correlation),
         )
-        options = EstimatorOptions(method=self.settings.method, covariance="diagonal")
+        options = EstimatorOptions(method=self.settings.method, covariance="full")
         if options.method != "entropic":
             return Request(problem, options, None, self._candidate, self._epoch)
         if self._solver is None or self._solver.problem.prior is not self._prior:
@@ -398,6 +399,7 @@ class OnlineIdentifier:
             self._use(self.robot.nominal, np.full(self.robot.layout.size, np.nan), False)
         elif decision.accepted and fresh and self._estimate is not None:
             self._use(self._estimate.parameters, self._estimate.std, True)
+            self._covariance = self._estimate.covariance
             self._changed_at = self._time
         if fresh and self._estimate is not None:
             self._candidate = self._estimate.parameters
@@ -453,7 +455,9 @@ class OnlineIdentifier:
     def _watch_payload(self) -> list[str]:
         watch = self._watch
         if not watch.active:
-            warning = watch.look(self._window, self._used_base, self._used, self._time)
+            warning = watch.look(
+                self._window, self._used_base, self._used, self._covariance, self._time
+            )
             if watch.active:
                 self._window.clear()
                 self._epoch += 1
