@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contacts of legged robots: estimated from torque, checked against motion, made fit for use."""
+
+from sysid_core.contacts.condition import Conditioned, condition_contacts
+from sysid_core.contacts.estimate import contact_forces, estimate_contacts, loaded_contacts
+from sysid_core.contacts.feet import FootMotion, check_feet, foot_motion
+from sysid_core.contacts.findings import Finding
+from sysid_core.contacts.odometry import check_odometry
+from sysid_core.contacts.settings import ContactSettings
+from sysid_core.contacts.stream import ContactStream
+
+__all__ = [
+    "Conditioned",
+    "ContactSettings",
+    "ContactStream",
+    "Finding",
+    "FootMotion",
+    "check_feet",
+    "check_odometry",
+    "condition_contacts",
+    "contact_forces",
+    "estimate_contacts",
+    "foot_motion",
+    "loaded_contacts",
+]

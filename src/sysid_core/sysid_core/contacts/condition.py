@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes legged samples fit for regression: contacts completed, doubtful samples left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sysid_core.contacts.feet import check_feet, foot_motion, switching, widened
+from sysid_core.contacts.findings import Finding, percentage
+from sysid_core.contacts.odometry import check_odometry
+from sysid_core.contacts.settings import ContactSettings
+from sysid_core.errors import DataError
+from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.robot.model import Robot
+
+__all__ = ["Conditioned", "condition_contacts"]
+
+
+@dataclass(frozen=True)
+class Conditioned:
+    """Samples with completed contacts, and what was noticed on the way.
+
+    Attributes
+    ----------
+    samples : Samples
+        All of them, with contact flags.
+    keep : (n,) bool
+        Those that are fit for regression.
+    findings : tuple[Finding, ...]
+    """
+
+    samples: Samples
+    keep: BoolArray
+    findings: tuple[Finding, ...]
+
+    @property
+    def kept(self) -> Samples:
+        """The samples that are fit for regression."""
+        return self.samples.select(self.keep)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The findings as text."""
+        return tuple(finding.message for finding in self.findings)
+
+
+def condition_contacts(
+    robot: Robot,
+    samples: Samples,
+    settings: ContactSettings | None = None,
+    parameters: FloatArray | None = None,
+) -> Conditioned:
+    """Check legged samples, complete their contacts and mark what not to learn from.
+
+    A foot counts as in contact if its flag or its load (from torque) says so: projecting out a
+    force that is none costs rows, but not projecting out one that is there falsifies the model.
+    So wrong flags, up to all of them missing, need no further care.
+
+    Parameters
+    ----------
+    robot : Robot
+        Floating, with contacts.
+    samples : Samples
+    settings : ContactSettings, optional
+    parameters : (p,), optional
+        Model for the load estimate; default: nominal.
+
+    Raises
+    ------
+    DataError
+        If the odometry is missing or unusable, e.g. its twist is given in the world frame.
+    """
+    settings = settings or ContactSettings()
+    findings = list(check_odometry(robot, samples))
+    for finding in findings:
+        if finding.fatal:
+            raise DataError(finding.message)
+    motion = foot_motion(robot, samples, parameters, settings)
+    findings += check_feet(robot, samples, motion, settings)
+    measured: BoolArray = np.zeros(motion.loaded.shape, dtype=bool)
+    if samples.wrenches is not None:
+        measured = np.asarray(np.isfinite(samples.wrenches).all(axis=2))
+    contacts = motion.loaded
+    if samples.contacts is not None:
+        contacts = contacts | samples.contacts.astype(bool)
+    elif not measured.all():
+        findings.append(_estimated(len(samples)))
+    contacts = widened(samples.time, contacts, settings.contact_margin)
+    near = switching(samples.time, motion.loaded, settings.switch_margin)
+    near &= ~measured.all(axis=1)  # measured wrenches hold through a change as well
+    if near.any():
+        text = f"{percentage(near)} of the samples lie close to a change of contacts; left out"
+        findings.append(Finding("switch", text, near))
+    out = {"switch", "flight_doubtful"} | ({"slip"} if settings.exclude_slip else set())
+    keep: BoolArray = np.asarray(np.isfinite(motion.velocity).all(axis=(1, 2)))
+    for finding in findings:
+        if finding.kind in out:
+            keep = keep & ~finding.samples
+    return Conditioned(replace(samples, contacts=contacts), keep, tuple(findings))
+
+
+def _estimated(count: int) -> Finding:
+    return Finding(
+        "no_contact_data",
+        "the data hold neither contact flags nor wrenches; contacts are told from the torques",
+        np.ones(count, dtype=bool),
+    )

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contact forces and flags from joint torques, for robots that measure neither."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sysid_core.contacts.settings import ContactSettings
+from sysid_core.errors import ParameterError
+from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.regression.contact_kinematics import ContactKinematics, configuration
+from sysid_core.regression.contact_residuals import generalised_forces
+from sysid_core.robot.model import Robot
+
+__all__ = ["contact_forces", "estimate_contacts", "hysteresis", "loaded_contacts"]
+
+_BASE = 6
+_DAMPING = 1e-4
+"""Of the force estimate, relative to a leg's mean squared Jacobian: bounds stretched legs."""
+_CHUNK = 512
+
+
+def contact_forces(
+    robot: Robot, samples: Samples, parameters: FloatArray | None = None
+) -> FloatArray:
+    """Estimate the force on every contact from the torques of the joints.
+
+    Damped least squares of ``J_jᵀ f = (Y x)_j − τ`` over the joints' rows. A leg's own joints
+    see its foot's force and the leg's inertia, but not the trunk's: the estimate hardly depends
+    on how well the heavy trunk is known.
+
+    Parameters
+    ----------
+    robot : Robot
+    samples : Samples
+    parameters : (p,), optional
+        Default: nominal.
+
+    Returns
+    -------
+    (n, nc, 3) [N]
+        On the robot, in world axes; NaN where a sample is not finite.
+
+    Raises
+    ------
+    DataError
+        If odometry is missing.
+    """
+    kinematics = ContactKinematics(robot)
+    state = configuration(robot, samples)
+    parameters = robot.consistent_nominal if parameters is None else parameters
+    torque = np.where(robot.actuated, samples.effort, 0.0)
+    missing = generalised_forces(robot, state, parameters)[:, _BASE:] - torque
+    n, nc = len(samples), len(kinematics.names)
+    force = np.full((n, nc, 3), np.nan)
+    finite = np.flatnonzero(np.isfinite(missing).all(axis=1))
+    active = np.ones(nc, dtype=bool)
+    first = np.cumsum([0, *np.where(kinematics.flat, 6, 3)[:-1]])
+    linear = first[:, None] + np.arange(3)
+    for start in range(0, len(finite), _CHUNK):
+        chosen = finite[start : start + _CHUNK]
+        geometry = kinematics.evaluate(state.q[chosen])
+        J = kinematics.constraint_rows(geometry.jacobian, active)[:, :, _BASE:]
+        gram = J @ np.swapaxes(J, 1, 2)
+        diagonal = np.arange(gram.shape[1])
+        mean = np.trace(gram, axis1=1, axis2=2) / len(diagonal)
+        gram[:, diagonal, diagonal] += _DAMPING * mean[:, None]
+        solved = np.linalg.solve(gram, J @ missing[chosen][:, :, None])[:, :, 0]
+        force[chosen] = solved[:, linear]
+    return force
+
+
+def hysteresis(values: FloatArray, on: float, off: float) -> BoolArray:
+    """Switch on (n, nc) where values (n, nc) reach `on`, off where they fall below `off`.
+
+    Between the thresholds, and where a value is NaN, the last state holds; at the start the
+    state is on above the middle of the thresholds.
+    """
+    decided = np.where(values >= on, 1, np.where(values < off, 0, -1))
+    if len(values):
+        first = values[0] >= 0.5 * (on + off)
+        decided[0] = np.where(decided[0] < 0, first, decided[0])
+    last = np.where(decided >= 0, np.arange(len(values))[:, None], 0)
+    last = np.maximum.accumulate(last, axis=0)
+    return np.take_along_axis(decided, last, axis=0).astype(bool)
+
+
+def loaded_contacts(
+    robot: Robot, forces: FloatArray, settings: ContactSettings | None = None
+) -> BoolArray:
+    """Return which contacts (n, nc) carry load.
+
+    Parameters
+    ----------
+    robot : Robot
+    forces : (n, nc, 3) [N]
+        As `contact_forces` gives them.
+    settings : ContactSettings, optional
+
+    Raises
+    ------
+    ParameterError
+        If the robot has no weight: there is no scale to compare forces with.
+    """
+    settings = settings or ContactSettings()
+    gravity = np.array(robot.description.gravity)
+    size = float(np.linalg.norm(gravity))
+    weight = size * float(robot.consistent_nominal[robot.layout.masses].sum())
+    if weight <= 0.0:
+        raise ParameterError("contacts cannot be told from torque without gravity; give flags")
+    load = forces @ (-gravity / size) * (forces.shape[1] / weight)
+    return hysteresis(load, settings.load_on, settings.load_off)
+
+
+def estimate_contacts(
+    robot: Robot,
+    samples: Samples,
+    parameters: FloatArray | None = None,
+    settings: ContactSettings | None = None,
+) -> Samples:
+    """Return the samples with contact flags that their torques show.
+
+    Parameters
+    ----------
+    robot : Robot
+    samples : Samples
+    parameters : (p,), optional
+        Default: nominal.
+    settings : ContactSettings, optional
+
+    Raises
+    ------
+    DataError
+        If odometry is missing.
+    """
+    forces = contact_forces(robot, samples, parameters)
+    return replace(samples, contacts=loaded_contacts(robot, forces, settings))

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of contact flags against the feet's motion and load."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_core.contacts.estimate import contact_forces, loaded_contacts
+from sysid_core.contacts.findings import Finding, percentage
+from sysid_core.contacts.settings import ContactSettings
+from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.regression.contact_kinematics import ContactKinematics, configuration
+from sysid_core.robot.model import Robot
+from sysid_core.signals.rotation import normalised, rotate_into_body
+
+__all__ = ["FootMotion", "check_feet", "foot_motion", "switching", "widened"]
+
+_CHUNK = 512
+_FREE_FALL = 0.5
+"""A base that feels more of gravity than this share is not falling [-]."""
+
+
+class FootMotion(NamedTuple):
+    """Motion and load of the contact frames over samples; NaN where a sample is not finite.
+
+    Attributes
+    ----------
+    position, velocity : (n, nc, 3) [m, m/s]
+        In the world.
+    force : (n, nc, 3) [N]
+        On the robot, estimated from torques, in world axes.
+    loaded : (n, nc) bool
+        Whether the force is a contact's.
+    """
+
+    position: FloatArray
+    velocity: FloatArray
+    force: FloatArray
+    loaded: BoolArray
+
+    @property
+    def speed(self) -> FloatArray:
+        """Speed (n, nc) [m/s]."""
+        return np.asarray(np.linalg.norm(self.velocity, axis=2))
+
+
+def foot_motion(
+    robot: Robot,
+    samples: Samples,
+    parameters: FloatArray | None = None,
+    settings: ContactSettings | None = None,
+) -> FootMotion:
+    """Return how the contact frames move and what they carry.
+
+    Raises
+    ------
+    DataError
+        If odometry is missing.
+    """
+    kinematics = ContactKinematics(robot)
+    state = configuration(robot, samples)
+    shape = (len(samples), len(kinematics.names), 3)
+    position, velocity = np.full(shape, np.nan), np.full(shape, np.nan)
+    finite = np.flatnonzero(np.isfinite(state.q).all(axis=1))
+    for start in range(0, len(finite), _CHUNK):
+        chosen = finite[start : start + _CHUNK]
+        geometry = kinematics.evaluate(state.q[chosen])
+        position[chosen] = geometry.position
+        linear = geometry.jacobian[:, :, :3]
+        velocity[chosen] = np.einsum("ncij,nj->nci", linear, state.v[chosen])
+    force = contact_forces(robot, samples, parameters)
+    return FootMotion(position, velocity, force, loaded_contacts(robot, force, settings))
+
+
+def switching(time: FloatArray, contacts: BoolArray, margin: float) -> BoolArray:
+    """Return which samples (n,) lie within `margin` [s] of a change of contacts (n, nc).
+
+    A change lies halfway between the samples that it separates.
+    """
+    near = np.zeros(len(time), dtype=bool)
+    changed = np.flatnonzero((contacts[1:] != contacts[:-1]).any(axis=1))
+    if len(changed) == 0:
+        return near
+    moments = 0.5 * (time[changed] + time[changed + 1])
+    after = np.searchsorted(moments, time)
+    to_next = moments[np.minimum(after, len(moments) - 1)] - time
+    to_last = time - moments[np.maximum(after - 1, 0)]
+    near |= (np.abs(to_next) < margin) | (np.abs(to_last) < margin)
+    return near
+
+
+def widened(time: FloatArray, contacts: BoolArray, margin: float) -> BoolArray:
+    """Return contacts (n, nc) that begin and end `margin` [s] earlier and later."""
+    result = np.zeros_like(contacts)
+    for c, active in enumerate(contacts.T):
+        moments = time[active]
+        if len(moments) == 0:
+            continue
+        after = np.searchsorted(moments, time)
+        to_next = moments[np.minimum(after, len(moments) - 1)] - time
+        to_last = time - moments[np.maximum(after - 1, 0)]
+        result[:, c] = np.minimum(np.abs(to_next), np.abs(to_last)) <= margin
+    return result | contacts
+
+
+def check_feet(
+    robot: Robot,
+    samples: Samples,
+    motion: FootMotion,
+    settings: ContactSettings | None = None,
+) -> tuple[Finding, ...]:
+    """Check contact flags against motion and load.
+
+    Finds contacts that carry load without a flag, flags of feet that swing, slipping feet,
+    samples in flight, and flight that the base's acceleration contradicts.
+    """
+    if samples.contacts is None:
+        return ()
+    settings = settings or ContactSettings()
+    flags = samples.contacts
+    names = [contact.name for contact in robot.description.contacts]
+    fast = motion.speed > settings.slip_speed
+    near = switching(samples.time, motion.loaded, settings.switch_margin)[:, None]
+    findings = []
+    for kind, wrong, text in (
+        (
+            "contact_missed",
+            ~flags & motion.loaded & ~near,
+            "carries load without a contact flag; it is treated as in contact there",
+        ),
+        (
+            "contact_false",
+            flags & ~motion.loaded & fast & ~near,
+            "is flagged as in contact while it swings; this costs rows but does no harm",
+        ),
+        (
+            "slip",
+            flags & motion.loaded & fast & ~near,
+            f"slips (faster than {settings.slip_speed:g} m/s under load); odometry that rests on "
+            "fixed feet is wrong there",
+        ),
+    ):
+        for c in np.flatnonzero(wrong.any(axis=0)):
+            share = percentage(wrong[:, c])
+            findings.append(
+                Finding(kind, f"contact {names[c]} {text} ({share} of the samples)", wrong[:, c])
+            )
+    return tuple(findings + _check_flight(robot, samples, flags | motion.loaded))
+
+
+def _check_flight(robot: Robot, samples: Samples, contacts: BoolArray) -> list[Finding]:
+    flight = ~contacts.any(axis=1)
+    if not flight.any() or samples.base_pose is None:
+        return []
+    felt = _specific_force(robot, samples) > _FREE_FALL * np.linalg.norm(robot.description.gravity)
+    doubtful = flight & felt
+    findings = []
+    if (flight & ~doubtful).any():
+        findings.append(
+            Finding(
+                "flight",
+                f"no foot touches the ground in {percentage(flight & ~doubtful)} of the samples; "
+                "all equations of motion are used there",
+                flight & ~doubtful,
+            )
+        )
+    if doubtful.any():
+        findings.append(
+            Finding(
+                "flight_doubtful",
+                f"neither flags nor torques show a contact in {percentage(doubtful)} of the "
+                "samples, but the base does not fall; check contacts and torques, these samples "
+                "are left out",
+                doubtful,
+            )
+        )
+    return findings
+
+
+def _specific_force(robot: Robot, samples: Samples) -> FloatArray:
+    """Return what an accelerometer on the base would feel (n,) [m/s²]."""
+    twist, rate = np.asarray(samples.base_twist), np.asarray(samples.base_acceleration)
+    quaternion = np.asarray(samples.base_pose)[:, 3:]
+    known = np.isfinite(quaternion).all(axis=1)
+    felt = np.zeros(len(samples))
+    gravity = np.tile(robot.description.gravity, (int(known.sum()), 1))
+    proper = rate[known, :3] + np.cross(twist[known, 3:], twist[known, :3])
+    proper -= rotate_into_body(normalised(quaternion[known]), gravity)
+    felt[known] = np.linalg.norm(proper, axis=1)
+    return felt

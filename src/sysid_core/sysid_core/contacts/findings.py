@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What checks of legged data report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sysid_core.recording import BoolArray
+
+__all__ = ["Finding", "percentage"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a check noticed.
+
+    Attributes
+    ----------
+    kind : str
+        ``base_missing``, ``quaternion_norm``, ``quaternion_sign``, ``twist_in_world``,
+        ``twist_disagrees``, ``no_contact_data``, ``flight``, ``flight_doubtful``,
+        ``contact_missed``, ``contact_false``, ``slip`` or ``switch``.
+    message : str
+        What, where and what to do about it, in one line.
+    samples : (n,) bool
+        The samples concerned.
+    fatal : bool
+        Whether the data cannot be used before this is mended.
+    """
+
+    kind: str
+    message: str
+    samples: BoolArray
+    fatal: bool = False
+
+    def __post_init__(self) -> None:
+        self.samples.setflags(write=False)
+
+
+def percentage(samples: BoolArray) -> str:
+    """Return the share of samples as text, e.g. ``"3.1 %"``."""
+    return f"{100.0 * float(np.mean(samples)):.1f} %" if samples.size else "0 %"

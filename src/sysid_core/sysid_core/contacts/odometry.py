@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of a floating base's odometry: frames, quaternions, agreement of pose and twist."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sysid_core.contacts.findings import Finding, percentage
+from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.robot.model import Robot
+from sysid_core.signals.rotation import continuous, normalised, rotate_into_body
+
+__all__ = ["check_odometry"]
+
+_NORM_TOLERANCE = 1e-3
+_SHORTEST = 10
+_MOVING = 0.02
+"""Slower bases [m/s] tell nothing about the frame of their twist."""
+_CLEARLY = 0.5
+"""A frame is mistaken if the other one's error is smaller by this factor."""
+_WORST_DISAGREEMENT = 0.3
+
+
+def check_odometry(robot: Robot, samples: Samples) -> tuple[Finding, ...]:
+    """Check the base's pose and twist.
+
+    Finds missing odometry, quaternions that are not normalised or flip their sign, and a twist
+    that is given in the world frame or disagrees with the pose.
+    """
+    if not robot.floating:
+        return ()
+    everything = np.ones(len(samples), dtype=bool)
+    parts = (samples.base_pose, samples.base_twist, samples.base_acceleration)
+    if any(part is None for part in parts):
+        return (
+            Finding(
+                "base_missing",
+                f"robot '{robot.name}' has a floating base, but the data hold no odometry; "
+                "record 'odom' (nav_msgs/Odometry) along with the joint states",
+                everything,
+                fatal=True,
+            ),
+        )
+    pose, twist = np.asarray(samples.base_pose), np.asarray(samples.base_twist)
+    known = np.isfinite(pose).all(axis=1) & np.isfinite(twist).all(axis=1)
+    findings = []
+    if not known.all():
+        findings.append(
+            Finding(
+                "base_missing",
+                f"{percentage(~known)} of the samples lack odometry; they are left out",
+                ~known,
+            )
+        )
+    findings += _check_quaternions(pose, known)
+    return tuple(findings + _check_twist(samples.time, pose, twist, known))
+
+
+def _check_quaternions(pose: FloatArray, known: BoolArray) -> list[Finding]:
+    findings = []
+    norm = np.linalg.norm(pose[:, 3:], axis=1)
+    zero = known & (norm < 1e-6)
+    if zero.any():
+        return [
+            Finding(
+                "quaternion_norm",
+                f"{percentage(zero)} of the base's orientations are zero quaternions; mend the "
+                "odometry's publisher",
+                zero,
+                fatal=True,
+            )
+        ]
+    off = known & (np.abs(norm - 1.0) > _NORM_TOLERANCE)
+    if off.any():
+        worst = float(np.abs(norm[off] - 1.0).max())
+        findings.append(
+            Finding(
+                "quaternion_norm",
+                f"{percentage(off)} of the base's quaternions are not normalised (norm off by up "
+                f"to {worst:.3g}); they are scaled to unit length, but check the publisher",
+                off,
+            )
+        )
+    flipped = np.zeros_like(known)
+    both = known[1:] & known[:-1]
+    flipped[1:] = both & (np.sum(pose[1:, 3:] * pose[:-1, 3:], axis=1) < 0.0)
+    if flipped.any():
+        findings.append(
+            Finding(
+                "quaternion_sign",
+                f"the base's quaternion changes its sign {int(flipped.sum())} times; both signs "
+                "are the same orientation, so poses are used as they are",
+                flipped,
+            )
+        )
+    return findings
+
+
+def _check_twist(
+    time: FloatArray, pose: FloatArray, twist: FloatArray, known: BoolArray
+) -> list[Finding]:
+    """Compare the twist with the pose's derivative in both frames."""
+    if known.sum() < _SHORTEST or np.linalg.norm(pose[known, 3:], axis=1).min() < 1e-6:
+        return []
+    t, pose, twist = time[known], pose[known], twist[known]
+    middle = slice(1, -1)
+    span = (t[2:] - t[:-2])[:, None]
+    # central differences over gaps and jumps of time say nothing
+    usual = np.median(span)
+    even = (span[:, 0] > 0.0) & (span[:, 0] < 1.5 * usual)
+    if even.sum() < _SHORTEST:
+        return []
+    quaternion = continuous(normalised(pose[:, 3:]))
+    velocity = (pose[2:, :3] - pose[:-2, :3]) / np.where(span > 0.0, span, usual)
+    in_body = rotate_into_body(quaternion[middle], velocity)
+    given = twist[middle, :3]
+    speed = _rms(velocity[even])
+    if speed < _MOVING:
+        return []
+    error_body, error_world = _rms((given - in_body)[even]), _rms((given - velocity)[even])
+    where = np.array(known)
+    if error_world < _CLEARLY * error_body and error_body > 0.02 * speed:
+        return [
+            Finding(
+                "twist_in_world",
+                "the base's velocity looks as if it were given in the world frame (it differs "
+                f"from the pose's derivative by {error_body:.3g} m/s in the base frame, by "
+                f"{error_world:.3g} m/s in the world frame); REP-105 puts an odometry's twist "
+                "into the child frame: rotate it there, or leave the twist out of the data so "
+                "that it is derived from the pose",
+                where,
+                fatal=True,
+            )
+        ]
+    if error_body > _WORST_DISAGREEMENT * speed:
+        return [
+            Finding(
+                "twist_disagrees",
+                f"the base's velocity differs from the pose's derivative by {error_body:.3g} m/s "
+                f"at a mean speed of {speed:.3g} m/s; check the odometry's frames and clock",
+                where,
+            )
+        ]
+    return []
+
+
+def _rms(vectors: FloatArray) -> float:
+    return float(np.sqrt(np.mean(np.sum(vectors**2, axis=1))))
