@@ -12,10 +12,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 from sysid_core.errors import ParameterError
 from sysid_core.recording import BoolArray, FloatArray
 
-__all__ = ["HampelResult", "hampel"]
+__all__ = ["HampelResult", "hampel", "without_spoiled"]
 
 _MAD_TO_STD = 1.4826
 _NOISY = 0.02
+# No quantity of a robot in SI units comes near; such values are spoiled bytes.
+_ABSURD = 1e12
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class HampelResult:
     Attributes
     ----------
     values : (n, nc)
-        Outliers replaced by the median of their neighbourhood.
+        Outliers replaced by interpolation between the nearest samples that are none.
     outliers : (n, nc) bool
     counts : (nc,) int
         Outliers per channel.
@@ -41,8 +43,8 @@ def hampel(values: FloatArray, *, half_window: int = 5, threshold: float = 8.0) 
 
     The scale is the local median absolute deviation, but no less than the noise of the whole
     channel and than its quantum: a quantised signal at rest has a local deviation of zero, and its
-    next flip of a bit is no outlier. Steps pass, because a median keeps
-    them. NaN stays NaN and counts for nothing.
+    next flip of a bit is no outlier. Steps pass, because a median keeps them. Missing values stay
+    missing and count for nothing.
 
     Parameters
     ----------
@@ -71,8 +73,14 @@ def hampel(values: FloatArray, *, half_window: int = 5, threshold: float = 8.0) 
         residual = np.abs(series - median)
         bad = residual > threshold * np.maximum(scale, _floor(series, residual))
         outliers[present[bad], channel] = True
-        cleaned[present[bad], channel] = median[bad]
+        # Over the rows, not over the samples: where rows lack values, a slope goes on.
+        cleaned[present[bad], channel] = np.interp(present[bad], present[~bad], series[~bad])
     return HampelResult(cleaned, outliers, np.count_nonzero(outliers, axis=0))
+
+
+def without_spoiled(values: FloatArray) -> FloatArray:
+    """Return a copy in which values that no robot can reach, infinite ones too, are NaN."""
+    return np.where(np.abs(values) < _ABSURD, values, np.nan)
 
 
 def _neighbourhood(series: FloatArray, half_window: int) -> tuple[FloatArray, FloatArray]:

@@ -14,7 +14,7 @@ from sysid_core.signals.cutoff import choose_cutoff
 from sysid_core.signals.filters import low_pass, settling_time
 from sysid_core.signals.motion import JointMotion, base_motion, joint_motion, velocity_agreement
 from sysid_core.signals.options import SignalOptions
-from sysid_core.signals.outliers import hampel
+from sysid_core.signals.outliers import hampel, without_spoiled
 from sysid_core.signals.rotation import continuous, normalised
 from sysid_core.signals.synchronise import (
     Segment,
@@ -231,7 +231,7 @@ def _cleaned(
         return replace(recording, position=position), ()
     results = {
         quantity: hampel(
-            values,
+            without_spoiled(values),
             half_window=options.outlier_half_window,
             threshold=options.outlier_threshold,
         )

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.recording import FloatArray
 from sysid_core.signals.interpolation import hermite
+from sysid_core.signals.timing import ROUNDING
 
 __all__ = ["StreamCounts", "StreamSynchroniser", "UniformBatch"]
 
@@ -109,7 +110,7 @@ class StreamSynchroniser:
             raise ParameterError(f"the longest gap must be at least 1.5 periods, not {gap}")
         self.period = 1.0 / rate
         self.channels = channels
-        self._longest = gap * self.period
+        self._longest = gap * self.period * ROUNDING
         self._lower = _limits(lower, -np.inf, channels)
         self._upper = _limits(upper, np.inf, channels)
         self._max_rate = _limits(max_rate, np.inf, channels)

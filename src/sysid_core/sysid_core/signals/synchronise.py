@@ -12,6 +12,7 @@ import numpy as np
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.recording import FloatArray
 from sysid_core.signals.interpolation import hermite, nearest
+from sysid_core.signals.outliers import without_spoiled
 from sysid_core.signals.timing import (
     estimate_clock,
     find_passes,
@@ -26,8 +27,6 @@ Timing = Literal["auto", "stamped", "uniform"]
 # Jitter below this part of a period is rounding of the stamps.
 _JITTER_OF_NOTE = 1e-3
 _CLEARLY_SMOOTHER = 0.95
-# No quantity of a robot in SI units comes near; such values are spoiled bytes.
-_ABSURD = 1e12
 
 
 @dataclass(frozen=True)
@@ -208,7 +207,7 @@ def _groups(
     index: int, track: Track, rows: np.ndarray, gap: float, timing: Timing, tally: _Tally
 ) -> list[_Group]:
     """Group the channels by the rows that have them, and clean up each group's time."""
-    present = np.abs(track.values[rows]) < _ABSURD
+    present = np.isfinite(without_spoiled(track.values[rows]))
     groups: list[_Group] = []
     patterns: dict[bytes, list[int]] = {}
     for channel in range(present.shape[1]):
@@ -228,7 +227,7 @@ def _groups(
             index,
             np.array(channels),
             time.copy(),
-            track.values[np.ix_(chosen, channels)],
+            track.values[chosen][:, channels],
             track.flags,
             clock.rate,
             list(runs),

@@ -13,6 +13,7 @@ from sysid_core.errors import DataError
 from sysid_core.recording import FloatArray
 
 __all__ = [
+    "ROUNDING",
     "ClockEstimate",
     "Passes",
     "estimate_clock",
@@ -24,6 +25,8 @@ __all__ = [
 IndexArray = npt.NDArray[np.int64]
 
 _DUPLICATE = 0.2
+# An interruption of exactly the longest allowed is bridged, however its stamps are rounded.
+ROUNDING = 1.001
 
 
 @dataclass(frozen=True)
@@ -93,12 +96,12 @@ def estimate_clock(time: FloatArray, *, gap: float = 5.0) -> ClockEstimate:
     period = float(np.median(intervals))
     period = float(np.median(intervals[intervals > _DUPLICATE * period]))
     for _ in range(2):
-        kept = intervals[intervals <= gap * period]
+        kept = intervals[intervals <= gap * period * ROUNDING]
         periods = np.maximum(np.round(kept / period), 0.0)
         if periods.sum() < 1.0:
             break
         period = float(kept.sum() / periods.sum())
-    kept = intervals[intervals <= gap * period]
+    kept = intervals[intervals <= gap * period * ROUNDING]
     periods = np.maximum(np.round(kept / period), 1.0)
     jitter = float(np.std(kept - periods * period)) if len(kept) else 0.0
     return ClockEstimate(1.0 / period, jitter, int(np.sum(periods - 1.0)))
@@ -164,6 +167,6 @@ def split_at_gaps(time: FloatArray, longest: float) -> tuple[slice, ...]:
     """Return the runs of ascending stamps [s] without an interval longer than `longest` [s]."""
     if not len(time):
         return ()
-    cuts = np.flatnonzero(np.diff(time) > longest) + 1
+    cuts = np.flatnonzero(np.diff(time) > longest * ROUNDING) + 1
     edges = [0, *cuts.tolist(), len(time)]
     return tuple(slice(a, b) for a, b in pairwise(edges))

@@ -203,8 +203,8 @@ def test_spoiled_values_are_missing_values() -> None:
         replace(recording, effort=effort), None, SignalOptions(cutoff=15.0)
     ).samples()
     expected = prepare(recording, None, SignalOptions(cutoff=15.0)).samples()
-    # Medians and interpolation stand in for four samples of a torque of up to 30 N·m.
-    np.testing.assert_allclose(samples.effort, expected.effort, atol=5e-2)
+    # The cubic that bridges four samples of 5 ms is off by milli-newton-metres.
+    np.testing.assert_allclose(samples.effort, expected.effort, atol=5e-3)
 
 
 def test_the_robot_interprets_the_recording_first() -> None:
