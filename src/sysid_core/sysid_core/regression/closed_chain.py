@@ -119,10 +119,10 @@ class ClosedChainRegression:
         rng = np.random.default_rng(0)
         v, a = rng.normal(size=(2, count, na))
         motion = self.closure.motion(q[:, self.robot.actuated], v, a, q)
-        A = self._contract(motion, motion.valid.nonzero()[0], np.arange(p))
+        A = self.contract(motion, motion.valid.nonzero()[0], np.arange(p))
         return _well_conditioned_base(A.reshape(-1, p), self.layout.labels)
 
-    def _contract(
+    def contract(
         self, motion: ClosedMotion, samples: IndexArray, columns: IndexArray
     ) -> FloatArray:
         """Return the columns of Gᵀ[Y | F] (n, na, k) at some of the samples."""
@@ -171,7 +171,7 @@ class ClosedChainRegression:
             float(motion.residual[used].max(initial=0.0)),
             float(motion.condition[used].max(initial=0.0)),
         )
-        A = self._contract(motion, used, self.base.columns)
+        A = self.contract(motion, used, self.base.columns)
         effort = samples.effort[:, self.robot.actuated][used]
         return Rows(
             tuple(
