@@ -85,7 +85,7 @@ def prior_base_variance(
     if coordinates.lift is not None:
         mapping = coordinates.lift @ mapping
     k, width = len(blocks), len(INERTIAL_TERMS)
-    bodies = mapping[:, : width * k].reshape(-1, k, width).swapaxes(0, 1)
+    bodies = mapping[:, : width * k].reshape(len(mapping), k, width).swapaxes(0, 1)
     from_bodies = ((bodies @ np.linalg.inv(blocks)) * bodies).sum(axis=(0, 2))
     return from_bodies + mapping[:, width * k :] ** 2 @ (1.0 / diagonal)
 
