@@ -298,20 +298,9 @@ def _loads(
 
 
 def _warnings(
-    robot: Robot,
-    regression: Regression,
-    estimate: Estimate,
-    train: Scores,
-    held: Scores | None,
-    partial: bool,
+    robot: Robot, estimate: Estimate, train: Scores, held: Scores | None
 ) -> list[str]:
     warnings = [*robot.warnings, *estimate.warnings]
-    weak = int((estimate.determined < 0.5).sum())
-    if weak and not partial:
-        warnings.append(
-            f"{weak} of {regression.base.size} base parameters rest on the prior more than on the "
-            "data: a richer motion would determine them"
-        )
     judged = train if held is None else held
     for j, joint in enumerate(judged.joints):
         if judged.rmse_identified[j] > judged.rmse_nominal[j] * 1.02:
@@ -369,7 +358,7 @@ def identify(
         held = score(held_rows, groups, base, nominal, estimate.parameters)
     warnings = [
         *prepared.report.warnings,
-        *_warnings(robot, regression, estimate, train, held, options.only is not None),
+        *_warnings(robot, estimate, train, held),
     ]
     return Identification(
         robot=robot,

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command prints: JSON or tables on stdout, warnings and progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from sysid_core.scores import Scores
+
+__all__ = ["number", "print_json", "print_scores", "progress_bar", "stdout", "warn"]
+
+_STAGES = {
+    "reading": "reading",
+    "signals": "filtering",
+    "regression": "building the regressor",
+    "estimation": "estimating",
+    "report": "writing the report",
+    "replay": "replaying",
+}
+
+
+def stdout() -> Console:
+    """Return a console for results; plain text of fixed width where stdout is no terminal."""
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    return Console(highlight=False, width=110, no_color=True)
+
+
+def warn(messages: Sequence[str]) -> None:
+    """Print warnings, a line each, on stderr."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for message in messages:
+        console.print("[yellow]warning:[/yellow]", end=" ")
+        console.print(message, markup=False)
+
+
+def print_json(value: Mapping[str, Any], *, line: bool = False) -> None:
+    """Print JSON on stdout, on one line if asked; numbers that JSON lacks become null."""
+    indent = None if line else 1
+    sys.stdout.write(
+        json.dumps(_finite(value), indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
+    )
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
+    return value
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[str, float], None]]:
+    """Show a progress bar on a terminal; give the function that moves it."""
+    if not sys.stderr.isatty():
+        yield lambda stage, share: None
+        return
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=1.0)
+
+        def show(stage: str, share: float) -> None:
+            progress.update(task, description=_STAGES.get(stage, stage), completed=share)
+
+        yield show
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Write a number with some significant digits."""
+    return f"{value:.{digits}g}" if math.isfinite(value) else "–"
+
+
+def print_scores(console: Console, scores: Scores, title: str) -> None:
+    """Print nominal against identified torque errors per joint."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("joint")
+    for heading in ("nominal", "identified", "ratio"):
+        unit = "" if heading == "ratio" else " [N·m]"
+        table.add_column(escape(f"RMSE {heading}{unit}"), justify="right")
+    for heading in ("nominal", "identified"):
+        table.add_column(f"R² {heading}", justify="right")
+    rows = zip(
+        scores.joints, scores.rmse_nominal, scores.rmse_identified,
+        scores.r2_nominal, scores.r2_identified, strict=True,
+    )  # fmt: skip
+    for joint, rmse0, rmse1, r2_0, r2_1 in rows:
+        better = rmse1 < rmse0
+        table.add_row(
+            escape(joint),
+            number(rmse0),
+            f"[{'green' if better else 'red'}]{number(rmse1)}[/]",
+            f"{rmse1 / rmse0:.2f}" if rmse0 > 0.0 else "–",
+            f"{r2_0:.3f}" if math.isfinite(r2_0) else "–",
+            f"{r2_1:.3f}" if math.isfinite(r2_1) else "–",
+        )
+    console.print(table)

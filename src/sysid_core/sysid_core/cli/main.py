@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The entry point of ``sysid``: picks the verb, and turns every failure into one clear line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import NoReturn
+
+from sysid_core.cli.verb import find_verbs
+from sysid_core.errors import SysidError
+
+__all__ = ["main"]
+
+_BAD_INPUT = 2
+_INTERNAL = 70
+_INTERRUPTED = 130
+_DEBUG = "SYSID_DEBUG"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line instead of printing the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(_BAD_INPUT, f"{self.prog}: {message} (see '{self.prog} --help')\n")
+
+
+def _version() -> str:
+    try:
+        return version("sysid_core")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _build_parser(wanted: str | None) -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
+    verbs, troubles = find_verbs(wanted)
+    parser = _Parser(
+        prog="sysid",
+        description="Identification of robot dynamics from bags, tables and live robots.",
+        epilog="'sysid VERB --help' explains a verb.",
+    )
+    parser.add_argument("--version", action="version", version=f"sysid {_version()}")
+    actions = parser.add_subparsers(
+        dest="verb", metavar="VERB", required=True, parser_class=_Parser
+    )
+    for name, verb in verbs.items():
+        sub = actions.add_parser(name, help=verb.help, description=verb.help)
+        verb.add_arguments(sub)
+        sub.set_defaults(run=verb.run)
+    return parser, troubles
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def _run(arguments: Sequence[str]) -> int:
+    wanted = next((a for a in arguments if not a.startswith("-")), None)
+    parser, troubles = _build_parser(wanted)
+    for trouble in troubles:
+        print(f"sysid: warning: {trouble}", file=sys.stderr)
+    args = parser.parse_args(arguments)
+    return int(args.run(args))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status.
+
+    0: done; 1: done, and the answer is no; 2: bad input, one line on stderr says what to mend;
+    70: an error in sysid itself; 130: interrupted.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        status = _run(given)
+        sys.stdout.flush()
+        return status
+    except SysidError as error:
+        print(f"sysid: {_one_line(error)}", file=sys.stderr)
+        return _BAD_INPUT
+    except KeyboardInterrupt:
+        print("sysid: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except BrokenPipeError:  # the reader, e.g. head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get(_DEBUG):
+            raise
+        print(
+            f"sysid: internal error ({type(error).__name__}: {_one_line(error)}); please report "
+            f"it with the output of the same command after 'export {_DEBUG}=1'",
+            file=sys.stderr,
+        )
+        return _INTERNAL
+
+
+if __name__ == "__main__":
+    sys.exit(main())

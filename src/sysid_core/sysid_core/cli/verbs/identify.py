@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sysid identify``: a recording and a robot in, an identified and validated model out."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from rich.markup import escape
+from rich.table import Table
+
+from sysid_core.cli.arguments import add_data, add_json, add_robot, add_signals
+from sysid_core.cli.console import (
+    number,
+    print_json,
+    print_scores,
+    progress_bar,
+    stdout,
+    warn,
+)
+from sysid_core.data import read_recording
+from sysid_core.estimate_file import estimate_json, read_estimate, write_estimate
+from sysid_core.estimation import EstimatorOptions
+from sysid_core.estimation.options import METHODS
+from sysid_core.files import require_writable, results_folder, write_text
+from sysid_core.identification import Identification, IdentifyOptions, identify
+from sysid_core.report import write_report
+from sysid_core.robot import load_robot
+from sysid_core.robot.export import identified_urdf
+from sysid_core.signals import SignalOptions
+
+__all__ = ["verb"]
+
+
+class _Timing:
+    """Seconds per stage, measured between the reports of progress."""
+
+    def __init__(self, show: Callable[[str, float], None]) -> None:
+        self.seconds: dict[str, float] = {}
+        self._show = show
+        self._stage = ""
+        self._since = time.perf_counter()
+
+    def __call__(self, stage: str, share: float) -> None:
+        now = time.perf_counter()
+        if self._stage:
+            self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + now - self._since
+        self._stage, self._since = stage, now
+        self._show(stage, share)
+
+
+class _Identify:
+    name = "identify"
+    help = "identify a robot from a recording, and validate it on the part held out"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_data(parser)
+        add_robot(parser, required=True)
+        parser.add_argument(
+            "--out", metavar="DIR", type=Path, required=True,
+            help="folder for estimate.json, <robot>.urdf, report.html and pictures",
+        )  # fmt: skip
+        parser.add_argument(
+            "--method", choices=METHODS, default="entropic", help="default: %(default)s"
+        )
+        parser.add_argument(
+            "--train", metavar="SHARE", type=float, default=0.7,
+            help="share of the recording, from its start, that is learned from; the rest "
+            "validates; default: %(default)s",
+        )  # fmt: skip
+        parser.add_argument(
+            "--from", dest="start", metavar="ESTIMATE", type=Path,
+            help="estimate.json whose parameters take the place of the nominal ones",
+        )  # fmt: skip
+        parser.add_argument(
+            "--only", metavar="BODY", nargs="+",
+            help="identify the inertias of these bodies and hold all else: what they gain is "
+            "their load",
+        )  # fmt: skip
+        add_signals(parser)
+        parser.add_argument("--no-report", action="store_true", help="leave out the report")
+        add_json(parser, "the estimate")
+
+    def run(self, args: argparse.Namespace) -> int:
+        robot = load_robot(args.robot)
+        start = None if args.start is None else read_estimate(args.start).parameters(robot)
+        options = IdentifyOptions(
+            train=args.train,
+            only=None if args.only is None else tuple(args.only),
+            start=start,
+            lenient=args.lenient,
+            signals=SignalOptions(cutoff=args.cutoff),
+            estimator=EstimatorOptions(method=args.method),
+        )
+        require_writable(args.out)
+        with progress_bar() as show:
+            timing = _Timing(show)
+            timing("reading", 0.0)
+            recording = read_recording(args.data, joint_topic=args.topic)
+            found = identify(robot, recording, options, timing)
+            timing("report", 0.0)
+            data = estimate_json(found, timing.seconds)
+            with results_folder(args.out) as folder:
+                write_text(
+                    folder / f"{robot.name}.urdf",
+                    identified_urdf(robot, found.estimate.parameters),
+                )
+                if not args.no_report:
+                    write_report(found, folder, source=str(args.data))
+                write_estimate(data, folder / "estimate.json")
+        warn(found.warnings)
+        if args.json:
+            print_json(data)
+        else:
+            _show(found, args.out, not args.no_report)
+        return 0
+
+
+def _show(found: Identification, out: Path, report: bool) -> None:
+    console = stdout()
+    robot, estimate = found.robot, found.estimate
+    if found.validation is not None:
+        share = found.validation.samples / (found.validation.samples + found.train.samples)
+        judged, title = found.validation, f"held out: the last {share:.0%} of the samples"
+    else:
+        judged, title = found.train, "learned from all samples; nothing was held out"
+    print_scores(console, judged, f"{robot.name}, {estimate.method} · {title}")
+    console.print(
+        f"torque error over all joints: {np.sqrt((judged.rmse_nominal**2).sum()):.3g} → "
+        f"{np.sqrt((judged.rmse_identified**2).sum()):.3g} N·m, "
+        f"{judged.improvement:.1f} times smaller than the nominal model's"
+    )
+    _show_friction(found)
+    for load in found.loads:
+        com = ", ".join(f"{c:.3f} ± {s:.3f}" for c, s in zip(load.com, load.com_std, strict=True))
+        console.print(
+            f"load on {load.body}: {load.mass:.3f} ± {load.mass_std:.3f} kg at ({com}) m in its "
+            "joint's frame", markup=False,
+        )  # fmt: skip
+        console.print(
+            "  (± is one standard deviation of the fit; an error of the effort gains scales the "
+            "mass by as much)"
+        )
+    smallest = float(np.min(estimate.consistency))
+    console.print(
+        "physically consistent: "
+        + (f"yes, smallest eigenvalue {smallest:.2g}" if smallest > 0.0 else "[red]no[/]")
+        + f" · {int((estimate.determined >= 0.5).sum())} of {len(estimate.determined)} base "
+        f"parameters determined by the data · low-pass {found.signals.cutoff:.3g} Hz"
+    )
+    files = ["estimate.json", f"{robot.name}.urdf"] + (["report.html"] if report else [])
+    console.print(f"wrote {', '.join(files)} to {out}", markup=False)
+
+
+def _show_friction(found: Identification) -> None:
+    layout, estimate = found.robot.layout, found.estimate
+    identified = layout.joints_of(estimate.parameters)
+    if found.loads or not identified:
+        return
+    std = layout.joints_of(estimate.std)
+    units = {"viscous": "N·m·s/rad", "coulomb": "N·m", "armature": "kg·m²", "offset": "N·m"}
+    table = Table(title="friction and armature", title_justify="left", title_style="bold")
+    table.add_column("joint")
+    for term, unit in units.items():
+        table.add_column(escape(f"{term} [{unit}]"), justify="right")
+    for joint, values in identified.items():
+        table.add_row(
+            joint,
+            *(f"{number(values[t])} ± {number(std[joint][t], 2)}" for t in units),
+        )
+    stdout().print(table)
+
+
+verb = _Identify()

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sysid replay``: the online pipeline over a recording, as fast as it goes."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from sysid_core.cli.arguments import add_data, add_json, add_robot, add_signals
+from sysid_core.cli.console import number, print_json, progress_bar, stdout, warn
+from sysid_core.data import read_recording
+from sysid_core.errors import ParameterError
+from sysid_core.estimation.options import METHODS
+from sysid_core.online.pipeline import OnlineSettings, Update
+from sysid_core.online.replay import ReplayStep, replay, stream_settings_for
+from sysid_core.robot import load_robot
+from sysid_core.robot.interpretation import interpret
+
+__all__ = ["verb"]
+
+
+class _Replay:
+    name = "replay"
+    help = "run the online pipeline over a recording, as fast as it goes"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        default = OnlineSettings()
+        add_data(parser)
+        add_robot(parser, required=True)
+        parser.add_argument(
+            "--rate", metavar="HZ", type=float, default=20.0,
+            help="updates per second of recorded time; default: %(default)s",
+        )  # fmt: skip
+        parser.add_argument(
+            "--window", metavar="S", type=float, default=default.window,
+            help="span of the sliding window [s]; default: %(default)s",
+        )  # fmt: skip
+        parser.add_argument(
+            "--method", choices=METHODS, default=default.method, help="default: %(default)s"
+        )
+        add_signals(parser)
+        add_json(parser, "an object per update, then a summary,")
+
+    def run(self, args: argparse.Namespace) -> int:
+        if not (math.isfinite(args.rate) and args.rate > 0.0):
+            raise ParameterError(f"--rate must be above zero, got {args.rate:g}")
+        online = OnlineSettings(window=args.window, method=args.method)
+        robot = load_robot(args.robot)
+        recording = read_recording(args.data, joint_topic=args.topic)
+        warn(interpret(robot, recording, lenient=args.lenient).warnings)
+        stream = stream_settings_for(recording, robot, cutoff=args.cutoff)
+        start, span = float(recording.time[0]), float(np.ptp(recording.time)) or 1.0
+        summary = _Summary(start)
+        begin = time.perf_counter()
+        with progress_bar() as progress:
+            for step in replay(
+                recording, robot, stream=stream, online=online, update_rate=args.rate,
+                clock=time.perf_counter,
+            ):  # fmt: skip
+                progress("replay", (step.update.time - start) / span)
+                summary.add(step)
+                if args.json:
+                    print_json(_line(step), line=True)
+                elif step.update.changed or summary.state_changed:
+                    _show(step.update, start)
+        totals = summary.totals(time.perf_counter() - begin)
+        if args.json:
+            print_json({"summary": totals}, line=True)
+        else:
+            _show_totals(totals)
+        return 0
+
+
+class _Summary:
+    """Counts and times over a replay."""
+
+    def __init__(self, start: float) -> None:
+        self._start = start
+        self._solve_ms: list[float] = []
+        self._updates = self._accepted = self._samples = 0
+        self._first: float | None = None
+        self._state = ""
+        self.state_changed = False
+
+    def add(self, step: ReplayStep) -> None:
+        update = step.update
+        self._updates += 1
+        self._samples = update.samples
+        if math.isfinite(step.solve_time):
+            self._solve_ms.append(1e3 * step.solve_time)
+        if update.changed and update.identified:
+            self._accepted += 1
+            if self._first is None:
+                self._first = update.time - self._start
+        self.state_changed = update.state.name != self._state
+        self._state = update.state.name
+
+    def totals(self, elapsed: float) -> dict[str, Any]:
+        times = np.array(self._solve_ms) if self._solve_ms else np.full(1, np.nan)
+        p50, p99 = np.percentile(times, [50, 99])
+        return {
+            "updates": self._updates,
+            "accepted": self._accepted,
+            "first_accepted_s": self._first,
+            "solve_ms": {"p50": float(p50), "p99": float(p99), "max": float(times.max())},
+            "samples": self._samples,
+            "samples_per_s": self._samples / max(elapsed, 1e-9),
+        }
+
+
+def _payload(update: Update) -> dict[str, Any] | None:
+    found = update.payload
+    if found is None:
+        return None
+    return {
+        "mass": found.mass,
+        "mass_std": found.mass_std,
+        "com": found.com.tolist(),
+        "com_std": found.com_std.tolist(),
+        "inertia": found.inertia.tolist(),
+        "inertia_std": found.inertia_std.tolist(),
+        "attached": update.payload_attached,
+    }
+
+
+def _line(step: ReplayStep) -> dict[str, Any]:
+    update = step.update
+    return {
+        "t": update.time,
+        "state": update.state.name,
+        "r2": float(update.scores.r2),
+        "r2_joints": [float(v) for v in update.scores.r2_groups],
+        "revision": update.revision,
+        "solve_ms": 1e3 * step.solve_time,
+        "payload": _payload(update),
+        "reasons": list(update.reasons),
+        "warnings": list(update.warnings),
+    }
+
+
+def _show(update: Update, start: float) -> None:
+    payload = "" if update.payload is None else (
+        f" · payload {update.payload.mass:.2f} ± {update.payload.mass_std:.2f} kg"
+    )  # fmt: skip
+    reasons = f" · {'; '.join(update.reasons)}" if update.reasons else ""
+    stdout().print(
+        f"{update.time - start:8.2f} s  {update.state.name:<10}  R² {number(update.scores.r2)}  "
+        f"revision {update.revision}{payload}{reasons}",
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+def _show_totals(totals: dict[str, Any]) -> None:
+    first = totals["first_accepted_s"]
+    solve = totals["solve_ms"]
+    when = "never" if first is None else f"first after {first:.2f} s"
+    stdout().print(
+        f"{totals['updates']} updates, {totals['accepted']} accepted ({when}); solve "
+        f"{number(solve['p50'])} ms median, {number(solve['p99'])} ms 99 %, "
+        f"{number(solve['max'])} ms at most; {totals['samples']} samples, "
+        f"{totals['samples_per_s']:.0f} per second",
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+verb = _Replay()

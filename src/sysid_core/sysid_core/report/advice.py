@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the findings of an identification ask the user to do next."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sysid_core.identification import Identification
+
+__all__ = ["advice"]
+
+_POOR_R2 = 0.8
+_MUCH_PRIOR = 0.25
+_ILL_CONDITIONED = 1e3
+
+
+def advice(found: Identification) -> list[str]:
+    """Return the next steps, the most urgent first."""
+    steps = []
+    judged = found.train if found.validation is None else found.validation
+    estimate, robot = found.estimate, found.robot
+    if float(np.min(estimate.consistency)) <= 0.0:
+        steps.append(
+            "Some bodies are impossible, so the model must not be simulated or controlled with: "
+            "identify with --method entropic or sdp."
+        )
+    if found.validation is None:
+        steps.append(
+            "Nothing was held out, so nothing shows that the model predicts: identify with "
+            "--train 0.7, or run 'sysid validate' on another recording."
+        )
+    worse = [
+        joint
+        for joint, before, after in zip(
+            judged.joints, judged.rmse_nominal, judged.rmse_identified, strict=True
+        )
+        if after > before
+    ]
+    if worse:
+        steps.append(
+            f"The nominal model predicts {', '.join(worse)} better: record a motion that differs "
+            "less from the one that the model is for, or trust the URDF more (prior.relative_std)."
+        )
+    poor = [
+        joint
+        for joint, r2 in zip(judged.joints, judged.r2_identified, strict=True)
+        if np.isfinite(r2) and r2 < _POOR_R2
+    ]
+    if poor:
+        steps.append(
+            f"R² is below {_POOR_R2} at {', '.join(poor)}: look at the residuals. Steps at "
+            "changes of direction mean friction beyond Coulomb and viscous; a residual that follows "
+            "the torque means a wrong effort gain."
+        )
+    share = float(np.mean(estimate.determined < 0.5))
+    if not found.loads and (share > _MUCH_PRIOR or estimate.condition > _ILL_CONDITIONED):
+        steps.append(
+            f"The data leave {share:.0%} of the base parameters to the prior: record an optimised "
+            f"trajectory ('sysid excite {robot.name}'), or a longer and quicker motion of all "
+            "joints."
+        )
+    if found.signals.sensor_rate < 10.0 * found.signals.cutoff / 4.0:
+        steps.append(
+            f"Sensors at {found.signals.sensor_rate:.3g} Hz are slow for this motion: publish "
+            "joint states at 100 Hz or more."
+        )
+    steps.append(
+        f"Check the model on another recording: sysid validate estimate.json DATA. Use "
+        f"{robot.name}.urdf where a URDF is wanted; armature and offsets have no place in a URDF "
+        "and stand in estimate.json."
+    )
+    return steps

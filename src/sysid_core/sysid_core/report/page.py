@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of a report: everything that was found, in one file that needs nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs
+
+from sysid_core.identification import Identification
+from sysid_core.report.advice import advice
+from sysid_core.report.figures import (
+    consistency_figure,
+    determination_figure,
+    friction_figure,
+    mass_figure,
+    residual_figure,
+    torque_figure,
+)
+from sysid_core.report.style import STYLE_SHEET
+from sysid_core.scores import Scores
+
+__all__ = ["page"]
+
+
+def _number(value: float, digits: int = 3) -> str:
+    return f"{value:.{digits}g}" if math.isfinite(value) else "–"
+
+
+def _r2(value: float) -> str:
+    return f"{value:.3f}" if math.isfinite(value) else "–"
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(h)}</th>" for h in headings)
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(text: str, kind: str = "") -> str:
+    return f'<td class="{kind}">{escape(text)}</td>' if kind else f"<td>{escape(text)}</td>"
+
+
+def _scores(scores: Scores) -> str:
+    rows = []
+    for j, joint in enumerate(scores.joints):
+        before, after = scores.rmse_nominal[j], scores.rmse_identified[j]
+        rows.append(
+            [
+                _cell(joint),
+                _cell(_number(before)),
+                _cell(_number(after), "better" if after < before else "worse"),
+                _cell(f"{after / before:.2f}" if before > 0.0 else "–"),
+                _cell(_r2(scores.r2_nominal[j])),
+                _cell(_r2(scores.r2_identified[j])),
+            ]
+        )
+    return _table(
+        ["joint", "RMSE nominal [N·m]", "RMSE identified [N·m]", "ratio", "R² nominal",
+         "R² identified"], rows,
+    )  # fmt: skip
+
+
+def _cards(found: Identification) -> str:
+    estimate = found.estimate
+    judged = found.train if found.validation is None else found.validation
+    where = "on all data, learned from" if found.validation is None else "on held-out data"
+    total = np.sqrt((judged.rmse_identified**2).sum())
+    consistent = float(np.min(estimate.consistency)) > 0.0
+    determined = int((estimate.determined >= 0.5).sum())
+    cards = [
+        (f"{_number(total)} N·m", f"torque error over all joints, {where}", ""),
+        (
+            f"{judged.improvement:.1f} ×", "smaller than the nominal model's",
+            "good" if judged.improvement > 1.0 else "bad",
+        ),
+        (
+            "yes" if consistent else "no", "physically consistent",
+            "good" if consistent else "bad",
+        ),
+        (f"{determined} of {len(estimate.determined)}", "base parameters set by the data", ""),
+        (f"{estimate.condition:,.0f}", "condition number of the information", ""),
+        (f"{found.signals.duration:.1f} s", f"of samples, low-pass {found.signals.cutoff:.3g} Hz",
+         ""),
+    ]  # fmt: skip
+    for load in found.loads:
+        cards.insert(
+            0, (f"{load.mass:.2f} ± {load.mass_std:.2f} kg", f"load on {load.body}", "")
+        )
+    return "".join(
+        f'<div class="card {kind}"><b>{escape(value)}</b><span>{escape(text)}</span></div>'
+        for value, text, kind in cards
+    )
+
+
+def _figure(figure: go.Figure) -> str:
+    html = figure.to_html(
+        full_html=False,
+        include_plotlyjs=False,
+        config={"displaylogo": False, "responsive": True},
+    )
+    return f'<div class="panel">{html}</div>'
+
+
+def _list(items: Sequence[str], kind: str = "") -> str:
+    return f'<ul class="{kind}">{"".join(f"<li>{escape(i)}</li>" for i in items)}</ul>'
+
+
+def _parameters(found: Identification) -> str:
+    estimate = found.estimate
+    rows = (
+        [
+            _cell(label),
+            _cell(_number(before, 5)),
+            _cell(_number(after, 5)),
+            _cell(_number(std, 2)),
+        ]
+        for label, before, after, std in zip(
+            found.robot.layout.labels, found.nominal, estimate.parameters, estimate.std,
+            strict=True,
+        )
+    )  # fmt: skip
+    return _table(["parameter", "nominal", "identified", "σ"], rows)
+
+
+def _base_parameters(found: Identification) -> str:
+    estimate, base = found.estimate, found.regression.base
+    nominal = base.project(found.nominal)
+    rows = (
+        [
+            _cell(text, "wrap"),
+            _cell(_number(before, 4)),
+            _cell(_number(after, 4)),
+            _cell(f"{share:.0%}"),
+        ]
+        for text, before, after, share in zip(
+            base.expressions(3), nominal, estimate.base_parameters, estimate.determined,
+            strict=True,
+        )
+    )  # fmt: skip
+    return _table(["base parameter", "nominal", "identified", "from the data"], rows)
+
+
+def _data(found: Identification) -> str:
+    signals, estimate = found.signals, found.estimate
+    facts = [
+        ("sensors", f"{signals.sensor_rate:.4g} Hz, {signals.velocity} velocities"),
+        ("low-pass", signals.cutoff_reason),
+        (
+            "samples",
+            f"{found.split} learned from, {len(found.samples) - found.split} held out, at "
+            f"{signals.output_rate:.4g} Hz",
+        ),
+        (
+            "samples per independent observation",
+            ", ".join(_number(value, 2) for value in found.correlation),
+        ),
+        ("noise of the rows [N·m]", ", ".join(_number(v, 2) for v in estimate.noise_std)),
+        (
+            "solver",
+            f"{estimate.method}, {estimate.iterations} iterations, optimality residual "
+            f"{estimate.optimality:.1g}, {'converged' if estimate.converged else 'not converged'}",
+        ),
+        ("model", f"{found.robot.name}, hash {found.robot.model_hash}"),
+    ]
+    return _table(["", ""], ([_cell(k), _cell(v, "wrap")] for k, v in facts))
+
+
+def page(found: Identification, source: str) -> str:
+    """Return the HTML of the report.
+
+    Parameters
+    ----------
+    found : Identification
+    source : str
+        Name of the recording.
+    """
+    robot = found.robot
+    parts = [
+        f"<h1>{escape(robot.name)}</h1>",
+        f'<p class="muted">Identified by {escape(found.estimate.method)} from '
+        f"<code>{escape(source or found.curves[0].joint)}</code></p>",
+        f'<div class="cards">{_cards(found)}</div>',
+        "<h2>What to do next</h2>",
+        _list(advice(found)),
+    ]
+    if found.warnings:
+        parts += ["<h2>Warnings</h2>", _list(found.warnings, "warning")]
+    if found.validation is not None:
+        parts += [
+            "<h2>Held-out data</h2>",
+            f'<div class="panel">{_scores(found.validation)}</div>',
+        ]
+    parts += [
+        "<h2>Data that were learned from</h2>",
+        f'<div class="panel">{_scores(found.train)}</div>',
+        "<h2>Torques</h2>",
+        '<p class="muted">The shaded part was held out: it was predicted, not learned from.</p>',
+        _figure(torque_figure(found.curves)),
+        "<h2>Residuals</h2>",
+        '<p class="muted">Measured minus predicted torque.</p>',
+        _figure(residual_figure(found.curves)),
+        "<h2>Friction and armature</h2>",
+        _figure(friction_figure(found)),
+        "<h2>Masses and first moments</h2>",
+        '<p class="muted">Single parameters of a body often cannot be told apart by torques: wide '
+        "bars are normal here, and the combinations below are what counts.</p>",
+        _figure(mass_figure(found)),
+        f"<details><summary>All parameters</summary><div>{_parameters(found)}</div></details>",
+        "<h2>Physical consistency</h2>",
+        '<p class="muted">A body exists if its pseudo-inertia has no negative eigenvalue; bars '
+        "that are missing belong to impossible bodies.</p>",
+        _figure(consistency_figure(found)),
+        "<h2>What the data determined</h2>",
+        '<p class="muted">Per base parameter, the share of the knowledge that came from the data '
+        "rather than from the prior.</p>",
+        _figure(determination_figure(found)),
+        "<details><summary>Base parameters as expressions</summary><div>"
+        f"{_base_parameters(found)}</div></details>",
+        "<h2>Data and solver</h2>",
+        f'<div class="panel">{_data(found)}</div>',
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(robot.name)} · sysid</title><style>{STYLE_SHEET}</style>"
+        f"<script>{get_plotlyjs()}</script></head>\n<body><main>\n"
+        + "\n".join(parts)
+        + "\n</main></body></html>\n"
+    )
