@@ -87,7 +87,9 @@ class Controller:
         chosen = robot.actuated
         self.limits = Limits(*(bounds[chosen] for bounds in robot.limits))
         self._dynamics = make_dynamics(robot, settings.friction_width)
-        self._typical_inertia = np.diag(self._dynamics.inertia(self._middle())).copy()
+        typical = np.diag(self._dynamics.inertia(self._middle()))
+        # a linkage may not close in the middle of its range: unit inertia then
+        self._typical_inertia = np.where(np.isfinite(typical), typical, 1.0)
         self._law = make_law(settings, self._typical_inertia)
         self._units = DriverUnits(robot, settings.command_unit)
         self.settings = settings
@@ -129,6 +131,11 @@ class Controller:
         self.watchdog.timeout = settings.stale_timeout
         self._limiter.configure(settings)
         self.settings = settings
+
+    @property
+    def trouble(self) -> str:
+        """Why the model gives no torque, in words; empty while it does."""
+        return self._dynamics.trouble
 
     def set_enabled(self, enabled: bool) -> None:
         """Start or stop driving; on a start the robot holds the position that it has then."""
@@ -214,12 +221,10 @@ class Controller:
             position_error = desired.position - measured.position
             velocity_error = desired.velocity - measured.velocity
             asked = self._law(self._dynamics, desired, measured.position, measured.velocity)
+            near = self._limiter.near_limits(measured.position)
+            hold = self._dynamics.gravity(measured.position) if near else none
             limits = self._limiter.apply(
-                asked.effort,
-                step,
-                self._dynamics.gravity(measured.position),
-                measured.position,
-                measured.velocity,
+                asked.effort, step, hold, measured.position, measured.velocity
             )
         else:
             if state is State.STALE and self.settings.stale_action == "gravity":

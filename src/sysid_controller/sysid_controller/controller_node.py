@@ -21,7 +21,6 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
-from sysid_msgs.msg import DynamicParameters, TrackingStatus
 from trajectory_msgs.msg import JointTrajectory
 
 from sysid_controller.controller import Controller
@@ -38,6 +37,7 @@ from sysid_controller.node_parameters import changed, declare
 from sysid_controller.verdict import Verdict, refused
 from sysid_core.errors import SysidError
 from sysid_core.robot import load_robot
+from sysid_msgs.msg import DynamicParameters, TrackingStatus
 
 __all__ = ["ControllerNode", "main"]
 

@@ -10,7 +10,6 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from std_msgs.msg import Float64MultiArray
-from sysid_msgs.msg import DynamicParameters, TrackingStatus
 from trajectory_msgs.msg import JointTrajectory
 
 from sysid_controller.controller import Command, Controller
@@ -21,6 +20,7 @@ from sysid_core.errors import ParameterError
 from sysid_core.parameters import COUPLING_TERMS, FRICTION_TERMS, INERTIAL_TERMS
 from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
+from sysid_msgs.msg import DynamicParameters, TrackingStatus
 
 __all__ = [
     "command_message",

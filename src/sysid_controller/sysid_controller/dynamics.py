@@ -21,11 +21,13 @@ class Dynamics(Protocol):
 
     A closed chain solves its passive joints from the actuated ones and projects with ``Gᵀ``
     (Zhang et al. 27–29); a robot in contact projects into the null space of its contacts. Both
-    do so behind this interface.
+    do so behind this interface. Where there is no solution, results are NaN and `trouble` says
+    why: a control loop looks, it does not catch.
     """
 
     joint_names: tuple[str, ...]
     sign_width: float
+    trouble: str
 
     def set_parameters(self, parameters: FloatArray) -> None:
         """Use a parameter vector (p,) of the robot's layout from now on."""
@@ -92,6 +94,7 @@ class TreeDynamics:
             )
         self.joint_names = robot.joint_names
         self.sign_width = sign_width
+        self.trouble = ""
         self._robot = robot
         self._layout = robot.layout
         self._model = robot.model.copy()

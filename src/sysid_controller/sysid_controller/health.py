@@ -178,7 +178,8 @@ class Health:
         ticks = max(self._since_report["ticks"], 1)
         names = controller.joint_names
         texts = [
-            f"{cause}: " + ", ".join(f"{names[j]} {count / ticks:.0%}" for j, count in by.items())
+            f"{cause} limited: "
+            + ", ".join(f"{names[j]} {count / ticks:.0%}" for j, count in by.items())
             for cause, by in self._limited.items()
         ]
         open_ended = [
@@ -189,8 +190,10 @@ class Health:
                 f"no torque limit known for {', '.join(open_ended)}; add limits.effort to the "
                 "robot description"
             )
+        if controller.trouble:
+            texts.append(controller.trouble)
         if texts:
-            return Finding("limits", Level.WARN, "limited " + "; ".join(texts))
+            return Finding("limits", Level.WARN, "; ".join(texts))
         return Finding("limits", Level.OK, "none reached")
 
     def _on_timing(self, controller: Controller) -> Finding:

@@ -64,6 +64,10 @@ class EffortLimiter:
         # without a torque limit there is no scale for spring and brake
         self._strength = np.where(np.isfinite(self.effort_limit), self.effort_limit, 0.0)
 
+    def near_limits(self, position: FloatArray) -> bool:
+        """Whether a joint (na,) [rad] is within the margin of its limits or beyond them."""
+        return not ((position < self._upper_zone) & (position > self._lower_zone)).all()
+
     def apply(
         self,
         effort: FloatArray,
@@ -81,33 +85,34 @@ class EffortLimiter:
         elapsed : float [s]
             Time since the last call.
         hold : (na,) [N·m]
-            Torque that holds the joints against gravity.
+            Torque that holds the joints against gravity; only looked at near their limits.
         position : (na,) [rad], optional
             Without it the position range is not protected.
         velocity : (na,) [rad/s], optional
         """
         finite = np.isfinite(effort)
         wanted = effort if finite.all() else np.where(finite, effort, 0.0)
-        inside = wanted
-        if position is not None and velocity is not None:
-            inside = self._protect_range(wanted, hold, position, velocity)
         limit = self.effort_limit
-        clamped = np.minimum(np.maximum(inside, -limit), limit)
+        clamped = np.minimum(np.maximum(wanted, -limit), limit)
+        inside = clamped
+        if position is not None and velocity is not None:
+            inside = self._protect_range(clamped, hold, position, velocity)
+            inside = np.minimum(np.maximum(inside, -limit), limit)
         step = self._rate * max(elapsed, _SHORTEST_STEP)
         # both bounds lie within the torque limit, even when that was lowered just now
         low = np.minimum(np.maximum(self.last - step, -limit), limit)
         high = np.minimum(np.maximum(self.last + step, -limit), limit)
-        safe = np.minimum(np.maximum(clamped, low), high)
+        safe = np.minimum(np.maximum(inside, low), high)
         self.last = safe
-        return LimitedEffort(safe, inside != wanted, clamped != inside, safe != clamped, ~finite)
+        return LimitedEffort(safe, inside != clamped, clamped != wanted, safe != inside, ~finite)
 
     def _protect_range(
         self, effort: FloatArray, hold: FloatArray, position: FloatArray, velocity: FloatArray
     ) -> FloatArray:
         """Return torques (na,) that do not push joints out of their range."""
-        if ((position < self._upper_zone) & (position > self._lower_zone)).all():
+        if not self.near_limits(position):
             return effort
-        hold = np.where(np.isfinite(hold), hold, 0.0)
+        hold = np.where(np.abs(hold) <= self.effort_limit, hold, 0.0)  # neither is NaN
         above = np.clip((position - self._upper_zone) / self._margin, 0.0, 2.0)
         below = np.clip((self._lower_zone - position) / self._margin, 0.0, 2.0)
         effort = self._fade_outward(effort, hold, above, velocity)
@@ -122,12 +127,9 @@ class EffortLimiter:
         braked; beyond the limit a spring pushes back; a margin beyond it (`depth` 2) no outward
         torque is left at all.
         """
-        touched = depth > 0.0
-        excess = effort - hold
-        excess = np.where(excess > 0.0, excess * np.clip(1.0 - depth, 0.0, 1.0), excess)
+        taken = np.maximum(effort - hold, 0.0) * np.minimum(depth, 1.0)
         spring = _SPRING_SHARE * self._strength * np.maximum(depth - 1.0, 0.0)
         ratio = np.clip(speed / self._limits.velocity, 0.0, 1.0)
         brake = _BRAKE_SHARE * self._strength * ratio * np.minimum(depth, 1.0)
-        total = hold + excess - spring - brake
-        total = np.where(total > 0.0, total * np.clip(2.0 - depth, 0.0, 1.0), total)
-        return np.where(touched, total, effort)
+        total = effort - taken - spring - brake
+        return np.where(total > 0.0, total * np.minimum(2.0 - depth, 1.0), total)

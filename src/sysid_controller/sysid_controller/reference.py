@@ -26,7 +26,9 @@ _LONGEST_LEAD = 60.0
 _CLOSEST_POINTS = 1e-6
 _SAMPLES_PER_SEGMENT = 8
 _POSITION_TOLERANCE = 1e-3
+_SAMPLES_PER_FADE = 33
 _VELOCITY_TOLERANCE = 1.01
+_FADE_SPEED = 1.5  # [-] of the velocity limit, while two references are joined
 _USUAL_VELOCITY = 1.0
 
 
@@ -168,10 +170,11 @@ class Reference:
         return motion
 
     def offer(self, points: TrajectoryPoints, now: float) -> Verdict:
-        """Follow a trajectory from its first point on, or say why not.
+        """Follow a trajectory, or say why not.
 
-        Where the robot would be at rest before, it moves to the first point in time; where it
-        would be under way, the old reference goes on until then and the difference fades away.
+        Where the robot would be at rest before the first point, it moves there from the
+        trajectory's start on; where it would be under way, the old reference goes on until the
+        first point and the difference fades away then.
         """
         if not self._tracks:
             return refused("no joint states yet, so that there is nowhere to start from")
@@ -188,10 +191,15 @@ class Reference:
                 f"starts {time[0] - now:.3g} s from now, more than {_LONGEST_LEAD:g} s; "
                 "check the clocks of both sides and use_sim_time"
             )
-        return self._plan(points, columns, time, now)
+        return self._plan(points, columns, max(start, now), time, now)
 
     def _plan(
-        self, points: TrajectoryPoints, columns: list[int], time: FloatArray, now: float
+        self,
+        points: TrajectoryPoints,
+        columns: list[int],
+        start: float,
+        time: FloatArray,
+        now: float,
     ) -> Verdict:
         takeover = max(float(time[0]), now)
         before = [t for t in self._tracks if t.begin <= takeover] or self._tracks[:1]
@@ -199,9 +207,12 @@ class Reference:
             return refused(f"more than {_MOST_WAITING} trajectories are waiting to start")
         forerunner = before[-1]
         position = points.position[:, columns]
+        reason = self._beyond_range(position.min(axis=0), position.max(axis=0))
+        if reason:
+            return refused(reason)
         velocity = None if points.velocity is None else points.velocity[:, columns]
         acceleration = None if points.acceleration is None else points.acceleration[:, columns]
-        idle_from = max(now, forerunner.end)
+        idle_from = max(start, forerunner.end)
         approaches = idle_from < time[0] - _CLOSEST_POINTS
         begin = idle_from if approaches else takeover
         old = forerunner.at(begin)
@@ -220,7 +231,7 @@ class Reference:
             if approaches:
                 acceleration[0] = old.acceleration
         path = self._with_stop(time, position, velocity, acceleration)
-        reason = self._out_of_limits(path, position)
+        reason = self._out_of_limits(path)
         if reason:
             return refused(reason)
         gap = _subtract(old, path.at(begin))
@@ -232,9 +243,27 @@ class Reference:
                 "start nearby or give the first point some time"
             )
         same = all(np.abs(part).max() < 1e-12 for part in gap)
-        difference = None if same else self._fade(begin, gap)
-        self._tracks = before + [_Track(begin, path, difference)]
+        track = _Track(begin, path, None if same else self._fade(begin, gap))
+        reason = self._unjoinable(track)
+        if reason:
+            return refused(reason)
+        self._tracks = before + [track]
         return ACCEPTED
+
+    def _unjoinable(self, track: _Track) -> str:
+        """Say why a track leaves the limits while the difference to its forerunner fades."""
+        if track.difference is None:
+            return ""
+        times = np.linspace(track.begin, track.difference.end, _SAMPLES_PER_FADE)
+        motions = [track.at(t) for t in times.tolist()]
+        position = np.array([motion.position for motion in motions])
+        reason = self._beyond_range(position.min(axis=0), position.max(axis=0))
+        fastest = np.abs([motion.velocity for motion in motions]).max(axis=0)
+        good = fastest <= self.limits.velocity * _FADE_SPEED
+        if not reason and not good.all():
+            j = int(np.argmin(good))
+            reason = f"moves joint '{self.joint_names[j]}' at {fastest[j]:.4g} rad/s"
+        return f"cannot be joined from the motion before: {reason}" if reason else ""
 
     def _with_stop(
         self,
@@ -290,26 +319,33 @@ class Reference:
             return "has times that do not ascend from 0 s on"
         return ""
 
-    def _out_of_limits(self, path: Quintics, position: FloatArray) -> str:
+    def _out_of_limits(self, path: Quintics) -> str:
         dense, speed = path.dense(_SAMPLES_PER_SEGMENT)
-        dense = np.vstack([position, dense])
-        low, high = dense.min(axis=0), dense.max(axis=0)
-        for values, bad in (
-            (low, low < self.limits.lower - _POSITION_TOLERANCE),
-            (high, high > self.limits.upper + _POSITION_TOLERANCE),
-        ):
-            if bad.any():
-                j = int(np.argmax(bad))
-                return (
-                    f"takes joint '{self.joint_names[j]}' to {values[j]:.4g} rad, outside its "
-                    f"limits [{self.limits.lower[j]:.4g}, {self.limits.upper[j]:.4g}]"
-                )
-        fastest = np.abs(speed).max(axis=0, initial=0.0)
-        bad = fastest > self.limits.velocity * _VELOCITY_TOLERANCE
-        if bad.any():
-            j = int(np.argmax(bad))
+        if len(dense) == 0:
+            return ""
+        reason = self._beyond_range(dense.min(axis=0), dense.max(axis=0))
+        if reason:
+            return reason
+        fastest = np.abs(speed).max(axis=0)
+        good = fastest <= self.limits.velocity * _VELOCITY_TOLERANCE
+        if not good.all():
+            j = int(np.argmin(good))
             return (
                 f"moves joint '{self.joint_names[j]}' at {fastest[j]:.4g} rad/s, its limit is "
                 f"{self.limits.velocity[j]:.4g}; give it more time"
             )
+        return ""
+
+    def _beyond_range(self, low: FloatArray, high: FloatArray) -> str:
+        lower, upper = self.limits.lower, self.limits.upper
+        for values, good in (
+            (low, (low >= lower - _POSITION_TOLERANCE) & np.isfinite(low)),
+            (high, (high <= upper + _POSITION_TOLERANCE) & np.isfinite(high)),
+        ):
+            if not good.all():  # said this way, NaN from an overflow is bad too
+                j = int(np.argmin(good))
+                return (
+                    f"takes joint '{self.joint_names[j]}' to {values[j]:.4g} rad, outside its "
+                    f"limits [{lower[j]:.4g}, {upper[j]:.4g}]"
+                )
         return ""

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control laws are what their papers say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sysid_controller.dynamics import TreeDynamics
+from sysid_controller.laws import ComputedTorque, FeedForward, Gains, Motion, find_gains, make_law
+from sysid_controller.settings import ControllerSettings
+from sysid_core.errors import ParameterError
+from sysid_core.regression.tree import TreeRegression, random_states
+from sysid_core.robot import Robot, load_robot
+
+WIDTH = 0.05
+KP, KD = np.linspace(50.0, 200.0, 7), np.linspace(5.0, 20.0, 7)
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return load_robot(replace(load_robot("panda").description, coulomb_velocity=WIDTH))
+
+
+@pytest.fixture
+def states(robot: Robot) -> tuple[Motion, Motion]:
+    q, v, a = random_states(robot, 2, seed=7)
+    return Motion(q[0], v[0], a[0]), Motion(q[1], v[1], a[1])
+
+
+def test_computed_torque_is_the_regressor_at_the_commanded_acceleration(
+    robot: Robot, states: tuple[Motion, Motion]
+) -> None:
+    desired, measured = states
+    law = ComputedTorque(Gains(KP, KD), measured_sign=True)
+    output = law(TreeDynamics(robot, WIDTH), desired, measured.position, measured.velocity)
+    commanded = (
+        desired.acceleration
+        + KD * (desired.velocity - measured.velocity)
+        + KP * (desired.position - measured.position)
+    )
+    A = TreeRegression(robot).full(
+        measured.position[None], measured.velocity[None], commanded[None]
+    )
+    np.testing.assert_allclose(output.effort, A[0] @ robot.consistent_nominal, atol=1e-9)
+    np.testing.assert_array_equal(output.model, output.effort)
+
+
+def test_feed_forward_is_the_desired_motions_torque_plus_pd(
+    robot: Robot, states: tuple[Motion, Motion]
+) -> None:
+    desired, measured = states
+    law = FeedForward(Gains(KP, KD), measured_sign=False)
+    output = law(TreeDynamics(robot, WIDTH), desired, measured.position, measured.velocity)
+    A = TreeRegression(robot).full(*(part[None] for part in desired))
+    model = A[0] @ robot.consistent_nominal
+    feedback = KP * (desired.position - measured.position)
+    feedback += KD * (desired.velocity - measured.velocity)
+    np.testing.assert_allclose(output.model, model, atol=1e-9)
+    np.testing.assert_allclose(output.effort, model + feedback, atol=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["computed_torque", "feed_forward"])
+def test_without_error_both_laws_give_the_motions_torque(
+    robot: Robot, states: tuple[Motion, Motion], mode: str
+) -> None:
+    desired, _ = states
+    dynamics = TreeDynamics(robot, WIDTH)
+    law = make_law(ControllerSettings(mode=mode), np.ones(7))
+    output = law(dynamics, desired, desired.position, desired.velocity)
+    expected = dynamics.torque(*desired, desired.velocity)
+    np.testing.assert_allclose(output.effort, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("mode", ["computed_torque", "feed_forward"])
+def test_noise_around_standstill_does_not_chatter_with_the_desired_sign(
+    robot: Robot, mode: str
+) -> None:
+    """Coulomb friction of a robot that is to stand still is zero, whatever encoders say."""
+    dynamics = TreeDynamics(robot, WIDTH)
+    x = robot.consistent_nominal.copy()
+    x[robot.layout.term("coulomb")] = 10.0
+    law = make_law(ControllerSettings(mode=mode, kd=(1e-9,)), np.ones(7))
+    q = np.zeros(7)
+    still = Motion(q, np.zeros(7), np.zeros(7))
+    outputs = []
+    for coulomb in (10.0, 0.0):
+        x[robot.layout.term("coulomb")] = coulomb
+        dynamics.set_parameters(x)
+        outputs.append(law(dynamics, still, q, np.full(7, 0.01)).effort)
+    np.testing.assert_array_equal(outputs[0], outputs[1])
+
+
+def test_smooth_sign_changes_continuously_through_zero(robot: Robot) -> None:
+    dynamics = TreeDynamics(robot, WIDTH)
+    zero = np.zeros(7)
+    steps = [dynamics.torque(zero, zero, zero, np.full(7, v)) for v in np.linspace(-0.2, 0.2, 401)]
+    coulomb = robot.consistent_nominal[robot.layout.term("coulomb")]
+    # tanh has slope 1/width at most
+    assert (np.abs(np.diff(steps, axis=0)).max(axis=0) <= coulomb * 0.001 / WIDTH + 1e-12).all()
+
+
+def test_open_gains_follow_from_bandwidth_and_damping() -> None:
+    inertia = np.array([2.0, 0.5])
+    settings = ControllerSettings(bandwidth=10.0, damping_ratio=0.7)
+    gains = find_gains(settings, inertia)
+    np.testing.assert_allclose(gains.proportional, 100.0)
+    np.testing.assert_allclose(gains.derivative, 14.0)
+    gains = find_gains(replace(settings, mode="feed_forward", kp=(0.0, 30.0)), inertia)
+    np.testing.assert_allclose(gains.proportional, [200.0, 30.0])
+    np.testing.assert_allclose(gains.derivative, [28.0, 7.0])
+
+
+def test_gains_of_another_number_of_joints_are_refused() -> None:
+    with pytest.raises(ParameterError, match="kp must have 1 or 2 numbers"):
+        find_gains(ControllerSettings(kp=(1.0, 2.0, 3.0)), np.ones(2))

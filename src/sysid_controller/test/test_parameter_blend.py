@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters take over gradually, and only the right ones do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sysid_controller.parameter_blend import ParameterBlend, ParameterSet
+from sysid_core.inertia import smallest_eigenvalue
+from sysid_core.recording import FloatArray
+from sysid_core.robot import Robot
+
+PERIOD = 0.002
+DURATION = 1.0
+Perturbed = Callable[[Robot, int], FloatArray]
+
+
+@pytest.fixture
+def offered(panda: Robot, perturbed: Perturbed) -> ParameterSet:
+    return ParameterSet("panda", panda.model_hash, 3, 10.0, True, perturbed(panda, 1))
+
+
+@pytest.fixture
+def blend(panda: Robot) -> ParameterBlend:
+    return ParameterBlend(panda, DURATION)
+
+
+def run(blend: ParameterBlend, duration: float) -> list[FloatArray]:
+    values = []
+    for _ in range(round(duration / PERIOD)):
+        blend.advance(PERIOD)
+        values.append(blend.parameters)
+    return values
+
+
+def test_starts_on_the_nominal_parameters(blend: ParameterBlend, panda: Robot) -> None:
+    np.testing.assert_array_equal(blend.parameters, panda.consistent_nominal)
+    assert not blend.identified
+    assert blend.share == 1.0
+    assert not blend.advance(PERIOD)
+
+
+def test_takes_over_in_the_blend_time_without_a_jump(
+    blend: ParameterBlend, offered: ParameterSet, panda: Robot
+) -> None:
+    assert blend.offer(offered).accepted
+    np.testing.assert_array_equal(blend.parameters, panda.consistent_nominal)
+    values = np.array([panda.consistent_nominal, *run(blend, 1.0)])
+    difference = np.abs(offered.vector - panda.consistent_nominal)
+    # two lags in a row: the steepest slope is 6.638/e of the difference per blend time
+    steps = np.abs(np.diff(values, axis=0))
+    assert (steps <= difference * 6.638 / np.e * PERIOD / DURATION * 1.01 + 1e-15).all()
+    assert steps[0].max() < 0.02 * difference.max() * PERIOD / DURATION * 6.638
+    assert blend.share == pytest.approx(0.99, abs=2e-3)
+    run(blend, 1.5)
+    np.testing.assert_array_equal(blend.parameters, offered.vector)
+    assert blend.identified
+    assert blend.revision == 3
+
+
+def test_every_blend_of_consistent_parameters_is_consistent(
+    blend: ParameterBlend, offered: ParameterSet, panda: Robot
+) -> None:
+    blend.offer(offered)
+    for vector in run(blend, 1.0)[::10]:
+        assert smallest_eigenvalue(panda.layout.inertias(vector)).min() > 0.0
+
+
+def test_a_stream_of_revisions_does_not_hold_the_blend_up(
+    blend: ParameterBlend, offered: ParameterSet, panda: Robot
+) -> None:
+    rng = np.random.default_rng(3)
+    for revision in range(4, 44):  # 20 per second
+        vector = offered.vector * (1.0 + 1e-6 * rng.normal())
+        assert blend.offer(replace(offered, revision=revision, vector=vector)).accepted
+        run(blend, 0.05)
+    distance = np.abs(blend.parameters - offered.vector).max()
+    assert distance < 0.01 * np.abs(panda.consistent_nominal - offered.vector).max()
+
+
+def test_without_identification_it_returns_to_nominal_gradually(
+    blend: ParameterBlend, offered: ParameterSet, panda: Robot
+) -> None:
+    blend.offer(offered)
+    run(blend, 3.0)
+    back = replace(offered, revision=4, identified=False, vector=np.zeros(0))
+    assert blend.offer(back).accepted
+    assert not blend.identified
+    first = run(blend, 0.01)[-1]
+    assert np.abs(first - offered.vector).max() < np.abs(first - panda.consistent_nominal).max()
+    run(blend, 3.0)
+    np.testing.assert_array_equal(blend.parameters, panda.consistent_nominal)
+
+
+def test_keeps_the_last_good_ones_when_nothing_comes(
+    blend: ParameterBlend, offered: ParameterSet
+) -> None:
+    blend.offer(offered)
+    run(blend, 20.0)
+    np.testing.assert_array_equal(blend.parameters, offered.vector)
+
+
+def broken(vector: FloatArray, index: int, value: float) -> FloatArray:
+    changed = vector.copy()
+    changed[index] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda s, r: {"robot": "ur10"}, "robot 'ur10'"),
+        (lambda s, r: {"model_hash": "0" * 16}, "same robot description"),
+        (lambda s, r: {"vector": s.vector[:-1]}, "this robot has"),
+        (lambda s, r: {"vector": broken(s.vector, 11, np.nan)}, "not finite"),
+        (lambda s, r: {"vector": broken(s.vector, 4, np.inf)}, "not finite"),
+        (lambda s, r: {"vector": broken(s.vector, 0, -1.0)}, "no body can have"),
+        (lambda s, r: {"vector": broken(s.vector, 4, 0.0)}, "no body can have"),
+        (
+            lambda s, r: {"vector": broken(s.vector, r.layout.term("viscous").start, -0.1)},
+            "panda_joint1.viscous is negative",
+        ),
+        (lambda s, r: {"revision": 2, "stamp": 9.0}, "older than 3"),
+        (lambda s, r: {"revision": 2}, "older than 3"),
+    ],
+)
+def test_refuses_what_does_not_fit_and_keeps_the_good_ones(
+    blend: ParameterBlend,
+    offered: ParameterSet,
+    panda: Robot,
+    change: Callable[[ParameterSet, Robot], dict[str, Any]],
+    reason: str,
+) -> None:
+    blend.offer(offered)
+    run(blend, 3.0)
+    verdict = blend.offer(replace(offered, **{"revision": 4, **change(offered, panda)}))
+    assert not verdict.accepted
+    assert reason in verdict.reason
+    run(blend, 0.1)
+    np.testing.assert_array_equal(blend.parameters, offered.vector)
+    assert blend.revision == 3
+
+
+@pytest.mark.parametrize("stamp", [11.0, 0.0])
+def test_a_restarted_identifier_may_start_over(
+    blend: ParameterBlend, offered: ParameterSet, perturbed: Perturbed, panda: Robot, stamp: float
+) -> None:
+    blend.offer(offered)
+    again = replace(offered, revision=1, stamp=stamp, vector=perturbed(panda, 2))
+    assert blend.offer(again).accepted
+    assert blend.revision == 1
+
+
+def test_after_the_clock_was_set_back_any_revision_is_new(
+    blend: ParameterBlend, offered: ParameterSet
+) -> None:
+    blend.offer(offered)
+    blend.forget_history()
+    assert blend.offer(replace(offered, revision=1, stamp=1.0)).accepted
+
+
+def test_the_latched_message_once_more_changes_nothing(
+    blend: ParameterBlend, offered: ParameterSet
+) -> None:
+    blend.offer(offered)
+    run(blend, 3.0)
+    assert blend.offer(offered).accepted
+    assert blend.share == 1.0
+
+
+def test_no_blend_time_takes_over_at_once(panda: Robot, offered: ParameterSet) -> None:
+    blend = ParameterBlend(panda, 0.0)
+    blend.offer(offered)
+    assert blend.advance(PERIOD)
+    np.testing.assert_array_equal(blend.parameters, offered.vector)
