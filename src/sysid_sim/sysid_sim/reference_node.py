@@ -59,9 +59,10 @@ class ReferenceNode(Node):
         spacing = self._plan.spacing
         first = np.ceil((now - self._begin) / spacing)
         phase = spacing * (first + np.arange(self._points))
-        start = stamp(self._begin + self._plan.lead + float(phase[0]))
+        # Stamped with now: the time until the first point is what there is to get there.
+        after = self._begin + self._plan.lead + phase - now
         message = trajectory_message(
-            self.robot.actuated_names, start, phase - phase[0], self._trajectory.at(phase)
+            self.robot.actuated_names, stamp(now), after, self._trajectory.at(phase)
         )
         self._publisher.publish(message)
 
