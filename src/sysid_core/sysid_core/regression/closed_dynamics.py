@@ -180,17 +180,32 @@ class ClosedChainDynamics:
         G, condition = self.closure.map(self.configuration)
         if not self._regular(condition):
             return np.full((len(position), len(position)), np.nan)
+        return np.asarray(G.T @ self._full_inertia() @ G, dtype=float)
+
+    def _full_inertia(self) -> FloatArray:
+        """Return M + Ia (nj, nj) [kg·m²] of the open tree at the present configuration."""
         M = np.triu(pin.crba(self._model, self._data, self.configuration))
         M = M + np.triu(M, 1).T + np.diag(self._armature)
-        coupled = (self._directions.T * self._coupling_armature) @ self._directions
-        M = M + coupled - np.diag(np.diag(coupled))
-        return np.asarray(G.T @ M @ G, dtype=float)
+        if len(self._directions):
+            coupled = (self._directions.T * self._coupling_armature) @ self._directions
+            M += coupled - np.diag(np.diag(coupled))
+        return np.asarray(M, dtype=float)
 
     def acceleration(
         self, position: FloatArray, velocity: FloatArray, effort: FloatArray
     ) -> FloatArray:
-        """Return the actuated acceleration (na,) [rad/s²] that torques (na,) [N·m] cause."""
-        bias = self.torque(position, velocity, np.zeros(len(position)))
-        if self.trouble:
-            return bias
-        return np.asarray(np.linalg.solve(self.inertia(position), effort - bias), dtype=float)
+        """Return the actuated acceleration (na,) [rad/s²] that torques (na,) [N·m] cause.
+
+        From u = Gᵀ(M(G q̈_a + Ġ q̇_a) + …): what drives q̈_a is u less the torque at q̈_a = 0.
+        """
+        if not self.close(position):
+            return np.full(len(position), np.nan)
+        q = self.configuration
+        G, G_dot, condition = self.closure.maps(q, velocity)
+        if not self._regular(condition):
+            return np.full(len(position), np.nan)
+        v, a = G @ velocity, G_dot @ velocity
+        bias = G.T @ (pin.rnea(self._model, self._data, q, v, a) + self.friction(v, a, v))
+        return np.asarray(
+            np.linalg.solve(G.T @ self._full_inertia() @ G, effort - bias), dtype=float
+        )
