@@ -5,6 +5,7 @@ from sysid_core.contacts.condition import Conditioned, condition_contacts
 from sysid_core.contacts.estimate import contact_forces, estimate_contacts, loaded_contacts
 from sysid_core.contacts.feet import FootMotion, check_feet, foot_motion
 from sysid_core.contacts.findings import Finding
+from sysid_core.contacts.mass import TotalMass, total_mass
 from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.settings import ContactSettings
 from sysid_core.contacts.stream import ContactStream
@@ -15,6 +16,7 @@ __all__ = [
     "ContactStream",
     "Finding",
     "FootMotion",
+    "TotalMass",
     "check_feet",
     "check_odometry",
     "condition_contacts",
@@ -22,4 +24,5 @@ __all__ = [
     "estimate_contacts",
     "foot_motion",
     "loaded_contacts",
+    "total_mass",
 ]

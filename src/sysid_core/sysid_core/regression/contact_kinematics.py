@@ -131,6 +131,11 @@ class ContactKinematics:
         ]
         self._support = self._supporting_columns()
 
+    @property
+    def frames(self) -> tuple[tuple[int, pin.SE3], ...]:
+        """Joint index and placement in that joint's frame of every contact."""
+        return tuple(zip(self._joints, self._placements, strict=True))
+
     def _supporting_columns(self) -> FloatArray:
         """Return 1 (nc, nv) where a velocity moves a contact, else 0."""
         model = self.robot.model

@@ -71,6 +71,8 @@ def generalised_forces(robot: Robot, state: State, parameters: FloatArray) -> Fl
         If the parameters don't belong to the robot.
     """
     model = robot.with_parameters(parameters)
+    # armature is a parameter of ours; Pinocchio must not add its own
+    model.armature = np.zeros(model.nv)
     data = model.createData()
     force = np.empty((len(state.q), model.nv))
     for i, (q, v, a) in enumerate(zip(*state, strict=True)):

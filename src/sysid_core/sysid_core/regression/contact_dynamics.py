@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Equations of motion of a floating base in contact at one state, and their solution."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from sysid_core.errors import ModelError
+from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.regression.contact_kinematics import ContactKinematics
+from sysid_core.regression.tree import coulomb_sign
+from sysid_core.robot.model import Robot
+
+__all__ = ["ContactDynamics", "ContactTerms", "Forward"]
+
+_BASE = 6
+
+
+class ContactTerms(NamedTuple):
+    """``M v̇ + h = Sᵀτ + Jᵀw`` at one state; contacts in world axes, linear before angular.
+
+    Attributes
+    ----------
+    inertia : (nv, nv)
+        M, rotors included.
+    bias : (nv,) [N, N·m]
+        h: gravity, velocity terms, friction and offsets.
+    jacobian : (nc, 6, nv)
+        Of the contact frames.
+    drift : (nc, 6) [m/s², rad/s²]
+        Their classical acceleration at v̇ = 0.
+    position, velocity : (nc, 3) [m, m/s]
+        Of the contact frames.
+    """
+
+    inertia: FloatArray
+    bias: FloatArray
+    jacobian: FloatArray
+    drift: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+
+
+class Forward(NamedTuple):
+    """Solution of the equations of motion: v̇ (nv,) and contact wrenches (nc, 6) in the world."""
+
+    acceleration: FloatArray
+    wrenches: FloatArray
+
+
+class ContactDynamics:
+    """Dynamics of a floating robot with exchangeable parameters.
+
+    Parameters
+    ----------
+    robot : Robot
+        Floating, with contacts; all joints actuated.
+    sign_width : float or None [rad/s]
+        Width of the smoothed sign of Coulomb friction; None: the description's.
+
+    Raises
+    ------
+    ModelError
+        If the robot is not floating, has no contacts, or has passive joints or loops.
+    """
+
+    def __init__(self, robot: Robot, sign_width: float | None = None) -> None:
+        if robot.passive.any() or robot.description.loops:
+            raise ModelError(
+                f"robot '{robot.name}' has passive joints or loops, which dynamics in contact "
+                "do not cover; lock these joints in its description"
+            )
+        self.robot = robot
+        self.kinematics = ContactKinematics(robot)
+        self.joint_names = robot.joint_names
+        self.sign_width = robot.description.coulomb_velocity if sign_width is None else sign_width
+        self.set_parameters(robot.consistent_nominal)
+
+    def set_parameters(self, parameters: FloatArray) -> None:
+        """Use a parameter vector (p,) from now on.
+
+        Raises
+        ------
+        ModelError
+            If its length is not that of the layout or a number is not finite.
+        """
+        self._model = self.robot.with_parameters(parameters)
+        # armature is a parameter of ours; Pinocchio must not add its own
+        self._model.armature = np.zeros(self._model.nv)
+        self._data = self._model.createData()
+        layout = self.robot.layout
+        self._viscous, self._coulomb, self._armature, self._offset = (
+            parameters[layout.term(term)].copy()
+            for term in ("viscous", "coulomb", "armature", "offset")
+        )
+
+    def terms(
+        self, q: FloatArray, v: FloatArray, sign_velocity: FloatArray | None = None
+    ) -> ContactTerms:
+        """Return the equations of motion.
+
+        Parameters
+        ----------
+        q : (nq,)
+            Base position [m], unit quaternion x, y, z, w, joints [rad].
+        v : (nv,)
+            Base twist in the base frame [m/s, rad/s], joints [rad/s].
+        sign_velocity : (nj,) [rad/s], optional
+            Velocity whose sign Coulomb friction takes; default: that of `v`.
+        """
+        model, data = self._model, self._data
+        joints = v[_BASE:]
+        M = np.triu(pin.crba(model, data, q))
+        M += np.triu(M, 1).T
+        diagonal = np.arange(_BASE, model.nv)
+        M[diagonal, diagonal] += self._armature
+        bias = np.array(pin.nonLinearEffects(model, data, q, v))
+        sign = coulomb_sign(joints if sign_velocity is None else sign_velocity, self.sign_width)
+        bias[_BASE:] += self._coulomb * sign + self._viscous * joints + self._offset
+        geometry = self.kinematics.evaluate(q[None])
+        jacobian = geometry.jacobian[0]
+        velocity = jacobian[:, :3] @ v
+        return ContactTerms(M, bias, jacobian, self._drift(q, v), geometry.position[0], velocity)
+
+    def _drift(self, q: FloatArray, v: FloatArray) -> FloatArray:
+        model, data = self._model, self._data
+        pin.forwardKinematics(model, data, q, v, np.zeros(model.nv))
+        return np.array(
+            [
+                pin.getFrameClassicalAcceleration(
+                    model, data, joint, placement, pin.LOCAL_WORLD_ALIGNED
+                ).vector
+                for joint, placement in self.kinematics.frames
+            ]
+        )
+
+    def constraint(self, terms: ContactTerms, active: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Return Jacobian (k, nv) and drift (k,) of what the active contacts (nc,) hold fast."""
+        J = self.kinematics.constraint_rows(terms.jacobian[None], active)[0]
+        drift = self.kinematics.constraint_rows(terms.drift[None, :, :, None], active)[0, :, 0]
+        return J, drift
+
+    def forward(
+        self,
+        terms: ContactTerms,
+        effort: FloatArray,
+        active: BoolArray,
+        acceleration: FloatArray | None = None,
+    ) -> Forward:
+        """Return the motion under joint torques with the active contacts held fast.
+
+        Parameters
+        ----------
+        terms : ContactTerms
+        effort : (nj,) [N·m]
+        active : (nc,) bool
+        acceleration : (k,) [m/s², rad/s²], optional
+            Of the active contacts' constrained directions; default: zero.
+        """
+        J, drift = self.constraint(terms, active)
+        force = -terms.bias
+        force[_BASE:] += effort
+        free = np.linalg.solve(terms.inertia, np.column_stack([force, J.T]))
+        wrenches = np.zeros((len(active), 6))
+        if not len(J):
+            return Forward(free[:, 0], wrenches)
+        wanted = -drift if acceleration is None else acceleration - drift
+        # least squares: a stretched leg makes some contact forces indeterminate
+        multipliers = np.linalg.lstsq(J @ free[:, 1:], wanted - J @ free[:, 0], rcond=1e-10)[0]
+        start = 0
+        for c in np.flatnonzero(active):
+            size = 6 if self.kinematics.flat[c] else 3
+            wrenches[c, :size] = multipliers[start : start + size]
+            start += size
+        return Forward(free[:, 0] + free[:, 1:] @ multipliers, wrenches)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Legged samples that obey the equations of motion exactly, shared by several test folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from sysid_core.inertia import central_inertia, from_mass_com_inertia
+from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.regression.contact import null_space
+from sysid_core.regression.contact_dynamics import ContactDynamics, ContactTerms
+from sysid_core.robot.library import load_robot
+from sysid_core.robot.model import Robot
+
+TROT = np.array([[1, 0, 0, 1], [0, 1, 1, 0]], dtype=bool)
+STANCES = np.array(
+    [[1, 1, 1, 1], [1, 0, 0, 1], [0, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]],
+    dtype=bool,
+)
+
+
+@dataclass(frozen=True)
+class Legged:
+    """A floating robot with known parameters, in random states under its own weight."""
+
+    robot: Robot
+    truth: FloatArray
+
+    def samples(
+        self,
+        count: int,
+        seed: int,
+        stances: BoolArray = STANCES,
+        *,
+        period: int = 1,
+        noise: float = 0.0,
+    ) -> Samples:
+        """Return samples at random states; every `period` samples the next stance's turn comes.
+
+        Wrenches are those of the simulation in the contact frames; `noise` [N·m] is white and on
+        the torques.
+        """
+        rng = np.random.default_rng(seed)
+        dynamics = ContactDynamics(self.robot)
+        dynamics.set_parameters(self.truth)
+        flags = stances[(np.arange(count) // period) % len(stances)]
+        nv, nc = self.robot.model.nv, flags.shape[1]
+        q = np.empty((count, self.robot.model.nq))
+        v, a = np.empty((count, nv)), np.empty((count, nv))
+        effort, wrenches = np.empty((count, nv - 6)), np.zeros((count, nc, 6))
+        for i, active in enumerate(flags):
+            q[i] = self._configuration(rng)
+            J = dynamics.kinematics.evaluate(q[i : i + 1]).jacobian
+            N = null_space(dynamics.kinematics.constraint_rows(J, active))[0]
+            v[i] = N @ (N.T @ rng.normal(scale=1.0, size=nv))
+            terms = dynamics.terms(q[i], v[i])
+            wanted = rng.normal(scale=3.0, size=nv)
+            a[i], force = self._supported(dynamics, terms, active, wanted)
+            generalised = terms.inertia @ a[i] + terms.bias
+            generalised -= np.einsum("ckv,ck->v", terms.jacobian, force)
+            effort[i] = generalised[6:]
+            rotation = dynamics.kinematics.evaluate(q[i : i + 1]).rotation[0]
+            wrenches[i] = np.concatenate(
+                [np.einsum("cji,cj->ci", rotation, force[:, k : k + 3]) for k in (0, 3)], axis=1
+            )
+        effort += noise * rng.normal(size=effort.shape)
+        return Samples(
+            time=0.01 * np.arange(count),
+            position=q[:, 7:],
+            velocity=v[:, 6:],
+            acceleration=a[:, 6:],
+            effort=effort,
+            base_pose=q[:, :7],
+            base_twist=v[:, :6],
+            base_acceleration=a[:, :6],
+            contacts=flags,
+            wrenches=wrenches,
+        )
+
+    def _configuration(self, rng: np.random.Generator) -> FloatArray:
+        tilt = pin.Quaternion(pin.rpy.rpyToMatrix(*rng.uniform(-0.5, 0.5, 2), rng.uniform(-3, 3)))
+        legs = np.tile([0.0, 0.7, -1.4], 4) * np.repeat([1, 1, -1, -1], 3)
+        joints = legs + rng.uniform(-0.5, 0.5, len(self.robot.joint_names))
+        return np.concatenate([rng.normal(size=3), tilt.coeffs(), joints])
+
+    def _supported(
+        self, dynamics: ContactDynamics, terms: ContactTerms, active: BoolArray, wanted: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the acceleration nearest to the wanted one that the feet can carry, and forces.
+
+        Least squares of acceleration and of forces from an even share of the weight, subject to
+        the base's equations of motion and to fixed feet.
+        """
+        J, drift = dynamics.constraint(terms, active)
+        k, nv = J.shape
+        mass = self.truth[self.robot.layout.masses].sum()
+        share = np.zeros((len(active), 6))
+        share[active, 2] = 9.81 * mass / max(int(active.sum()), 1)
+        start = dynamics.kinematics.constraint_rows(share[None, :, :, None], active)[0, :, 0]
+        equations = np.zeros((6 + k, nv + k))
+        equations[:6, :nv], equations[:6, nv:] = terms.inertia[:6], -J.T[:6]
+        equations[6:, :nv] = J
+        right = np.concatenate([-terms.bias[:6], -drift])
+        aim = np.concatenate([wanted, start])
+        change = np.linalg.lstsq(equations, right - equations @ aim, rcond=1e-12)[0]
+        solution = aim + change
+        force = np.zeros((len(active), 6))
+        begin = nv
+        for c in np.flatnonzero(active):
+            size = 6 if dynamics.kinematics.flat[c] else 3
+            force[c, :size] = solution[begin : begin + size]
+            begin += size
+        return solution[:nv], force
+
+
+def perturbed(robot: Robot, seed: int, *, friction: bool = True) -> FloatArray:
+    """Return parameters that differ from the nominal ones in every number."""
+    rng = np.random.default_rng(seed)
+    layout = robot.layout
+    vector = wrong_prior(robot, robot.consistent_nominal, seed, mass=0.2, com=0.01)
+    if friction:
+        count = len(layout.joints)
+        vector[layout.term("viscous")] = rng.uniform(0.01, 0.1, count)
+        vector[layout.term("coulomb")] = rng.uniform(0.01, 0.1, count)
+        vector[layout.term("armature")] = rng.uniform(0.001, 0.01, count)
+        vector[layout.term("offset")] = rng.uniform(-0.05, 0.05, count)
+    return vector
+
+
+def wrong_prior(
+    robot: Robot, mean: FloatArray, seed: int, *, mass: float = 0.3, com: float = 0.02
+) -> FloatArray:
+    """Return parameters with masses and inertias off by `mass` [-], centres by `com` [m]."""
+    rng = np.random.default_rng(seed)
+    result = np.array(mean)
+    for phi in robot.layout.inertias(result):
+        signs = 1.0 + mass * rng.choice([-1.0, 1.0], 2)
+        shift = rng.normal(size=3)
+        shift *= com / np.linalg.norm(shift)
+        centre = phi[1:4] / phi[0] + shift
+        phi[:] = from_mass_com_inertia(phi[0] * signs[0], centre, central_inertia(phi) * signs[1])
+    return result
+
+
+@pytest.fixture(scope="session")
+def solo12() -> Robot:
+    return load_robot("solo12")
+
+
+@pytest.fixture(scope="session")
+def legged(solo12: Robot) -> Legged:
+    """Return Solo12 with parameters that are not its nominal ones, friction included."""
+    return Legged(solo12, perturbed(solo12, 11))
+
+
+@pytest.fixture(scope="session")
+def make_legged() -> Callable[..., Legged]:
+    """Return the maker of legged robots: robot, true parameters."""
+    return Legged
+
+
+@pytest.fixture(scope="session")
+def make_wrong_prior() -> Callable[..., FloatArray]:
+    """Return `wrong_prior`."""
+    return wrong_prior
+
+
+@pytest.fixture(scope="session")
+def solo12_data() -> Samples:
+    """Return the simulated trot behind Khorshidi et al., or skip where it isn't at hand."""
+    root = Path(os.environ.get("SYSID_DATA", Path(__file__).parents[4] / "shared" / "data"))
+    folder = root / "solo12"
+    if not folder.is_dir():
+        pytest.skip(f"no data in {folder}")
+    q, v, a, effort, contact = (
+        np.loadtxt(folder / f"solo_robot_{name}.dat").T
+        for name in ("q", "dq", "ddq", "tau", "contact")
+    )
+    return Samples(
+        time=0.01 * np.arange(len(q)),
+        position=q[:, 7:],
+        velocity=v[:, 6:],
+        acceleration=a[:, 6:],
+        effort=effort,
+        base_pose=q[:, :7],
+        base_twist=v[:, :6],
+        base_acceleration=a[:, :6],
+        contacts=contact > 0.5,
+    )

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No contact force enters the rows, and nothing else is lost by projecting it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sysid_core.errors import DataError, ModelError, ParameterError
+from sysid_core.recording import Samples
+from sysid_core.regression.contact import ContactRegression, null_space
+from sysid_core.regression.contact_kinematics import ContactKinematics, configuration
+from sysid_core.regression.statistics import Statistics
+from sysid_core.robot.library import load_robot
+from sysid_core.robot.model import Robot
+
+
+@pytest.fixture(scope="module")
+def regression(solo12: Robot) -> ContactRegression:
+    return ContactRegression(solo12)
+
+
+@pytest.fixture(scope="module")
+def samples(legged: Any) -> Samples:
+    return replace(legged.samples(120, seed=1), wrenches=None)
+
+
+def test_basis_is_orthonormal_and_stops_every_contact(
+    regression: ContactRegression, samples: Samples
+) -> None:
+    kinematics = regression.kinematics
+    geometry = kinematics.evaluate(configuration(regression.robot, samples).q)
+    seen = 0
+    for sample, basis, _ in regression.projections(samples):
+        active = samples.contacts[sample[0]]
+        J = kinematics.constraint_rows(geometry.jacobian[sample], active)
+        assert J.shape[1] == 3 * active.sum()
+        size = basis.shape[2]
+        np.testing.assert_allclose(J @ basis, 0.0, atol=1e-12)
+        gram = np.swapaxes(basis, 1, 2) @ basis
+        np.testing.assert_allclose(gram, np.broadcast_to(np.eye(size), gram.shape), atol=1e-12)
+        seen += len(sample)
+    assert seen == len(samples)
+
+
+def test_contact_jacobian_is_that_of_the_library(solo12: Robot, samples: Samples) -> None:
+    import pinocchio as pin
+
+    kinematics = ContactKinematics(solo12)
+    q = configuration(solo12, samples).q[:5]
+    geometry = kinematics.evaluate(q)
+    model, data = solo12.model, solo12.model.createData()
+    for i in range(len(q)):
+        pin.computeJointJacobians(model, data, q[i])
+        pin.updateFramePlacements(model, data)
+        for c, contact in enumerate(solo12.description.contacts):
+            frame = model.getFrameId(contact.frame.link)
+            J = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED)
+            np.testing.assert_allclose(geometry.jacobian[i, c], J, atol=1e-12)
+            np.testing.assert_allclose(
+                geometry.position[i, c], data.oMf[frame].translation, atol=1e-12
+            )
+
+
+def test_cost_is_that_of_the_projector(regression: ContactRegression, samples: Samples) -> None:
+    """‖A x − b‖² over the rows equals ‖P (Y x − Sᵀτ)‖² with P = I − J⁺J, for any x."""
+    robot = regression.robot
+    state = configuration(robot, samples)
+    geometry = regression.kinematics.evaluate(state.q)
+    full = replace(samples, contacts=np.zeros_like(samples.contacts))
+    block = regression.rows(full).blocks[0]
+    Y = block.matrix.reshape(len(samples), 18, -1)
+    force = np.hstack([np.zeros((len(samples), 6)), samples.effort])
+    statistics = Statistics.of(regression.rows(samples))
+    gram, moment, square = 0.0, 0.0, 0.0
+    for i in range(len(samples)):
+        J = regression.kinematics.constraint_rows(
+            geometry.jacobian[i : i + 1], samples.contacts[i]
+        )[0]
+        P = np.eye(18) - np.linalg.pinv(J) @ J
+        gram = gram + Y[i].T @ P @ Y[i]
+        moment = moment + Y[i].T @ P @ force[i]
+        square = square + force[i] @ P @ force[i]
+    scale = np.abs(gram).max()
+    np.testing.assert_allclose(statistics.gram[0], gram, atol=1e-10 * scale)
+    np.testing.assert_allclose(statistics.moment[0], moment, atol=1e-10 * scale)
+    np.testing.assert_allclose(statistics.square[0], square, rtol=1e-10)
+
+
+def test_rows_of_exact_motion_hold_for_the_true_parameters(
+    regression: ContactRegression, samples: Samples, legged: Any
+) -> None:
+    rows = regression.rows(samples)
+    residual = rows.residuals(regression.base.project(legged.truth))[0]
+    np.testing.assert_allclose(residual, 0.0, atol=1e-9)
+    assert (np.diff(rows.blocks[0].sample) >= 0).all()
+    counts = np.bincount(rows.blocks[0].sample, minlength=len(samples))
+    np.testing.assert_array_equal(counts, 18 - 3 * samples.contacts.sum(axis=1))
+
+
+def test_base_parameters_are_recovered_from_noise_free_contact(
+    regression: ContactRegression, legged: Any
+) -> None:
+    samples = replace(legged.samples(250, seed=2), wrenches=None)
+    block = regression.rows(samples).blocks[0]
+    found = np.linalg.lstsq(block.matrix, block.target, rcond=None)[0]
+    expected = regression.base.project(legged.truth)
+    # the worst conditioned direction has a singular value of some 1e-5 of the largest
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def test_measured_wrenches_replace_the_projection(
+    regression: ContactRegression, legged: Any
+) -> None:
+    """Wrench rows, projected rows and a mixture give the same parameters."""
+    measured = legged.samples(250, seed=3)
+    partly = measured.wrenches.copy()
+    partly[::2, 1] = np.nan
+    partly[1::3, 2:] = np.nan
+    expected = regression.base.project(legged.truth)
+    for wrenches, contacts in (
+        (measured.wrenches, measured.contacts),
+        (measured.wrenches, None),
+        (partly, measured.contacts),
+        (None, measured.contacts),
+    ):
+        samples = replace(measured, wrenches=wrenches, contacts=contacts)
+        block = regression.rows(samples).blocks[0]
+        found = np.linalg.lstsq(block.matrix, block.target, rcond=None)[0]
+        np.testing.assert_allclose(found, expected, atol=1e-8)
+    whole = regression.rows(measured).blocks[0]
+    assert len(whole.target) == 18 * len(measured)
+
+
+def test_base_rows_hold_no_torque(solo12: Robot, samples: Samples, legged: Any) -> None:
+    regression = ContactRegression(solo12, rows="base")
+    rows = regression.rows(samples)
+    counts = np.bincount(rows.blocks[0].sample, minlength=len(samples))
+    expected = np.array([6, 3, 1, 0, 0])[samples.contacts.sum(axis=1)]
+    np.testing.assert_array_equal(counts, expected)
+    residual = rows.residuals(regression.base.project(legged.truth))[0]
+    np.testing.assert_allclose(residual, 0.0, atol=1e-9)
+    other = regression.rows(replace(samples, effort=samples.effort + 1.0))
+    np.testing.assert_array_equal(other.blocks[0].target, rows.blocks[0].target)
+
+
+def test_base_rows_with_wrenches_identify_all_inertias(solo12: Robot, legged: Any) -> None:
+    """Ayusawa et al.: the base's equations alone hold every inertial base parameter."""
+    samples = legged.samples(250, seed=4)
+    regression = ContactRegression(solo12, rows="base")
+    block = regression.rows(samples).blocks[0]
+    assert len(block.target) == 6 * len(samples)
+    inertial = regression.base.columns < solo12.layout.inertial.stop
+    np.testing.assert_array_equal(block.matrix[:, ~inertial], 0.0)
+    found = np.linalg.lstsq(block.matrix[:, inertial], block.target, rcond=None)[0]
+    expected = regression.base.project(legged.truth)[inertial]
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def test_weighted_rows_share_one_noise(solo12: Robot, samples: Samples) -> None:
+    """With noise of the given covariance W every row gets the same, independent error."""
+    std = np.random.default_rng(5).uniform(0.5, 2.0, 18)
+    regression = ContactRegression(solo12, noise_std=std)
+    for _, basis, _ in regression.projections(samples):
+        covariance = np.swapaxes(basis, 1, 2) @ (std[:, None] ** 2 * basis)
+        expected = np.mean(std**2) * np.eye(basis.shape[2])
+        np.testing.assert_allclose(
+            covariance, np.broadcast_to(expected, covariance.shape), atol=1e-12
+        )
+    even = ContactRegression(solo12, noise_std=np.full(18, 0.3))
+    plain = Statistics.of(ContactRegression(solo12).rows(samples))
+    np.testing.assert_allclose(Statistics.of(even.rows(samples)).gram, plain.gram, atol=1e-9)
+
+
+def test_flat_feet_hold_six_directions(solo12: Robot, make_legged: Callable[..., Any]) -> None:
+    contacts = tuple(
+        replace(contact, type="flat") if contact.name == "FL" else contact
+        for contact in solo12.description.contacts
+    )
+    robot = load_robot(replace(solo12.description, contacts=contacts))
+    made = make_legged(robot, robot.consistent_nominal)
+    samples = replace(made.samples(40, seed=6), wrenches=None)
+    regression = ContactRegression(robot)
+    rows = regression.rows(samples)
+    held = samples.contacts @ np.array([6, 3, 3, 3])
+    np.testing.assert_array_equal(np.bincount(rows.blocks[0].sample, minlength=40), 18 - held)
+    residual = rows.residuals(regression.base.project(made.truth))[0]
+    np.testing.assert_allclose(residual, 0.0, atol=1e-9)
+
+
+def test_base_only_rows_on_flat_feet_vanish(solo12: Robot, samples: Samples) -> None:
+    contacts = tuple(replace(c, type="flat") for c in solo12.description.contacts)
+    robot = load_robot(replace(solo12.description, contacts=contacts))
+    rows = ContactRegression(robot, rows="base").rows(samples)
+    on_foot = samples.contacts[rows.blocks[0].sample].any(axis=1)
+    assert not on_foot.any()
+
+
+def test_sign_and_length_of_a_quaternion_do_not_matter(
+    regression: ContactRegression, samples: Samples
+) -> None:
+    pose = np.array(samples.base_pose)
+    pose[::2, 3:] *= -1.0
+    pose[::3, 3:] *= 1.01
+    expected, found = regression.rows(samples), regression.rows(replace(samples, base_pose=pose))
+    a, b = Statistics.of(expected), Statistics.of(found)
+    np.testing.assert_allclose(b.gram, a.gram, atol=1e-9 * np.abs(a.gram).max())
+
+
+def test_samples_that_are_not_finite_give_no_rows(
+    regression: ContactRegression, samples: Samples
+) -> None:
+    twist, effort = np.array(samples.base_twist), samples.effort.copy()
+    twist[3, 1], effort[7, 2] = np.nan, np.inf
+    rows = regression.rows(replace(samples, base_twist=twist, effort=effort))
+    assert rows.finite
+    assert set(range(len(samples))) - set(rows.blocks[0].sample) == {3, 7}
+
+
+def test_all_feet_in_the_air_leave_every_equation(
+    regression: ContactRegression, samples: Samples
+) -> None:
+    flying = samples.select(~samples.contacts.any(axis=1))
+    assert len(regression.rows(flying).blocks[0].target) == 18 * len(flying)
+    assert null_space(np.zeros((2, 0, 18))).shape == (2, 18, 18)
+
+
+def test_nothing_to_take_rows_from_gives_none(
+    regression: ContactRegression, samples: Samples
+) -> None:
+    assert len(regression.rows(samples.select(slice(0, 0))).blocks[0].target) == 0
+
+
+@pytest.mark.parametrize("missing", ["base_pose", "base_twist", "base_acceleration"])
+def test_missing_odometry_is_named(
+    regression: ContactRegression, samples: Samples, missing: str
+) -> None:
+    with pytest.raises(DataError, match="odometry"):
+        regression.rows(replace(samples, **{missing: None}))
+
+
+def test_missing_contacts_are_named(regression: ContactRegression, samples: Samples) -> None:
+    with pytest.raises(DataError, match="estimate_contacts"):
+        regression.rows(replace(samples, contacts=None))
+    with pytest.raises(DataError, match="FL, FR, HL, HR"):
+        regression.rows(replace(samples, contacts=samples.contacts[:, :3]))
+
+
+def test_zero_quaternion_is_refused(regression: ContactRegression, samples: Samples) -> None:
+    pose = np.array(samples.base_pose)
+    pose[4, 3:] = 0.0
+    with pytest.raises(DataError, match="zero quaternion"):
+        regression.rows(replace(samples, base_pose=pose))
+
+
+def test_unfit_robots_and_settings_are_refused(solo12: Robot) -> None:
+    with pytest.raises(ModelError, match="floating base"):
+        ContactRegression(load_robot("panda"))
+    with pytest.raises(ModelError, match="contact frames"):
+        ContactRegression(load_robot(replace(solo12.description, contacts=())))
+    with pytest.raises(ParameterError, match="'all' or 'base'"):
+        ContactRegression(solo12, rows="feet")
+    with pytest.raises(ParameterError, match="18 positive"):
+        ContactRegression(solo12, noise_std=np.zeros(18))

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dynamics in contact obey the equations of motion that the regression rests on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from sysid_core.errors import ModelError
+from sysid_core.recording import Samples
+from sysid_core.regression.contact import ContactRegression
+from sysid_core.regression.contact_dynamics import ContactDynamics
+from sysid_core.regression.contact_kinematics import configuration
+from sysid_core.regression.contact_residuals import (
+    contact_correlation,
+    generalised_forces,
+    projected_residuals,
+    projected_rmse,
+)
+from sysid_core.robot.library import load_robot
+from sysid_core.robot.model import Robot
+
+
+@pytest.fixture(scope="module")
+def samples(legged: Any) -> Samples:
+    return replace(legged.samples(60, seed=21), wrenches=None)
+
+
+@pytest.fixture(scope="module")
+def dynamics(legged: Any) -> ContactDynamics:
+    made = ContactDynamics(legged.robot)
+    made.set_parameters(legged.truth)
+    return made
+
+
+def test_terms_are_the_generalised_forces(
+    dynamics: ContactDynamics, samples: Samples, legged: Any
+) -> None:
+    state = configuration(legged.robot, samples)
+    expected = generalised_forces(legged.robot, state, legged.truth)
+    for i, (q, v, a) in enumerate(zip(*state, strict=True)):
+        terms = dynamics.terms(q, v)
+        np.testing.assert_allclose(terms.inertia @ a + terms.bias, expected[i], atol=1e-10)
+
+
+def test_forward_dynamics_return_the_motion_of_the_samples(
+    dynamics: ContactDynamics, samples: Samples
+) -> None:
+    state = configuration(dynamics.robot, samples)
+    for i, (q, v, a) in enumerate(zip(*state, strict=True)):
+        active = samples.contacts[i]
+        terms = dynamics.terms(q, v)
+        found = dynamics.forward(terms, samples.effort[i], active)
+        np.testing.assert_allclose(found.acceleration, a, atol=1e-6)
+        J, drift = dynamics.constraint(terms, active)
+        np.testing.assert_allclose(J @ found.acceleration + drift, 0.0, atol=1e-8)
+        force = terms.inertia @ a + terms.bias
+        force[6:] -= samples.effort[i]
+        carried = np.einsum("ckv,ck->v", terms.jacobian, found.wrenches)
+        np.testing.assert_allclose(carried, force, atol=1e-6)
+
+
+def test_drift_is_the_derivative_of_the_foot_velocity(
+    dynamics: ContactDynamics, samples: Samples
+) -> None:
+    """At v̇ = 0, by central differences along the motion."""
+    state = configuration(dynamics.robot, samples)
+    model, step = dynamics.robot.model, 1e-6
+    for q, v in zip(state.q[:5], state.v[:5], strict=True):
+        after, before = (
+            dynamics.terms(pin.integrate(model, q, s * step * v), v).velocity for s in (1, -1)
+        )
+        slope = (after - before) / (2.0 * step)
+        np.testing.assert_allclose(dynamics.terms(q, v).drift[:, :3], slope, atol=1e-6)
+
+
+def test_residuals_are_those_of_the_projector(solo12: Robot, samples: Samples) -> None:
+    regression = ContactRegression(solo12)
+    found = projected_residuals(regression, samples, solo12.nominal)
+    state = configuration(solo12, samples)
+    force = np.hstack([np.zeros((len(samples), 6)), samples.effort])
+    error = force - generalised_forces(solo12, state, solo12.nominal)
+    geometry = regression.kinematics.evaluate(state.q)
+    for i in range(len(samples)):
+        J = regression.kinematics.constraint_rows(
+            geometry.jacobian[i : i + 1], samples.contacts[i]
+        )[0]
+        P = np.eye(18) - np.linalg.pinv(J) @ J
+        np.testing.assert_allclose(found.residual[i], P @ error[i], atol=1e-9)
+        np.testing.assert_allclose(found.target[i], P @ force[i], atol=1e-9)
+    joints = found.residual[:, 6:]
+    assert found.total_rmse == pytest.approx(np.sqrt((joints**2).mean(axis=0).sum()))
+    assert projected_rmse(solo12, samples, solo12.nominal) == pytest.approx(found.total_rmse)
+    rows = regression.rows(samples).residuals(regression.base.project(solo12.nominal))[0]
+    assert np.sum(rows**2) == pytest.approx(np.sum(found.residual**2), rel=1e-9)
+
+
+def test_residuals_of_the_truth_vanish(legged: Any, samples: Samples) -> None:
+    found = projected_residuals(ContactRegression(legged.robot), samples, legged.truth)
+    np.testing.assert_allclose(found.residual, 0.0, atol=1e-9)
+    np.testing.assert_allclose(found.r2, 1.0, atol=1e-12)
+    np.testing.assert_array_equal(found.sample, np.arange(len(samples)))
+
+
+def test_correlation_sees_through_the_basis(legged: Any) -> None:
+    """White torque noise counts in full, noise held over 5 samples about a fifth."""
+    rng = np.random.default_rng(8)
+    standing = np.ones((1, 4), dtype=bool)
+    samples = replace(legged.samples(600, seed=22, stances=standing), wrenches=None)
+    state = samples.select(np.zeros(600, dtype=int))  # at one posture nothing else varies
+    regression = ContactRegression(legged.robot)
+    for held, low, high in ((1, 1.0, 1.5), (5, 3.5, 7.0)):
+        noise = np.repeat(rng.normal(size=(600 // held, 12)), held, axis=0)
+        noisy = replace(state, effort=state.effort + noise)
+        residuals = projected_residuals(regression, noisy, legged.truth)
+        assert low <= contact_correlation(residuals) <= high
+
+
+def test_passive_joints_are_refused(solo12: Robot) -> None:
+    description = replace(solo12.description, actuated=None, passive=("FL_KFE",))
+    with pytest.raises(ModelError, match="passive"):
+        ContactDynamics(load_robot(description))
