@@ -65,7 +65,9 @@ class MotionModel:
         """Configuration (nq,) in the middle of the ranges."""
         return rest_configuration(self.robot)
 
-    def torques(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
+    def torques(
+        self, q: FloatArray, v: FloatArray, a: FloatArray, *, slack: float = np.inf
+    ) -> FloatArray:
         """Return the motor torques (n, na) for actuated motion; NaN where loops do not close.
 
         ``u = Gᵀ (RNEA(q, q̇, q̈) + F)`` (Zhang et al. eq. 29, without feedback).
@@ -73,20 +75,22 @@ class MotionModel:
         Parameters
         ----------
         q, v, a : (n, na) [rad, rad/s, rad/s²]
+        slack : float [rad]
+            How far passive joints may be beyond their limits.
         """
         if self._loops is None:
             return self._tree_torques(q, v, a)
         motion = self._loops.motion(q, v, a, self.rest)
+        ok = motion.valid.copy()
+        ok[ok] = [self._loops.inside(row, slack) for row in motion.q[ok]]
         torques = np.full(q.shape, np.nan)
-        inside = [self._loops.inside(q) for q in motion.q]
-        ok = motion.valid & inside
         full = self._tree_torques(motion.q[ok], motion.v[ok], motion.a[ok])
         torques[ok] = np.einsum("nva,nv->na", motion.G[ok], full)
         return torques
 
     def _tree_torques(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
         rigid = [pin.rnea(self.model, self._data, *state) for state in zip(q, v, a, strict=True)]
-        return np.reshape(rigid, q.shape) + friction_columns(self.robot, v, a) @ self._friction
+        return np.reshape(rigid, v.shape) + friction_columns(self.robot, v, a) @ self._friction
 
     def inertia(self, q: FloatArray) -> FloatArray:
         """Return the inertia (na, na) that the motors feel in a closed configuration q (nq,)."""

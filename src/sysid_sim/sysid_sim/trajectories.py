@@ -16,7 +16,7 @@ from sysid_sim.nominal_control import MotionModel
 
 __all__ = ["Excitation", "FourierTrajectory", "Motion", "exciting_trajectory"]
 
-_GRID = 200
+_GRID = 120
 _SHRINK = 0.8
 _SHRINKS = 20
 _GROW = 1.25
@@ -156,7 +156,7 @@ def exciting_trajectory(
     limits = excitation.effort * robot.limits.effort[robot.actuated]
 
     def feasible(scale: FloatArray) -> bool:
-        torque = model.torques(*drawn.scaled(scale).at(time))
+        torque = model.torques(*drawn.scaled(scale).at(time), slack=0.0)
         return bool(np.isfinite(torque).all() and (np.abs(torque) <= limits).all())
 
     return drawn.scaled(_largest(feasible, len(center), robot.name))

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulated time follows a clock, and stale commands are replaced by what is safe."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sysid_core.recording import FloatArray
+from sysid_sim.pacing import CommandGate, Pacing
+
+
+@pytest.mark.parametrize("speed", [0.5, 1.0, 4.0])
+def test_simulated_time_follows_the_clock(speed: float) -> None:
+    pacing = Pacing(period=0.002, speed=speed, now=100.0)
+    ticks = [tick for i in range(1, 1001) for tick in pacing.due(100.0 + 0.0021 * i)]
+    assert ticks == list(range(len(ticks)))
+    assert len(ticks) * 0.002 == pytest.approx(2.1 * speed, abs=0.002 * speed + 0.002)
+    assert pacing.take_late() == 0.0
+
+
+def test_a_long_stall_is_not_made_up_for() -> None:
+    pacing = Pacing(period=0.002, speed=1.0, now=0.0)
+    assert len(pacing.due(3.0)) * 0.002 == pytest.approx(0.05)
+    assert pacing.take_late() == pytest.approx(2.95)
+    assert pacing.take_late() == 0.0
+    assert len(pacing.due(3.002)) == 1
+
+
+def test_a_change_of_speed_makes_no_jump() -> None:
+    pacing = Pacing(period=0.001, speed=1.0, now=0.0)
+    pacing.due(0.01)
+    pacing.set_speed(2.0, 0.01)
+    assert pacing.due(0.01) == range(10, 10)
+    assert pacing.due(0.011) == range(10, 12)
+
+
+def test_a_clock_that_stands_still_lets_no_time_pass() -> None:
+    pacing = Pacing(period=0.001, speed=1.0, now=5.0)
+    assert not pacing.due(5.0)
+    assert not pacing.due(4.0)
+
+
+def test_nothing_drives_before_the_first_command() -> None:
+    gate = CommandGate(3)
+    assert gate.next(0.002, 0.1, "zero") is None
+    assert not gate.driven
+    assert gate.lapses == 0
+
+
+@pytest.mark.parametrize("action", ["hold", "zero"])
+def test_a_stale_command_is_replaced(action: str) -> None:
+    gate = CommandGate(3)
+    assert gate.offer(np.ones(3))
+    applied = [gate.next(0.01, 0.1, action) for _ in range(20)]
+    assert sum(np.array_equal(c, np.ones(3)) for c in applied if c is not None) == 11
+    expected = None if action == "hold" else [0.0, 0.0, 0.0]
+    assert (applied[-1] if applied[-1] is None else applied[-1].tolist()) == expected
+    assert gate.lapses == 1
+    assert gate.offer(np.ones(3))
+    assert gate.next(0.01, 0.1, action) is not None
+
+
+@pytest.mark.parametrize("bad", [np.ones(2), np.ones(4), np.array([1.0, np.nan, 1.0]), np.ones(0)])
+def test_a_malformed_command_is_counted_and_leaves_the_last_one(bad: FloatArray) -> None:
+    gate = CommandGate(3)
+    gate.offer(np.ones(3))
+    assert not gate.offer(bad)
+    assert gate.refused == 1
+    kept = gate.next(0.01, 0.1, "hold")
+    assert kept is not None
+    np.testing.assert_array_equal(kept, np.ones(3))

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Laws of the simulated robot: equation of motion, energy, friction, loops, contacts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from sysid_core.errors import ModelError
+from sysid_core.recording import FloatArray
+from sysid_core.regression.tree import TreeRegression, friction_columns, random_states
+from sysid_core.robot import Robot
+from sysid_core.robot.loops import LoopClosure
+from sysid_sim.errors import SimulationError
+from sysid_sim.mjcf import PhysicsSettings
+from sysid_sim.plant import Plant, State, rest_configuration
+
+RobotOf = Callable[[str], Robot]
+TruthOf = Callable[[str], FloatArray]
+
+TREES = ("panda", "ur10", "tx40", "kuka_lwr", "valkyrie_arm", "digit_left_arm")
+LEGGED = ("solo12", "spot")
+LEGS = ("digit_left_leg", "digit_right_leg")
+FREE = PhysicsSettings(ground=False, joint_limits=False)
+
+
+def expected_torque(robot: Robot, truth: FloatArray, state: State) -> FloatArray:
+    """Return rigid-body torque by Pinocchio plus the layout's friction, (nv,)."""
+    nj = len(robot.joint_names)
+    model = robot.with_parameters(truth)
+    torque = pin.rnea(model, model.createData(), *state)
+    F = friction_columns(robot, state.v[None, -nj:], state.a[None, -nj:])[0]
+    torque[-nj:] += F @ truth[robot.layout.friction]
+    return torque
+
+
+def frictionless(robot: Robot, truth: FloatArray) -> FloatArray:
+    vector = truth.copy()
+    for term in ("viscous", "coulomb", "offset"):
+        vector[robot.layout.term(term)] = 0.0
+    for term in ("viscous", "coulomb"):
+        vector[robot.layout.coupling_term(term)] = 0.0
+    return vector
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_inverse_dynamics_equal_the_regressor_times_the_parameters(
+    name: str, robot_of: RobotOf, truth_of: TruthOf
+) -> None:
+    robot, truth = robot_of(name), truth_of(name)
+    plant = Plant(robot, truth)
+    q, v, a = random_states(robot, 20, seed=1)
+    A = TreeRegression(robot).full(q, v, a)
+    for i in range(len(q)):
+        torque = plant.inverse(State(q[i], v[i], a[i]))
+        np.testing.assert_allclose(torque, A[i] @ truth, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [*TREES, *LEGGED])
+def test_forward_dynamics_equal_pinocchios(
+    name: str, robot_of: RobotOf, truth_of: TruthOf
+) -> None:
+    robot, truth = robot_of(name), truth_of(name)
+    plant = Plant(robot, truth, FREE)
+    nj = len(robot.joint_names)
+    q, v, a = random_states(robot, 5, seed=2)
+    v[:, -nj:] += np.copysign(1.0, v[:, -nj:])  # too fast for friction to stop within a step
+    for i in range(len(q)):
+        torque = expected_torque(robot, truth, State(q[i], v[i], a[i]))[-nj:]
+        plant.reset(q[i], v[i])
+        state = plant.advance(torque)
+        np.testing.assert_allclose(state.q, q[i], atol=1e-12)
+        np.testing.assert_allclose(state.v, v[i], atol=1e-12)
+        whole = expected_torque(robot, truth, state)
+        # sliding friction comes out of an iterative solver; its tolerance is 1e-12 of the whole
+        np.testing.assert_allclose(whole[-nj:], torque, atol=1e-7)
+        np.testing.assert_allclose(whole[:-nj], 0.0, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["panda", "tx40", "digit_left_leg"])
+def test_without_friction_energy_grows_by_the_work_of_the_motors(
+    name: str, robot_of: RobotOf, truth_of: TruthOf
+) -> None:
+    robot = robot_of(name)
+    truth = frictionless(robot, truth_of(name))
+    limits = PhysicsSettings(time_step=1e-4, joint_limits=False)
+    plant = Plant(robot, truth, limits)
+    torque = np.where(robot.actuated, 1.0, 0.0)
+    before, start = plant.energy(), plant.configuration()
+    for _ in range(1000):
+        plant.advance(torque)
+    work = torque @ (plant.configuration() - start)
+    kinetic = 0.5 * plant.velocity() @ plant.mass_matrix() @ plant.velocity()
+    assert kinetic > 0.01
+    # the integrator is of first order: its energy error falls with the step
+    assert plant.energy() - before == pytest.approx(work, abs=2e-3 * kinetic)
+
+
+def test_sliding_friction_is_exactly_the_coulomb_and_viscous_one(
+    panda: Robot, panda_truth: FloatArray
+) -> None:
+    plant = Plant(panda, panda_truth)
+    q = rest_configuration(panda)
+    still, moving = np.zeros(7), np.full(7, 0.3)
+    torques = []
+    for coulomb in (True, False):
+        truth = panda_truth if coulomb else frictionless(panda, panda_truth)
+        plant = Plant(panda, truth)
+        torques.append(plant.inverse(State(q, moving, still)))
+    terms = panda.layout.joints_of(panda_truth).values()
+    friction = [t["coulomb"] + 0.3 * t["viscous"] + t["offset"] for t in terms]
+    np.testing.assert_allclose(torques[0] - torques[1], friction, atol=1e-9)
+
+
+def test_a_joint_rests_while_its_load_is_below_coulomb_friction(
+    panda: Robot, panda_truth: FloatArray
+) -> None:
+    plant = Plant(panda, panda_truth)
+    q = plant.configuration()
+    slides = frictionless(panda, panda_truth)
+    holding = Plant(panda, slides).inverse(State(q, np.zeros(7), np.zeros(7)))
+    coulomb = panda_truth[panda.layout.term("coulomb")]
+    offset = panda_truth[panda.layout.term("offset")]
+    for _ in range(500):
+        plant.advance(holding + offset + 0.9 * coulomb)
+    assert np.abs(plant.velocity()).max() < 1e-5
+    for _ in range(500):
+        plant.advance(holding + offset + 1.5 * coulomb)
+    assert np.abs(plant.velocity()).max() > 1e-2
+
+
+@pytest.mark.parametrize("name", LEGS)
+def test_loops_stay_closed_while_the_leg_is_thrown_about(
+    name: str, robot_of: RobotOf, truth_of: TruthOf, rng: np.random.Generator
+) -> None:
+    robot = robot_of(name)
+    plant = Plant(robot, truth_of(name))
+    worst = 0.0
+    for _ in range(20):
+        torque = np.where(robot.actuated, rng.uniform(-20.0, 20.0, len(robot.joint_names)), 0.0)
+        for _ in range(50):
+            plant.advance(torque)
+        worst = max(worst, plant.loop_residual())
+    assert np.abs(plant.velocity()).max() > 0.5
+    # the integrator leaves the arc that a rod of 0.5 m turns in by (Δt q̇)² / 2 · 0.5 m per step
+    assert worst < 1e-4  # [m]
+
+
+@pytest.mark.parametrize("name", LEGS)
+def test_the_legs_motors_feel_the_constrained_dynamics(
+    name: str, robot_of: RobotOf, truth_of: TruthOf
+) -> None:
+    robot, truth = robot_of(name), truth_of(name)
+    plant = Plant(robot, truth)
+    torque = np.where(robot.actuated, 4.0, 0.0)
+    plant.advance(torque, 100)
+    state = plant.advance(torque)
+    G, _ = LoopClosure(robot).map(state.q)
+    felt = G.T @ expected_torque(robot, truth, state)
+    # u = Gᵀ(M q̈ + h + friction) (Zhang et al. 29); the loops give by some 1e-8 m
+    np.testing.assert_allclose(felt, torque[robot.actuated], atol=2e-3)
+
+
+@pytest.mark.parametrize("name", LEGGED)
+def test_feet_carry_a_standing_robots_weight(
+    name: str, robot_of: RobotOf, truth_of: TruthOf
+) -> None:
+    robot, truth = robot_of(name), truth_of(name)
+    plant = Plant(robot, truth)
+    q = plant.configuration()
+    q[2] = -min(_foot_heights(robot, q)) + plant.settings.foot_radius
+    plant.reset(q)
+    plant.brake(True)
+    plant.advance(np.zeros(len(robot.joint_names)), 3000)
+    plant.advance(np.zeros(len(robot.joint_names)))
+    contacts = plant.contacts()
+    weight = 9.81 * truth[robot.layout.masses].sum()
+    assert contacts.active.all()
+    world = [
+        pose.rotation @ wrench[:3]
+        for pose, wrench in zip(_foot_poses(robot, plant.configuration()), contacts.wrenches,
+                                strict=True)
+    ]  # fmt: skip
+    np.testing.assert_allclose(np.sum(world, axis=0), [0.0, 0.0, weight], atol=0.01 * weight)
+
+
+def _foot_poses(robot: Robot, q: FloatArray) -> list[pin.SE3]:
+    data = robot.model.createData()
+    pin.framesForwardKinematics(robot.model, data, q)
+    contacts = robot.description.contacts
+    return [data.oMf[robot.model.getFrameId(contact.frame.link)] for contact in contacts]
+
+
+def _foot_heights(robot: Robot, q: FloatArray) -> list[float]:
+    return [float(pose.translation[2]) for pose in _foot_poses(robot, q)]
+
+
+def test_brakes_hold_the_arm_and_report_the_load(panda: Robot, panda_truth: FloatArray) -> None:
+    truth = frictionless(panda, panda_truth)
+    plant = Plant(panda, truth)
+    q = plant.configuration()
+    plant.brake(True)
+    plant.advance(np.zeros(7), 1000)
+    plant.advance(np.zeros(7))
+    np.testing.assert_allclose(plant.configuration(), q, atol=1e-5)
+    gravity = plant.inverse(State(plant.configuration(), np.zeros(7), np.zeros(7)))
+    np.testing.assert_allclose(plant.brake_torque(), gravity, atol=1e-3)
+
+
+def test_parameters_change_without_a_jump_in_state(panda: Robot, panda_truth: FloatArray) -> None:
+    plant = Plant(panda, panda_truth)
+    plant.advance(np.ones(7), 50)
+    before = plant.configuration(), plant.velocity(), plant.time
+    plant.change_parameters(panda.consistent_nominal)
+    np.testing.assert_array_equal(plant.configuration(), before[0])
+    np.testing.assert_array_equal(plant.velocity(), before[1])
+    assert plant.time == before[2]
+
+
+def test_a_time_step_too_long_for_the_damping_is_refused(
+    robot_of: RobotOf, truth_of: TruthOf
+) -> None:
+    robot = robot_of("kuka_lwr")
+    with pytest.raises(SimulationError, match="use at most"):
+        Plant(robot, truth_of("kuka_lwr"), PhysicsSettings(time_step=0.01))
+
+
+def test_impossible_parameters_are_refused(panda: Robot, panda_truth: FloatArray) -> None:
+    massless = panda_truth.copy()
+    massless[panda.layout.body("panda_link3")] = 0.0
+    with pytest.raises(SimulationError, match=r"panda_link3.*mass"):
+        Plant(panda, massless)
+    slippery = panda_truth.copy()
+    slippery[panda.layout.term("coulomb")][2] = -0.1
+    with pytest.raises(SimulationError, match=r"panda_joint3.*negative coulomb"):
+        Plant(panda, slippery)
+    pole = panda_truth.copy()
+    pole[panda.layout.body("panda_link2")][9] *= 50.0
+    with pytest.raises(SimulationError, match=r"panda_link2.*impossible inertia"):
+        Plant(panda, pole)
+    with pytest.raises(ModelError):
+        Plant(panda, panda_truth[:-1])
+
+
+def test_a_state_of_the_wrong_size_is_refused(panda: Robot, panda_truth: FloatArray) -> None:
+    plant = Plant(panda, panda_truth)
+    with pytest.raises(ModelError, match="7 finite numbers"):
+        plant.reset(np.zeros(6))
+    with pytest.raises(ModelError, match="7 finite numbers"):
+        plant.reset(np.zeros(7), np.full(7, np.nan))
