@@ -19,6 +19,8 @@ _BAD_INPUT = 2
 _INTERNAL = 70
 _INTERRUPTED = 130
 _DEBUG = "SYSID_DEBUG"
+_THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Read when numpy is imported, which is when the verbs are."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -72,6 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0: done; 1: done, and the answer is no; 2: bad input, one line on stderr says what to mend;
     70: an error in sysid itself; 130: interrupted.
     """
+    for library in _THREAD_LIMITS:  # small matrices: threads that wait for each other cost more
+        os.environ.setdefault(library, "1")
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         status = _run(given)

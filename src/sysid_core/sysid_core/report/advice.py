@@ -49,8 +49,8 @@ def advice(found: Identification) -> list[str]:
     if poor:
         steps.append(
             f"R² is below {_POOR_R2} at {', '.join(poor)}: look at the residuals. Steps at "
-            "changes of direction mean friction beyond Coulomb and viscous; a residual that follows "
-            "the torque means a wrong effort gain."
+            "changes of direction mean friction beyond Coulomb and viscous; residuals that follow "
+            "the torque mean a wrong effort gain."
         )
     share = float(np.mean(estimate.determined < 0.5))
     if not found.loads and (share > _MUCH_PRIOR or estimate.condition > _ILL_CONDITIONED):

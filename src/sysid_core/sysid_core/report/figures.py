@@ -129,9 +129,12 @@ def _with_bars(
     identified: FloatArray,
     std: FloatArray,
     place: tuple[int, int],
-    legend: bool,
+    signed: bool,
 ) -> None:
     row, col = place
+    legend = place == (1, 1)
+    up = 2.0 * np.nan_to_num(std)
+    down = up if signed else np.minimum(up, np.maximum(identified, 0.0))
     figure.add_trace(
         go.Scatter(
             x=list(names), y=nominal.tolist(), name="nominal", legendgroup="nominal",
@@ -145,7 +148,7 @@ def _with_bars(
             x=list(names), y=identified.tolist(), name="identified ± 2 σ",
             legendgroup="identified", mode="markers", showlegend=legend,
             marker={"size": 8, "color": IDENTIFIED},
-            error_y={"type": "data", "array": (2.0 * np.nan_to_num(std)).tolist(), "width": 4},
+            error_y={"type": "data", "array": up.tolist(), "arrayminus": down.tolist(), "width": 4},
         ),
         row=row, col=col,
     )  # fmt: skip
@@ -160,7 +163,7 @@ def friction_figure(found: Identification) -> go.Figure:
         where = layout.term(term)
         _with_bars(
             figure, layout.joints, found.nominal[where], estimate.parameters[where],
-            estimate.std[where], (k // 2 + 1, k % 2 + 1), k == 0,
+            estimate.std[where], (k // 2 + 1, k % 2 + 1), term == "offset",
         )  # fmt: skip
     return _axes(figure, 620)
 
@@ -175,7 +178,7 @@ def mass_figure(found: Identification) -> go.Figure:
     for k, column in enumerate(quantities.values()):
         _with_bars(
             figure, layout.bodies, nominal[:, column], identified[:, column], std[:, column],
-            (k // 2 + 1, k % 2 + 1), k == 0,
+            (k // 2 + 1, k % 2 + 1), column > 0,
         )  # fmt: skip
     return _axes(figure, 620)
 

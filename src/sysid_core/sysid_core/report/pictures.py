@@ -74,8 +74,10 @@ def _friction(found: Identification) -> Figure:
         where = layout.term(term)
         axes.plot(place, found.nominal[where], "_", color=NOMINAL, markersize=14,
                   markeredgewidth=2.5, label="nominal")  # fmt: skip
+        value, up = estimate.parameters[where], 2.0 * np.nan_to_num(estimate.std[where])
+        down = up if term == "offset" else np.minimum(up, np.maximum(value, 0.0))
         axes.errorbar(
-            place, estimate.parameters[where], 2.0 * np.nan_to_num(estimate.std[where]), fmt="o",
+            place, value, np.vstack([down, up]), fmt="o",
             color=IDENTIFIED, markersize=5, capsize=3, label="identified ± 2 σ",
         )  # fmt: skip
         axes.set_title(f"{term} [{_UNITS[term]}]", fontsize=9, loc="left")

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from typing import Any
 
 from rich.markup import escape
@@ -12,12 +13,27 @@ from rich.table import Table
 
 from sysid_core.cli.arguments import add_data, add_json, add_robot
 from sysid_core.cli.console import number, print_json, stdout, warn
-from sysid_core.data import RecordingSummary, read_recording, summarise
+from sysid_core.data import RecordingSummary, StreamSummary, read_recording, summarise
 from sysid_core.errors import DataError
 from sysid_core.robot import load_robot
 from sysid_core.robot.interpretation import interpret
 
 __all__ = ["verb"]
+
+
+_STREAM_ROWS: dict[str, Callable[[StreamSummary], str]] = {
+    "rows": lambda s: str(s.count),
+    "duration [s]": lambda s: number(s.duration, 4),
+    "rate [Hz]": lambda s: number(s.rate, 4),
+    "jitter [ms]": lambda s: f"{1e3 * s.jitter:.2f}",
+    "gaps": lambda s: str(s.gaps),
+    "longest interval [s]": lambda s: number(s.longest_gap, 2),
+    "lost rows": lambda s: str(s.lost),
+    "doubled rows": lambda s: str(s.duplicates),
+    "late rows": lambda s: str(s.late),
+    "clock set back": lambda s: str(s.resets),
+    "NaN or inf": lambda s: str(s.not_finite),
+}
 
 
 class _Info:
@@ -45,6 +61,9 @@ class _Info:
             warn(warnings)
             print_json({**asdict(summary), "warnings": warnings, "fit": fit})
             return 0
+        if robot is not None and not robot.floating:
+            lacking = tuple(text for text in summary.missing if "floating" not in text)
+            summary = replace(summary, missing=lacking)
         _show(summary)
         if fit is not None:
             fits, reason = f"fits robot '{fit['robot']}'", f"does not fit: {fit['reason']}"
@@ -64,18 +83,11 @@ def _show(summary: RecordingSummary) -> None:
             topics.add_row(topic.name, topic.type, str(topic.count))
         console.print(topics)
     streams = Table(title="Signals", title_justify="left", title_style="bold")
-    streams.add_column("signal")
-    for heading in (
-        "rows", "duration [s]", "rate [Hz]", "jitter [ms]", "gaps", "longest gap [s]", "lost",
-        "doubled", "late", "clock resets", "NaN or inf",
-    ):  # fmt: skip
-        streams.add_column(escape(heading), justify="right")
-    for s in summary.streams:
-        streams.add_row(
-            s.name, str(s.count), number(s.duration, 4), number(s.rate, 4),
-            number(1e3 * s.jitter, 2), str(s.gaps), number(s.longest_gap, 2), str(s.lost),
-            str(s.duplicates), str(s.late), str(s.resets), str(s.not_finite),
-        )  # fmt: skip
+    streams.add_column("")
+    for stream in summary.streams:
+        streams.add_column(stream.name, justify="right")
+    for heading, value in _STREAM_ROWS.items():
+        streams.add_row(escape(heading), *(value(stream) for stream in summary.streams))
     console.print(streams)
     joints = Table(title="Joints", title_justify="left", title_style="bold")
     joints.add_column("joint")

@@ -22,6 +22,9 @@ from sysid_core.robot.interpretation import interpret
 
 __all__ = ["verb"]
 
+_LINE_EVERY = 1.0
+"""Recorded time [s] between lines, unless something happens."""
+
 
 class _Replay:
     name = "replay"
@@ -65,7 +68,7 @@ class _Replay:
                 summary.add(step)
                 if args.json:
                     print_json(_line(step), line=True)
-                elif step.update.changed or summary.state_changed:
+                elif summary.worth_a_line:
                     _show(step.update, start)
         totals = summary.totals(time.perf_counter() - begin)
         if args.json:
@@ -83,8 +86,8 @@ class _Summary:
         self._solve_ms: list[float] = []
         self._updates = self._accepted = self._samples = 0
         self._first: float | None = None
-        self._state = ""
-        self.state_changed = False
+        self._shown = ("", False, -1)
+        self.worth_a_line = False
 
     def add(self, step: ReplayStep) -> None:
         update = step.update
@@ -96,8 +99,12 @@ class _Summary:
             self._accepted += 1
             if self._first is None:
                 self._first = update.time - self._start
-        self.state_changed = update.state.name != self._state
-        self._state = update.state.name
+        shown = (
+            update.state.name,
+            update.payload_attached,
+            int((update.time - self._start) / _LINE_EVERY),
+        )
+        self.worth_a_line, self._shown = shown != self._shown, shown
 
     def totals(self, elapsed: float) -> dict[str, Any]:
         times = np.array(self._solve_ms) if self._solve_ms else np.full(1, np.nan)
