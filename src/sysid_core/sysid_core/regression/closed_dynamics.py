@@ -54,6 +54,7 @@ class ClosedChainDynamics:
         self.sign_width = robot.description.coulomb_velocity if sign_width is None else sign_width
         self.configuration = self.closure.home
         self.trouble = ""
+        self._tangent = np.zeros((robot.model.nv, len(self.joint_names)))
         self._robot = robot
         self._model = robot.model.copy()
         # armature is a parameter of ours; Pinocchio must not add its own
@@ -94,11 +95,15 @@ class ClosedChainDynamics:
         ModelError
             If `position` is not one finite number per actuated joint.
         """
-        found = self.closure.solve(position, self.configuration)
+        start = self.configuration
+        if position.shape == (len(self.joint_names),):
+            start = self.closure.predict(start, self._tangent, position)
+        found = self.closure.solve(position, start)
         self.trouble = ""
         if found.converged:
             self.configuration = found.configuration
         else:
+            self._tangent = np.zeros_like(self._tangent)
             self.trouble = (
                 f"the loops of '{self._robot.name}' leave a gap of {found.residual:.2g} m or rad "
                 f"at actuated positions {np.round(position, 4).tolist()}: keep references within "
@@ -106,8 +111,9 @@ class ClosedChainDynamics:
             )
         return found.converged
 
-    def _regular(self, condition: float) -> bool:
+    def _regular(self, G: FloatArray, condition: float) -> bool:
         limit = self.closure.options.max_condition
+        self._tangent = G if condition <= limit else np.zeros_like(G)
         if condition > limit:
             self.trouble = (
                 f"the linkage of '{self._robot.name}' is near a singular configuration (condition "
@@ -136,7 +142,7 @@ class ClosedChainDynamics:
             return np.full(len(position), np.nan)
         q = self.configuration
         G, G_dot, condition = self.closure.maps(q, velocity)
-        if not self._regular(condition):
+        if not self._regular(G, condition):
             return np.full(len(position), np.nan)
         v, a = G @ velocity, G @ acceleration + G_dot @ velocity
         sign = v if sign_velocity is None else G @ sign_velocity
@@ -168,7 +174,7 @@ class ClosedChainDynamics:
         if not self.close(position):
             return np.full(len(position), np.nan)
         G, condition = self.closure.map(self.configuration)
-        if not self._regular(condition):
+        if not self._regular(G, condition):
             return np.full(len(position), np.nan)
         torque = pin.computeGeneralizedGravity(self._model, self._data, self.configuration)
         return np.asarray(G.T @ (torque + self._offset), dtype=float)
@@ -178,7 +184,7 @@ class ClosedChainDynamics:
         if not self.close(position):
             return np.full((len(position), len(position)), np.nan)
         G, condition = self.closure.map(self.configuration)
-        if not self._regular(condition):
+        if not self._regular(G, condition):
             return np.full((len(position), len(position)), np.nan)
         return np.asarray(G.T @ self._full_inertia() @ G, dtype=float)
 
@@ -202,7 +208,7 @@ class ClosedChainDynamics:
             return np.full(len(position), np.nan)
         q = self.configuration
         G, G_dot, condition = self.closure.maps(q, velocity)
-        if not self._regular(condition):
+        if not self._regular(G, condition):
             return np.full(len(position), np.nan)
         v, a = G @ velocity, G_dot @ velocity
         bias = G.T @ (pin.rnea(self._model, self._data, q, v, a) + self.friction(v, a, v))

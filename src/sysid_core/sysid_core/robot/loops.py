@@ -272,6 +272,12 @@ class LoopClosure:
                 return found.configuration
         return self.home
 
+    def predict(self, q: FloatArray, G: FloatArray, q_a: FloatArray) -> FloatArray:
+        """Return a first guess (nq,) at `q_a` from a closed configuration and its G nearby."""
+        step = q_a - q[self._a]
+        # beyond this the linkage is too curved for its tangent to help
+        return q + G @ step if np.abs(step).max() < 0.2 else q
+
     # -- motion -----------------------------------------------------------------------------
 
     def map(self, q: FloatArray) -> tuple[FloatArray, float]:
@@ -334,11 +340,12 @@ class LoopClosure:
         out = _no_motion(n, self.robot.model.nv, na)
         finite = np.isfinite(q_a).all(1) & np.isfinite(v_a).all(1) & np.isfinite(a_a).all(1)
         last = self.home if start is None or start.ndim == 2 else start
+        G = np.zeros((self.robot.model.nv, na))
         closed = True
         for i in np.flatnonzero(finite):
-            guess = last
+            guess = self.predict(last, G, q_a[i])
             if start is not None and start.ndim == 2:
-                guess = np.where(np.isfinite(start[i]), start[i], last)
+                guess = np.where(np.isfinite(start[i]), start[i], guess)
             # out of reach, one failure in full is enough: the way back starts from `last`
             found = self.solve(q_a[i], guess, persist=closed)
             closed = found.converged
@@ -346,11 +353,12 @@ class LoopClosure:
             if not closed:
                 continue
             last = q = found.configuration
-            maps = self.maps(q, v_a[i])
-            out.q[i], out.v[i], out.G[i] = q, maps.G @ v_a[i], maps.G
-            out.a[i] = maps.G @ a_a[i] + maps.G_dot @ v_a[i]
-            out.condition[i] = maps.condition
-            out.valid[i] = maps.condition <= self.options.max_condition
+            G, G_dot, out.condition[i] = self.maps(q, v_a[i])
+            out.q[i], out.v[i], out.G[i] = q, G @ v_a[i], G
+            out.a[i] = G @ a_a[i] + G_dot @ v_a[i]
+            out.valid[i] = out.condition[i] <= self.options.max_condition
+            if not out.valid[i]:
+                G = np.zeros_like(G)  # its tangent leads astray
         return out
 
 
