@@ -8,8 +8,14 @@ from setuptools import setup
 
 HERE = Path(__file__).parent
 
+manifest = ET.parse(HERE / "package.xml")
+
+# colcon cannot read python_requires from pyproject.toml, and old and new setuptools disagree on
+# how a license is written there.
 setup(
-    version=ET.parse(HERE / "package.xml").findtext("version"),
+    version=manifest.findtext("version"),
+    license=manifest.findtext("license"),
+    python_requires=">=3.10",
     data_files=[
         ("share/ament_index/resource_index/packages", ["resource/sysid_sim"]),
         ("share/sysid_sim", ["package.xml"]),
