@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pinocchio as pin
 
-from sysid_core.errors import ParameterError
+from sysid_core.errors import EstimationError, ParameterError
 from sysid_core.estimation import Constraints, EntropicSolver, Prior, Problem
 from sysid_core.inertia import (
     from_mass_com_inertia,
@@ -242,7 +242,10 @@ class PayloadEstimator:
             residual.square,
             residual.count,
         )
-        found = self._solver.solve(load, noise_std=noise_std, start=start)
+        try:
+            found = self._solver.solve(load, noise_std=noise_std, start=start)
+        except np.linalg.LinAlgError as error:
+            raise EstimationError(f"the payload's estimate failed ({error})") from error
         phi, covariance = found.parameters, found.covariance
         weight = 1.0 / noise_std**2
         if base_covariance is not None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
 from sysid_core.estimation.problem import Constraints, Prior
@@ -12,6 +14,9 @@ from sysid_core.recording import FloatArray
 from sysid_core.regression.statistics import Statistics
 
 __all__ = ["PayloadWatch"]
+
+_ALARM = 0.7
+"""Share of the rise that counts as a step from which on nothing new is adopted [-]."""
 
 _MEMORY = 10.0
 """Time over which the usual size of the innovations is averaged [s]."""
@@ -43,7 +48,10 @@ class PayloadWatch:
         self.estimate: PayloadEstimate | None = None
         self.attached = False
         self.active = False
+        self.alarmed = False
         self.detected_after = 0.0
+        self._alarm_time = -np.inf
+        self._calm: deque[tuple[float, FloatArray, FloatArray | None]] = deque()
         self._estimator = estimator
         self._rate = sample_rate
         self._correlation = correlation
@@ -62,7 +70,6 @@ class PayloadWatch:
     def look(
         self,
         window: SlidingWindow,
-        used_base: FloatArray,
         used: FloatArray,
         covariance: FloatArray | None,
         time: float,
@@ -72,8 +79,8 @@ class PayloadWatch:
         Parameters
         ----------
         window : SlidingWindow
-        used_base, used : (b,), (p,)
-            Base and full parameters in use.
+        used : (p,)
+            Parameters in use.
         covariance : (p, p) or None
             Of `used`.
         time : float [s]
@@ -82,33 +89,86 @@ class PayloadWatch:
         -------
         str
             A warning if the innovations rose but no payload explains them, else empty.
+
+        Raises
+        ------
+        EstimationError
+            If rounding defeats the estimate.
         """
         samples = max(1, round(self.settings.window * self._rate))
         recent = window.recent(samples)
         if recent.count.sum() == 0.0 or window.samples < samples:
             return ""
-        variance = recent.residual_square(used_base) / np.maximum(recent.count, 1.0)
-        floor = 1e-6 * recent.square / np.maximum(recent.count, 1.0) + 1e-18
-        variance = np.maximum(variance, floor)
+        variance = self._variance(recent, self._base(used))
         if self._usual is None or time < self._looked:
-            self._usual, self._watched, self._looked = variance, 0.0, time
+            self._relax(variance, used, covariance, time)
             return ""
         seen = recent.count > 0.0
         # totals, as a joint that hardly moved until now has no usual size to speak of
         rise = float(np.sqrt(variance[seen].sum() / self._usual[seen].sum()))
-        if rise < self.settings.rise:
-            elapsed, self._looked = time - self._looked, time
-            self._watched += elapsed
-            share = min(1.0, elapsed / min(_MEMORY, max(self._watched, elapsed, 1e-9)))
-            self._usual = self._usual + share * (variance - self._usual)
+        if rise < _ALARM * self.settings.rise:
+            self._learn(variance, used, covariance, time)
             return ""
         if self._watched < self.settings.window:
             return ""
-        empty = used if self._empty is None else self._empty
+        if not self.alarmed:
+            self.alarmed, self._alarm_time = True, time
+        if rise >= self.settings.rise and self._explained(recent, used, samples, window, time):
+            return ""
+        if time - self._alarm_time > self.settings.settle:
+            # no payload came of it: this is how the robot is now
+            self._relax(variance, used, covariance, time)
+        return (
+            f"the torque errors are {rise:.1f} times their usual size and no payload explains "
+            "them: look at friction, sensors and contacts"
+        )
+
+    def _variance(self, recent: Statistics, base_vector: FloatArray) -> FloatArray:
+        count = np.maximum(recent.count, 1.0)
+        floor = 1e-6 * recent.square / count + 1e-18
+        return np.maximum(recent.residual_square(base_vector) / count, floor)
+
+    def _relax(
+        self, variance: FloatArray, used: FloatArray, covariance: FloatArray | None, time: float
+    ) -> None:
+        """Take the present innovations for the usual ones."""
+        self._usual, self._watched, self._looked = variance, 0.0, time
+        self.alarmed = False
+        self._calm.clear()
+        self._calm.append((time, used, covariance))
+
+    def _learn(
+        self, variance: FloatArray, used: FloatArray, covariance: FloatArray | None, time: float
+    ) -> None:
+        """Let calm innovations teach what is usual, and remember the model that gave them."""
+        elapsed, self._looked = time - self._looked, time
+        self._watched += elapsed
+        share = min(1.0, elapsed / min(_MEMORY, max(self._watched, 1e-9)))
+        usual = variance if self._usual is None else self._usual
+        self._usual = usual + share * (variance - usual)
+        self.alarmed = False
+        self._calm.append((time, used, covariance))
+        while len(self._calm) > 1 and self._calm[1][0] <= time - self.settings.window:
+            self._calm.popleft()
+
+    def _explained(
+        self,
+        recent: Statistics,
+        used: FloatArray,
+        samples: int,
+        window: SlidingWindow,
+        time: float,
+    ) -> bool:
+        """Begin to follow a payload if one explains the innovations."""
+        if self._usual is None:
+            return False
+        # the step lies before the alarm, so the model is taken from a while before that
+        _, trusted, covariance = self._calm[0]
+        empty = trusted if self._empty is None else self._empty
         if self._empty is None:
             self._base_covariance = self._estimator.project_covariance(covariance)
         found = self._estimate(recent, empty)
-        before = recent.residual_square(used_base) / self._usual
+        before = recent.residual_square(self._base(used)) / self._usual
         loaded = self._base(empty) + self._estimator.base_shift(found.parameters)
         after = recent.residual_square(loaded) / self._usual
         explained = 1.0 - float(after.sum() / before.sum())
@@ -116,12 +176,10 @@ class PayloadWatch:
         if explained < self.settings.explained or change < max(
             self._estimator.min_mass, self.settings.significance * found.mass_std
         ):
-            return (
-                f"the torque errors are {rise:.1f} times their usual size and no payload "
-                "explains them: look at friction, sensors and contacts"
-            )
-        self._begin(window, recent, samples, empty, found, time)
-        return ""
+            return False
+        since_alarm = round((time - self._alarm_time) * self._rate)
+        self._begin(window, recent, samples + since_alarm, empty, found, time)
+        return True
 
     def _base(self, vector: FloatArray) -> FloatArray:
         return self._estimator.project(vector)
@@ -146,6 +204,7 @@ class PayloadWatch:
         self._empty = empty
         self.estimate = found
         self.active = True
+        self.alarmed = False
         self._started = time
         self.detected_after = samples / self._rate
 
@@ -201,11 +260,16 @@ class PayloadWatch:
         if self.attached and self.estimate is not None:
             shift = shift + self._estimator.base_shift(self.estimate.parameters)
         memory = self._before.shifted(shift).scaled(_KEEP)
-        self.active = False
-        self._before = self._since = self._first = None
+        self.abandon()
         if not self.attached:
             self._empty = None
         return memory
+
+    def abandon(self) -> None:
+        """End the episode without result."""
+        self.active = self.alarmed = False
+        self._usual = None
+        self._before = self._since = self._first = None
 
     def loaded_problem(self, prior: Prior, constraints: Constraints) -> tuple[Prior, Constraints]:
         """Return prior and constraints of the robot with its payload."""

@@ -287,12 +287,12 @@ class OnlineIdentifier:
 
     def _usable(self, samples: Samples) -> Samples:
         actuated = self.robot.actuated
-        finite: BoolArray = np.isfinite(samples.effort[:, actuated]).all(axis=1)
+        usable = np.isfinite(samples.effort[:, actuated]).all(axis=1)
         for values in (samples.position, samples.velocity, samples.acceleration):
-            finite = finite & np.isfinite(values[:, actuated]).all(axis=1)
+            np.logical_and(usable, np.isfinite(values[:, actuated]).all(axis=1), out=usable)
         with np.errstate(invalid="ignore"):
-            excess = (np.abs(samples.effort) > self._torque_limit)[:, actuated]
-        usable: BoolArray = finite & np.asarray(~np.any(excess, axis=1), dtype=bool)
+            within = (np.abs(samples.effort) <= self._torque_limit)[:, actuated]
+        np.logical_and(usable, within.all(axis=1), out=usable)
         self._rejected += int(len(samples) - usable.sum())
         return samples if usable.all() else samples.select(np.flatnonzero(usable))
 
@@ -382,13 +382,11 @@ class OnlineIdentifier:
         warnings: list[str] = []
         busy = self._watch.active
         if self._gate.open and self.settings.payload.enabled:
-            try:
-                warnings += self._watch_payload()
-            except (EstimationError, np.linalg.LinAlgError) as error:
-                warnings.append(f"no payload estimate: {error}")
+            warnings += self._watch_payload()
         scores = self._scores.scores()
-        state, reasons = State.HOLDING, tuple[str, ...]((self._watch.describe(),))
-        if not (busy or self._watch.active):
+        if busy or self._watch.active:
+            state, reasons = self._follow_payload(scores)
+        else:
             state, reasons = self._judge(scores, solution)
         return self._report(state, reasons, tuple(warnings), scores, self._revision != revision)
 
@@ -397,6 +395,9 @@ class OnlineIdentifier:
         fresh = solution is not None and solution.estimate is self._estimate
         if decision.fallback:
             self._use(self.robot.nominal, np.full(self.robot.layout.size, np.nan), False)
+        elif decision.accepted and self._watch.alarmed:
+            reason = "the torque errors rose: nothing new is adopted before it is clear why"
+            return State.HOLDING, (reason,)
         elif decision.accepted and fresh and self._estimate is not None:
             self._use(self._estimate.parameters, self._estimate.std, True)
             self._covariance = self._estimate.covariance
@@ -453,17 +454,21 @@ class OnlineIdentifier:
     # -- payload ----------------------------------------------------------------------------
 
     def _watch_payload(self) -> list[str]:
-        watch = self._watch
-        if not watch.active:
-            warning = watch.look(
-                self._window, self._used_base, self._used, self._covariance, self._time
-            )
-            if watch.active:
+        """Look for a payload, or follow the one that was noticed; returns warnings."""
+        watch, warnings = self._watch, []
+        try:
+            if not watch.active:
+                warning = watch.look(self._window, self._used, self._covariance, self._time)
+                if not watch.active:
+                    return [warning] if warning else []
                 self._window.clear()
+                self._scores.clear()
                 self._epoch += 1
-            else:
-                return [warning] if warning else []
-        watch.refine()
+            watch.refine()
+        except EstimationError as error:
+            warnings.append(f"no payload estimate: {error}")
+        if not watch.active:
+            return warnings
         loaded = watch.parameters_in_use()
         self._use(loaded, self._used_std, True)
         self._candidate, self._candidate_base = loaded, self._used_base
@@ -474,7 +479,23 @@ class OnlineIdentifier:
                 default_prior(self.robot), default_constraints(self.robot)
             )
             self._epoch += 1
-        return []
+        return warnings
+
+    def _follow_payload(self, scores: Scores) -> tuple[State, tuple[str, ...]]:
+        """Return the state while a payload is followed; gives up where nominal does better."""
+        used = np.linalg.norm(scores.rmse_used_groups)
+        nominal = np.linalg.norm(scores.rmse_nominal_groups)
+        enough = scores.samples >= self.settings.samples(self.settings.payload.window)
+        if enough and used > nominal * 1.02:
+            self._watch.abandon()
+            self._gate.reset()
+            self._use(self.robot.nominal, np.full(self.robot.layout.size, np.nan), False)
+            reason = (
+                f"with its payload the model predicts torque worse ({used:.3g} N·m) than the "
+                f"nominal one ({nominal:.3g} N·m)"
+            )
+            return State.NOMINAL, (reason,)
+        return State.HOLDING, (self._watch.describe(),)
 
     # -- report -----------------------------------------------------------------------------
 
