@@ -46,7 +46,7 @@ _DIAGNOSTICS_PERIOD = 1.0
 _SHORTEST_WATCH = 0.01
 
 
-class ControllerNode(Node):  # type: ignore[misc]  # rclpy has no types
+class ControllerNode(Node):
     """Drives the actuated joints of one robot with the newest accepted parameters.
 
     Raises

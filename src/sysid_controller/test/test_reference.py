@@ -48,7 +48,7 @@ def assert_smooth(reference: Reference, begin: float, end: float, acceleration: 
 
 def sine(start: float, begin: float, count: int = 40, shift: float = 0.0) -> TrajectoryPoints:
     """Return a piece of an everlasting sine, known with all derivatives."""
-    time = begin + 0.05 * np.arange(count)
+    time = begin + 0.05 * np.arange(float(count))
     w = 2.0
     s, c = np.sin(w * (start + time)), np.cos(w * (start + time))
     both = np.array([0.5, 0.3])

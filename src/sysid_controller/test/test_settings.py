@@ -15,6 +15,10 @@ NUMBERS = [f.name for f in fields(ControllerSettings) if ControllerSettings.rang
 TEXTS = [f.name for f in fields(ControllerSettings) if ControllerSettings.choices_of(f.name)]
 
 
+def changed(**changes: Any) -> ControllerSettings:
+    return replace(ControllerSettings(), **changes)
+
+
 def test_every_setting_is_checked() -> None:
     unchecked = {f.name for f in fields(ControllerSettings)} - set(NUMBERS) - set(TEXTS)
     assert unchecked == {"start_enabled", "kp", "kd"}
@@ -25,17 +29,17 @@ def test_numbers_out_of_range_or_not_finite_are_refused(name: str) -> None:
     low, high = ControllerSettings.range_of(name) or (0.0, 0.0)
     for bad in (float("nan"), float("inf"), float("-inf"), high * 1.01, low - 0.01):
         with pytest.raises(ParameterError, match=name):
-            replace(ControllerSettings(), **{name: bad})
-    replace(ControllerSettings(), **{name: low})
-    replace(ControllerSettings(), **{name: high})
+            changed(**{name: bad})
+    changed(**{name: low})
+    changed(**{name: high})
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_texts_are_one_of_the_choices(name: str) -> None:
     for choice in ControllerSettings.choices_of(name) or ():
-        replace(ControllerSettings(), **{name: choice})
+        changed(**{name: choice})
     with pytest.raises(ParameterError, match="must be one of"):
-        replace(ControllerSettings(), **{name: "other"})
+        changed(**{name: "other"})
 
 
 @pytest.mark.parametrize("bad", [(), (-1.0,), (float("nan"),), (1.0, float("inf"))])

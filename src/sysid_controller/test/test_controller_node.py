@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The node on a ROS graph: topics, services, parameters, and what may go wrong there."""
+
+# ruff: noqa: E402 - these imports need the ROS that is looked for first
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
+
+from builtin_interfaces.msg import Duration, Time
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from sysid_controller.controller_node import ControllerNode, main
+from sysid_core.parameters import FRICTION_TERMS
+from sysid_core.recording import FloatArray
+from sysid_core.robot import Robot
+from sysid_msgs.msg import DynamicParameters, TrackingStatus
+
+HOME = np.array([0.0, -0.5, 0.0, -1.8, 0.0, 1.4, 0.6])
+LIMIT = 15.0
+"""Time limit of every wait [s]; reached only where something is broken."""
+
+
+class Graph:
+    """A controller node and a probe that plays the robot, in a namespace of their own."""
+
+    def __init__(self, robot: Robot, **parameters: str) -> None:
+        settings = [f"-p {name}:={value}" for name, value in parameters.items()]
+        arguments = " ".join(["-p robot:=panda", f"-r __ns:=/t{uuid.uuid4().hex}", *settings])
+        rclpy.init(args=["--ros-args", *arguments.split()])
+        self.robot = robot
+        self.probe = rclpy.create_node("probe")
+        self.node: Any = None
+        self.executor = SingleThreadedExecutor()
+        self.executor.add_node(self.probe)
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        make = self.probe.create_publisher
+        self.states = make(JointState, "joint_states", 10)
+        self.reference = make(JointTrajectory, "reference", 10)
+        self.parameters = make(DynamicParameters, "parameters", latched)
+        self.commands: list[Float64MultiArray] = []
+        self.tracking: list[TrackingStatus] = []
+        self.diagnostics: dict[str, Any] = {}
+        listen = self.probe.create_subscription
+        listen(Float64MultiArray, "effort_controller/commands", self.commands.append, 10)
+        listen(TrackingStatus, "tracking", self.tracking.append, 10)
+        listen(DiagnosticArray, "diagnostics", self._on_diagnostics, 10)
+        self.message: JointState | None = self.joint_state()
+        self.before_state: Callable[[], None] = lambda: None
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            self.diagnostics[status.name.split(": ", 1)[1]] = status
+
+    def start(self) -> None:
+        self.node = ControllerNode()
+        self.executor.add_node(self.node)
+
+    def joint_state(self, **changes: Any) -> JointState:
+        fields = {
+            "name": list(self.robot.joint_names),
+            "position": HOME.tolist(),
+            "velocity": [0.0] * 7,
+        }
+        return JointState(**{**fields, **changes})
+
+    def until(self, condition: Callable[[], Any], limit: float = LIMIT) -> None:
+        """Publish joint states and spin until a condition holds."""
+        end = time.monotonic() + limit
+        next_state = 0.0
+        while not condition():
+            now = time.monotonic()
+            assert now < end, "the condition did not come about in time"
+            if self.message is not None and now >= next_state:
+                next_state = now + 0.002
+                self.before_state()
+                self.message.header.stamp = self.probe.get_clock().now().to_msg()
+                self.states.publish(self.message)
+            self.executor.spin_once(timeout_sec=0.001)
+
+    def state(self, *states: int) -> Callable[[], bool]:
+        """Return the condition that the newest status, from now on, has a state."""
+        self.tracking.clear()
+        return lambda: bool(self.tracking) and self.tracking[-1].state in states
+
+    def diagnosed(self, name: str, text: str) -> Callable[[], bool]:
+        return lambda: name in self.diagnostics and text in self.diagnostics[name].message
+
+    def goal(self, offset: float, seconds: int, **changes: Any) -> JointTrajectory:
+        point = JointTrajectoryPoint(positions=(HOME + offset).tolist())
+        point.time_from_start = Duration(sec=seconds)
+        fields = {"joint_names": list(self.robot.joint_names), "points": [point]}
+        return JointTrajectory(**{**fields, **changes})
+
+    def close(self) -> None:
+        self.executor.shutdown()
+        for node in (self.node, self.probe):
+            if node is not None:
+                node.destroy_node()
+        rclpy.try_shutdown()
+
+
+@pytest.fixture
+def graph(panda: Robot, request: pytest.FixtureRequest) -> Iterator[Graph]:
+    made = Graph(panda, **getattr(request, "param", {}))
+    yield made
+    made.close()
+
+
+def parameters_message(robot: Robot, vector: FloatArray, revision: int) -> DynamicParameters:
+    layout = robot.layout
+    message = DynamicParameters(robot=robot.name, model_hash=robot.model_hash, revision=revision)
+    message.header.stamp = Time(sec=revision)
+    message.identified = True
+    message.bodies = list(layout.bodies)
+    message.inertial = layout.inertias(vector).ravel().tolist()
+    message.joints = list(layout.joints)
+    for term in FRICTION_TERMS:
+        setattr(message, term, vector[layout.term(term)].tolist())
+    return message
+
+
+def test_holds_against_gravity_and_tells_of_it(graph: Graph) -> None:
+    graph.start()
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    expected = graph.node.controller._dynamics.gravity(HOME)
+    graph.until(
+        lambda: graph.commands and np.allclose(graph.commands[-1].data, expected, atol=1e-9)
+    )
+    status = graph.tracking[-1]
+    assert status.robot == "panda"
+    assert list(status.joint_names) == list(graph.robot.joint_names)
+    assert status.tick_time > 0.0
+    graph.until(graph.diagnosed("state", "holds"))
+    graph.until(graph.diagnosed("parameters", "nominal"))
+
+
+def test_follows_references_and_refuses_bad_ones_by_name(graph: Graph) -> None:
+    graph.start()
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    graph.until(lambda: graph.probe.count_subscribers("reference") == 1)
+    graph.reference.publish(graph.goal(0.1, 1))
+    graph.until(graph.state(TrackingStatus.TRACKING))
+    graph.reference.publish(graph.goal(0.1, 1, joint_names=[f"other_{i}" for i in range(7)]))
+    graph.until(lambda: any("lacks the joints" in w for w in graph.tracking[-1].warnings))
+    graph.reference.publish(graph.goal(9.0, 1))
+    graph.until(graph.diagnosed("reference", "outside its limits"))
+    late = graph.goal(0.1, 1)
+    late.header.stamp = Time(sec=5)
+    graph.reference.publish(late)
+    graph.until(graph.diagnosed("reference", "check the clocks"))
+    graph.until(graph.state(TrackingStatus.HOLDING))
+
+
+@pytest.mark.parametrize("graph", [{"blend_time": "0.2"}], indirect=True)
+def test_latched_parameters_are_adopted_and_others_refused(
+    graph: Graph, panda: Robot, tx40: Robot, perturbed: Callable[[Robot, int], FloatArray]
+) -> None:
+    vector = perturbed(panda, 2)
+    graph.parameters.publish(parameters_message(panda, vector, 4))
+    graph.start()
+    graph.until(lambda: graph.tracking and graph.tracking[-1].identified)
+    graph.until(lambda: graph.tracking[-1].blend == 1.0)
+    assert graph.tracking[-1].revision == 4
+    np.testing.assert_allclose(graph.node.controller.blend.parameters, vector)
+    graph.parameters.publish(parameters_message(tx40, tx40.nominal, 5))
+    graph.until(graph.diagnosed("parameters", "robot 'tx40'"))
+    bad = parameters_message(panda, vector, 6)
+    bad.inertial[0] = float("nan")
+    graph.parameters.publish(bad)
+    graph.until(graph.diagnosed("parameters", "not finite"))
+    graph.parameters.publish(parameters_message(panda, vector, 3))
+    graph.until(graph.diagnosed("parameters", "older than 4"))
+    np.testing.assert_allclose(graph.node.controller.blend.parameters, vector)
+    back = DynamicParameters(robot="panda", model_hash=panda.model_hash, revision=7)
+    graph.parameters.publish(back)
+    graph.until(lambda: not graph.tracking[-1].identified and graph.tracking[-1].blend == 1.0)
+    np.testing.assert_array_equal(graph.node.controller.blend.parameters, panda.consistent_nominal)
+
+
+def test_joint_states_may_stop_turn_around_or_break(graph: Graph) -> None:
+    graph.start()
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    graph.message = None
+    graph.until(graph.state(TrackingStatus.STALE))
+    graph.until(graph.diagnosed("state", "no valid joint states"))
+    order = np.arange(9)[::-1]
+    names = [*graph.robot.joint_names, "left_finger", "right_finger"]
+    values = np.append(HOME, [0.0, 0.0])
+    graph.message = graph.joint_state(
+        name=[names[i] for i in order], position=values[order].tolist(), velocity=[]
+    )
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    np.testing.assert_allclose(graph.tracking[-1].position_error, 0.0, atol=1e-9)
+    graph.message = graph.joint_state(position=[float("nan"), *HOME[1:].tolist()])
+    graph.until(graph.state(TrackingStatus.STALE))
+    graph.until(graph.diagnosed("joint states", "'panda_joint1' is not finite"))
+    graph.message = graph.joint_state(name=list(graph.robot.joint_names[:6]))
+    graph.until(graph.diagnosed("joint states", "without the joints panda_joint7"))
+    graph.message = graph.joint_state()
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    assert all(np.isfinite(command.data).all() for command in graph.commands)
+
+
+def test_the_service_stops_and_starts_it(graph: Graph) -> None:
+    graph.start()
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    client = graph.probe.create_client(SetBool, "controller/enable")
+    graph.until(client.service_is_ready)
+    for enabled, state in ((False, TrackingStatus.DISABLED), (True, TrackingStatus.HOLDING)):
+        answer = client.call_async(SetBool.Request(data=enabled))
+        graph.until(answer.done)
+        assert answer.result().success
+        graph.until(graph.state(state))
+
+
+def test_parameters_can_be_set_and_bad_values_leave_the_old(graph: Graph) -> None:
+    graph.start()
+
+    def set_one(name: str, value: Any) -> Any:
+        return graph.node.set_parameters([Parameter(name, value=value)])[0]
+
+    assert set_one("mode", "feed_forward").successful
+    assert graph.node.controller.settings.mode == "feed_forward"
+    for name, value, reason in (
+        ("mode", "pid", "must be one of"),
+        ("blend_time", float("nan"), "blend_time"),
+        ("effort_scale", 1.5, "effort_scale"),
+        ("kp", [1.0, 2.0], "1 or 7 numbers"),
+        ("rate", 100.0, "read-only"),
+    ):
+        result = set_one(name, value)
+        assert not result.successful
+        assert reason in result.reason
+    assert graph.node.get_parameter("mode").value == "feed_forward"
+    assert graph.node.controller.settings.mode == "feed_forward"
+    description = graph.node.describe_parameter("blend_time")
+    assert "[s]" in description.description
+    assert description.floating_point_range[0].to_value == 60.0
+
+
+@pytest.mark.parametrize("graph", [{"trigger": "joint_states"}], indirect=True)
+def test_joint_states_can_trigger_the_ticks(graph: Graph) -> None:
+    graph.start()
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    graph.message = None
+    graph.until(graph.state(TrackingStatus.STALE))
+    graph.message = graph.joint_state()
+    graph.until(graph.state(TrackingStatus.HOLDING))
+
+
+@pytest.mark.parametrize("graph", [{"use_sim_time": "true"}], indirect=True)
+def test_a_simulated_clock_may_run_stop_and_jump_back(graph: Graph) -> None:
+    graph.start()
+    clock = graph.probe.create_publisher(Clock, "/clock", 10)
+    simulated = 50_000_000_000
+
+    def advance() -> None:
+        nonlocal simulated
+        simulated += 2_000_000
+        clock.publish(Clock(clock=Time(sec=simulated // 10**9, nanosec=simulated % 10**9)))
+
+    graph.before_state = advance
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    graph.until(lambda: graph.probe.count_subscribers("reference") == 1)
+    graph.reference.publish(graph.goal(0.2, 30))
+    graph.until(graph.state(TrackingStatus.TRACKING))
+    simulated = 0
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    graph.until(graph.diagnosed("state", "clock was set back"))
+    graph.message = None
+    graph.until(graph.state(TrackingStatus.STALE))  # with the clock at a stand
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ([], "'robot' is empty"),
+        (["-p", "robot:=no_such_robot"], "unknown robot"),
+        (["-p", "robot:=panda", "-p", "rate:=0.0"], "rate"),
+        (["-p", "robot:=panda", "-p", "kp:=[1.0, 2.0]"], "1 or 7 numbers"),
+        (["-p", "robot:=panda", "-p", "mode:=pid"], "must be one of"),
+        (["-p", "robot:=solo12"], "fixed base"),
+    ],
+)
+def test_bad_arguments_end_with_one_line(
+    arguments: list[str], text: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--ros-args", *arguments]) == 2
+    lines = capfd.readouterr().err.strip().splitlines()
+    assert lines[-1].startswith("controller: ")
+    assert text in lines[-1]
+    assert not any("Traceback" in line for line in lines)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Diagnostics name the cause."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sysid_controller.controller import Controller
+from sysid_controller.health import Finding, Health, Level
+from sysid_controller.settings import ControllerSettings
+from sysid_core.robot import Robot
+
+PERIOD = 0.002
+
+
+@pytest.fixture
+def controller(panda: Robot) -> Controller:
+    return Controller(panda, ControllerSettings())
+
+
+def findings(health: Health, controller: Controller, steady: float) -> dict[str, Finding]:
+    return {finding.name: finding for finding in health.report(controller, steady)}
+
+
+def drive(
+    health: Health, controller: Controller, ticks: int, period: float = PERIOD, begin: float = 0.0
+) -> float:
+    position = np.array([0.0, -0.5, 0.0, -1.8, 0.0, 1.4, 0.6])
+    for k in range(ticks):
+        t = begin + period * k
+        controller.take_joint_states(controller.joint_names, position, np.zeros(7), t, t)
+        health.ticked(controller.tick(t, t), 1e-4, t)
+    return t
+
+
+def test_all_is_well_when_it_is(controller: Controller) -> None:
+    health = Health()
+    drive(health, controller, 200)
+    health.report(controller, 0.4)  # the ramp from zero is limited, and said so
+    end = drive(health, controller, 1000, begin=0.4)
+    found = findings(health, controller, end)
+    assert {f.level for f in found.values()} == {Level.OK}
+    assert "holds" in found["state"].message
+    assert found["timing"].values["rate [Hz]"] == "500.0"
+    assert found["timing"].values["tick p99 [µs]"] == "100"
+
+
+def test_waiting_and_stale_joint_states_are_named(controller: Controller) -> None:
+    health = Health()
+    assert "driver" in findings(health, controller, 0.0)["state"].message
+    end = drive(health, controller, 10)
+    controller.tick(end + 1.0, end + 1.0)
+    found = findings(health, controller, end + 1.0)["state"]
+    assert found.level is Level.ERROR
+    assert "no valid joint states for 1.00 s" in found.message
+
+
+def test_refusals_are_news_once_and_forgotten_after_a_while(controller: Controller) -> None:
+    health = Health()
+    assert health.refuse("reference", "has no points", 1.0)
+    assert not health.refuse("reference", "has no points", 2.0)
+    assert health.refuse("parameters", "of robot 'other'", 2.0)
+    assert len(health.warnings(3.0)) == 2
+    found = findings(health, controller, 3.0)
+    assert "has no points" in found["reference"].message
+    assert found["reference"].values["refused"] == "2"
+    assert "other" in found["parameters"].message
+    assert found["joint states"].level is Level.OK
+    assert health.warnings(20.0) == []
+    assert findings(health, controller, 20.0)["reference"].level is Level.OK
+
+
+def test_limits_name_the_joints_and_the_cause(controller: Controller) -> None:
+    health = Health()
+    drive(health, controller, 3)
+    found = findings(health, controller, 0.1)["limits"]
+    assert found.level is Level.WARN
+    assert "torque rate limited: panda_joint2" in found.message
+
+
+def test_a_slow_loop_is_reported(controller: Controller) -> None:
+    health = Health()
+    end = drive(health, controller, 100, period=0.01)
+    found = findings(health, controller, end)["timing"]
+    assert found.level is Level.WARN
+    assert "100 Hz instead of 500" in found.message
