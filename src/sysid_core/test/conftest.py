@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Legged samples that obey the equations of motion exactly, shared by several test folders."""
+"""Robots, samples and recordings that obey the equations of motion, for several folders."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,10 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.inertia import central_inertia, from_mass_com_inertia
-from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.recording import BoolArray, FloatArray, Recording, Samples
 from sysid_core.regression.contact import null_space
 from sysid_core.regression.contact_dynamics import ContactDynamics, ContactTerms
+from sysid_core.regression.tree import TreeRegression
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot
 
@@ -41,11 +43,12 @@ class Legged:
         *,
         period: int = 1,
         noise: float = 0.0,
+        vigour: float = 1.0,
     ) -> Samples:
         """Return samples at random states; every `period` samples the next stance's turn comes.
 
         Wrenches are those of the simulation in the contact frames; `noise` [N·m] is white and on
-        the torques.
+        the torques; `vigour` scales speeds and accelerations.
         """
         rng = np.random.default_rng(seed)
         dynamics = ContactDynamics(self.robot)
@@ -59,9 +62,9 @@ class Legged:
             q[i] = self._configuration(rng)
             J = dynamics.kinematics.evaluate(q[i : i + 1]).jacobian
             N = null_space(dynamics.kinematics.constraint_rows(J, active))[0]
-            v[i] = N @ (N.T @ rng.normal(scale=1.0, size=nv))
+            v[i] = N @ (N.T @ rng.normal(scale=vigour, size=nv))
             terms = dynamics.terms(q[i], v[i])
-            wanted = rng.normal(scale=3.0, size=nv)
+            wanted = rng.normal(scale=3.0 * vigour, size=nv)
             a[i], force = self._supported(dynamics, terms, active, wanted)
             generalised = terms.inertia @ a[i] + terms.bias
             generalised -= np.einsum("ckv,ck->v", terms.jacobian, force)
@@ -72,7 +75,7 @@ class Legged:
             )
         effort += noise * rng.normal(size=effort.shape)
         return Samples(
-            time=0.01 * np.arange(count),
+            time=0.01 * np.arange(count, dtype=np.float64),
             position=q[:, 7:],
             velocity=v[:, 6:],
             acceleration=a[:, 6:],
@@ -184,7 +187,7 @@ def solo12_data() -> Samples:
         for name in ("q", "dq", "ddq", "tau", "contact")
     )
     return Samples(
-        time=0.01 * np.arange(len(q)),
+        time=0.01 * np.arange(len(q), dtype=np.float64),
         position=q[:, 7:],
         velocity=v[:, 6:],
         acceleration=a[:, 6:],
@@ -194,3 +197,58 @@ def solo12_data() -> Samples:
         base_acceleration=a[:, :6],
         contacts=contact > 0.5,
     )
+
+
+def recorded(
+    robot: Robot,
+    parameters: FloatArray,
+    *,
+    duration: float = 12.0,
+    rate: float = 100.0,
+    noise: float = 0.0,
+    seed: int = 0,
+) -> Recording:
+    """Return a recording of an arm that swings all its joints, torques by the true parameters.
+
+    Positions are sums of three sines of up to half a hertz; `noise` [N·m] is white.
+    """
+    rng = np.random.default_rng(seed)
+    nj = len(robot.joint_names)
+    t = np.arange(int(duration * rate)) / rate
+    lower, upper = np.maximum(robot.limits.lower, -2.0), np.minimum(robot.limits.upper, 2.0)
+    omega = 2.0 * np.pi * np.array([0.11, 0.23, 0.47])[:, None] * rng.uniform(0.8, 1.1, (3, nj))
+    size = 0.15 * (upper - lower) / np.array([1.0, 1.5, 2.0])[:, None]
+    phase = rng.uniform(0.0, 2.0 * np.pi, (3, nj))
+    angle = t[:, None, None] * omega + phase
+    q = 0.5 * (lower + upper) + (size * np.sin(angle)).sum(axis=1)
+    v = (size * omega * np.cos(angle)).sum(axis=1)
+    a = -(size * omega**2 * np.sin(angle)).sum(axis=1)
+    effort = TreeRegression(robot).full(q, v, a) @ parameters
+    effort += noise * rng.standard_normal(effort.shape)
+    return Recording(t, robot.joint_names, q, v, effort, source="simulated")
+
+
+@pytest.fixture(scope="session")
+def make_recording() -> Callable[..., Recording]:
+    """Return `recorded`: robot, true parameters, duration, rate, noise, seed."""
+    return recorded
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """Return the folder of recorded data, or skip where it isn't at hand."""
+    root = Path(os.environ.get("SYSID_DATA", Path(__file__).parents[4] / "shared" / "data"))
+    if not root.is_dir():
+        pytest.skip(f"no data in {root}")
+    return root
+
+
+@pytest.fixture(scope="session")
+def example_robots() -> Path:
+    """Return the robots of example-robot-data, or skip where it isn't installed."""
+    try:
+        package = distribution("example-robot-data")
+    except PackageNotFoundError:
+        pytest.skip("example-robot-data is not installed")
+    folder = "cmeel.prefix/share/example-robot-data/robots"
+    return Path(str(package.locate_file(folder)))

@@ -11,7 +11,7 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.errors import ModelError
-from sysid_core.recording import Samples
+from sysid_core.recording import BoolArray, Samples
 from sysid_core.regression.contact import ContactRegression
 from sysid_core.regression.contact_dynamics import ContactDynamics
 from sysid_core.regression.contact_kinematics import configuration
@@ -23,6 +23,10 @@ from sysid_core.regression.contact_residuals import (
 )
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot
+
+
+def flags(samples: Samples) -> BoolArray:
+    return np.asarray(samples.contacts, dtype=bool)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +56,7 @@ def test_forward_dynamics_return_the_motion_of_the_samples(
 ) -> None:
     state = configuration(dynamics.robot, samples)
     for i, (q, v, a) in enumerate(zip(*state, strict=True)):
-        active = samples.contacts[i]
+        active = flags(samples)[i]
         terms = dynamics.terms(q, v)
         found = dynamics.forward(terms, samples.effort[i], active)
         np.testing.assert_allclose(found.acceleration, a, atol=1e-6)
@@ -86,9 +90,9 @@ def test_residuals_are_those_of_the_projector(solo12: Robot, samples: Samples) -
     error = force - generalised_forces(solo12, state, solo12.nominal)
     geometry = regression.kinematics.evaluate(state.q)
     for i in range(len(samples)):
-        J = regression.kinematics.constraint_rows(
-            geometry.jacobian[i : i + 1], samples.contacts[i]
-        )[0]
+        J = regression.kinematics.constraint_rows(geometry.jacobian[i : i + 1], flags(samples)[i])[
+            0
+        ]
         P = np.eye(18) - np.linalg.pinv(J) @ J
         np.testing.assert_allclose(found.residual[i], P @ error[i], atol=1e-9)
         np.testing.assert_allclose(found.target[i], P @ force[i], atol=1e-9)

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong, missing and slipping contacts are found, and don't reach the regression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sysid_core.contacts import (
+    ContactSettings,
+    ContactStream,
+    check_feet,
+    condition_contacts,
+    contact_forces,
+    estimate_contacts,
+    foot_motion,
+)
+from sysid_core.contacts.estimate import hysteresis
+from sysid_core.contacts.feet import switching, widened
+from sysid_core.errors import DataError, ParameterError
+from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.regression.contact import ContactRegression
+from sysid_core.robot.library import load_robot
+from sysid_core.robot.model import Robot
+
+WALKING = np.array([[1, 1, 1, 1], [1, 0, 0, 1], [1, 1, 1, 1], [0, 1, 1, 0]], dtype=bool)
+
+
+def flags(samples: Samples) -> BoolArray:
+    return np.asarray(samples.contacts, dtype=bool)
+
+
+@pytest.fixture(scope="module")
+def samples(legged: Any) -> Samples:
+    """Return states in which every stance foot clearly carries load."""
+    return replace(loaded(legged.samples(300, 31, WALKING, period=15, vigour=0.2)), wrenches=None)
+
+
+def loaded(samples: Samples) -> Samples:
+    """Leave out random states that need a stance foot to pull, or nearly so."""
+    kinematics = ContactRegression(load_robot("solo12")).kinematics
+    pose = np.hstack([np.asarray(samples.base_pose), samples.position])
+    force = np.asarray(samples.wrenches)[:, :, :3]
+    up = np.einsum("ncj,ncj->nc", kinematics.evaluate(pose).rotation[:, :, 2], force)
+    light = flags(samples) & (up < 2.5)  # 0.4 of the mean load
+    kept = samples.select(~light.any(axis=1))
+    return replace(kept, time=0.01 * np.arange(len(kept), dtype=np.float64))
+
+
+def test_forces_of_known_parameters_are_exact(legged: Any) -> None:
+    samples = loaded(legged.samples(60, 32, vigour=0.2))
+    forces = contact_forces(legged.robot, samples, legged.truth)
+    motion = foot_motion(legged.robot, samples, legged.truth)
+    rotations = ContactRegression(legged.robot).kinematics.evaluate(
+        np.hstack([np.asarray(samples.base_pose), samples.position])
+    )
+    expected = np.einsum(
+        "ncij,ncj->nci", rotations.rotation, np.asarray(samples.wrenches)[:, :, :3]
+    )
+    # the damping of stretched legs leaves a few thousandths
+    np.testing.assert_allclose(forces, expected, atol=0.02 * np.abs(expected).max())
+    np.testing.assert_array_equal(motion.loaded, flags(samples))
+
+
+def test_stance_feet_do_not_move(legged: Any, samples: Samples) -> None:
+    motion = foot_motion(legged.robot, samples)
+    assert motion.speed[samples.contacts].max() < 1e-9
+    assert np.median(motion.speed[~flags(samples)]) > 0.05
+
+
+def test_contacts_are_estimated_with_a_wrong_model(
+    legged: Any, samples: Samples, make_wrong_prior: Callable[..., FloatArray]
+) -> None:
+    """Masses and inertias off by 30 %, centres by 2 cm: legs still tell stance from swing."""
+    prior = make_wrong_prior(legged.robot, legged.truth, 33)
+    found = estimate_contacts(legged.robot, replace(samples, contacts=None), prior)
+    assert np.mean(flags(found) == flags(samples)) > 0.97
+
+
+def test_flipped_flags_are_found_and_mended(legged: Any, samples: Samples) -> None:
+    """One flag in ten is wrong; no force may leak into the rows."""
+    rng = np.random.default_rng(34)
+    flips = rng.random(flags(samples).shape) < 0.1
+    wrong = replace(samples, contacts=flags(samples) ^ flips)
+    regression = ContactRegression(legged.robot)
+    truth = regression.base.project(legged.truth)
+    assert np.abs(regression.rows(wrong).residuals(truth)[0]).max() > 0.5
+    motion = foot_motion(legged.robot, wrong, legged.truth)
+    findings = check_feet(
+        legged.robot, wrong, motion, ContactSettings(slip_speed=0.02, switch_margin=0.0)
+    )
+    missed = np.zeros_like(flips)
+    for finding in findings:
+        if finding.kind == "contact_missed":
+            name = finding.message.split()[1]
+            missed[:, ["FL", "FR", "HL", "HR"].index(name)] = finding.samples
+    np.testing.assert_array_equal(missed, flags(samples) & flips)
+    assert "contact_false" in {finding.kind for finding in findings}
+
+
+def conditioned_contacts(robot: Robot, samples: Samples, truth: FloatArray) -> Samples:
+    """Return conditioned samples; their random base is told to stand, so that frames pass."""
+    slow = replace(samples, time=1e3 * samples.time)
+    settings = ContactSettings(contact_margin=20.0, switch_margin=5.0)
+    kept = condition_contacts(robot, slow, settings, truth).kept
+    return replace(kept, time=1e-3 * kept.time)
+
+
+def test_conditioned_samples_obey_the_equations(legged: Any, samples: Samples) -> None:
+    rng = np.random.default_rng(35)
+    flips = rng.random(flags(samples).shape) < 0.1
+    regression = ContactRegression(legged.robot)
+    truth = regression.base.project(legged.truth)
+    for contacts in (flags(samples) ^ flips, np.zeros_like(flips), None):
+        given = replace(samples, contacts=contacts)
+        kept = conditioned_contacts(legged.robot, given, legged.truth)
+        assert len(kept) > 0.8 * len(samples)
+        assert np.abs(regression.rows(kept).residuals(truth)[0]).max() < 1e-8
+
+
+def test_a_slipping_foot_is_found_and_its_rows_stay_true(legged: Any, samples: Samples) -> None:
+    """Sliding under load changes no equation: the force at the foot is projected out."""
+    velocity = samples.velocity.copy()
+    velocity[100:110, 0:3] += 5.0  # the front left leg, whose foot is down then
+    given = replace(samples, velocity=velocity)
+    state_force = foot_motion(legged.robot, given, legged.truth)
+    assert state_force.speed[100:110, 0].min() > 0.4
+    down = flags(samples)[100:110, 0]
+    findings = [f for f in check_feet(legged.robot, given, state_force) if f.kind == "slip"]
+    assert down.any()
+    assert len(findings) == 1
+    assert "FL" in findings[0].message
+    assert set(np.flatnonzero(findings[0].samples)) <= set(range(100, 110))
+
+
+def test_flight_is_said_and_doubted(legged: Any) -> None:
+    airborne = np.zeros((1, 4), dtype=bool)
+    flying = replace(legged.samples(40, 36, airborne), wrenches=None)
+    motion = foot_motion(legged.robot, flying, legged.truth)
+    assert not motion.loaded.any()
+    findings = {f.kind: f for f in check_feet(legged.robot, flying, motion)}
+    assert set(findings) <= {"flight", "flight_doubtful"}
+    still = replace(flying, base_acceleration=np.zeros((40, 6)), base_twist=np.zeros((40, 6)))
+    doubted = check_feet(legged.robot, still, motion)
+    assert [f.kind for f in doubted] == ["flight_doubtful"]
+    assert doubted[0].samples.all()
+
+
+def test_hysteresis_holds_between_the_thresholds() -> None:
+    values = np.array([[0.25, 0.2], [0.4, 0.2], [0.2, np.nan], [0.1, 0.35], [0.2, 0.2]])
+    found = hysteresis(values, 0.3, 0.15)
+    expected = [[True, False], [True, False], [True, False], [False, True], [False, True]]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_switches_and_widened_contacts_keep_their_margins() -> None:
+    time = 0.01 * np.arange(10, dtype=np.float64)
+    contacts = np.zeros((10, 1), dtype=bool)
+    contacts[4:7] = True
+    np.testing.assert_array_equal(np.flatnonzero(switching(time, contacts, 0.006)), [3, 4, 6, 7])
+    assert not switching(time, contacts, 0.004).any()
+    np.testing.assert_array_equal(np.flatnonzero(widened(time, contacts, 0.011)), range(3, 8))
+    np.testing.assert_array_equal(widened(time, contacts, 0.0), contacts)
+
+
+def test_unusable_odometry_stops_the_conditioning(legged: Any, samples: Samples) -> None:
+    with pytest.raises(DataError, match="odometry"):
+        condition_contacts(legged.robot, replace(samples, base_twist=None))
+
+
+def test_settings_and_weightless_robots_are_refused(legged: Any, samples: Samples) -> None:
+    with pytest.raises(ParameterError, match="load_off < load_on"):
+        ContactSettings(load_on=0.1, load_off=0.2)
+    with pytest.raises(ParameterError, match="slip_speed"):
+        ContactSettings(slip_speed=0.0)
+    with pytest.raises(ParameterError, match="switch_margin"):
+        ContactSettings(switch_margin=-1.0)
+    robot = load_robot(replace(legged.robot.description, gravity=(0.0, 0.0, 0.0)))
+    with pytest.raises(ParameterError, match="gravity"):
+        estimate_contacts(robot, samples)
+
+
+def test_a_stream_gives_what_the_whole_gives(legged: Any, samples: Samples) -> None:
+    slow = replace(samples, time=1e3 * samples.time)
+    settings = ContactSettings(contact_margin=20.0, switch_margin=6.0)
+    stream = ContactStream(legged.robot, settings, history=300.0)
+    stream.parameters = legged.truth
+    parts = [stream.push(slow.select(slice(k, k + 7)))[0] for k in range(0, len(slow), 7)]
+    found = Samples.concatenate(parts)
+    whole = condition_contacts(legged.robot, slow, settings, legged.truth).kept
+    expected = whole.select(whole.time <= slow.time[-1] - 20.0)
+    np.testing.assert_array_equal(found.time, expected.time)
+    np.testing.assert_array_equal(found.contacts, expected.contacts)
+    back = stream.push(slow.select(slice(0, 5)))[0]
+    assert len(back) <= 5
+    assert (back.time < slow.time[5]).all()

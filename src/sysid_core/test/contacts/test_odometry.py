@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Odometry that is missing, misframed or malformed is found and said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from sysid_core.contacts import check_odometry
+from sysid_core.recording import FloatArray, Samples
+from sysid_core.robot.library import load_robot
+from sysid_core.robot.model import Robot
+
+DT = 0.01
+
+
+def walk(n: int = 200, *, turn: float = 0.5, speed: float = 0.4) -> Samples:
+    """Return a base that walks a curve with a swaying trunk; its joints stand still."""
+    t = DT * np.arange(n, dtype=np.float64)
+
+    def pose(at: float) -> pin.SE3:
+        rotation = pin.rpy.rpyToMatrix(0.1 * np.sin(9 * at), 0.05 * np.cos(7 * at), turn * at + 1)
+        shift = np.array([speed * at, 0.1 * np.sin(2 * at), 0.2 + 0.01 * np.sin(12 * at)])
+        return pin.SE3(rotation, speed * shift)
+
+    def twist(at: float) -> FloatArray:
+        step = 1e-5
+        return np.array(pin.log6(pose(at - step).actInv(pose(at + step))).vector / (2 * step))
+
+    twists = np.array([twist(at) for at in t])
+    rates = np.array([(twist(at + 1e-3) - twist(at - 1e-3)) / 2e-3 for at in t])
+    zeros = np.zeros((n, 12))
+    return Samples(
+        time=t,
+        position=zeros,
+        velocity=zeros,
+        acceleration=zeros,
+        effort=zeros,
+        base_pose=np.array([pin.SE3ToXYZQUAT(pose(at)) for at in t]),
+        base_twist=twists,
+        base_acceleration=rates,
+    )
+
+
+def kinds(robot: Robot, samples: Samples) -> set[str]:
+    return {finding.kind for finding in check_odometry(robot, samples)}
+
+
+def in_world(samples: Samples) -> Samples:
+    rotations = [pin.XYZQUATToSE3(pose).rotation for pose in np.asarray(samples.base_pose)]
+    turned = [
+        np.concatenate([R @ twist[:3], R @ twist[3:]])
+        for R, twist in zip(rotations, np.asarray(samples.base_twist), strict=True)
+    ]
+    return replace(samples, base_twist=np.array(turned))
+
+
+def test_sound_odometry_gives_no_finding(solo12: Robot) -> None:
+    assert kinds(solo12, walk()) == set()
+
+
+def test_noise_of_a_good_estimator_gives_no_finding(solo12: Robot) -> None:
+    rng = np.random.default_rng(1)
+    samples = walk()
+    pose = np.array(samples.base_pose)
+    pose[:, :3] += 2e-4 * rng.normal(size=(len(pose), 3))
+    twist = np.asarray(samples.base_twist) + 0.01 * rng.normal(size=(len(pose), 6))
+    assert kinds(solo12, replace(samples, base_pose=pose, base_twist=twist)) == set()
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.5, -1.0])
+def test_a_twist_in_the_world_frame_is_recognised(solo12: Robot, turn: float) -> None:
+    findings = check_odometry(solo12, in_world(walk(turn=turn)))
+    assert [finding.kind for finding in findings] == ["twist_in_world"]
+    assert findings[0].fatal
+    assert "world frame" in findings[0].message
+    assert "child frame" in findings[0].message
+
+
+def test_a_twist_that_fits_neither_frame_is_named(solo12: Robot) -> None:
+    samples = walk()
+    assert kinds(solo12, replace(samples, base_twist=-np.asarray(samples.base_twist))) == {
+        "twist_disagrees"
+    }
+
+
+def test_a_base_at_rest_says_nothing_about_frames(solo12: Robot) -> None:
+    assert kinds(solo12, in_world(walk(speed=0.01))) == set()
+
+
+def test_missing_odometry_is_fatal(solo12: Robot) -> None:
+    findings = check_odometry(solo12, replace(walk(), base_pose=None))
+    assert findings[0].kind == "base_missing"
+    assert findings[0].fatal
+    assert "odom" in findings[0].message
+
+
+def test_gaps_in_odometry_are_marked(solo12: Robot) -> None:
+    samples = walk()
+    twist = np.array(samples.base_twist)
+    twist[50:60] = np.nan
+    finding = check_odometry(solo12, replace(samples, base_twist=twist))[0]
+    assert finding.kind == "base_missing"
+    assert not finding.fatal
+    np.testing.assert_array_equal(np.flatnonzero(finding.samples), np.arange(50, 60))
+
+
+def test_quaternions_off_unit_length_are_found(solo12: Robot) -> None:
+    samples = walk()
+    pose = np.array(samples.base_pose)
+    pose[10:20, 3:] *= 1.05
+    findings = check_odometry(solo12, replace(samples, base_pose=pose))
+    assert [f.kind for f in findings] == ["quaternion_norm"]
+    assert findings[0].samples.sum() == 10
+    pose[5, 3:] = 0.0
+    assert check_odometry(solo12, replace(samples, base_pose=pose))[0].fatal
+
+
+def test_sign_flips_of_the_quaternion_are_found_and_harmless(solo12: Robot) -> None:
+    samples = walk()
+    pose = np.array(samples.base_pose)
+    pose[70:, 3:] *= -1.0
+    findings = check_odometry(solo12, replace(samples, base_pose=pose))
+    assert [f.kind for f in findings] == ["quaternion_sign"]
+    assert not findings[0].fatal
+    assert "1 times" in findings[0].message
+
+
+def test_a_fixed_base_needs_no_odometry() -> None:
+    assert kinds(load_robot("panda"), replace(walk(), base_pose=None)) == set()
