@@ -67,9 +67,9 @@ class ReferenceNode(Node):
         self._publisher.publish(message)
 
 
-def main() -> int:
+def main(args: list[str] | None = None) -> int:
     """Run the reference node."""
-    rclpy.init()
+    rclpy.init(args=args)
     try:
         node = ReferenceNode()
     except SysidError as error:

@@ -188,9 +188,9 @@ def _write_truth(path: str, document: dict[str, Any]) -> None:
         raise OutputError(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def main() -> int:
+def main(args: list[str] | None = None) -> int:
     """Run the simulator node."""
-    rclpy.init()
+    rclpy.init(args=args)
     try:
         node = SimulatorNode()
     except SysidError as error:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robots and true parameters that several tests share, loaded once."""
+"""Robots and true parameters that several tests share; ROS is the real one where there is one."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from collections.abc import Callable
 from functools import cache
 
@@ -12,6 +14,12 @@ import pytest
 from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot, load_robot
 from sysid_sim.truth import draw_truth
+
+try:
+    importlib.import_module("rclpy")
+except ImportError:
+    with contextlib.suppress(ImportError):  # the tests that need ROS say so when they skip
+        importlib.import_module("sysid_embedded").install()
 
 SEED = 3
 
