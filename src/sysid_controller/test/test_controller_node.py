@@ -4,6 +4,7 @@
 # ruff: noqa: E402 - these imports need the ROS that is looked for first
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -116,7 +117,12 @@ class Graph:
 
 
 @pytest.fixture
-def graph(panda: Robot, request: pytest.FixtureRequest) -> Iterator[Graph]:
+def graph(
+    panda: Robot, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Graph]:
+    # /clock is one for a whole domain: keep out of other programs' and they out of ours
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     made = Graph(panda, **getattr(request, "param", {}))
     yield made
     made.close()
