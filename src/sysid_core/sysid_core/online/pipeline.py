@@ -287,14 +287,13 @@ class OnlineIdentifier:
 
     def _usable(self, samples: Samples) -> Samples:
         actuated = self.robot.actuated
-        usable = np.isfinite(samples.effort[:, actuated]).all(axis=1)
-        for values in (samples.position, samples.velocity, samples.acceleration):
-            np.logical_and(usable, np.isfinite(values[:, actuated]).all(axis=1), out=usable)
+        signals = (samples.effort, samples.position, samples.velocity, samples.acceleration)
+        values = np.hstack([signal[:, actuated] for signal in signals])
         with np.errstate(invalid="ignore"):
             within = (np.abs(samples.effort) <= self._torque_limit)[:, actuated]
-        np.logical_and(usable, within.all(axis=1), out=usable)
-        self._rejected += int(len(samples) - usable.sum())
-        return samples if usable.all() else samples.select(np.flatnonzero(usable))
+        usable = np.flatnonzero(np.hstack([np.isfinite(values), within]).all(axis=1))
+        self._rejected += len(samples) - len(usable)
+        return samples if len(usable) == len(samples) else samples.select(usable)
 
     def _ingest_block(self, samples: Samples) -> None:
         rows = self.regression.rows(samples)

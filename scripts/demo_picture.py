@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws the demo: tracking error, R², and the payload over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+__all__ = ["draw"]
+
+_STATES = {0: "#d9d9d9", 1: "#f4b183", 2: "#a9d18e", 3: "#9dc3e6", 4: "#ff9999", 5: "#c00000"}
+_NAMES = ("filling", "nominal", "identified", "holding", "rejected", "fault")
+_BLUE, _ORANGE, _GREY = "#1f4e79", "#c55a11", "#7f7f7f"
+
+
+def _smooth(time: np.ndarray, values: np.ndarray, span: float) -> np.ndarray:
+    """Return the root mean square over a centred span [s]."""
+    low = np.searchsorted(time, time - span / 2)
+    high = np.searchsorted(time, time + span / 2)
+    total = np.concatenate([[0.0], np.cumsum(values**2)])
+    return np.sqrt((total[high] - total[low]) / np.maximum(high - low, 1))
+
+
+def draw(
+    log: Any, phases: Sequence[Any], moments: Sequence[float], mass: float, path: Path
+) -> None:
+    """Draw the demo's log to a PNG.
+
+    Parameters
+    ----------
+    log : Log
+    phases : sequence of Phase
+    moments : (4,) [s]
+        Release of the identifier, pick-up, put-down, end.
+    mass : float [kg]
+        The true load.
+    path : Path
+    """
+    release, pick_up, put_down, end = moments
+    time = np.array([row[0] for row in log.tracking])
+    error = 1e3 * np.linalg.norm(np.array([row[1] for row in log.tracking]), axis=1)
+    figure, (top, middle, bottom) = plt.subplots(
+        3, 1, figsize=(10.0, 7.5), sharex=True, height_ratios=(3, 1.3, 2), layout="constrained"
+    )
+    top.plot(time, _smooth(time, error, 1.0), color=_BLUE, lw=1.8)
+    top.set_yscale("log")
+    top.set_ylabel("tracking error, RMS\nover joints and 1 s [mrad]")
+    for phase in phases:
+        inside = (time >= phase.start) & (time < phase.stop)
+        if inside.any():
+            rms = float(np.sqrt(np.mean(error[inside] ** 2)))
+            top.hlines(rms, phase.start, phase.stop, color=_ORANGE, lw=2.5)
+            top.annotate(
+                f"{rms:.1f} mrad", (0.5 * (phase.start + phase.stop), rms), xytext=(0, 7),
+                textcoords="offset points", ha="center", color=_ORANGE, weight="bold",
+            )  # fmt: skip
+    low, high = top.get_ylim()
+    top.set_ylim(low, high * 2.2)
+    notes = (
+        (0.0, "follows its reference\non a wrong model"),
+        (release, "parameters\nreleased"),
+        (pick_up, f"{mass} kg\npicked up"),
+        (put_down, "put down"),
+    )
+    for moment, text in notes:
+        for axes in (top, middle, bottom):
+            axes.axvline(moment, color=_GREY, lw=0.8, ls=":")
+        top.annotate(text, (moment, 1.0), xycoords=("data", "axes fraction"), xytext=(4, -4),
+                     textcoords="offset points", va="top", fontsize=9, color=_GREY)  # fmt: skip
+    _draw_status(middle, log, end)
+    _draw_payload(bottom, log, moments, mass)
+    bottom.set_xlabel("time [s]")
+    bottom.set_xlim(0.0, end)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _draw_status(axes: Any, log: Any, end: float) -> None:
+    times = [row[0] for row in log.status]
+    states = [row[1] for row in log.status]
+    for start, stop, state in zip(times, [*times[1:], end], states, strict=True):
+        axes.axvspan(start, stop, color=_STATES[state], lw=0, alpha=0.8)
+    axes.plot(times, [row[2] for row in log.status], color=_BLUE, lw=1.5)
+    axes.axhline(0.95, color=_GREY, lw=0.8, ls="--")
+    axes.set_ylim(0.85, 1.02)
+    axes.set_ylabel("R²\n(predicted)")
+    seen = sorted(set(states))
+    handles = [plt.Rectangle((0, 0), 1, 1, color=_STATES[s]) for s in seen]
+    axes.legend(handles, [_NAMES[s] for s in seen], loc="lower right", ncols=len(seen), fontsize=8)
+
+
+def _draw_payload(axes: Any, log: Any, moments: Sequence[float], mass: float) -> None:
+    _, pick_up, put_down, end = moments
+    axes.step([0.0, pick_up, put_down, end], [0.0, mass, 0.0, 0.0], where="post", color=_GREY,
+              lw=1.5, ls="--", label="true")  # fmt: skip
+    if log.payload:
+        time = np.array([row[0] for row in log.payload])
+        estimate = np.array([row[2] if row[1] else 0.0 for row in log.payload])
+        std = np.array([row[3] if row[1] else 0.0 for row in log.payload])
+        axes.plot(time, estimate, color=_BLUE, lw=1.8, label="identified")
+        axes.fill_between(time, estimate - 2 * std, estimate + 2 * std, color=_BLUE, alpha=0.25,
+                          lw=0, label="± 2 standard deviations")  # fmt: skip
+    axes.set_ylim(-0.1 * mass, 1.35 * mass)
+    axes.set_ylabel("payload [kg]")
+    axes.legend(loc="upper left", fontsize=8)
