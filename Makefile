@@ -27,7 +27,8 @@ test: $(VENV)/.ready-test
 lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	for package in src/sysid_*/pyproject.toml; do $(BIN)/mypy $$(dirname $$package) || exit 1; done
+	$(BIN)/mypy bench scripts
 
 bench: $(VENV)/.ready-test
 	$(BIN)/python -m bench $(ARGS)

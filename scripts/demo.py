@@ -41,7 +41,9 @@ from sysid_msgs.msg import (  # noqa: E402
 from sysid_msgs.srv import AttachPayload, ExportModel, SaveBuffer  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
-LOAD = {"mass": 1.5, "com": (0.02, 0.0, 0.06), "inertia": (0.003, 0.0, 0.003, 0.0, 0.0, 0.003)}
+LOAD_MASS = 1.5
+LOAD_COM = (0.02, 0.0, 0.06)
+LOAD_INERTIA = (0.003, 0.0, 0.003, 0.0, 0.0, 0.003)
 
 
 @dataclass
@@ -135,8 +137,8 @@ class Watcher(Node):
 def attach(node: Watcher, mass: float) -> None:
     """Ask the simulator to attach a load; a mass of 0 takes it off."""
     request = AttachPayload.Request(mass=mass)
-    request.com.x, request.com.y, request.com.z = LOAD["com"] if mass else (0.0, 0.0, 0.0)
-    request.inertia = list(LOAD["inertia"]) if mass else [0.0] * 6
+    request.com.x, request.com.y, request.com.z = LOAD_COM if mass else (0.0, 0.0, 0.0)
+    request.inertia = list(LOAD_INERTIA) if mass else [0.0] * 6
     answer = node.ask(AttachPayload, "simulator/attach_payload", request)
     if not answer.success:
         raise SystemExit(f"demo: {answer.message}")
@@ -156,8 +158,8 @@ def play(node: Watcher, console: Console) -> None:
     node.ask(SetBool, "identifier/freeze", SetBool.Request(data=False))
     console.print(f"[bold]{RELEASE:2.0f} s[/] the identifier may publish what it learns")
     node.watch_until(PICK_UP)
-    attach(node, LOAD["mass"])
-    console.print(f"[bold]{PICK_UP:2.0f} s[/] a load of {LOAD['mass']} kg is picked up")
+    attach(node, LOAD_MASS)
+    console.print(f"[bold]{PICK_UP:2.0f} s[/] a load of {LOAD_MASS} kg is picked up")
     node.watch_until(PUT_DOWN)
     attach(node, 0.0)
     console.print(f"[bold]{PUT_DOWN:2.0f} s[/] the load is put down")
@@ -215,9 +217,9 @@ def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
     if load:
         console.print(
             f"The load was noticed {load['noticed_after']:.1f} s after it was picked up: "
-            f"[bold]{load['mass']:.3f} ± {load['mass_std']:.3f} kg[/] (true {LOAD['mass']:.3f}), "
+            f"[bold]{load['mass']:.3f} ± {load['mass_std']:.3f} kg[/] (true {LOAD_MASS:.3f}), "
             f"centre of mass {load['x']:.3f}, {load['y']:.3f}, {load['z']:.3f} m (true "
-            + ", ".join(f"{v:.3f}" for v in LOAD["com"]) + ")."
+            + ", ".join(f"{v:.3f}" for v in LOAD_COM) + ")."
         )  # fmt: skip
     masses = Table(title="Masses [kg]")
     for heading in ("body", "URDF", "true", "identified", "±"):
@@ -231,9 +233,9 @@ def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
             )  # fmt: skip
         console.print(masses)
     picture = out / "demo.png"
-    draw(log, PHASES, (RELEASE, PICK_UP, PUT_DOWN, END), LOAD["mass"], picture)
+    draw(log, PHASES, (RELEASE, PICK_UP, PUT_DOWN, END), LOAD_MASS, picture)
     figures = {"phases": rows, "gate_opened_after": None if opened is None else opened - RELEASE,
-               "payload": load, "payload_true": LOAD["mass"]}  # fmt: skip
+               "payload": load, "payload_true": LOAD_MASS}  # fmt: skip
     (out / "demo.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     console.print(f"Picture: {picture}")
 

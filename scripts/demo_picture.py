@@ -13,6 +13,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.patches import Patch
 
 __all__ = ["draw"]
 
@@ -88,12 +89,13 @@ def _draw_status(axes: Any, log: Any, end: float) -> None:
     states = [row[1] for row in log.status]
     for start, stop, state in zip(times, [*times[1:], end], states, strict=True):
         axes.axvspan(start, stop, color=_STATES[state], lw=0, alpha=0.8)
-    axes.plot(times, [row[2] for row in log.status], color=_BLUE, lw=1.5)
+    r2 = [row[2] or np.nan for row in log.status]  # 0 until it is known
+    axes.plot(times, r2, color=_BLUE, lw=1.5)
     axes.axhline(0.95, color=_GREY, lw=0.8, ls="--")
     axes.set_ylim(0.85, 1.02)
     axes.set_ylabel("R²\n(predicted)")
     seen = sorted(set(states))
-    handles = [plt.Rectangle((0, 0), 1, 1, color=_STATES[s]) for s in seen]
+    handles = [Patch(color=_STATES[s]) for s in seen]
     axes.legend(handles, [_NAMES[s] for s in seen], loc="lower right", ncols=len(seen), fontsize=8)
 
 

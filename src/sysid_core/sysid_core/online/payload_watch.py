@@ -18,6 +18,9 @@ __all__ = ["PayloadWatch"]
 _ALARM = 0.7
 """Share of the rise that counts as a step from which on nothing new is adopted [-]."""
 
+_NEGLIGIBLE = 0.01
+"""Torque errors below this share of a joint's torque count as that share [-]."""
+
 _MEMORY = 10.0
 """Time over which the usual size of the innovations is averaged [s]."""
 
@@ -125,7 +128,7 @@ class PayloadWatch:
 
     def _variance(self, recent: Statistics, base_vector: FloatArray) -> FloatArray:
         count = np.maximum(recent.count, 1.0)
-        floor = 1e-6 * recent.square / count + 1e-18
+        floor = _NEGLIGIBLE**2 * recent.square / count + 1e-18
         return np.maximum(recent.residual_square(base_vector) / count, floor)
 
     def _relax(
