@@ -205,32 +205,15 @@ class Reference:
         before = [t for t in self._tracks if t.begin <= takeover] or self._tracks[:1]
         if len(before) > _MOST_WAITING:
             return refused(f"more than {_MOST_WAITING} trajectories are waiting to start")
-        forerunner = before[-1]
         position = points.position[:, columns]
         reason = self._beyond_range(position.min(axis=0), position.max(axis=0))
         if reason:
             return refused(reason)
-        velocity = None if points.velocity is None else points.velocity[:, columns]
-        acceleration = None if points.acceleration is None else points.acceleration[:, columns]
+        forerunner = before[-1]
         idle_from = max(start, forerunner.end)
-        approaches = idle_from < time[0] - _CLOSEST_POINTS
-        begin = idle_from if approaches else takeover
+        begin = idle_from if idle_from < time[0] - _CLOSEST_POINTS else takeover
         old = forerunner.at(begin)
-        if approaches:
-            time = np.concatenate([[idle_from], time])
-            position = np.vstack([old.position, position])
-            velocity = None if velocity is None else np.vstack([old.velocity, velocity])
-            if acceleration is not None:
-                acceleration = np.vstack([old.acceleration, acceleration])
-        if velocity is None:
-            velocity = derive_velocities(
-                time, position, old.velocity if begin <= time[0] else None
-            )
-        if acceleration is None:
-            acceleration = derive_accelerations(time, position, velocity)
-            if approaches:
-                acceleration[0] = old.acceleration
-        path = self._with_stop(time, position, velocity, acceleration)
+        path = self._path(points, columns, time, begin, old)
         reason = self._out_of_limits(path)
         if reason:
             return refused(reason)
@@ -249,6 +232,38 @@ class Reference:
             return refused(reason)
         self._tracks = before + [track]
         return ACCEPTED
+
+    def _path(
+        self,
+        points: TrajectoryPoints,
+        columns: list[int],
+        time: FloatArray,
+        begin: float,
+        old: Motion,
+    ) -> Quintics:
+        """Return the path through the points; where it begins before them, it leads up from `old`.
+
+        Derivatives that are not given are derived; a path that does not end at rest is brought
+        to rest.
+        """
+        position = points.position[:, columns]
+        velocity = None if points.velocity is None else points.velocity[:, columns]
+        acceleration = None if points.acceleration is None else points.acceleration[:, columns]
+        joins = begin <= time[0]
+        leads = begin < time[0]
+        if leads:
+            time = np.concatenate([[begin], time])
+            position = np.vstack([old.position, position])
+            velocity = None if velocity is None else np.vstack([old.velocity, velocity])
+            if acceleration is not None:
+                acceleration = np.vstack([old.acceleration, acceleration])
+        if velocity is None:
+            velocity = derive_velocities(time, position, old.velocity if joins else None)
+        if acceleration is None:
+            acceleration = derive_accelerations(time, position, velocity)
+            if leads:
+                acceleration[0] = old.acceleration
+        return self._with_stop(time, position, velocity, acceleration)
 
     def _unjoinable(self, track: _Track) -> str:
         """Say why a track leaves the limits while the difference to its forerunner fades."""

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inverse dynamics of a floating base in contact, projected or as a QP with friction cones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from sysid_controller.contact_qp import ConeSettings, ContactForceQp
+from sysid_core.errors import ModelError, ParameterError
+from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.regression.contact import null_space
+from sysid_core.regression.contact_dynamics import ContactDynamics, ContactTerms
+from sysid_core.robot import Robot
+
+__all__ = [
+    "CONTACT_METHODS",
+    "ContactLaw",
+    "ContactLawSettings",
+    "ContactOutput",
+    "ContactReference",
+    "ContactState",
+    "ContactTorque",
+    "projected_torque",
+]
+
+CONTACT_METHODS = ("projected", "qp")
+_BASE = 6
+
+
+class ContactState(NamedTuple):
+    """Measured state of a legged robot.
+
+    Attributes
+    ----------
+    pose : (7,)
+        Base position in the world [m], unit quaternion x, y, z, w.
+    twist : (6,)
+        Linear [m/s] and angular [rad/s] velocity in the base frame.
+    position, velocity : (nj,) [rad, rad/s]
+    contacts : (nc,) bool
+        Feet that are to carry load now.
+    """
+
+    pose: FloatArray
+    twist: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+    contacts: BoolArray
+
+
+class ContactReference(NamedTuple):
+    """Desired motion of the base and of the feet in swing.
+
+    Attributes
+    ----------
+    pose : (7,)
+        Base position in the world [m], unit quaternion x, y, z, w.
+    velocity, acceleration : (6,)
+        Linear part in the world [m/s, m/s²], angular part in the base frame [rad/s, rad/s²].
+    foot_position, foot_velocity, foot_acceleration : (nc, 3) [m, m/s, m/s²]
+        In the world; those of feet in contact are not used.
+    """
+
+    pose: FloatArray
+    velocity: FloatArray
+    acceleration: FloatArray
+    foot_position: FloatArray
+    foot_velocity: FloatArray
+    foot_acceleration: FloatArray
+
+
+class ContactOutput(NamedTuple):
+    """What the law decided.
+
+    Attributes
+    ----------
+    effort : (nj,) [N·m]
+    wrenches : (nc, 6) [N, N·m]
+        Expected on the robot, in world axes.
+    acceleration : (nv,)
+        That the torques are meant for.
+    trouble : str
+        Why the QP gave way to the projected law in this tick, else empty.
+    """
+
+    effort: FloatArray
+    wrenches: FloatArray
+    acceleration: FloatArray
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class ContactLawSettings:
+    """Settings of `ContactLaw`.
+
+    Attributes
+    ----------
+    method : str
+        ``projected``: least torque that gives the wanted motion whatever the contact forces
+        (Mistry & Righetti 2011); ``qp``: the nearest motion with forces inside friction cones
+        and torques within limits.
+    base_bandwidth, foot_bandwidth : float [rad/s]
+        Of the closed loops of base and swing feet, ω: gains ω² and 2ζω.
+    damping_ratio : float [-]
+    contact_damping : float [1/s]
+        Rate at which the motion of a stance foot is brought to rest.
+    cones : ConeSettings
+
+    Raises
+    ------
+    ParameterError
+        If a value is out of its range.
+    """
+
+    method: str = "qp"
+    base_bandwidth: float = 12.0
+    foot_bandwidth: float = 40.0
+    damping_ratio: float = 1.0
+    contact_damping: float = 20.0
+    cones: ConeSettings = ConeSettings()
+
+    def __post_init__(self) -> None:
+        if self.method not in CONTACT_METHODS:
+            raise ParameterError(
+                f"method must be one of {', '.join(CONTACT_METHODS)}, got '{self.method}'"
+            )
+        for name in ("base_bandwidth", "foot_bandwidth", "damping_ratio", "contact_damping"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and 0.0 < value <= 1000.0):
+                raise ParameterError(f"{name} must lie in (0, 1000], got {value!r}")
+
+
+def projected_torque(
+    dynamics: ContactDynamics, terms: ContactTerms, acceleration: FloatArray, active: BoolArray
+) -> ContactOutput:
+    """Return the least torque of a motion, free of contact forces (Mistry & Righetti 2011).
+
+    ``τ = (Nᵀ Sᵀ)⁺ Nᵀ (M v̇ + h)`` with N spanning the null space of the contact Jacobian: the
+    same as ``(P Sᵀ)⁺ P (M v̇ + h)`` with the projector P = I − J⁺J. On two point feet the turn
+    about their line cannot be driven; the torque is the least-squares one there.
+
+    Parameters
+    ----------
+    dynamics : ContactDynamics
+    terms : ContactTerms
+    acceleration : (nv,)
+    active : (nc,) bool
+    """
+    J, _ = dynamics.constraint(terms, active)
+    N = null_space(J[None])[0]
+    needed = terms.inertia @ acceleration + terms.bias
+    effort = np.linalg.lstsq(N[_BASE:].T, N.T @ needed, rcond=1e-9)[0]
+    left = needed.copy()
+    left[_BASE:] -= effort
+    wrenches = np.zeros((len(active), 6))
+    if len(J):
+        forces = np.linalg.lstsq(J.T, left, rcond=1e-9)[0]
+        start = 0
+        for c in np.flatnonzero(active):
+            size = 6 if dynamics.kinematics.flat[c] else 3
+            wrenches[c, :size] = forces[start : start + size]
+            start += size
+    return ContactOutput(effort, wrenches, acceleration)
+
+
+class ContactLaw:
+    """Tracks a base and swing feet with torques from the model.
+
+    Each tick turns the references into a wanted acceleration, exactly achievable where every leg
+    can move its foot in all directions, and that into torques by the chosen method.
+
+    Parameters
+    ----------
+    robot : Robot
+        Floating, with contacts; all joints actuated.
+    settings : ContactLawSettings, optional
+    sign_width : float [rad/s]
+        Width of the smoothed sign of Coulomb friction.
+
+    Raises
+    ------
+    ModelError
+        If the robot's class is not supported.
+    """
+
+    def __init__(
+        self, robot: Robot, settings: ContactLawSettings | None = None, sign_width: float = 0.05
+    ) -> None:
+        self.settings = settings or ContactLawSettings()
+        self.dynamics = ContactDynamics(robot, sign_width)
+        self._limit = robot.limits.effort
+        self._qp: ContactForceQp | None = None
+        if self.settings.method == "qp":
+            self._qp = ContactForceQp(
+                robot.model.nv, self.dynamics.kinematics.flat, self._limit, self.settings.cones
+            )
+
+    def set_parameters(self, parameters: FloatArray) -> None:
+        """Use a parameter vector (p,) of the robot's layout from now on."""
+        self.dynamics.set_parameters(parameters)
+
+    def __call__(self, reference: ContactReference, state: ContactState) -> ContactOutput:
+        """Return torques within the robot's limits."""
+        q = np.concatenate([state.pose, state.position])
+        v = np.concatenate([state.twist, state.velocity])
+        terms = self.dynamics.terms(q, v)
+        feet = self._foot_accelerations(reference, state, terms)
+        base = self._base_acceleration(reference, state)
+        acceleration = self._wanted(terms, base, feet, state.contacts)
+        if self._qp is not None:
+            solution = self._qp.solve(terms, acceleration, feet, state.contacts)
+            if not solution.trouble:
+                return self._limited(ContactOutput(*solution))
+            projected = projected_torque(self.dynamics, terms, acceleration, state.contacts)
+            return self._limited(projected._replace(trouble=solution.trouble))
+        return self._limited(projected_torque(self.dynamics, terms, acceleration, state.contacts))
+
+    def _limited(self, output: ContactOutput) -> ContactOutput:
+        return output._replace(effort=np.clip(output.effort, -self._limit, self._limit))
+
+    def _gains(self, bandwidth: float) -> tuple[float, float]:
+        return bandwidth**2, 2.0 * self.settings.damping_ratio * bandwidth
+
+    def _base_acceleration(self, reference: ContactReference, state: ContactState) -> FloatArray:
+        """Return the wanted derivative (6,) of the twist's components."""
+        kp, kd = self._gains(self.settings.base_bandwidth)
+        R = pin.Quaternion(state.pose[3:]).toRotationMatrix()
+        desired = pin.Quaternion(reference.pose[3:]).toRotationMatrix()
+        linear, angular = state.twist[:3], state.twist[3:]
+        world = (
+            reference.acceleration[:3]
+            + kd * (reference.velocity[:3] - R @ linear)
+            + kp * (reference.pose[:3] - state.pose[:3])
+        )
+        turn = (
+            reference.acceleration[3:]
+            + kd * (reference.velocity[3:] - angular)
+            + kp * pin.log3(R.T @ desired)
+        )
+        # d/dt (Rᵀ ṗ) = Rᵀ p̈ − ω × (Rᵀ ṗ)
+        return np.concatenate([R.T @ world - np.cross(angular, linear), turn])
+
+    def _foot_accelerations(
+        self, reference: ContactReference, state: ContactState, terms: ContactTerms
+    ) -> FloatArray:
+        """Return the wanted accelerations (nc, 6) of the feet; angular ones bring them to rest."""
+        kp, kd = self._gains(self.settings.foot_bandwidth)
+        v = np.concatenate([state.twist, state.velocity])
+        motion = terms.jacobian @ v
+        wanted = -self.settings.contact_damping * motion
+        swing = ~state.contacts
+        wanted[swing, :3] = (
+            reference.foot_acceleration
+            + kd * (reference.foot_velocity - terms.velocity)
+            + kp * (reference.foot_position - terms.position)
+        )[swing]
+        wanted[swing, 3:] = -kd * motion[swing, 3:]
+        return wanted
+
+    def _wanted(
+        self, terms: ContactTerms, base: FloatArray, feet: FloatArray, contacts: BoolArray
+    ) -> FloatArray:
+        """Return the acceleration (nv,) that moves base and feet as wanted."""
+        everything = np.ones_like(contacts)
+        J, drift = self.dynamics.constraint(terms, everything)
+        target = self.dynamics.kinematics.constraint_rows(feet[None, :, :, None], everything)
+        right = target[0, :, 0] - drift - J[:, :_BASE] @ base
+        legs = J[:, _BASE:]
+        # slight damping keeps stretched legs from asking for endless accelerations
+        damping = 1e-6 * np.trace(legs @ legs.T) / len(legs) * np.eye(len(legs))
+        joints = legs.T @ np.linalg.solve(legs @ legs.T + damping, right)
+        return np.concatenate([base, joints])
+
+
+class ContactTorque:
+    """The `Dynamics` of a robot in contact, so that joint-space laws can drive it.
+
+    The base has no reference of its own: it moves as the joints and the contacts make it.
+
+    Parameters
+    ----------
+    robot : Robot
+    sign_width : float [rad/s]
+        Width of the smoothed sign of Coulomb friction.
+    """
+
+    def __init__(self, robot: Robot, sign_width: float) -> None:
+        self.joint_names = robot.joint_names
+        self.sign_width = sign_width
+        self._dynamics = ContactDynamics(robot, sign_width)
+        self._state: tuple[FloatArray, FloatArray, BoolArray] | None = None
+
+    def set_parameters(self, parameters: FloatArray) -> None:
+        """Use a parameter vector (p,) of the robot's layout from now on."""
+        self._dynamics.set_parameters(parameters)
+
+    def set_base(self, pose: FloatArray, twist: FloatArray, contacts: BoolArray) -> None:
+        """Tell the measured base pose (7,), its twist (6,) and the feet in contact (nc,)."""
+        self._state = (pose, twist, contacts)
+
+    def _base(self) -> tuple[FloatArray, FloatArray, BoolArray]:
+        if self._state is None:
+            raise ModelError("the base's state is unknown; call set_base before asking for torque")
+        return self._state
+
+    def torque(
+        self,
+        position: FloatArray,
+        velocity: FloatArray,
+        acceleration: FloatArray,
+        sign_velocity: FloatArray,
+    ) -> FloatArray:
+        """Return the torque (nj,) [N·m] of a motion of the joints."""
+        pose, twist, contacts = self._base()
+        q, v = np.concatenate([pose, position]), np.concatenate([twist, velocity])
+        terms = self._dynamics.terms(q, v, sign_velocity)
+        J, drift = self._dynamics.constraint(terms, contacts)
+        k = len(J)
+        # the base's own equations of motion, with the feet held fast
+        matrix = np.zeros((_BASE + k, _BASE + k))
+        matrix[:_BASE, :_BASE] = terms.inertia[:_BASE, :_BASE]
+        matrix[:_BASE, _BASE:] = -J[:, :_BASE].T
+        matrix[_BASE:, :_BASE] = J[:, :_BASE]
+        right = np.concatenate(
+            [
+                -terms.bias[:_BASE] - terms.inertia[:_BASE, _BASE:] @ acceleration,
+                -drift - J[:, _BASE:] @ acceleration,
+            ]
+        )
+        base = np.linalg.lstsq(matrix, right, rcond=1e-10)[0][:_BASE]
+        whole = np.concatenate([base, acceleration])
+        return projected_torque(self._dynamics, terms, whole, contacts).effort
+
+    def gravity(self, position: FloatArray) -> FloatArray:
+        """Return the torque (nj,) [N·m] that holds a configuration at rest."""
+        pose, _, contacts = self._base()
+        zero = np.zeros(_BASE + len(position))
+        terms = self._dynamics.terms(np.concatenate([pose, position]), zero)
+        return projected_torque(self._dynamics, terms, zero, contacts).effort
+
+    def inertia(self, position: FloatArray) -> FloatArray:
+        """Return the joints' block (nj, nj) [kg·m²] of the inertia, rotors included."""
+        pose, _, _ = self._base()
+        zero = np.zeros(_BASE + len(position))
+        return self._dynamics.terms(np.concatenate([pose, position]), zero).inertia[_BASE:, _BASE:]

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contact forces and accelerations inside friction cones and torque limits, by OSQP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from sysid_core.errors import ParameterError
+from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.regression.contact_dynamics import ContactTerms
+
+__all__ = ["ConeSettings", "ContactForceQp", "QpSolution"]
+
+_BASE = 6
+
+
+@dataclass(frozen=True)
+class ConeSettings:
+    """Limits of contact forces and weights of the QP.
+
+    Attributes
+    ----------
+    friction : float [-]
+        Friction coefficient; the cone is replaced by the pyramid inside it.
+    sole : tuple[float, float] [m]
+        Half length and half width of a flat foot, which bound its centre of pressure.
+    force_weight : float
+        Weight of squared forces [N²] against squared acceleration errors [m²/s⁴, rad²/s⁴].
+    joint_weight : float
+        Weight of the joints' acceleration errors against the base's.
+    max_iterations : int
+
+    Raises
+    ------
+    ParameterError
+        If a value is out of its range.
+    """
+
+    friction: float = 0.6
+    sole: tuple[float, float] = (0.05, 0.03)
+    force_weight: float = 1e-5
+    joint_weight: float = 0.01
+    max_iterations: int = 2000
+
+    def __post_init__(self) -> None:
+        for name in ("friction", "force_weight", "joint_weight"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0.0):
+                raise ParameterError(f"{name} must be positive, got {value!r}")
+        if len(self.sole) != 2 or not all(np.isfinite(s) and s > 0.0 for s in self.sole):
+            raise ParameterError(f"sole must be two positive lengths, got {self.sole!r}")
+        if self.max_iterations < 1:
+            raise ParameterError(f"max_iterations must be positive, got {self.max_iterations}")
+
+
+class QpSolution(NamedTuple):
+    """Torques (nj,), wrenches (nc, 6), accelerations (nv,), and why they are not usable, if so."""
+
+    effort: FloatArray
+    wrenches: FloatArray
+    acceleration: FloatArray
+    trouble: str
+
+
+def _cone(flat: bool, settings: ConeSettings) -> FloatArray:
+    """Return rows C with C w ≤ 0 for wrenches that a horizontal foot can carry."""
+    mu = settings.friction / np.sqrt(2.0)  # the pyramid inside the cone
+    rows = [[1, 0, -mu], [-1, 0, -mu], [0, 1, -mu], [0, -1, -mu], [0, 0, -1]]
+    if not flat:
+        return np.array(rows, dtype=float)
+    length, width = settings.sole
+    cone = np.zeros((11, 6))
+    cone[:5, :3] = rows
+    for row, (axis, bound) in enumerate(((3, width), (4, length), (5, mu * min(length, width)))):
+        for sign in (0, 1):
+            cone[5 + 2 * row + sign, axis] = 1.0 - 2.0 * sign
+            cone[5 + 2 * row + sign, 2] = -bound
+    return cone
+
+
+class ContactForceQp:
+    """min ½‖v̇ − v̇*‖² + ½ε‖w‖² subject to the equations of motion, cones and torque limits.
+
+    Variables are the acceleration and all contacts' forces; those in the air are held at zero
+    by their bounds, so that the problem keeps its shape and each solve starts from the last.
+
+    Parameters
+    ----------
+    nv : int
+    flat : (nc,) bool
+        Which feet are flat.
+    limit : (nj,) [N·m]
+        Torque limits.
+    settings : ConeSettings
+    """
+
+    def __init__(
+        self, nv: int, flat: BoolArray, limit: FloatArray, settings: ConeSettings
+    ) -> None:
+        self.settings = settings
+        self._nv, self._flat, self._limit = nv, flat, limit
+        sizes = np.where(flat, 6, 3)
+        self._owner = np.repeat(np.arange(len(flat)), sizes)
+        self._component = np.concatenate([np.arange(size) for size in sizes])
+        cones = [_cone(bool(is_flat), settings) for is_flat in flat]
+        self._cone_owner = np.repeat(np.arange(len(flat)), [len(cone) for cone in cones])
+        self._cones = scipy.sparse.block_diag(cones).toarray()
+        weight = np.full(nv, settings.joint_weight)
+        weight[:_BASE] = 1.0
+        self._weight = weight
+        self._solver: Any = None
+
+    def solve(
+        self, terms: ContactTerms, wanted: FloatArray, feet: FloatArray, active: BoolArray
+    ) -> QpSolution:
+        """Solve one tick.
+
+        Parameters
+        ----------
+        terms : ContactTerms
+        wanted : (nv,)
+            Acceleration v̇*.
+        feet : (nc, 6) [m/s², rad/s²]
+            Accelerations that feet in contact must have.
+        active : (nc,) bool
+        """
+        A, low, high, J = self._constraints(terms, feet, active)
+        forces = len(self._owner)
+        linear = np.concatenate([-self._weight * wanted, np.zeros(forces)])
+        result = self._run(A, linear, low, high)
+        nv = self._nv
+        acceleration, force = result.x[:nv], result.x[nv:]
+        solved = str(result.info.status) == "solved"
+        trouble = "" if solved else f"the contact force QP ended '{result.info.status}'"
+        if not solved:
+            acceleration, force = wanted, np.zeros(forces)
+        effort = terms.inertia @ acceleration + terms.bias - J.T @ force
+        wrenches = np.zeros((len(active), 6))
+        wrenches[self._owner, self._component] = force
+        return QpSolution(effort[_BASE:], wrenches, acceleration, trouble)
+
+    def _constraints(
+        self, terms: ContactTerms, feet: FloatArray, active: BoolArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return rows, lower and upper bounds, and the Jacobian of all contact forces."""
+        nv, forces = self._nv, len(self._owner)
+        J = terms.jacobian[self._owner, self._component]
+        held = (feet - terms.drift)[self._owner, self._component]
+        motion = np.hstack([terms.inertia, -J.T])
+        fixed = np.hstack([J, np.zeros((forces, forces))])
+        cones = np.hstack([np.zeros((len(self._cones), nv)), self._cones])
+        on, loaded = active[self._owner], active[self._cone_owner]
+        free = np.hstack([np.zeros((forces, nv)), np.eye(forces)])
+        endless = np.full(forces, np.inf)
+        low = [
+            np.concatenate([np.zeros(_BASE), -self._limit]) - terms.bias,
+            np.where(on, held, -endless),
+            np.full(len(cones), -np.inf),
+            np.where(on, -endless, 0.0),
+        ]
+        high = [
+            np.concatenate([np.zeros(_BASE), self._limit]) - terms.bias,
+            np.where(on, held, endless),
+            np.where(loaded, 0.0, np.inf),
+            np.where(on, endless, 0.0),
+        ]
+        A = np.vstack([motion, fixed, cones, free])
+        return A, np.concatenate(low), np.concatenate(high), J
+
+    def _run(self, A: FloatArray, linear: FloatArray, low: FloatArray, high: FloatArray) -> Any:
+        if self._solver is None:
+            osqp: Any = import_module("osqp")
+            self._solver = osqp.OSQP()
+            weights = np.concatenate(
+                [self._weight, np.full(len(self._owner), self.settings.force_weight)]
+            )
+            self._pattern = self._structure(A)
+            self._solver.setup(
+                P=scipy.sparse.diags(weights, format="csc"),
+                q=linear,
+                A=self._filled(A),
+                l=low,
+                u=high,
+                verbose=False,
+                eps_abs=1e-5,
+                eps_rel=1e-5,
+                max_iter=self.settings.max_iterations,
+            )
+        else:
+            self._solver.update(q=linear, l=low, u=high, Ax=self._filled(A).data)
+        return self._solver.solve()
+
+    def _structure(self, A: FloatArray) -> scipy.sparse.csc_matrix:
+        """Return which entries can ever differ from zero: kinematics do, cones don't."""
+        nv, forces = self._nv, len(self._owner)
+        mask = A != 0.0
+        mask[: nv + forces, :nv] = True
+        mask[:nv, nv:] = True
+        return scipy.sparse.csc_matrix(mask)
+
+    def _filled(self, A: FloatArray) -> scipy.sparse.csc_matrix:
+        pattern = self._pattern
+        columns = np.repeat(np.arange(A.shape[1]), np.diff(pattern.indptr))
+        data = A[pattern.indices, columns]
+        return scipy.sparse.csc_matrix((data, pattern.indices, pattern.indptr), A.shape)
