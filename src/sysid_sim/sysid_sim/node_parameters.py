@@ -13,10 +13,11 @@ from rcl_interfaces.msg import (
     ParameterDescriptor,
     SetParametersResult,
 )
+from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from sysid_core.errors import SysidError
+from sysid_core.errors import ParameterError, SysidError
 from sysid_sim.node_settings import Setting
 
 __all__ = ["declare", "watch"]
@@ -39,10 +40,24 @@ def _descriptor(setting: Setting) -> ParameterDescriptor:
 
 
 def declare(node: Node, settings: Sequence[Setting]) -> dict[str, Any]:
-    """Declare parameters on a node and return their values by name."""
-    return {
-        s.name: node.declare_parameter(s.name, s.default, _descriptor(s)).value for s in settings
-    }
+    """Declare parameters on a node and return their values by name.
+
+    Raises
+    ------
+    ParameterError
+        If the node was started with a value of another type or out of range.
+    """
+    values = {}
+    for s in settings:
+        try:
+            values[s.name] = node.declare_parameter(s.name, s.default, _descriptor(s)).value
+        except ParameterException as error:
+            kind = type(s.default).__name__
+            span = f" from {s.range[0]:g} to {s.range[1]:g}" if s.range else ""
+            raise ParameterError(
+                f"parameter '{s.name}' must be a {kind}{span}, like {s.default!r} ({error})"
+            ) from error
+    return values
 
 
 def watch(

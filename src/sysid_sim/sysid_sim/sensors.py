@@ -10,7 +10,7 @@ import numpy as np
 from sysid_core.recording import BoolArray, FloatArray
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
-from sysid_sim.plant import ContactState, State, rotation_of
+from sysid_sim.plant import ContactState, State, cross, rotation_of
 
 __all__ = ["BaseReading", "Reading", "SensorSettings", "Sensors"]
 
@@ -147,7 +147,7 @@ class Sensors:
         q, v, a = state.q[:7], state.v[:6], state.a[:6]
         rotation = rotation_of(q[3:7])
         gravity = rotation.T @ np.array(self.robot.description.gravity)
-        force = a[:3] + np.cross(v[3:6], v[:3]) - gravity
+        force = a[:3] + cross(v[3:6], v[:3]) - gravity
         turn = self._noisy(np.zeros(3), s.base_orientation_noise)
         return BaseReading(
             pose=np.concatenate(
@@ -172,5 +172,5 @@ def _turned(quaternion: FloatArray, turn: FloatArray) -> FloatArray:
         return quaternion
     vector, w = quaternion[:3], quaternion[3]
     half = 0.5 * turn
-    turned = np.concatenate([vector + w * half + np.cross(vector, half), [w - vector @ half]])
+    turned = np.concatenate([vector + w * half + cross(vector, half), [w - vector @ half]])
     return turned / np.linalg.norm(turned)

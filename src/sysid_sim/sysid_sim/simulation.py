@@ -212,7 +212,7 @@ class Simulation:
         self._apply_stribeck()
         state = self.plant.advance(torque)
         effort = torque + self.plant.brake_torque() if self.plant.braked else torque
-        base = self._sensors.base(state, self.plant.contacts()) if self.robot.floating else None
+        base = self._base_reading(state)
         if self.settings.stribeck.level > 0.0:
             for _ in range(n - 1):
                 self._apply_stribeck()
@@ -224,6 +224,12 @@ class Simulation:
         self._last_torque = effort
         mean = ((n + 1) * effort + (n - 1) * before) / (2 * n)
         return state, mean, base
+
+    def _base_reading(self, state: State) -> BaseReading | None:
+        if not self.robot.floating:
+            return None
+        contacts = self.plant.contacts(wrenches=self.settings.sensors.wrenches)
+        return self._sensors.base(state, contacts)
 
     def _apply_stribeck(self) -> None:
         stribeck = self.settings.stribeck

@@ -242,6 +242,8 @@ def test_the_ground_truth_is_written(
         {},
         {"robot": "panda", "truth": "/none.json"},
         {"robot": "panda", "rate": 300.0},
+        {"robot": "panda", "rate": 500},
+        {"robot": "panda", "latency": -1},
     ],
 )
 def test_a_simulator_that_cannot_start_says_why(
