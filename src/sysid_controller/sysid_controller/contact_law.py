@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
 from sysid_controller.contact_qp import ConeSettings, ContactForceQp
-from sysid_core.errors import ModelError, ParameterError
+from sysid_core.errors import ParameterError
 from sysid_core.recording import BoolArray, FloatArray
 from sysid_core.regression.contact import null_space
 from sysid_core.regression.contact_dynamics import ContactDynamics, ContactTerms
@@ -29,6 +29,7 @@ __all__ = [
 
 CONTACT_METHODS = ("projected", "qp")
 _BASE = 6
+_UNKNOWN_BASE = "the base's state is unknown; give odometry and contacts (set_base)"
 
 
 class ContactState(NamedTuple):
@@ -121,7 +122,7 @@ class ContactLawSettings:
     foot_bandwidth: float = 40.0
     damping_ratio: float = 1.0
     contact_damping: float = 20.0
-    cones: ConeSettings = ConeSettings()
+    cones: ConeSettings = field(default_factory=ConeSettings)
 
     def __post_init__(self) -> None:
         if self.method not in CONTACT_METHODS:
@@ -279,7 +280,8 @@ class ContactLaw:
 class ContactTorque:
     """The `Dynamics` of a robot in contact, so that joint-space laws can drive it.
 
-    The base has no reference of its own: it moves as the joints and the contacts make it.
+    The base has no reference of its own: it moves as the joints and the contacts make it. Until
+    `set_base` has told its state, torques are NaN and `trouble` says so.
 
     Parameters
     ----------
@@ -293,6 +295,7 @@ class ContactTorque:
         self.sign_width = sign_width
         self._dynamics = ContactDynamics(robot, sign_width)
         self._state: tuple[FloatArray, FloatArray, BoolArray] | None = None
+        self.trouble = _UNKNOWN_BASE
 
     def set_parameters(self, parameters: FloatArray) -> None:
         """Use a parameter vector (p,) of the robot's layout from now on."""
@@ -301,11 +304,7 @@ class ContactTorque:
     def set_base(self, pose: FloatArray, twist: FloatArray, contacts: BoolArray) -> None:
         """Tell the measured base pose (7,), its twist (6,) and the feet in contact (nc,)."""
         self._state = (pose, twist, contacts)
-
-    def _base(self) -> tuple[FloatArray, FloatArray, BoolArray]:
-        if self._state is None:
-            raise ModelError("the base's state is unknown; call set_base before asking for torque")
-        return self._state
+        self.trouble = ""
 
     def torque(
         self,
@@ -315,7 +314,9 @@ class ContactTorque:
         sign_velocity: FloatArray,
     ) -> FloatArray:
         """Return the torque (nj,) [N·m] of a motion of the joints."""
-        pose, twist, contacts = self._base()
+        if self._state is None:
+            return np.full(len(position), np.nan)
+        pose, twist, contacts = self._state
         q, v = np.concatenate([pose, position]), np.concatenate([twist, velocity])
         terms = self._dynamics.terms(q, v, sign_velocity)
         J, drift = self._dynamics.constraint(terms, contacts)
@@ -337,13 +338,16 @@ class ContactTorque:
 
     def gravity(self, position: FloatArray) -> FloatArray:
         """Return the torque (nj,) [N·m] that holds a configuration at rest."""
-        pose, _, contacts = self._base()
+        if self._state is None:
+            return np.full(len(position), np.nan)
+        pose, _, contacts = self._state
         zero = np.zeros(_BASE + len(position))
         terms = self._dynamics.terms(np.concatenate([pose, position]), zero)
         return projected_torque(self._dynamics, terms, zero, contacts).effort
 
     def inertia(self, position: FloatArray) -> FloatArray:
         """Return the joints' block (nj, nj) [kg·m²] of the inertia, rotors included."""
-        pose, _, _ = self._base()
+        # where the base is makes no difference to the joints' block
         zero = np.zeros(_BASE + len(position))
+        pose = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
         return self._dynamics.terms(np.concatenate([pose, position]), zero).inertia[_BASE:, _BASE:]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -193,7 +194,10 @@ class ContactForceQp:
             )
         else:
             self._solver.update(q=linear, l=low, u=high, Ax=self._filled(A).data)
-        return self._solver.solve()
+        with warnings.catch_warnings():
+            # OSQP 1 announces a default that older versions do not know
+            warnings.simplefilter("ignore", PendingDeprecationWarning)
+            return self._solver.solve()
 
     def _structure(self, A: FloatArray) -> scipy.sparse.csc_matrix:
         """Return which entries can ever differ from zero: kinematics do, cones don't."""
