@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from sysid_core.batch import Progress, batch_of, moving_rows, rows_of, select_rows
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.estimation import Estimate, EstimatorOptions, Prior, Problem, solve
 from sysid_core.estimation.noise import effective_sample_factor
@@ -15,30 +15,21 @@ from sysid_core.inertia import from_mass_com_inertia, nearest_consistent
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import BoolArray, FloatArray, Recording, Samples
-from sysid_core.regression.rows import Regression, RowBlock, Rows
+from sysid_core.regression.rows import Regression, Rows
 from sysid_core.regression.select import make_regression
 from sysid_core.regression.statistics import Statistics
-from sysid_core.robot.interpretation import interpret
 from sysid_core.robot.model import Robot
 from sysid_core.scores import Curve, Scores, curves, score
-from sysid_core.signals import Prepared, PrepareReport, SignalOptions, prepare
+from sysid_core.signals import PrepareReport, SignalOptions
 
 __all__ = [
     "Identification",
     "IdentifyOptions",
     "Load",
-    "Progress",
     "identify",
-    "moving_rows",
-    "prepare_for",
-    "rows_of",
     "validate",
 ]
 
-Progress = Callable[[str, float], None]
-"""Called with the name of the running stage and its finished share, 0 to 1."""
-
-_CHUNK = 500
 _LOAD_SHARE = 0.05
 """Mass of a load thought likely, as a share of the robot's [-]."""
 _LOAD_DENSITY = 2000.0
@@ -146,66 +137,6 @@ class Identification:
 
 def _quiet(stage: str, share: float) -> None:
     """Report no progress."""
-
-
-def prepare_for(
-    robot: Robot, recording: Recording, options: SignalOptions, *, lenient: bool = False
-) -> Prepared:
-    """Interpret a recording as a robot's and turn it into samples.
-
-    The description's `signals` apply where `options` leave the choice open.
-
-    Raises
-    ------
-    DataError
-        If the recording is not usable.
-    """
-    interpreted = interpret(robot, recording, lenient=lenient)
-    if options.cutoff is None and robot.description.signals.cutoff is not None:
-        options = replace(options, cutoff=robot.description.signals.cutoff)
-    return prepare(interpreted, None, options)
-
-
-def _chunks(count: int) -> Iterator[slice]:
-    for start in range(0, count, _CHUNK):
-        yield slice(start, min(start + _CHUNK, count))
-
-
-def rows_of(regression: Regression, samples: Samples, progress: Progress = _quiet) -> Rows:
-    """Return the rows of samples, in pieces that let progress be shown."""
-    parts: list[tuple[RowBlock, ...]] = []
-    for piece in _chunks(len(samples)):
-        progress("regression", piece.start / len(samples))
-        blocks = regression.rows(samples.select(piece)).blocks
-        parts.append(tuple(b._replace(sample=b.sample + piece.start) for b in blocks))
-    progress("regression", 1.0)
-    return Rows(
-        tuple(
-            RowBlock(*(np.concatenate(columns) for columns in zip(*group, strict=True)))
-            for group in zip(*parts, strict=True)
-        )
-    )
-
-
-def _select(rows: Rows, keep: Callable[[int, RowBlock], BoolArray]) -> Rows:
-    return Rows(
-        tuple(
-            block.select(np.flatnonzero(keep(g, block))) for g, block in enumerate(rows.blocks)
-        )
-    )
-
-
-def moving_rows(robot: Robot, rows: Rows, samples: Samples, still: float) -> Rows:
-    """Leave out rows of joints that hardly move, whose friction has no certain sign.
-
-    Groups that stand for no single joint keep all their rows.
-    """
-    actuated = np.flatnonzero(robot.actuated)
-    if len(rows.blocks) != len(actuated) or still == 0.0:
-        return rows
-    speed = np.abs(samples.velocity[:, actuated])
-    slow = speed < still * speed.max(axis=0)
-    return _select(rows, lambda g, block: ~slow[block.sample, g])
 
 
 def _start(robot: Robot, options: IdentifyOptions) -> tuple[FloatArray, Prior]:
@@ -335,16 +266,16 @@ def identify(
     options = options or IdentifyOptions()
     nominal, prior = _start(robot, options)
     progress("signals", 0.0)
-    prepared = prepare_for(robot, recording, options.signals, lenient=options.lenient)
+    batch = batch_of(robot, recording, options.signals, lenient=options.lenient)
     progress("signals", 1.0)
-    samples = prepared.samples()
+    samples = batch.samples
     split = round(options.train * len(samples))
     regression = make_regression(robot)
-    rows = rows_of(regression, samples, progress)
+    rows = rows_of(regression, batch, progress)
     if not rows.finite:
         raise DataError("the samples hold gaps in a measured joint", source=recording.source)
-    train_rows = _select(rows, lambda g, block: block.sample < split)
-    held_rows = _select(rows, lambda g, block: block.sample >= split)
+    train_rows = select_rows(rows, lambda g, block: block.sample < split)
+    held_rows = select_rows(rows, lambda g, block: block.sample >= split)
     used = moving_rows(robot, train_rows, samples, options.still)
     _require_enough(regression, used, recording.source)
     progress("estimation", 0.0)
@@ -357,7 +288,7 @@ def identify(
     if split < len(samples):
         held = score(held_rows, groups, base, nominal, estimate.parameters)
     warnings = [
-        *prepared.report.warnings,
+        *batch.report.warnings,
         *_warnings(robot, estimate, train, held),
     ]
     return Identification(
@@ -371,7 +302,7 @@ def identify(
         validation=held,
         curves=curves(rows, groups, base, samples.time, nominal, estimate.parameters, split),
         loads=tuple(_loads(robot, estimate, nominal, options.only or ())),
-        signals=prepared.report,
+        signals=batch.report,
         samples=samples,
         split=split,
         warnings=tuple(dict.fromkeys(warnings)),
@@ -414,10 +345,10 @@ def validate(
     options = options or IdentifyOptions()
     for vector in (nominal, identified):
         robot.check_parameters(vector)
-    prepared = prepare_for(robot, recording, options.signals, lenient=options.lenient)
+    batch = batch_of(robot, recording, options.signals, lenient=options.lenient)
     regression = make_regression(robot)
-    rows = rows_of(regression, prepared.samples(), progress)
+    rows = rows_of(regression, batch, progress)
     if not rows.finite:
         raise DataError("the samples hold gaps in a measured joint", source=recording.source)
     scores = score(rows, regression.groups, regression.base, nominal, identified)
-    return scores, prepared.report.warnings
+    return scores, batch.report.warnings

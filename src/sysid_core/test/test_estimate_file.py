@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An estimate survives writing and reading; what is no estimate is refused by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sysid_core.errors import ModelError
+from sysid_core.estimate_file import estimate_json, read_estimate, write_estimate
+from sysid_core.identification import Identification, identify
+from sysid_core.recording import Recording
+from sysid_core.robot import load_robot
+
+
+@pytest.fixture(scope="module")
+def found(make_recording: Callable[..., Recording]) -> Identification:
+    robot = load_robot("tx40")  # its coupled wrist fills every section of the file
+    parameters = robot.nominal.copy()
+    parameters[robot.layout.coupling_term("viscous")] = 0.5
+    return identify(robot, make_recording(robot, parameters, duration=15.0, noise=0.05))
+
+
+@pytest.fixture
+def data(found: Identification) -> dict[str, Any]:
+    contents = json.loads(json.dumps(estimate_json(found, {"estimation": 0.25, "reading": 0.5})))
+    assert isinstance(contents, dict)
+    return contents
+
+
+def test_keys_are_the_contract(found: Identification, data: dict[str, Any]) -> None:
+    contract = {
+        "robot", "model_hash", "method", "bodies", "joints", "std", "consistency", "train",
+        "validation", "timing_s", "warnings",
+    }  # fmt: skip
+    assert contract <= set(data)
+    assert data["robot"] == "tx40"
+    assert data["timing_s"] == 0.75
+    assert all(len(values) == 10 for values in data["bodies"].values())
+    for terms in data["joints"].values():
+        assert set(terms) == {"viscous", "coulomb", "armature", "offset"}
+    assert set(data["consistency"]) == set(data["bodies"])
+    for part in ("train", "validation"):
+        assert data[part]["joints"] == list(found.robot.joint_names)
+        for figure in ("rmse", "r2"):
+            assert {len(data[part][figure][k]) for k in ("nominal", "identified")} == {6}
+
+
+def test_parameters_survive_writing_and_reading(
+    found: Identification, data: dict[str, Any], tmp_path: Path
+) -> None:
+    write_estimate(data, tmp_path / "estimate.json")
+    for path in (tmp_path, tmp_path / "estimate.json"):
+        estimate = read_estimate(path)
+        read = estimate.parameters(found.robot)
+        np.testing.assert_array_equal(read, found.estimate.parameters)
+        np.testing.assert_array_equal(estimate.nominal(found.robot), found.nominal)
+        np.testing.assert_array_equal(estimate.std(found.robot), found.estimate.std)
+
+
+def test_another_model_is_refused(
+    found: Identification, data: dict[str, Any], tmp_path: Path
+) -> None:
+    write_estimate(data, tmp_path / "estimate.json")
+    estimate = read_estimate(tmp_path)
+    tilted = load_robot(replace(found.robot.description, gravity=(0.0, -9.81, 0.0)))
+    for robot in (load_robot("ur10"), tilted):
+        with pytest.raises(ModelError, match="another model"):
+            estimate.parameters(robot)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda d: d.pop("robot"), "'robot'"),
+        (lambda d: d["bodies"]["link_1"].pop(), "bodies.link_1"),
+        (lambda d: d["std"]["joints"]["joint_1"].pop("viscous"), "std.joints.joint_1"),
+        (lambda d: d["joints"]["joint_2"].update(coulomb=None), "joints.joint_2"),
+        (lambda d: d.update(bodies=3), "'bodies'"),
+        (lambda d: d.pop("std"), "'std'"),
+    ],
+)
+def test_the_place_of_a_fault_is_named(
+    data: dict[str, Any],
+    change: Callable[[dict[str, Any]], Any],
+    complaint: str,
+    tmp_path: Path,
+) -> None:
+    change(data)
+    (tmp_path / "estimate.json").write_text(json.dumps(data))
+    with pytest.raises(ModelError, match=complaint):
+        read_estimate(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3"])
+def test_what_is_no_estimate_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "estimate.json").write_text(text)
+    with pytest.raises(ModelError, match="identif"):
+        read_estimate(tmp_path)
+    with pytest.raises(ModelError, match="cannot be read"):
+        read_estimate(tmp_path / "nowhere.json")

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results appear whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sysid_core.errors import OutputError
+from sysid_core.files import require_writable, results_folder, write_text
+
+
+def test_a_folder_of_results_appears_when_all_went_well(tmp_path: Path) -> None:
+    with results_folder(tmp_path / "out") as folder:
+        (folder / "a.txt").write_text("a")
+        assert not (tmp_path / "out" / "a.txt").exists()
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["a.txt"]
+
+
+def test_nothing_appears_when_something_failed(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("old")
+    with pytest.raises(ZeroDivisionError), results_folder(tmp_path) as folder:
+        (folder / "a.txt").write_text("new")
+        raise ZeroDivisionError
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "old"
+
+
+def test_folders_that_cannot_be_made_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot write"):
+        require_writable(tmp_path / "file" / "out")
+    with pytest.raises(OutputError, match="cannot be written"):
+        write_text(tmp_path / "file" / "out.txt", "text")
+
+
+def test_a_failed_write_leaves_no_rest(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OutputError):
+        write_text(tmp_path / "folder", "text")
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The batch pipeline finds the truth in simulation, and says what it could not find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sysid_core.batch import batch_of, moving_rows, rows_of
+from sysid_core.errors import DataError, ModelError, ParameterError
+from sysid_core.estimation import EstimatorOptions
+from sysid_core.identification import Identification, IdentifyOptions, identify, validate
+from sysid_core.inertia import from_mass_com_inertia, from_pseudo_inertia, pseudo_inertia
+from sysid_core.recording import FloatArray, Recording
+from sysid_core.regression.tree import TreeRegression
+from sysid_core.robot import Robot, load_robot
+from sysid_core.signals import SignalOptions
+
+NOISE = 0.3
+
+
+@pytest.fixture(scope="module")
+def ur10() -> Robot:
+    return load_robot("ur10")
+
+
+@pytest.fixture(scope="module")
+def truth(ur10: Robot) -> FloatArray:
+    rng = np.random.default_rng(5)
+    vector, layout = ur10.consistent_nominal.copy(), ur10.layout
+    phi = layout.inertias(vector)
+    L = np.linalg.cholesky(pseudo_inertia(phi))
+    bend = np.eye(4) + 0.2 * rng.uniform(-1.0, 1.0, L.shape)
+    phi[:] = from_pseudo_inertia(L @ bend @ np.swapaxes(bend, 1, 2) @ np.swapaxes(L, 1, 2))
+    vector[layout.term("viscous")] = [12.0, 15.0, 8.0, 2.0, 2.0, 1.5]
+    vector[layout.term("coulomb")] = [9.0, 11.0, 6.0, 2.0, 1.8, 1.5]
+    vector[layout.term("armature")] = [1.0, 1.0, 0.6, 0.2, 0.2, 0.2]
+    vector[layout.term("offset")] = [0.3, -0.5, 0.2, 0.1, -0.1, 0.1]
+    return vector
+
+
+@pytest.fixture(scope="module")
+def recording(
+    ur10: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
+) -> Recording:
+    return make_recording(ur10, truth, duration=30.0, noise=NOISE, seed=2)
+
+
+@pytest.fixture(scope="module")
+def found(ur10: Robot, recording: Recording) -> Identification:
+    return identify(ur10, recording)
+
+
+def test_held_out_torques_are_predicted_to_the_noise(found: Identification) -> None:
+    assert found.validation is not None
+    assert (found.validation.rmse_identified < NOISE).all()  # the low-pass takes some of it
+    assert found.validation.improvement > 10.0
+    assert (found.validation.r2_identified > 0.9).all()
+
+
+def test_friction_comes_out_within_its_confidence(
+    ur10: Robot, truth: FloatArray, found: Identification
+) -> None:
+    for term, relative in (("viscous", 0.05), ("coulomb", 0.05)):
+        where = ur10.layout.term(term)
+        np.testing.assert_allclose(found.estimate.parameters[where], truth[where], rtol=relative)
+
+
+def test_the_result_is_consistent_and_certified(found: Identification) -> None:
+    assert (found.estimate.consistency > 0.0).all()
+    assert found.estimate.converged
+    assert found.estimate.optimality < 1e-4
+    assert (found.correlation >= 1.0).all()
+
+
+def test_parts_are_split_by_time(found: Identification) -> None:
+    curve = found.curves[0]
+    learned, held = curve.time[~curve.held_out], curve.time[curve.held_out]
+    assert learned.max() < held.min()
+    assert len(learned) == pytest.approx(0.7 * len(curve.time), abs=1.0)
+
+
+@pytest.mark.parametrize("method", ["wls", "sdp", "prior", "qp"])
+def test_every_method_beats_the_nominal_model(
+    ur10: Robot, recording: Recording, method: str
+) -> None:
+    options = IdentifyOptions(estimator=EstimatorOptions(method=method))
+    result = identify(ur10, recording, options)
+    assert result.validation is not None
+    assert result.validation.improvement > 5.0
+    assert result.estimate.method == method
+
+
+def test_nothing_is_held_out_when_all_is_learned_from(ur10: Robot, recording: Recording) -> None:
+    result = identify(ur10, recording, IdentifyOptions(train=1.0))
+    assert result.validation is None
+    assert not any(curve.held_out.any() for curve in result.curves)
+
+
+def test_a_load_is_found_with_the_rest_held(
+    ur10: Robot,
+    truth: FloatArray,
+    found: Identification,
+    make_recording: Callable[..., Recording],
+) -> None:
+    loaded = truth.copy()
+    com = np.array([0.02, 0.05, 0.12])
+    loaded[ur10.layout.body("wrist_3_link")] += from_mass_com_inertia(
+        3.0, com, np.diag([0.01, 0.012, 0.008])
+    )
+    recording = make_recording(ur10, loaded, duration=30.0, noise=NOISE, seed=8)
+    options = IdentifyOptions(only=("wrist_3_link",), start=found.estimate.parameters)
+    result = identify(ur10, recording, options)
+    (load,) = result.loads
+    assert load.body == "wrist_3_link"
+    assert load.mass == pytest.approx(3.0, rel=0.03)
+    assert 0.0 < load.mass_std < 0.1
+    np.testing.assert_allclose(load.com, com, atol=0.02)
+    held = np.ones(ur10.layout.size, dtype=bool)
+    held[ur10.layout.body("wrist_3_link")] = False
+    start = found.estimate.parameters
+    np.testing.assert_allclose(result.estimate.parameters[held], start[held], rtol=1e-5)
+
+
+def test_slow_rows_are_not_learned_from(ur10: Robot, recording: Recording) -> None:
+    batch = batch_of(ur10, recording, SignalOptions())
+    samples, rows = batch.samples, rows_of(TreeRegression(ur10), batch)
+    used = moving_rows(ur10, rows, samples, 0.01)
+    top = np.abs(samples.velocity).max(axis=0)
+    for j, block in enumerate(used.blocks):
+        assert len(block.target) < len(rows.blocks[j].target)
+        assert (np.abs(samples.velocity[block.sample, j]) >= 0.01 * top[j]).all()
+    assert moving_rows(ur10, rows, samples, 0.0) is rows
+
+
+def test_rows_in_pieces_are_those_at_once(ur10: Robot, recording: Recording) -> None:
+    batch = batch_of(ur10, recording, SignalOptions())
+    samples = batch.samples
+    plain = replace(batch, coulomb=np.ones_like(batch.coulomb))
+    regression = TreeRegression(ur10)
+    shares: list[float] = []
+    pieces = rows_of(regression, plain, lambda stage, share: shares.append(share))
+    for piece, whole in zip(pieces.blocks, regression.rows(samples).blocks, strict=True):
+        np.testing.assert_array_equal(piece.matrix, whole.matrix)
+        np.testing.assert_array_equal(piece.target, whole.target)
+        np.testing.assert_array_equal(piece.sample, whole.sample)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+def test_both_sides_of_the_rows_are_filtered_alike(
+    ur10: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
+) -> None:
+    batch = batch_of(ur10, make_recording(ur10, truth, duration=20.0), SignalOptions())
+    regression = TreeRegression(ur10)
+    base = regression.base.project(truth)
+    filtered = rows_of(regression, batch).residuals(base)
+    plain = replace(batch, coulomb=np.ones_like(batch.coulomb))
+    unfiltered = rows_of(regression, plain).residuals(base)
+    for one, other in zip(filtered, unfiltered, strict=True):
+        assert np.std(one) < 0.2 * np.std(other)
+
+
+def test_validation_scores_any_two_models(
+    ur10: Robot, truth: FloatArray, recording: Recording
+) -> None:
+    scores, _ = validate(ur10, recording, np.array(ur10.nominal), truth)
+    assert (scores.rmse_identified < NOISE).all()
+    assert (scores.rmse_nominal > scores.rmse_identified).all()
+    with pytest.raises(ModelError, match="parameters"):
+        validate(ur10, recording, truth, truth[:-1])
+
+
+def test_what_cannot_be_done_is_refused(ur10: Robot, recording: Recording) -> None:
+    with pytest.raises(ParameterError, match="train"):
+        IdentifyOptions(train=0.0)
+    with pytest.raises(ParameterError, match="wrist_9"):
+        identify(ur10, recording, IdentifyOptions(only=("wrist_9",)))
+    n = 60
+    assert recording.velocity is not None
+    assert recording.effort is not None
+    short = replace(
+        recording, time=recording.time[:n], position=recording.position[:n],
+        velocity=recording.velocity[:n], effort=recording.effort[:n],
+    )  # fmt: skip
+    with pytest.raises(DataError, match=r"record\s+for longer"):
+        identify(ur10, short, IdentifyOptions(train=0.1))

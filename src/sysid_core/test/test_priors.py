@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Default priors and constraints hold for every robot, whatever its URDF lacks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sysid_core.errors import ParameterError
+from sysid_core.inertia import smallest_eigenvalue
+from sysid_core.priors import default_constraints, default_prior, free_parameters, torque_scale
+from sysid_core.robot import known_robots, load_robot
+
+
+@pytest.mark.parametrize("name", sorted(known_robots()))
+def test_prior_is_consistent_and_what_is_identified_has_a_scale(name: str) -> None:
+    robot = load_robot(name)
+    prior = default_prior(robot)
+    assert (smallest_eigenvalue(robot.layout.inertias(prior.mean)) > 0.0).all()
+    assert (prior.body_std > 0.0).all()
+    assert (prior.scalar_std > 0.0).all()
+    free = free_parameters(robot)
+    positive = robot.layout.nonnegative[free[robot.layout.nonnegative]]
+    assert (prior.mean[positive] > 0.0).all()
+
+
+def test_nominal_friction_is_the_prior_where_it_is_given() -> None:
+    robot = load_robot("ur10")
+    given = replace(robot.description, friction_nominal={"elbow_joint": {"coulomb": 7.5}})
+    robot = load_robot(given)
+    coulomb = default_prior(robot).mean[robot.layout.term("coulomb")]
+    assert coulomb[2] == 7.5
+    assert (coulomb > 0.0).all()
+
+
+def test_friction_guesses_lie_within_effort_limits() -> None:
+    robot = load_robot("ur10")
+    scale, mean = torque_scale(robot), default_prior(robot).mean
+    assert (scale <= robot.limits.effort).all()
+    assert (mean[robot.layout.term("coulomb")] < 0.1 * robot.limits.effort).all()
+
+
+def test_only_frees_the_named_body() -> None:
+    robot = load_robot("ur10")
+    fixed = default_constraints(robot, only=["wrist_3_link"]).fixed
+    assert (~fixed).sum() == 10
+    assert not fixed[robot.layout.body("wrist_3_link")].any()
+
+
+def test_terms_that_are_not_identified_are_held_at_their_nominal_value() -> None:
+    robot = load_robot(replace(load_robot("ur10").description, friction_terms=("coulomb",)))
+    fixed, mean = default_constraints(robot).fixed, default_prior(robot).mean
+    for term in ("viscous", "armature", "offset"):
+        where = robot.layout.term(term)
+        assert fixed[where].all()
+        np.testing.assert_array_equal(mean[where], robot.nominal[where])
+    assert not fixed[robot.layout.term("coulomb")].any()
+
+
+def test_placeholder_inertias_deserve_little_confidence() -> None:
+    robot = load_robot("ur10")
+    nominal = robot.nominal.copy()
+    nominal[robot.layout.body("forearm_link")] = [1.0, 0, 0, 0, 1.0, 0, 1.0, 0, 0, 1.0]
+    robot.nominal = nominal
+    std = default_prior(robot).body_std
+    assert std[robot.layout.bodies.index("forearm_link")] > 2.0 * std[0]
+
+
+def test_unknown_bodies_are_named() -> None:
+    description = load_robot("ur10").description
+    with pytest.raises(ParameterError, match="forarm_link"):
+        default_constraints(load_robot("ur10"), only=["forarm_link"])
+    prior = replace(description.prior, confidence={"forarm_link": 0.1})
+    with pytest.raises(ParameterError, match="forarm_link"):
+        default_prior(load_robot(replace(description, prior=prior)))
+    with pytest.raises(ParameterError, match="forarm_link"):
+        default_constraints(load_robot(replace(description, mass_bounds={"forarm_link": (0, 1)})))
