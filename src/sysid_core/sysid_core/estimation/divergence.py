@@ -152,12 +152,16 @@ class Divergence:
         gradient[self.split + log] -= self.logarithmic[log] / scalars[log]
         return gradient
 
+    def squares(self, matrices: FloatArray) -> FloatArray:
+        """Return tr(S E_k S E_l) (k, 10, 10) for symmetric matrices S (k, 4, 4)."""
+        k = len(self.bodies)
+        flat = matrices.reshape(k, 16)
+        products = (flat[:, :, None] * flat[:, None, :]).reshape(k, 256)
+        return (products @ self._pairs).reshape(k, _WIDTH, _WIDTH)
+
     def curvature(self, x: FloatArray, inverse: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the Hessian: blocks (k, 10, 10) of bodies and the diagonal (s,) of scalars."""
-        k = len(self.bodies)
-        flat = inverse.reshape(k, 16)
-        products = (flat[:, :, None] * flat[:, None, :]).reshape(k, 256)
-        blocks = (self.weight[:, None] * (products @ self._pairs)).reshape(k, _WIDTH, _WIDTH)
+        blocks = self.weight[:, None, None] * self.squares(inverse)
         diagonal = self.quadratic.copy()
         log = self.positive
         diagonal[log] = self.logarithmic[log] / x[self.split + log] ** 2

@@ -10,14 +10,17 @@ from sysid_core.estimation.certificate import Certainty, Finding, certified
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
 from sysid_core.estimation.estimate import Estimate
-from sysid_core.estimation.gaussian import Gaussian, estimate_noise, prior_covariance
+from sysid_core.estimation.gaussian import (
+    Gaussian,
+    believable_floor,
+    prior_covariance,
+)
 from sysid_core.estimation.inequalities import Inequalities
 from sysid_core.estimation.interior import interior_point, is_inside, repaired
 from sysid_core.estimation.measured import Measured
-from sysid_core.estimation.newton import Minimum, minimise
+from sysid_core.estimation.newton import Minimum, minimise, refreshed
 from sysid_core.estimation.noise import (
     fitted_degrees,
-    floor_std,
     residual_std,
     row_weights,
     settled_noise,
@@ -35,6 +38,8 @@ from sysid_core.recording import FloatArray
 from sysid_core.regression.statistics import Statistics
 
 __all__ = ["EntropicSolver", "solve_entropic"]
+
+_FRESH = 0.02  # relative change that moves standard deviations by no more than this share
 
 
 class EntropicSolver:
@@ -99,7 +104,15 @@ class EntropicSolver:
             If rounding defeats the factorisation.
         """
         x, iterations = self.begin(start), 0
-        floor = floor_std(statistics, self.options.noise_floor)
+        floor = np.zeros(len(self.problem.groups))
+        if noise_std is None:
+            floor = believable_floor(
+                statistics,
+                correlation,
+                self.coordinates,
+                self.gaussian,
+                self.options.noise_floor,
+            )
 
         def solution(noise: FloatArray) -> tuple[Data, Minimum]:
             nonlocal x, iterations
@@ -113,8 +126,10 @@ class EntropicSolver:
 
         first, rounds = noise_std, 0
         if first is None:
+            # from above, so that the data's pull never outgrows what the constraints allow
             rounds = self.options.noise_updates
-            first = estimate_noise(statistics, correlation, self.coordinates, self.gaussian, floor)
+            beta = self.coordinates.mapping @ x
+            first = residual_std(statistics, self.coordinates.base_vector(beta), floor)
         (data, minimum), noise = settled_noise(first, rounds, solution, updated)
         return self._estimate(statistics, data, noise, minimum, iterations)
 
@@ -161,8 +176,11 @@ class EntropicSolver:
         certainty: Certainty | None = None
         active: tuple[str, ...] = ()
         if wanted != "none":
+            if minimum.moved > _FRESH:
+                minimum = refreshed(self.objective, data, minimum)
             posterior = Posterior.of(c, minimum.factor)
-            prior_variance = prior_base_variance(c, *minimum.curvature)
+            curvature = minimum.curvature
+            prior_variance = prior_base_variance(c, curvature.blocks, curvature.diagonal)
             certainty = Certainty(
                 posterior.variance(),
                 posterior.covariance() if wanted == "full" else None,

@@ -14,15 +14,25 @@ from sysid_core.estimation.noise import (
     fitted_degrees,
     residual_std,
     row_weights,
+    target_size,
     weighted_sums,
 )
 from sysid_core.recording import FloatArray
 from sysid_core.regression.statistics import Statistics
 
 _EVIDENCE_ROUNDS = 40
+_SEEN = 1e-12  # relative eigenvalue of the information above which it is more than rounding
+_CAUTIOUS = 0.01  # noise relative to the targets where residuals cannot tell it
 _SETTLED = 0.01  # relative change of the noise that no longer moves the estimate
 
-__all__ = ["Gaussian", "estimate_noise", "prior_covariance", "spread_over_prior"]
+__all__ = [
+    "Gaussian",
+    "believable_floor",
+    "estimate_noise",
+    "prior_covariance",
+    "prior_precision",
+    "spread_over_prior",
+]
 
 
 class Gaussian(NamedTuple):
@@ -36,6 +46,12 @@ class Gaussian(NamedTuple):
 
     mean: FloatArray
     covariance: FloatArray
+
+
+def prior_precision(divergence: Divergence) -> FloatArray:
+    """Return the divergence's Hessian (n, n) at the prior's mean."""
+    blocks, diagonal = divergence.curvature(divergence.mean, divergence.inverse)
+    return scipy.linalg.block_diag(*blocks, np.diag(diagonal))
 
 
 def prior_covariance(divergence: Divergence) -> FloatArray:
@@ -61,6 +77,37 @@ def spread_over_prior(coordinates: Coordinates, prior: Gaussian, base: Gaussian)
     mean[coordinates.columns] += base.mean - B @ mean
     covariance = prior.covariance - gain @ cross.T + gain @ base.covariance @ gain.T
     return Gaussian(mean, 0.5 * (covariance + covariance.T))
+
+
+def believable_floor(
+    statistics: Statistics,
+    correlation: FloatArray | None,
+    coordinates: Coordinates,
+    prior: Gaussian,
+    relative: float,
+) -> FloatArray:
+    """Return the smallest noise (G,) [N·m] that residuals can be trusted to show.
+
+    In general that is `relative` times the size of the targets. Where least squares would leave
+    a group no more than a tenth of its rows as degrees of freedom, vanishing residuals say
+    nothing, and 1 % of the targets is assumed. Where the data leave some base parameters open,
+    the noise stays so large that rounding in the Gram matrix cannot pass for information.
+    """
+    size = target_size(statistics)
+    sums = weighted_sums(statistics, row_weights(size, correlation))
+    H, _ = coordinates.reduce(*sums)
+    spread = coordinates.mapping @ prior.covariance @ coordinates.mapping.T
+    root = np.linalg.cholesky(spread)
+    values, vectors = np.linalg.eigh(root.T @ H @ root)
+    largest = float(values.max(initial=0.0))
+    kept = values > _SEEN * largest
+    if not kept.all():
+        relative = max(relative, (1e4 * float(np.finfo(float).eps) * largest) ** 0.5)
+    axes = root @ vectors[:, kept]
+    least_squares = coordinates.lifted((axes / values[kept]) @ axes.T)
+    degrees = fitted_degrees(statistics, size, least_squares)
+    uncertain = statistics.count - degrees < np.maximum(5.0, 0.1 * statistics.count)
+    return size * np.where(uncertain, max(relative, _CAUTIOUS), relative)
 
 
 def estimate_noise(

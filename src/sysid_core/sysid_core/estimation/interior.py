@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
 import numpy as np
 
 from sysid_core.errors import EstimationError
+from sysid_core.estimation.conic import cvxpy, run
 from sysid_core.estimation.divergence import Divergence
 from sysid_core.estimation.gaussian import prior_covariance
 from sysid_core.estimation.inequalities import Inequalities
@@ -74,8 +72,7 @@ def interior_point(divergence: Divergence, inequalities: Inequalities) -> FloatA
     mean = divergence.mean
     if (inequalities.slack(mean) >= _ROOM).all():
         return mean
-    # CVXPY takes a second to import, and only awkward priors need it
-    cp: Any = import_module("cvxpy")
+    cp = cvxpy()
     scale = np.sqrt(np.diagonal(prior_covariance(divergence)))
     change, t = cp.Variable(len(mean)), cp.Variable()
     x = mean + cp.multiply(scale, change)
@@ -90,19 +87,22 @@ def interior_point(divergence: Divergence, inequalities: Inequalities) -> FloatA
         constraints.append(0.5 * (J + J.T) - t * np.eye(4) >> 0)
     problem = cp.Problem(cp.Maximize(t - 1e-6 * cp.sum_squares(change)), constraints)
     try:
-        problem.solve(solver=cp.CLARABEL)
-    except cp.SolverError as err:
-        raise EstimationError("no feasible point was found; loosen the constraints") from err
-    if change.value is not None:
-        point = mean + scale * change.value
-        if is_inside(divergence, inequalities, point):
-            return np.asarray(point)
+        run(problem, "CLARABEL")
+    except EstimationError as err:
+        raise EstimationError(_contradiction(inequalities, mean)) from err
+    point = np.asarray(mean + scale * change.value)
+    if not is_inside(divergence, inequalities, point):
+        raise EstimationError(_contradiction(inequalities, mean))
+    return point
+
+
+def _contradiction(inequalities: Inequalities, mean: FloatArray) -> str:
     broken = [
         label
         for label, slack in zip(inequalities.labels, inequalities.slack(mean), strict=True)
-        if slack <= 0.0
+        if slack < _ROOM
     ]
-    raise EstimationError(
+    return (
         "the constraints contradict each other; loosen one of those that the prior breaks: "
         + ", ".join(broken[:5])
     )

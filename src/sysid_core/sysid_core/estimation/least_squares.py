@@ -12,10 +12,14 @@ from sysid_core.estimation.certificate import Certainty, Finding, certified
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
 from sysid_core.estimation.estimate import Estimate
-from sysid_core.estimation.gaussian import Gaussian, prior_covariance, spread_over_prior
+from sysid_core.estimation.gaussian import (
+    Gaussian,
+    believable_floor,
+    prior_covariance,
+    spread_over_prior,
+)
 from sysid_core.estimation.noise import (
     fitted_degrees,
-    floor_std,
     residual_std,
     row_weights,
     weighted_sums,
@@ -107,7 +111,13 @@ class _Setting:
         divergence = Divergence.of(problem, self.coordinates)
         self.prior = Gaussian(divergence.mean, prior_covariance(divergence))
         self.centre = self.coordinates.mapping @ divergence.mean
-        self.floor = floor_std(problem.statistics, options.noise_floor)
+        self.floor = believable_floor(
+            problem.statistics,
+            problem.correlation,
+            self.coordinates,
+            self.prior,
+            options.noise_floor,
+        )
 
     def solution(self, gram: FloatArray, moment: FloatArray, inverse: _Inverse) -> FloatArray:
         """Return β (r,); what the data leave open stays at the prior."""

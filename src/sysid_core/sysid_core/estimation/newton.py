@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damped Newton with exact line search, and data eased in where they block the way."""
+"""Damped Newton with an exact line search."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import numpy as np
 from scipy.linalg import lapack
 
 from sysid_core.errors import EstimationError
-from sysid_core.estimation.objective import Data, Objective, Point, exact_step
+from sysid_core.estimation.objective import Curvature, Data, Objective, Point, exact_step
 from sysid_core.recording import FloatArray
 
-__all__ = ["Minimum", "minimise"]
+__all__ = ["Minimum", "minimise", "refreshed"]
 
 _FREE_STEP = 0.3  # largest relative change at which a full Newton step needs no line search
 _NEAR = 0.1  # relative change up to which a Cholesky factor serves further steps
-_BLOCKED = 0.25  # a shorter step means that the boundary is in the way
+_BLOCKED = 0.25  # a shorter first step means that a boundary is in the way
+_SLOWEST = 1.5  # smallest factor by which the data's share grows
+_IDLE = 10  # full steps without progress after which only rounding is left
+_ROUNDING = 1e-3  # posterior standard deviations that such rounding may amount to
 
 
 class Minimum(NamedTuple):
@@ -26,9 +29,11 @@ class Minimum(NamedTuple):
     ----------
     point : Point
     factor : (n, n)
-        Upper Cholesky factor (Fortran order) of the Hessian in (z, β) at the last step's start.
-    curvature : tuple
-        Blocks and diagonal of the prior's Hessian there.
+        Upper Cholesky factor (Fortran order) of the Hessian in (z, β).
+    curvature : Curvature
+        The prior's Hessian.
+    moved : float
+        Relative change of pseudo-inertias and friction since these two were made.
     optimality : float
         Newton decrement at the result: its distance from the optimum in posterior standard
         deviations.
@@ -38,7 +43,8 @@ class Minimum(NamedTuple):
 
     point: Point
     factor: FloatArray
-    curvature: tuple[FloatArray, FloatArray]
+    curvature: Curvature
+    moved: float
     optimality: float
     iterations: int
     converged: bool
@@ -49,75 +55,130 @@ def minimise(
 ) -> Minimum:
     """Minimise the objective from a strictly feasible start (n,); every iterate is feasible.
 
-    Where the data pull hard against a boundary, Newton's steps would become short; the data
-    then start with a share of their weight at which they balance the prior, and this share
+    Where the data press against a boundary, so that the first step comes out short, they are
+    eased in: they start with the share of their weight at which they balance the prior, and it
     grows to one as the iterates follow (a path of centres).
     """
-    point = objective.at(start)
-    state = _Progress()
-    for iteration in range(1, max_iterations + 1):
-        if state.stale:
-            curvature = objective.prior_curvature(point)
-            factor = _factorised(objective.hessian(point, curvature, data, state.share))
-            state.factored()
-        gradient = objective.gradient(point, data, state.share)
-        change, _ = lapack.dpotrs(factor, -gradient, lower=0)
-        square = max(0.0, float(-gradient @ change))
-        dx = objective.coordinates.step(change)
-        rates = objective.rates(point, dx)
-        length, largest = _length(objective, square, rates)
-        if iteration == 1 and length < _BLOCKED:
-            state.ease(objective.coordinates.size / square)
-            continue
-        if length < 1.0 and not state.fresh:
-            state.stale = True  # only an exact Newton direction is worth a line search
-            continue
-        point = objective.at(point.x + length * dx)
-        if state.advance(square, length, largest, tolerance):
-            break
-    gradient = objective.gradient(point, data)
-    rest, _ = lapack.dpotrs(factor, gradient, lower=0)
-    optimality = float(np.sqrt(max(0.0, gradient @ rest)))
-    return Minimum(point, factor, curvature, optimality, iteration, state.converged)
+    descent = _Descent(objective, data, objective.at(start), tolerance)
+    iterations = descent.begin(max_iterations)
+    while iterations < max_iterations and not descent.finished:
+        iterations += 1
+        descent.step()
+    return Minimum(
+        descent.point,
+        descent.factor,
+        descent.curvature,
+        descent.moved,
+        descent.decrement(),
+        iterations,
+        descent.converged,
+    )
 
 
-class _Progress:
-    """Decides when to factorise anew, when to raise the data's share, and when to stop.
+class _Descent:
+    """The state of one minimisation.
 
     A factor is kept while iterates stay near the point where it was made: arguments of the
     logarithms that changed by a share s in all change the Hessian by about 2 s, so a step with
     the old factor leaves about 2 s of the error, at a tenth of the cost of a new factor.
     """
 
-    def __init__(self) -> None:
-        self.share = 1.0
-        self.stale, self.fresh, self.converged = True, False, False
-        self._growth, self._steps, self._moved = 10.0, 0, 0.0
+    factor: FloatArray
+    curvature: Curvature
 
-    def factored(self) -> None:
-        """Note that the factor belongs to the current point."""
-        self.stale, self.fresh, self._moved = False, True, 0.0
+    def __init__(self, objective: Objective, data: Data, point: Point, tolerance: float) -> None:
+        self.objective, self.data, self.point = objective, data, point
+        self.tolerance = tolerance
+        self.finished = self.converged = False
+        self.moved, self._share, self._stale, self._fresh = 0.0, 1.0, True, False
+        self._least, self._idle = np.inf, 0
 
-    def ease(self, share: float) -> None:
-        """Start with a share of the data's weight."""
-        self.share, self.stale = min(0.1, share), True
+    def begin(self, max_iterations: int) -> int:
+        """Ease the data in if the first step would be blocked; return the steps this took."""
+        self._factorise()
+        square, length, _, _ = self._direction()
+        if length >= _BLOCKED:
+            return 0
+        self._share = min(0.1, self.objective.coordinates.size / square)
+        growth, corrections, steps = 10.0, 0, 0
+        while steps < max_iterations - 1:
+            steps += 1
+            self._factorise()
+            _, length, largest, dx = self._direction()
+            self.point = self.objective.at(self.point.x + length * dx)
+            corrections += 1
+            if largest < _FREE_STEP:
+                if self._share == 1.0:
+                    break
+                growth = growth**2 if corrections <= 2 else max(_SLOWEST, growth**0.5)
+                self._share, corrections = min(1.0, self._share * growth), 0
+        self._share, self._stale = 1.0, True
+        return steps
 
-    def advance(self, square: float, length: float, largest: float, tolerance: float) -> bool:
-        """Take note of a step; return whether it was the last one needed."""
-        self._steps += 1
-        self._moved += length * largest
-        self.fresh = False
-        self.stale = length < 1.0 or self._moved > _NEAR
-        if self.share < 1.0:
-            if square < 1.0 and largest < _FREE_STEP:
-                quick = self._steps <= 2
-                self._growth = self._growth**2 if quick else max(3.0, self._growth**0.5)
-                self.share, self._steps = min(1.0, self.share * self._growth), 0
-            self.stale = True
-            return False
-        left = 2.0 * self._moved * np.sqrt(square)
-        self.converged = bool(length == 1.0 and left <= tolerance)
-        return self.converged
+    def step(self) -> None:
+        """Take one Newton step."""
+        if self._stale:
+            self._factorise()
+        square, length, largest, dx = self._direction()
+        if length < 1.0 and not self._fresh:
+            self._stale = True  # only an exact Newton direction is worth a line search
+            return
+        self.point = self.objective.at(self.point.x + length * dx)
+        self._fresh = False
+        self.moved += length * largest
+        self._stale = length != 1.0 or self.moved > _NEAR
+        if length == 1.0:
+            self._judge(square)
+
+    def decrement(self) -> float:
+        """Return the Newton decrement at the current point."""
+        gradient = self.objective.gradient(self.point, self.data)
+        change, _ = lapack.dpotrs(self.factor, gradient, lower=0)
+        return float(max(0.0, gradient @ change)) ** 0.5
+
+    def _direction(self) -> tuple[float, float, float, FloatArray]:
+        """Return squared decrement, step length, largest relative change, and direction (n,)."""
+        gradient = self.objective.gradient(self.point, self.data, self._share)
+        change, _ = lapack.dpotrs(self.factor, -gradient, lower=0)
+        square = max(0.0, float(-gradient @ change))
+        dx = self.objective.coordinates.step(change)
+        return square, *_length(self.objective, square, self.objective.rates(self.point, dx)), dx
+
+    def _factorise(self) -> None:
+        self.curvature = self.objective.prior_curvature(self.point)
+        self.factor = _factor(self.objective.hessian(self.curvature, self.data, self._share))
+        self._stale, self._fresh, self.moved = False, True, 0.0
+
+    def _judge(self, square: float) -> None:
+        """Decide whether a full step with this squared decrement was the last one needed."""
+        self._idle = 0 if square < 0.5 * self._least else self._idle + 1
+        self._least = min(square, self._least)
+        if self._idle > _IDLE:
+            self.finished, self.converged = True, square < _ROUNDING**2
+        elif 2.0 * self.moved * square**0.5 <= self.tolerance:
+            self.finished = self.converged = True
+
+
+def refreshed(objective: Objective, data: Data, minimum: Minimum) -> Minimum:
+    """Return a minimum with Hessian and factor made anew at its point."""
+    curvature = objective.prior_curvature(minimum.point)
+    factor = _factor(objective.hessian(curvature, data))
+    return minimum._replace(curvature=curvature, factor=factor, moved=0.0)
+
+
+def _factor(hessian: FloatArray) -> FloatArray:
+    """Return the upper Cholesky factor of a matrix given by its lower triangle (overwritten).
+
+    Cholesky's accuracy does not depend on the scaling of the unknowns (van der Sluis 1969), so
+    none is applied.
+    """
+    factor, failed = lapack.dpotrf(hessian.T, lower=0, clean=0, overwrite_a=1)
+    if failed:
+        raise EstimationError(
+            "the information matrix lost its positive definiteness to rounding; give a larger "
+            "noise_std, or none, so that it is estimated"
+        )
+    return np.asarray(factor)
 
 
 def _length(
@@ -130,19 +191,3 @@ def _length(
     if largest < _FREE_STEP:
         return 1.0, largest
     return exact_step(square, *objective.logarithms(rates)), largest
-
-
-def _factorised(hessian: FloatArray) -> FloatArray:
-    """Return the upper Cholesky factor of a matrix given by its lower triangle (overwritten).
-
-    Cholesky's accuracy does not depend on the scaling of the unknowns (van der Sluis 1969), so
-    none is applied.
-    """
-    diagonal = np.diagonal(hessian).copy()
-    factor, failed = lapack.dpotrf(hessian.T, lower=0, clean=0, overwrite_a=1)
-    if failed or not np.isfinite(diagonal).all():
-        raise EstimationError(
-            "the information matrix lost its positive definiteness to rounding; "
-            "widen the prior of bodies whose parameters differ by many orders of magnitude"
-        )
-    return np.asarray(factor)

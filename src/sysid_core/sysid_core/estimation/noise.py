@@ -15,15 +15,15 @@ from sysid_core.regression.statistics import Statistics
 __all__ = [
     "effective_sample_factor",
     "fitted_degrees",
-    "floor_std",
     "residual_std",
     "row_weights",
     "settled_noise",
+    "target_size",
     "weighted_sums",
 ]
 
 _Solution = TypeVar("_Solution")
-_SETTLED = 0.02  # relative change of the noise that no longer moves the estimate
+_SETTLED = 1e-3  # relative change of the noise that no longer moves the estimate
 
 
 def effective_sample_factor(residuals: FloatArray) -> float:
@@ -58,12 +58,14 @@ def effective_sample_factor(residuals: FloatArray) -> float:
     return float(np.clip(times[window], 1.0, len(e)))
 
 
-def floor_std(statistics: Statistics, relative: float) -> FloatArray:
-    """Return the smallest noise (G,) [N·m] to be believed, from the size of the targets."""
+def target_size(statistics: Statistics) -> FloatArray:
+    """Return the root mean square target (G,) [N·m], never less than 1e-3 of the largest.
+
+    A group that hardly sees torque must not get an unbounded weight.
+    """
     rms = np.sqrt(statistics.square / np.maximum(statistics.count, 1.0))
     largest = float(rms.max(initial=0.0))
-    # a group that hardly sees torque must not get an unbounded weight
-    return relative * np.maximum(rms, 1e-3 * largest if largest > 0.0 else 1.0)
+    return np.maximum(rms, 1e-3 * largest if largest > 0.0 else 1.0)
 
 
 def residual_std(

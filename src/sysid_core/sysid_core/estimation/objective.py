@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from sysid_core.estimation.measured import Measured
 from sysid_core.parameters import INERTIAL_TERMS
 from sysid_core.recording import FloatArray
 
-__all__ = ["Data", "Objective", "Point", "exact_step"]
+__all__ = ["Curvature", "Data", "Objective", "Point", "exact_step"]
 
 _WIDTH = len(INERTIAL_TERMS)
 _FARTHEST = 0.99  # share of the way to the boundary that a step may go
@@ -50,6 +51,24 @@ class Point(NamedTuple):
     root: FloatArray
     inverse: FloatArray
     slack: FloatArray
+
+
+class Curvature(NamedTuple):
+    """The Hessian of everything but the data, as far as it has structure.
+
+    Attributes
+    ----------
+    blocks : (k, 10, 10)
+        Of the free bodies.
+    diagonal : (s,)
+        Of the free scalars.
+    dense : (e,)
+        Weights of inequalities between parameters of several bodies.
+    """
+
+    blocks: FloatArray
+    diagonal: FloatArray
+    dense: FloatArray
 
 
 class Objective:
@@ -163,35 +182,36 @@ class Objective:
         """Return the gradient (n,) in (z, β), with the data weighted by `share`."""
         c = self.coordinates
         gradient = c.gradient(self.prior_gradient(point))
-        beta = c.mapping @ point.x
-        gradient[len(c.others) :] += share * (data.information @ beta - data.moment)
+        gradient[len(c.others) :] += share * self.data_gradient(point, data)
         return gradient
 
-    def prior_curvature(self, point: Point) -> tuple[FloatArray, FloatArray]:
-        """Return the Hessian of prior and one-body barriers: blocks (k, 10, 10), diagonal (s,)."""
-        blocks, diagonal = self.divergence.curvature(point.x, point.inverse)
-        if len(point.slack):
-            weights = self.barrier_weight / point.slack**2
-            if len(self._local):
-                added = self._local_owner @ (weights[self._local, None] * self._local_products)
-                blocks += added.reshape(blocks.shape)
-            if len(self._single):
-                diagonal += self._single_squares @ weights[self._single]
-        return blocks, diagonal
+    def data_gradient(self, point: Point, data: Data) -> FloatArray:
+        """Return the gradient (r,) of the data's part in β."""
+        return data.information @ (self.coordinates.mapping @ point.x) - data.moment
 
-    def hessian(
-        self,
-        point: Point,
-        curvature: tuple[FloatArray, FloatArray],
-        data: Data,
-        share: float = 1.0,
-    ) -> FloatArray:
+    def prior_curvature(self, point: Point) -> Curvature:
+        """Return the Hessian of all terms but the data's."""
+        blocks, diagonal = self.divergence.curvature(point.x, point.inverse)
+        return self.with_barriers(blocks, diagonal, self.barrier_weight / point.slack**2)
+
+    def with_barriers(
+        self, blocks: FloatArray, diagonal: FloatArray, weights: FloatArray
+    ) -> Curvature:
+        """Return a curvature to which inequalities add `weights` (q,) times their squares."""
+        if len(self._local):
+            added = self._local_owner @ (weights[self._local, None] * self._local_products)
+            blocks = blocks + added.reshape(blocks.shape)
+        if len(self._single):
+            diagonal = diagonal + self._single_squares @ weights[self._single]
+        return Curvature(blocks, diagonal, weights[self._dense])
+
+    def hessian(self, curvature: Curvature, data: Data, share: float = 1.0) -> FloatArray:
         """Return the Hessian (n, n) in (z, β), lower triangle; the array is reused."""
-        c, (blocks, diagonal) = self.coordinates, curvature
+        c, (blocks, diagonal, dense) = self.coordinates, curvature
         split, M = len(c.others), self._work
         turned = np.concatenate(
             [
-                (blocks @ self._body_spread).reshape(len(self._body_spread) * _WIDTH, split),
+                (blocks @ self._body_spread).reshape(len(blocks) * _WIDTH, split),
                 diagonal[:, None] * self._scalar_spread,
             ]
         )
@@ -202,11 +222,9 @@ class Objective:
         flat[self._block_target] += blocks.reshape(-1)[self._block_source]
         flat[self._scalar_target] += diagonal[self._scalar_source]
         if len(self._dense_rows):
-            weights = np.concatenate(
-                [self.barrier_weight / point.slack[self._dense] ** 2, self.measured.weight]
-            )
+            weights = np.concatenate([dense, self.measured.weight])
+            # the upper triangle is never read, so adding to what it holds does no harm
             M += (self._dense_rows.T * weights) @ self._dense_rows
-            # only the lower triangle is read, so filling the upper one does no harm
         return M
 
     def rates(self, point: Point, change: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -234,14 +252,15 @@ class Objective:
         """Return rates r and weights w so that all logarithms cost −Σ w log(1 + t r)."""
         bodies, ratios = rates
         d = self.divergence
-        weights = np.concatenate(
-            [
-                np.repeat(d.weight, 4),
-                d.logarithmic[d.positive],
-                np.full(self.inequalities.size, self.barrier_weight),
-            ]
-        )
+        weights = np.concatenate([np.repeat(d.weight, 4), self.ratio_weights])
         return np.concatenate([np.linalg.eigvalsh(bodies).ravel(), ratios]), weights
+
+    @cached_property
+    def ratio_weights(self) -> FloatArray:
+        """Weights (f + q,) of the logarithms of friction terms and slacks."""
+        d = self.divergence
+        barriers = np.full(self.inequalities.size, self.barrier_weight)
+        return np.concatenate([d.logarithmic[d.positive], barriers])
 
 
 def exact_step(decrement_square: float, rates: FloatArray, weights: FloatArray) -> float:

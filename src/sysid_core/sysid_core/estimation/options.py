@@ -59,9 +59,9 @@ class EstimatorOptions:
     """
 
     method: str = "entropic"
-    max_iterations: int = 200
+    max_iterations: int = 500
     tolerance: float = 1e-6
-    noise_updates: int = 10
+    noise_updates: int = 30
     noise_floor: float = 1e-7
     huber: float | None = None
     rank_tolerance: float = 1e-13

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -139,7 +140,10 @@ def _project(
     )
     if warm is not None:
         solver.warm_start(x=warm)
-    result = solver.solve()
+    with warnings.catch_warnings():
+        # OSQP 1 announces a default that older versions do not know
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        result = solver.solve()
     status = str(result.info.status)
     if "infeasible" in status:
         raise EstimationError("the linear constraints contradict each other; loosen some")

@@ -11,11 +11,15 @@ from sysid_core.estimation.certificate import Certainty, Finding, certified
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
 from sysid_core.estimation.estimate import Estimate
-from sysid_core.estimation.gaussian import Gaussian, estimate_noise, prior_covariance
+from sysid_core.estimation.gaussian import (
+    Gaussian,
+    believable_floor,
+    estimate_noise,
+    prior_covariance,
+)
 from sysid_core.estimation.measured import Measured
 from sysid_core.estimation.noise import (
     fitted_degrees,
-    floor_std,
     residual_std,
     row_weights,
     settled_noise,
@@ -46,7 +50,14 @@ class Regularised:
         self.divergence = Divergence.of(problem, self.coordinates)
         self.measured = Measured.total_mass(problem, self.coordinates)
         self.variance = np.diagonal(prior_covariance(self.divergence))
-        self.floor = floor_std(problem.statistics, options.noise_floor)
+        self.gaussian = Gaussian(self.divergence.mean, np.diag(self.variance))
+        self.floor = believable_floor(
+            problem.statistics,
+            problem.correlation,
+            self.coordinates,
+            self.gaussian,
+            options.noise_floor,
+        )
 
     def quadratic(self, noise: FloatArray) -> Quadratic:
         """Return the regularised least-squares problem for rows of this noise (G,) [N·m]."""
@@ -77,9 +88,8 @@ class Regularised:
         first, rounds = problem.noise_std, 0
         if first is None:
             rounds = self.options.noise_updates
-            gaussian = Gaussian(self.divergence.mean, np.diag(self.variance))
             first = estimate_noise(
-                problem.statistics, problem.correlation, c, gaussian, self.floor
+                problem.statistics, problem.correlation, c, self.gaussian, self.floor
             )
         (quadratic, x), noise = settled_noise(first, rounds, solved, updated)
         return quadratic, x, noise

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Synthetic identification problems of real robots, shared by the tests of the estimators."""
+"""Synthetic identification problems of a real robot, shared by the tests of the estimators."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 
 import numpy as np
@@ -67,6 +66,27 @@ class Synthetic:
             tuple(RowBlock(base[:, j], torque[:, j], sample) for j in range(self.model.nv))
         )
 
+    def problem(self, count: int = 300, seed: int = 1, noise: float | FloatArray = 0.0) -> Problem:
+        """Return a problem with random rows and a prior that is off by some 20 %."""
+        layout = self.layout
+        rows = self.rows(count, seed, noise)
+        rng = np.random.default_rng(3)
+        mean = self.truth.copy()
+        mean[layout.inertial] = loosely(layout.inertias(self.truth), rng).ravel()
+        mean[layout.friction] *= rng.uniform(0.6, 1.5, mean[layout.friction].shape)
+        mean[layout.term("offset")] = 0.0
+        std = np.ones(layout.size)
+        std[layout.term("offset")] = 0.5
+        return Problem(
+            layout=layout,
+            base=self.base,
+            groups=layout.joints,
+            statistics=Statistics.of(rows),
+            prior=Prior(mean, np.full(len(layout.bodies), 0.3), std),
+            constraints=unconstrained(layout),
+            rows=rows,
+        )
+
 
 def synthetic(model: pin.Model) -> Synthetic:
     """Return a robot with friction, its base found numerically."""
@@ -86,9 +106,8 @@ def synthetic(model: pin.Model) -> Synthetic:
     return replace(blank, base=find_base_parameters(full, layout.labels))
 
 
-def loosely(phi: FloatArray, seed: int, size: float = 0.2) -> FloatArray:
+def loosely(phi: FloatArray, rng: np.random.Generator, size: float = 0.2) -> FloatArray:
     """Return physically consistent inertias (nb, 10) near others."""
-    rng = np.random.default_rng(seed)
     J = pseudo_inertia(phi)
     L = np.linalg.cholesky(J)
     bend = np.eye(4) + size * rng.uniform(-1.0, 1.0, J.shape)
@@ -110,27 +129,6 @@ def unconstrained(layout: ParameterLayout) -> Constraints:
     )
 
 
-def problem_of(robot: Synthetic, rows: Rows, seed: int = 3) -> Problem:
-    """Return a problem whose prior is off by some 20 %."""
-    layout = robot.layout
-    mean = robot.truth.copy()
-    mean[layout.inertial] = loosely(layout.inertias(robot.truth), seed).ravel()
-    rng = np.random.default_rng(seed)
-    mean[layout.friction] *= rng.uniform(0.6, 1.5, mean[layout.friction].shape)
-    mean[layout.term("offset")] = 0.0
-    std = np.ones(layout.size)
-    std[layout.term("offset")] = 0.5
-    return Problem(
-        layout=layout,
-        base=robot.base,
-        groups=layout.joints,
-        statistics=Statistics.of(rows),
-        prior=Prior(mean, np.full(len(layout.bodies), 0.3), std),
-        constraints=unconstrained(layout),
-        rows=rows,
-    )
-
-
 def example(path: str) -> pin.Model:
     """Return the fixed-base model of a URDF of example-robot-data, or skip the test."""
     try:
@@ -141,7 +139,7 @@ def example(path: str) -> pin.Model:
     return pin.buildModelFromUrdf(f"{folder}/{path}")
 
 
-@cache
+@pytest.fixture(scope="session")
 def panda() -> Synthetic:
     """Return a 7-joint arm, its fingers locked."""
     model = example("panda_description/urdf/panda.urdf")

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Noise from residuals, and how many independent rows coloured residuals are worth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from sysid_core.errors import ParameterError
+from sysid_core.estimation import EstimatorOptions, effective_sample_factor, solve
+
+if TYPE_CHECKING:
+    from test.estimation.conftest import Synthetic
+
+
+@pytest.mark.parametrize("pole", [0.0, 0.5, 0.9, 0.98])
+def test_the_factor_of_a_first_order_process_is_known(pole: float) -> None:
+    rng = np.random.default_rng(4)
+    e = lfilter([1.0], [1.0, -pole], rng.standard_normal(40000))
+    expected = (1.0 + pole) / (1.0 - pole)
+    assert effective_sample_factor(e) == pytest.approx(expected, rel=0.2)
+
+
+def test_a_few_outliers_do_not_hide_the_colour() -> None:
+    rng = np.random.default_rng(5)
+    e = lfilter([1.0], [1.0, -0.9], rng.standard_normal(20000))
+    clean = effective_sample_factor(e)
+    e[rng.integers(0, len(e), 50)] += 500.0
+    assert effective_sample_factor(e) == pytest.approx(clean, rel=0.2)
+
+
+def test_the_factor_does_not_depend_on_scale_or_offset() -> None:
+    rng = np.random.default_rng(6)
+    e = lfilter([1.0], [1.0, -0.8], rng.standard_normal(5000))
+    assert effective_sample_factor(3.0 + 1e-6 * e) == pytest.approx(effective_sample_factor(e))
+
+
+def test_short_constant_and_alternating_series_count_in_full() -> None:
+    assert effective_sample_factor(np.array([1.0, 2.0])) == 1.0
+    assert effective_sample_factor(np.zeros(100)) == 1.0
+    assert effective_sample_factor(np.resize([1.0, -1.0], 100)) == 1.0
+
+
+def test_series_that_are_not_finite_are_refused() -> None:
+    with pytest.raises(ParameterError):
+        effective_sample_factor(np.array([1.0, np.nan, 2.0, 3.0, 4.0]))
+
+
+@pytest.mark.parametrize("method", ["wls", "prior", "qp", "entropic"])
+def test_noise_of_each_joint_is_found(panda: Synthetic, method: str) -> None:
+    truth = np.array([1.0, 0.5, 2.0, 0.1, 0.05, 0.02, 0.2])
+    result = solve(panda.problem(count=600, noise=truth), EstimatorOptions(method=method))
+    # the relative deviation of a standard deviation from 600 rows is 3 %
+    np.testing.assert_allclose(result.noise_std, truth, rtol=0.12)
+
+
+@pytest.mark.parametrize("method", ["wls", "prior", "qp", "entropic"])
+def test_few_rows_do_not_pass_for_exact_ones(panda: Synthetic, method: str) -> None:
+    problem = panda.problem(count=4, noise=0.5)
+    result = solve(problem, EstimatorOptions(method=method))
+    size = np.sqrt(problem.statistics.square / 4)
+    assert (result.noise_std >= 0.009 * size).all()
+
+
+def test_correlation_costs_degrees_of_freedom(panda: Synthetic) -> None:
+    problem = panda.problem(count=100, noise=0.3)
+    white = solve(problem)
+    coloured = solve(replace(problem, correlation=np.full(7, 4.0)))
+    assert (coloured.noise_std > white.noise_std).all()
