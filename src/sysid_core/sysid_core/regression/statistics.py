@@ -83,7 +83,7 @@ class Statistics:
 
     def residual_square(self, base_vector: FloatArray) -> FloatArray:
         """Return Σ (y − a·β)² (G,) per group for base parameters β (b,)."""
-        quadratic = np.einsum("i,gij,j->g", base_vector, self.gram, base_vector)
+        quadratic = (self.gram @ base_vector) @ base_vector
         value = self.square - 2.0 * self.moment @ base_vector + quadratic
         return np.maximum(value, 0.0)
 
