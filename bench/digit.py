@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +23,14 @@ from bench.digit_experiments import (
     simulate_segments,
     track,
 )
-from bench.digit_plant import Effects, Log, Plant, describe, draw_parameters, simulate
+from bench.digit_plant import Effects, Log, Plant, draw_parameters, simulate
 from bench.digit_plots import plot_segments, plot_torques, plot_tracking
 from sysid_controller.dynamics import make_dynamics
 from sysid_controller.laws import Gains, find_gains
 from sysid_controller.settings import ControllerSettings
+from sysid_core.batch import batch_of, rows_of
 from sysid_core.estimation import EstimatorOptions
-from sysid_core.identification import (
-    Identification,
-    IdentifyOptions,
-    identify,
-    prepare_for,
-    rows_of,
-)
+from sysid_core.identification import Identification, IdentifyOptions, identify
 from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot, load_robot
 from sysid_core.scores import Scores, curves, score
@@ -74,11 +69,11 @@ def _say(text: str) -> None:
 def _torques(bench: Bench, found: Identification, log: Log, out: Path) -> Scores:
     """Table I: torques of inverse dynamics on a motion that nothing was learned from."""
     robot, regression = bench.robot, found.regression
-    samples = prepare_for(robot, log.recording(robot), SignalOptions()).samples()
-    rows = rows_of(regression, samples)
+    batch = batch_of(robot, log.recording(robot), SignalOptions())
+    rows = rows_of(regression, batch)
     nominal, identified = found.nominal, found.estimate.parameters
     groups, base = regression.groups, regression.base
-    shown = curves(rows, groups, base, samples.time, nominal, identified, 0)
+    shown = curves(rows, groups, base, batch.samples.time, nominal, identified, 0)
     plot_torques(shown, out / "torques.png")
     return score(rows, groups, base, nominal, identified)
 
@@ -121,7 +116,7 @@ def _json(
     return {
         "robot": robot.name,
         "draw": drawn,
-        "unmodelled": describe(bench.plant.effects),
+        "unmodelled": asdict(bench.plant.effects),
         "identified": {joint: identified[joint] for joint in robot.actuated_names},
         "joints": list(robot.actuated_names),
         "torque_rmse": {

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -190,15 +190,10 @@ def simulate(plant: Plant, policy: Policy, start: FloatArray, seconds: float, se
         effort[i] = pending.pop(0)
         position, velocity = plant.advance(position, velocity, effort[i])
     return Log(
-        np.arange(n) * STEP,
+        np.linspace(0.0, (n - 1) * STEP, n),
         true_position + noise[0],
         true_velocity + noise[1],
         effort + noise[2],
         true_position,
         true_velocity,
     )
-
-
-def describe(effects: Effects) -> dict[str, float]:
-    """Return the unmodelled effects by name."""
-    return asdict(effects)

@@ -46,6 +46,16 @@ class LeftOut(NamedTuple):
     residual: float
     condition: float
 
+    def merge(self, other: LeftOut) -> LeftOut:
+        """Return the account of both."""
+        return LeftOut(
+            self.samples + other.samples,
+            self.open + other.open,
+            self.singular + other.singular,
+            max(self.residual, other.residual),
+            max(self.condition, other.condition),
+        )
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know, in words."""
@@ -79,8 +89,8 @@ class ClosedChainRegression:
 
     Attributes
     ----------
-    left_out : LeftOut
-        Of the last call of `rows`.
+    left_out, left_out_ever : LeftOut
+        Of the last call of `rows`, and of all calls so far.
 
     Raises
     ------
@@ -91,7 +101,7 @@ class ClosedChainRegression:
     def __init__(self, robot: Robot, closure: LoopClosure | None = None) -> None:
         self.robot = robot
         self.closure = LoopClosure(robot) if closure is None else closure
-        self.left_out = LeftOut(0, 0, 0, 0.0, 0.0)
+        self.left_out = self.left_out_ever = LeftOut(0, 0, 0, 0.0, 0.0)
         self._data = robot.model.createData()
         self._last = self.closure.home
 
@@ -171,6 +181,7 @@ class ClosedChainRegression:
             float(motion.residual[used].max(initial=0.0)),
             float(motion.condition[used].max(initial=0.0)),
         )
+        self.left_out_ever = self.left_out_ever.merge(self.left_out)
         A = self.contract(motion, used, self.base.columns)
         effort = samples.effort[:, self.robot.actuated][used]
         return Rows(

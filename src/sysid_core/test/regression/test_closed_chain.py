@@ -202,7 +202,10 @@ def test_samples_out_of_reach_are_left_out_and_counted(
     for block in rows.blocks:
         np.testing.assert_array_equal(block.sample, kept)
     assert rows.finite
+    before = regression.left_out_ever
     nothing = regression.rows(samples.select(slice(10, 13)))
+    assert regression.left_out_ever.open == before.open + 3
+    assert regression.left_out_ever.samples == before.samples + 3
     assert all(len(block.target) == 0 for block in nothing.blocks)
     assert Statistics.of(nothing).count.sum() == 0.0
 
