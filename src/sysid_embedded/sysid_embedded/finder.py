@@ -108,6 +108,8 @@ def install() -> bool:
     if not reason:
         return False
     _Finder.reason = reason
+    # Now, while what it needs is not looked for by the finder itself.
+    interfaces.packages()
     # Last, so that whatever is really installed wins; first where the real one is broken, because
     # its message packages are then as unusable as itself.
     if reason == "rclpy is not installed":

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+
 import sysid_embedded
 
 sysid_embedded.install()

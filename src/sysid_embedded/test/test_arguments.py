@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from sysid_embedded.arguments import InvalidArgumentError, parse
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rosbags.typesys import Stores, get_typestore
+
 from sysid_embedded.cdr import HEADER, codec
 from sysid_embedded.interfaces import FieldType, find
 from sysid_embedded.messages import NUMPY_TYPES, message_class

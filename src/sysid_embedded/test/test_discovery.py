@@ -6,6 +6,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import pytest
+
 from sysid_embedded.discovery import domain_config, domain_id
 
 

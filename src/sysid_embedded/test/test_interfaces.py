@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import pytest
 from rosbags.typesys import Stores, get_typestore
+
 from sysid_embedded.errors import DefinitionError
 from sysid_embedded.interfaces import FieldType, find, names, packages, parse
 from sysid_embedded.typehash import type_hash
 
 STORE = get_typestore(Stores.ROS2_JAZZY)
 # rosbags hashes a char as IDL's char; ROS 2 makes it an unsigned byte before it hashes.
-WITH_CHAR = ("rmw_dds_common/msg/", "std_msgs/msg/Char")
+WITH_CHAR = ("rmw_dds_common/msg/", "service_msgs/msg/", "std_msgs/msg/Char")
 STANDARD = sorted(
     name for name in STORE.fielddefs if "/msg/" in name and not name.startswith(WITH_CHAR)
 )

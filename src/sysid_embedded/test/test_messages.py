@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from sysid_embedded.messages import message_class, service_class
 
 
@@ -106,6 +107,7 @@ def test_a_byte_is_bytes_of_length_one() -> None:
 def test_modules_offer_the_classes() -> None:
     import sensor_msgs.msg
     from std_srvs.srv import Trigger
+
     from sysid_msgs.msg import IdentificationStatus
 
     assert sensor_msgs.msg.JointState is message_class("sensor_msgs/msg/JointState")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+
 from sysid_embedded.names import expand, fault_of_namespace, fault_of_node_name, fault_of_topic
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from sysid_embedded.errors import YamlError
 from sysid_embedded.params_yaml import NodeParameters, parse_file, parse_text, parse_value
 
@@ -107,5 +108,5 @@ def test_what_is_no_parameter_file_is_refused_with_its_place(text: str, what: st
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(YamlError, match="absent.yaml"):
+    with pytest.raises(YamlError, match=r"absent\.yaml"):
         parse_file(tmp_path / "absent.yaml")

@@ -52,8 +52,8 @@ class Element:
         except LaunchError as error:
             raise self.error(f"can't be read: {str(error).rstrip('.')}") from error
 
-    def children(self) -> list[Element]:
-        """Return the elements below."""
+    def children(self, scope: Scope) -> list[Element]:
+        """Return the elements below, for a scope of their own."""
         content = self.content
         if isinstance(content, dict):
             self._read.add("children")
@@ -65,7 +65,7 @@ class Element:
             if not isinstance(child, dict) or len(child) != 1:
                 raise self.error("must list elements with one key each, the kind of element")
             kind, inner = next(iter(child.items()))
-            children.append(Element(kind, inner, self.scope))
+            children.append(Element(kind, inner, scope))
         return children
 
     def condition(self) -> bool:

@@ -78,7 +78,7 @@ class _Reader:
 
     def all(self, parent: Element, state: _State) -> None:
         """Read the elements below another one."""
-        for element in parent.children():
+        for element in parent.children(state.scope):
             handler = self.handlers.get(element.kind)
             if handler is None:
                 known = ", ".join(sorted(self.handlers))

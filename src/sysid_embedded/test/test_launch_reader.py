@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launch files: what they come to, and what is wrong with them, is what ROS 2 would say."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sysid_embedded.errors import LaunchError
+from sysid_embedded.launch import packages
+from sysid_embedded.launch.plan import Message, Plan, Process
+from sysid_embedded.launch.reader import read
+from sysid_embedded.launch.verb import find_launch_file
+
+Read = Callable[..., Plan]
+
+
+@pytest.fixture
+def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
+    """Return a function that reads the text of a launch file."""
+
+    def executables(package: str) -> dict[str, str]:
+        if package != "pkg":
+            raise LaunchError(f"package '{package}' is not installed")
+        return {"talker": "pkg.talker:main"}
+
+    monkeypatch.setattr(packages, "executables", executables)
+
+    def run(text: str, given: dict[str, str] | None = None, **options: Any) -> Plan:
+        file = tmp_path / "test.launch.yaml"
+        file.write_text(textwrap.dedent(text))
+        return read(file, given or {}, **options)
+
+    return run
+
+
+def _processes(plan: Plan) -> list[Process]:
+    return [step for step in plan.steps if isinstance(step, Process)]
+
+
+def _ros_arguments(process: Process) -> list[str]:
+    command = list(process.command)
+    return command[command.index("--ros-args") + 1 :]
+
+
+def _parameters(process: Process) -> list[Any]:
+    arguments = _ros_arguments(process)
+    files = [b for a, b in pairwise(arguments) if a == "--params-file"]
+    return [yaml.safe_load(Path(file).read_text()) for file in files]
+
+
+def test_a_node_gets_its_name_namespace_remaps_and_arguments(launch: Read) -> None:
+    (process,) = _processes(
+        launch("""
+        launch:
+          - node:
+              pkg: pkg
+              exec: talker
+              name: n
+              namespace: /a
+              args: --flag "two words"
+              ros_args: --log-level debug
+              output: screen
+              remap:
+                - {from: x, to: y}
+        """)
+    )
+    assert process.name == "talker-1"
+    assert process.command[1:] == (
+        *("-m", "sysid_embedded.run", "--with-parent", "pkg.talker:main"),
+        *("--flag", "two words", "--ros-args", "--log-level", "debug"),
+        *("-r", "__node:=n", "-r", "__ns:=/a", "-r", "x:=y"),
+    )
+
+
+def test_parameters_become_files_and_keep_their_types(launch: Read, tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("/**:\n  ros__parameters: {path: $(var who)}\n")
+    (process,) = _processes(
+        launch("""
+        launch:
+          - arg: {name: who, default: '2.5'}
+          - node:
+              pkg: pkg
+              exec: talker
+              param:
+                - {name: number, value: 1}
+                - {name: text, value: '1'}
+                - {name: typed, value: $(var who)}
+                - {name: list, value: [1.0, 2.0]}
+                - name: nested
+                  param:
+                    - {name: deep, value: true}
+                - {from: $(dirname)/p.yaml}
+                - {from: $(dirname)/p.yaml, allow_substs: true}
+        """)
+    )
+    values = [file["/**"]["ros__parameters"] for file in _parameters(process)]
+    assert values == [
+        {"number": 1},
+        {"text": "1"},
+        {"typed": 2.5},
+        {"list": [1.0, 2.0]},
+        {"nested": {"deep": True}},
+        {"path": "$(var who)"},
+        {"path": 2.5},
+    ]
+
+
+def test_groups_scope_namespaces_variables_and_remaps(launch: Read) -> None:
+    plan = launch("""
+    launch:
+      - let: {name: v, value: outer}
+      - group:
+          - push-ros-namespace: {namespace: a}
+          - let: {name: v, value: inner}
+          - set_remap: {from: x, to: y}
+          - set_parameter: {name: p, value: 1}
+          - group:
+              scoped: false
+              children:
+                - push_ros_namespace: {namespace: b}
+          - node: {pkg: pkg, exec: talker, namespace: c, args: $(var v)}
+          - node: {pkg: pkg, exec: talker, namespace: /c}
+      - node: {pkg: pkg, exec: talker, args: $(var v)}
+    """)
+    first, second, last = _processes(plan)
+    assert "__ns:=/a/b/c" in first.command
+    assert "inner" in first.command
+    assert "x:=y" in first.command
+    assert _parameters(first) == [{"/**": {"ros__parameters": {"p": 1}}}]
+    assert "__ns:=/c" in second.command
+    assert _ros_arguments(last) == []
+    assert "outer" in last.command
+
+
+def test_conditions_leave_things_out(launch: Read) -> None:
+    plan = launch(
+        """
+        launch:
+          - arg: {name: wanted, default: 'false'}
+          - log: {message: a, if: $(var wanted)}
+          - log: {message: b, unless: $(var wanted)}
+          - group:
+              if: $(not $(var wanted))
+              children:
+                - log: {message: c}
+        """,
+        {"wanted": "true"},
+    )
+    assert plan.steps == [Message("a")]
+
+
+def test_includes_pass_arguments_and_keep_their_own(launch: Read, tmp_path: Path) -> None:
+    (tmp_path / "inner.launch.yaml").write_text(
+        "launch:\n"
+        "  - arg: {name: x, default: none}\n"
+        "  - let: {name: secret, value: '1'}\n"
+        "  - log: {message: $(var x)}\n"
+    )
+    plan = launch("""
+    launch:
+      - include:
+          file: $(dirname)/inner.launch.yaml
+          arg: [{name: x, value: given}]
+      - include: {file: inner.launch.yaml}
+      - log: {message: $(var secret unset)}
+    """)
+    assert plan.steps == [Message("given"), Message("none"), Message("unset")]
+
+
+def test_timers_delay_and_environments_are_set(launch: Read) -> None:
+    plan = launch("""
+    launch:
+      - set_env: {name: A, value: '1'}
+      - timer:
+          period: 1.5
+          children:
+            - timer:
+                period: 0.5
+                children:
+                  - executable:
+                      cmd: echo hi
+                      name: say
+                      env: [{name: B, value: '2'}]
+                      respawn: 'true'
+                      respawn_delay: 0.5
+                      on_exit: shutdown
+      - unset_env: {name: A}
+      - executable: {cmd: 'true'}
+    """)
+    first, second = _processes(plan)
+    assert (first.name, first.command, first.delay) == ("say-1", ("echo", "hi"), 2.0)
+    assert (first.environment["A"], first.environment["B"]) == ("1", "2")
+    assert (first.respawn, first.respawn_delay, first.shutdown_on_exit) == (True, 0.5, True)
+    assert "A" not in second.environment
+
+
+def test_arguments_are_declared_with_defaults_and_choices(launch: Read) -> None:
+    text = """
+    launch:
+      - arg:
+          name: robot
+          default: panda
+          description: which robot
+          choice: [{value: panda}, {value: ur10}]
+      - arg: {name: needed}
+      - log: {message: $(var robot) $(var needed)}
+    """
+    assert launch(text, {"needed": "x"}).steps == [Message("panda x")]
+    assert launch(text, {"needed": "x", "robot": "ur10"}).steps == [Message("ur10 x")]
+    shown = launch(text, only_arguments=True).arguments
+    assert [(a.name, a.default, a.choices) for a in shown] == [
+        ("robot", "panda", ("panda", "ur10")),
+        ("needed", None, ()),
+    ]
+    with pytest.raises(LaunchError, match="choose from panda, ur10"):
+        launch(text, {"needed": "x", "robot": "other"})
+    with pytest.raises(LaunchError, match="give needed:=VALUE"):
+        launch(text)
+    with pytest.raises(LaunchError, match="no argument 'typo'; it takes: needed, robot"):
+        launch(text, {"needed": "x", "typo": "1"})
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("launch: 1", "'launch' must have attributes"),
+        ("nodes: []", "one list, named 'launch'"),
+        ("launch: [", "not YAML"),
+        ("launch:\n- composable_node: {pkg: x}", "'composable_node' is not supported"),
+        ("launch:\n- node: {pkg: pkg}", "needs the attribute 'exec'"),
+        ("launch:\n- node: {pkg: pkg, exec: nope}", "no executable 'nope'; it has: talker"),
+        ("launch:\n- node: {pkg: nope, exec: x}", "'nope' is not installed"),
+        ("launch:\n- node: {pkg: pkg, exec: talker, nam: x}", "attribute 'nam'"),
+        ("launch:\n- node: {pkg: pkg, exec: talker, respawn: true}", "quote it"),
+        (
+            "launch:\n- node: {pkg: pkg, exec: talker, param: [{value: 1}]}",
+            "needs the attribute 'name'",
+        ),
+        ("launch:\n- node: {pkg: pkg, exec: talker, param: [{from: /no/file}]}", "/no/file"),
+        ("launch:\n- arg: {name: a, default: 1.0}", "quote it"),
+        ("launch:\n- log: {message: $(var a)}", "'log' can't be read: '$(var a)'"),
+        ("launch:\n- log: {message: a, if: 'true', unless: 'true'}", "both 'if' and 'unless'"),
+        ("launch:\n- include: {file: absent.yaml}", "absent.yaml: No such file"),
+        ("launch:\n- include: {file: x.launch.py}", "only YAML"),
+        ("launch:\n- timer: {period: 1, children: []}", "decimal point"),
+        ("launch:\n- {let: {name: a}, log: {message: b}}", "one key each"),
+    ],
+)
+def test_faults_name_the_file_and_the_element(
+    launch: Read, tmp_path: Path, text: str, what: str
+) -> None:
+    with pytest.raises(LaunchError) as caught:
+        launch(text)
+    message = str(caught.value)
+    assert what in message
+    assert message.startswith(str(tmp_path))
+    assert "\n" not in message
+
+
+def test_launch_files_are_found_by_path_or_told_of(tmp_path: Path) -> None:
+    file = tmp_path / "a.launch.yaml"
+    file.write_text("launch: []\n")
+    assert find_launch_file(str(file)) == file
+    assert find_launch_file(str(tmp_path / "a")) == file
+    with pytest.raises(LaunchError, match="no_such_launch_file"):
+        find_launch_file("no_such_launch_file")
+
+
+def test_executables_of_installed_packages_are_known() -> None:
+    with pytest.raises(LaunchError, match="no_such_package"):
+        packages.executables("no_such_package")
+    assert "pytest" in packages.executables("pytest")
+    assert packages.executable("pytest", "pytest")[-1].startswith("pytest:")

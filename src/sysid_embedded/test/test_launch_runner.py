@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running a plan: output, ends, respawning and stopping."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sysid_embedded.launch.plan import Message, Plan, Process
+from sysid_embedded.launch.runner import run
+from sysid_embedded.launch.verb import verb
+
+LIMIT_S = 20.0
+
+
+def _process(name: str, code: str, **options: object) -> Process:
+    environment = dict(os.environ)
+    return Process(name, (sys.executable, "-c", code), environment, **options)  # type: ignore[arg-type]
+
+
+def _run(*steps: Process | Message) -> tuple[int, list[str]]:
+    out = io.StringIO()
+    status = run(Plan(steps=list(steps)), out=out)
+    return status, out.getvalue().splitlines()
+
+
+def test_output_is_marked_with_the_process() -> None:
+    status, lines = _run(
+        Message("starting"),
+        _process(
+            "a-1", "import sys; print('one'); print('two', file=sys.stderr); print(3, end='')"
+        ),
+        _process("b-2", "print('four')", delay=0.05),
+    )
+    assert status == 0
+    assert {"[a-1] one", "[a-1] two", "[a-1] 3", "[b-2] four", "[log] starting"} <= set(lines)
+    assert {"[a-1] ended", "[b-2] ended"} <= set(lines)
+
+
+def test_a_process_that_fails_makes_the_whole_fail() -> None:
+    status, lines = _run(_process("a-1", "raise SystemExit(3)"), _process("b-2", "pass"))
+    assert status == 1
+    assert "[a-1] ended with status 3" in lines
+    assert "[b-2] ended" in lines
+
+
+def test_a_process_that_can_t_be_started_is_told_of() -> None:
+    status, lines = _run(Process("a-1", ("/no/such/program",), {}))
+    assert status == 1
+    assert lines == ["[a-1] can't be started: No such file or directory: /no/such/program"]
+
+
+def test_the_end_of_a_required_process_stops_the_others() -> None:
+    status, lines = _run(
+        _process("a-1", "raise SystemExit(0)", shutdown_on_exit=True, delay=0.2),
+        _process("b-2", "import time; time.sleep(60)"),
+    )
+    assert status == 0
+    assert "[a-1] ended" in lines
+
+
+def test_a_respawned_process_starts_again(tmp_path: Path) -> None:
+    file = tmp_path / "count"
+    code = (
+        f"import pathlib; p = pathlib.Path({str(file)!r}); "
+        "n = len(p.read_text()) if p.exists() else 0; p.write_text('x' * (n + 1)); print(n)"
+    )
+    watch = (
+        "import pathlib, time\n"
+        f"p = pathlib.Path({str(file)!r})\n"
+        "while not p.exists() or len(p.read_text()) < 3: time.sleep(0.01)\n"
+    )
+    _, lines = _run(
+        _process("a-1", code, respawn=True, respawn_delay=0.01),
+        _process("b-2", watch, shutdown_on_exit=True),
+    )
+    assert [line for line in lines if line in ("[a-1] 0", "[a-1] 1", "[a-1] 2")][:3] == [
+        "[a-1] 0",
+        "[a-1] 1",
+        "[a-1] 2",
+    ]
+
+
+POLITE = "import time; print('up', flush=True); time.sleep(60)"
+STUBBORN = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); {POLITE}"
+VERB = (
+    "import argparse, sys; from sysid_embedded.launch.verb import verb; "
+    "parser = argparse.ArgumentParser(); verb.add_arguments(parser); "
+    "sys.exit(verb.run(parser.parse_args()))"
+)
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Return a function that runs the verb on Python programs, and waits until they are up."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*programs: str) -> subprocess.Popen[str]:
+        file = tmp_path / "x.launch.yaml"
+        commands = [shlex.join([sys.executable, "-c", program]) for program in programs]
+        file.write_text(yaml.safe_dump({"launch": [{"executable": {"cmd": c}} for c in commands]}))
+        child = subprocess.Popen(
+            [sys.executable, "-c", VERB, str(file)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        started.append(child)
+        assert child.stdout is not None
+        for _ in programs:
+            assert child.stdout.readline().endswith("] up\n")
+        return child
+
+    yield start
+    for child in started:
+        child.kill()
+        child.communicate()
+
+
+def test_ctrl_c_stops_everything(up: Callable[..., subprocess.Popen[str]]) -> None:
+    child = up(POLITE, POLITE)
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=LIMIT_S)
+    assert child.returncode == 0
+
+
+def test_a_second_ctrl_c_is_firmer(up: Callable[..., subprocess.Popen[str]]) -> None:
+    child = up(STUBBORN, POLITE)
+    assert child.stdout is not None
+    child.send_signal(signal.SIGINT)
+    # The polite one's traceback tells that the first signal has been heeded.
+    while "KeyboardInterrupt" not in (line := child.stdout.readline()):
+        assert line
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=4.0)
+    assert child.returncode == 0
+
+
+def _verb(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    verb.add_arguments(parser)
+    return verb.run(parser.parse_args(arguments))
+
+
+def test_wrong_input_ends_with_one_line_and_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "x.launch.yaml"
+    file.write_text("launch:\n- wrong: {a: b}\n")
+    for arguments in (["absent"], [str(file)], [str(file), "no_assignment"]):
+        assert _verb(*arguments) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_arguments_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "x.launch.yaml"
+    file.write_text(
+        "launch:\n- arg: {name: a, default: b, description: what}\n- arg: {name: c}\n"
+        "- node: {pkg: not_installed, exec: x}\n"
+    )
+    assert _verb(str(file), "--show-args") == 0
+    assert capsys.readouterr().out == (
+        "'a': what (default: 'b')\n'c': (no description) (required)\n"
+    )

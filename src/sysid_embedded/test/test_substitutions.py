@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Substitutions of launch files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sysid_embedded.errors import LaunchError
+from sysid_embedded.launch.substitutions import Scope, is_true, substitute
+
+SCOPE = Scope(Path("/some/where/x.launch.yaml"), {"a": "1", "n": "a", "s": "x y"}, {"E": "env"})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("plain", "plain"),
+        ("", ""),
+        ("$(var a)", "1"),
+        ("<$(var a)$(var s)>", "<1x y>"),
+        ("$(var $(var n))", "1"),
+        ("$(env E)", "env"),
+        ("$(env NO default)", "default"),
+        ("$(env NO '')", ""),
+        ("$(dirname)/y.yaml", "/some/where/y.yaml"),
+        ("$(filename)", "/some/where/x.launch.yaml"),
+        ("$(equals $(var a) 1)", "true"),
+        ("$(not true)", "false"),
+        ("$(and true $(or false true))", "true"),
+        ("$(if $(equals a b) yes no)", "no"),
+        ("$(eval '$(var a) + 2 * 3')", "7"),
+        ('$(eval \'"$(var s)" == "x y"\')', "True"),
+        ("$(eval 'not (1 < 2 <= 2 and 3 in [1, 2])')", "True"),
+        ("$(eval '1 if 2 > 1 else 0')", "1"),
+        (r"\$(var a)", "$(var a)"),
+        ("50$", "50$"),
+    ],
+)
+def test_values(text: str, value: str) -> None:
+    assert substitute(text, SCOPE) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("$(var unknown)", "unknown"),
+        ("$(env UNSET)", "UNSET"),
+        ("$(command ls)", "not supported"),
+        ("$(var", "is missing"),
+        ("$(var 'a)", "closing"),
+        ("$( var a)", "a substitution is written"),
+        ("$(var)", "0 arguments"),
+        ("$(eval 'open(1)')", "not supported"),
+        ("$(eval '(1')", "no Python expression"),
+        ("$(eval '1/0')", "fails"),
+        ("$(find-pkg-share no_such_package)", "no_such_package"),
+        ("$(find-exec no-such-program)", "no-such-program"),
+    ],
+)
+def test_faults_are_named(text: str, what: str) -> None:
+    with pytest.raises(LaunchError, match=what.replace("(", r"\(")):
+        substitute(text, SCOPE)
+
+
+def test_packages_and_programs_are_found() -> None:
+    share = Path(substitute("$(find-pkg-share sysid_bringup)", SCOPE))
+    assert (share / "src" / "sysid_embedded").is_dir()
+    assert substitute("$(find-exec sh)", SCOPE).endswith("/sh")
+
+
+def test_conditions_are_true_or_false() -> None:
+    assert is_true("true")
+    assert is_true(" True ")
+    assert not is_true("0")
+    with pytest.raises(LaunchError, match="maybe"):
+        is_true("maybe")
