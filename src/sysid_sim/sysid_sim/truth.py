@@ -119,9 +119,10 @@ def _draw_friction(
             drawn = nominal + spread.offset * relative * effort
         else:
             low, high = spread.unknown_armature if term == "armature" else spread.unknown
-            unknown = (low + (high - low) * fresh) * share[term] * robot.actuated
+            unknown = (low + (high - low) * fresh) * share[term]
             drawn = np.where(nominal > 0.0, nominal * (1.0 + spread.friction * relative), unknown)
-        truth[layout.term(term)] = drawn
+        # nobody identifies the friction of passive joints
+        truth[layout.term(term)] = np.where(robot.actuated, drawn, nominal)
 
 
 def _draw_couplings(robot: Robot, truth: FloatArray, rng: np.random.Generator) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from sysid_core.errors import DataError
 from sysid_core.inertia import smallest_eigenvalue
+from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot import Robot, known_robots
 from sysid_sim.errors import SimulationError
 from sysid_sim.plant import Plant
@@ -57,6 +58,15 @@ def test_terms_that_are_not_identified_stay_nominal(panda: Robot) -> None:
     assert "armature" not in panda.description.friction_terms
     where = panda.layout.term("armature")
     np.testing.assert_array_equal(draw_truth(panda, 1)[where], panda.nominal[where])
+
+
+def test_friction_of_passive_joints_stays_nominal(robot_of: Callable[[str], Robot]) -> None:
+    leg = robot_of("digit_left_leg")
+    truth = draw_truth(leg, 1)
+    for term in FRICTION_TERMS:
+        where = leg.layout.term(term)
+        changed = truth[where] != leg.nominal[where]
+        np.testing.assert_array_equal(changed, leg.actuated)
 
 
 def test_bodies_that_are_not_identified_stay_nominal(robot_of: Callable[[str], Robot]) -> None:
