@@ -230,17 +230,23 @@ class OnlineIdentifier:
         self._gate.settings = settings.gate
         self._payloads.settings = self._watch.settings = settings.payload
         if old.window_settings != settings.window_settings:
-            self._window = SlidingWindow(
-                len(self.groups), self.regression.base.size, settings.window_settings
-            )
+            self._window = self._new_window()
             self._epoch += 1
         if old.samples(old.r2_window) != settings.samples(settings.r2_window):
             self._scores = Prequential(len(self.groups), settings.samples(settings.r2_window))
 
+    def _new_window(self) -> SlidingWindow:
+        return SlidingWindow(
+            len(self.groups),
+            self.regression.base.size,
+            self.settings.window_settings,
+            getattr(self.regression, "supports", None),
+        )
+
     def reset(self) -> None:
         """Forget all data and go back to the nominal parameters."""
         settings, groups = self.settings, len(self.groups)
-        self._window = SlidingWindow(groups, self.regression.base.size, settings.window_settings)
+        self._window = self._new_window()
         self._scores = Prequential(groups, settings.samples(settings.r2_window))
         self._gate = Gate(settings.gate)
         self._watch = PayloadWatch(
@@ -261,6 +267,7 @@ class OnlineIdentifier:
         self._rejected = 0
         self._fault = ""
         self._silence = 0.0
+        self._informative = 0
         self._solved_at = 0
         self._epoch += 1
 
@@ -288,7 +295,12 @@ class OnlineIdentifier:
     def _usable(self, samples: Samples) -> Samples:
         actuated = self.robot.actuated
         signals = (samples.effort, samples.position, samples.velocity, samples.acceleration)
-        values = np.hstack([signal[:, actuated] for signal in signals])
+        base = (samples.base_pose, samples.base_twist, samples.base_acceleration)
+        values = np.hstack(
+            [samples.time[:, None]]
+            + [signal[:, actuated] for signal in signals]
+            + [signal for signal in base if signal is not None]
+        )
         with np.errstate(invalid="ignore"):
             within = (np.abs(samples.effort) <= self._torque_limit)[:, actuated]
         usable = np.flatnonzero(np.hstack([np.isfinite(values), within]).all(axis=1))
@@ -307,6 +319,7 @@ class OnlineIdentifier:
         if informative == 0 or not any(len(block.target) for block in rows.blocks):
             return
         self._informative_time = float(samples.time[-1])
+        self._informative += informative
         self._scores.push(
             rows, informative, self._candidate_base, self._nominal_base, self._used_base
         )
@@ -317,10 +330,10 @@ class OnlineIdentifier:
     # -- solving ----------------------------------------------------------------------------
 
     def snapshot(self) -> Request | None:
-        """Return the solve that the present data ask for; None without new or enough data."""
-        if self._solved_at == self._samples or self._window.samples < 2 or self._watch.active:
+        """Return the solve that the present data ask for; None without informative new ones."""
+        if self._solved_at == self._informative or self._window.samples < 2 or self._watch.active:
             return None
-        self._solved_at = self._samples
+        self._solved_at = self._informative
         statistics = self._window.statistics() + self._window.memory
         problem = Problem(
             self.robot.layout,
@@ -390,9 +403,13 @@ class OnlineIdentifier:
         return self._report(state, reasons, tuple(warnings), scores, self._revision != revision)
 
     def _judge(self, scores: Scores, solution: Solution | None) -> tuple[State, tuple[str, ...]]:
+        if self._gate.open and self._watch.undecided(self._time + self._silence):
+            reason = "the torque errors rose: is it a payload?"
+            return State.HOLDING, (reason,)
         decision = self._gate.decide(self._evidence(scores))
         fresh = solution is not None and solution.estimate is self._estimate
         if decision.fallback:
+            self._watch.forget()
             self._use(self.robot.nominal, np.full(self.robot.layout.size, np.nan), False)
         elif decision.accepted and self._watch.alarmed:
             reason = "the torque errors rose: nothing new is adopted before it is clear why"

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from sysid_core.errors import ParameterError
+from sysid_core.parameters import IndexArray
 from sysid_core.regression.rows import Rows
 from sysid_core.regression.statistics import Statistics
 
 __all__ = ["SlidingWindow", "WindowSettings"]
+
+Supports = tuple[IndexArray, ...]
 
 
 @dataclass(frozen=True)
@@ -43,28 +46,42 @@ class WindowSettings:
 
 
 class _Sum:
-    """A running sum of statistics that writes into its own arrays."""
+    """A running sum of statistics, each group on the columns that its rows can touch."""
 
-    def __init__(self, groups: int, size: int) -> None:
-        self.total = Statistics.zero(groups, size)
+    def __init__(self, supports: Supports) -> None:
+        self.gram = [np.zeros((len(s), len(s))) for s in supports]
+        self.moment = [np.zeros(len(s)) for s in supports]
+        self.square = np.zeros(len(supports))
+        self.count = np.zeros(len(supports))
         self.samples = 0
 
-    def add_rows(self, rows: Rows, samples: int) -> None:
-        total = self.total
-        for g, block in enumerate(rows.blocks):
-            total.gram[g] += block.matrix.T @ block.matrix
-            total.moment[g] += block.target @ block.matrix
-            total.square[g] += block.target @ block.target
-            total.count[g] += len(block.target)
+    def add_rows(self, rows: Rows, samples: int, supports: Supports) -> None:
+        for g, (block, support) in enumerate(zip(rows.blocks, supports, strict=True)):
+            matrix = block.matrix
+            if len(support) < matrix.shape[1]:
+                matrix = matrix.take(support, axis=1)
+            self.gram[g] += matrix.T @ matrix
+            self.moment[g] += block.target @ matrix
+            self.square[g] += block.target @ block.target
+            self.count[g] += len(block.target)
         self.samples += samples
 
-    def add(self, other: Statistics, samples: int) -> None:
-        total = self.total
-        total.gram[...] += other.gram
-        total.moment[...] += other.moment
-        total.square[...] += other.square
-        total.count[...] += other.count
-        self.samples += samples
+    def add(self, other: _Sum) -> None:
+        for g in range(len(self.gram)):
+            self.gram[g] += other.gram[g]
+            self.moment[g] += other.moment[g]
+        self.square += other.square
+        self.count += other.count
+        self.samples += other.samples
+
+    def expanded(self, size: int, supports: Supports) -> Statistics:
+        total = Statistics.zero(len(supports), size)
+        for g, support in enumerate(supports):
+            total.gram[g][np.ix_(support, support)] = self.gram[g]
+            total.moment[g][support] = self.moment[g]
+        total.square[:] = self.square
+        total.count[:] = self.count
+        return total
 
 
 class SlidingWindow:
@@ -81,11 +98,16 @@ class SlidingWindow:
     groups, size : int
         Number of row groups and of base parameters.
     settings : WindowSettings
+    supports : tuple of (s,) int, optional
+        Per group the base columns in which its rows can differ from zero; default: all.
     """
 
-    def __init__(self, groups: int, size: int, settings: WindowSettings) -> None:
+    def __init__(
+        self, groups: int, size: int, settings: WindowSettings, supports: Supports | None = None
+    ) -> None:
         self.settings = settings
         self._shape = (groups, size)
+        self._supports = supports or (np.arange(size),) * groups
         self._block_size = -(-settings.samples // settings.blocks)
         half_life = settings.memory_half_life * settings.blocks
         self._forget = 0.5 ** (1.0 / half_life) if half_life > 0.0 else 0.0
@@ -93,9 +115,9 @@ class SlidingWindow:
 
     def clear(self) -> None:
         """Forget everything."""
-        self._open = _Sum(*self._shape)
+        self._open = _Sum(self._supports)
         self._newer: deque[_Sum] = deque()
-        self._newer_sum = _Sum(*self._shape)
+        self._newer_sum = _Sum(self._supports)
         self._older: list[tuple[_Sum, _Sum]] = []  # (block, sum of it and all newer older blocks)
         self._memory = Statistics.zero(*self._shape)
 
@@ -115,27 +137,31 @@ class SlidingWindow:
 
         A batch should not be larger than a block; it is counted into one.
         """
-        self._open.add_rows(rows, samples)
+        self._open.add_rows(rows, samples, self._supports)
         if self._open.samples >= self._block_size:
             self._newer.append(self._open)
-            self._newer_sum.add(self._open.total, self._open.samples)
-            self._open = _Sum(*self._shape)
+            self._newer_sum.add(self._open)
+            self._open = _Sum(self._supports)
             self._evict()
 
     def statistics(self) -> Statistics:
         """Return the statistics of the samples in the window (a copy)."""
-        total = self._newer_sum.total + self._open.total
-        return total + self._older[-1][1].total if self._older else total
+        total = _Sum(self._supports)
+        total.add(self._newer_sum)
+        total.add(self._open)
+        if self._older:
+            total.add(self._older[-1][1])
+        return self._expand(total)
 
     def recent(self, samples: int) -> Statistics:
         """Return the statistics of at least the newest `samples` samples (whole blocks)."""
-        total = _Sum(*self._shape)
-        total.add(self._open.total, self._open.samples)
+        total = _Sum(self._supports)
+        total.add(self._open)
         blocks = [block for block, _ in reversed(self._older)] + list(self._newer)
         while blocks and total.samples < samples:
             block = blocks.pop()
-            total.add(block.total, block.samples)
-        return total.total
+            total.add(block)
+        return self._expand(total)
 
     @property
     def memory(self) -> Statistics:
@@ -144,18 +170,21 @@ class SlidingWindow:
 
     def older(self, samples: int) -> Statistics:
         """Return the statistics of the window without the blocks that `recent` sums."""
-        total = _Sum(*self._shape)
+        total = _Sum(self._supports)
         blocks = [block for block, _ in reversed(self._older)] + list(self._newer)
         newest = self._open.samples
         while blocks and newest < samples:
             newest += blocks.pop().samples
         for block in blocks:
-            total.add(block.total, block.samples)
-        return total.total
+            total.add(block)
+        return self._expand(total)
 
     def adopt_memory(self, memory: Statistics) -> None:
         """Replace the memory, e.g. by data carried over a known change of the robot."""
         self._memory = memory
+
+    def _expand(self, total: _Sum) -> Statistics:
+        return total.expanded(self._shape[1], self._supports)
 
     def _evict(self) -> None:
         while self.samples - self._oldest_samples() >= self.settings.samples:
@@ -163,7 +192,7 @@ class SlidingWindow:
                 self._rebuild()
             block, _ = self._older.pop()
             if self._forget > 0.0:
-                self._memory = self._memory.scaled(self._forget) + block.total
+                self._memory = self._memory.scaled(self._forget) + self._expand(block)
 
     def _oldest_samples(self) -> int:
         if self._older:
@@ -173,11 +202,11 @@ class SlidingWindow:
     def _rebuild(self) -> None:
         suffix: _Sum | None = None
         for block in reversed(self._newer):
-            total = _Sum(*self._shape)
-            total.add(block.total, block.samples)
+            total = _Sum(self._supports)
+            total.add(block)
             if suffix is not None:
-                total.add(suffix.total, suffix.samples)
+                total.add(suffix)
             self._older.append((block, total))
             suffix = total
         self._newer.clear()
-        self._newer_sum = _Sum(*self._shape)
+        self._newer_sum = _Sum(self._supports)

@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.errors import ModelError
-from sysid_core.parameters import ParameterLayout
+from sysid_core.parameters import IndexArray, ParameterLayout
 from sysid_core.recording import FloatArray, Samples
 from sysid_core.regression.base_parameters import BaseParameters, find_base_parameters
 from sysid_core.regression.rows import RowBlock, Rows
@@ -117,6 +117,12 @@ class TreeRegression:
         count = max(60, 4 * self.layout.size // self.robot.model.nv)
         A = self.full(*random_states(self.robot, count))
         return find_base_parameters(A.reshape(-1, self.layout.size), self.layout.labels)
+
+    @cached_property
+    def supports(self) -> tuple[IndexArray, ...]:
+        """Per group the base columns of the joint and of the bodies that it carries."""
+        A = self.full(*random_states(self.robot, 20))[:, :, self.base.columns]
+        return tuple(np.flatnonzero(np.abs(A[:, j]).max(axis=0)) for j in range(A.shape[1]))
 
     def full(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
         """Return the full regressor (n, nv, p) at states q (n, nq), v, a (n, nv)."""
