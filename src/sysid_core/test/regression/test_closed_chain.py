@@ -277,10 +277,10 @@ def test_a_control_torque_takes_less_than_half_a_millisecond(leg: Robot) -> None
     best = np.inf
     for _ in range(8):
         dynamics.torque(*states[0])
-        begin = time.perf_counter()
+        begin = time.process_time()
         for state in states:
             dynamics.torque(*state)
-        best = min(best, (time.perf_counter() - begin) / len(states))
+        best = min(best, (time.process_time() - begin) / len(states))
     assert best < 0.5e-3
 
 
