@@ -148,6 +148,23 @@ class Segments:
     position: FloatArray
 
 
+def _advance(
+    model: ClosedChainDynamics, state: FloatArray, effort: FloatArray, seconds: float
+) -> FloatArray:
+    """Return the state (2 na,) after a time under constant torques (na,)."""
+    na = len(effort)
+
+    def rates(_: float, y: FloatArray) -> FloatArray:
+        return np.concatenate([y[na:], model.acceleration(y[:na], y[na:], effort)])
+
+    solved = scipy.integrate.solve_ivp(
+        rates, (0.0, seconds), state, method="BDF", rtol=1e-5, atol=1e-7
+    )
+    if not solved.success:
+        raise EstimationError(f"forward simulation failed: {solved.message}")
+    return np.asarray(solved.y[:, -1], dtype=float)
+
+
 def simulate_segments(
     robot: Robot, parameters: FloatArray, log: Log, *, count: int, seconds: float, hold: float
 ) -> Segments:
@@ -181,17 +198,7 @@ def simulate_segments(
         state = np.concatenate([log.position[begin], log.velocity[begin]])
         path = [state[:na]]
         for at in range(begin, begin + length, stride):
-            effort = log.effort[at : at + stride].mean(axis=0)
-
-            def rates(_: float, y: FloatArray, u: FloatArray = effort) -> FloatArray:
-                return np.concatenate([y[na:], model.acceleration(y[:na], y[na:], u)])
-
-            solved = scipy.integrate.solve_ivp(
-                rates, (0.0, hold), state, method="BDF", rtol=1e-5, atol=1e-7
-            )
-            if not solved.success:
-                raise EstimationError(f"forward simulation failed: {solved.message}")
-            state = solved.y[:, -1]
+            state = _advance(model, state, log.effort[at : at + stride].mean(axis=0), hold)
             path.append(state[:na])
         q = np.array(path)
         index = begin + stride * np.arange(len(q))
