@@ -81,7 +81,7 @@ class ContactOutput(NamedTuple):
     ----------
     effort : (nj,) [N·m]
     wrenches : (nc, 6) [N, N·m]
-        Expected on the robot, in world axes.
+        Expected on the robot about the contact frames' origins, in world axes.
     acceleration : (nv,)
         That the torques are meant for.
     trouble : str
@@ -157,15 +157,8 @@ def projected_torque(
     effort = np.linalg.lstsq(N[_BASE:].T, N.T @ needed, rcond=1e-9)[0]
     left = needed.copy()
     left[_BASE:] -= effort
-    wrenches = np.zeros((len(active), 6))
-    if len(J):
-        forces = np.linalg.lstsq(J.T, left, rcond=1e-9)[0]
-        start = 0
-        for c in np.flatnonzero(active):
-            size = 6 if dynamics.kinematics.flat[c] else 3
-            wrenches[c, :size] = forces[start : start + size]
-            start += size
-    return ContactOutput(effort, wrenches, acceleration)
+    forces = np.linalg.lstsq(J.T, left, rcond=1e-9)[0] if len(J) else np.zeros(0)
+    return ContactOutput(effort, dynamics.kinematics.wrenches(forces, active), acceleration)
 
 
 class ContactLaw:
@@ -197,7 +190,7 @@ class ContactLaw:
         self._qp: ContactForceQp | None = None
         if self.settings.method == "qp":
             self._qp = ContactForceQp(
-                robot.model.nv, self.dynamics.kinematics.flat, self._limit, self.settings.cones
+                robot.model.nv, self.dynamics.kinematics, self._limit, self.settings.cones
             )
 
     def set_parameters(self, parameters: FloatArray) -> None:
@@ -251,7 +244,7 @@ class ContactLaw:
         """Return the wanted accelerations (nc, 6) of the feet; angular ones bring them to rest."""
         kp, kd = self._gains(self.settings.foot_bandwidth)
         v = np.concatenate([state.twist, state.velocity])
-        motion = terms.jacobian @ v
+        motion = self.dynamics.kinematics.at_ground(terms.jacobian) @ v
         wanted = -self.settings.contact_damping * motion
         swing = ~state.contacts
         wanted[swing, :3] = (
@@ -266,10 +259,15 @@ class ContactLaw:
         self, terms: ContactTerms, base: FloatArray, feet: FloatArray, contacts: BoolArray
     ) -> FloatArray:
         """Return the acceleration (nv,) that moves base and feet as wanted."""
-        everything = np.ones_like(contacts)
-        J, drift = self.dynamics.constraint(terms, everything)
-        target = self.dynamics.kinematics.constraint_rows(feet[None, :, :, None], everything)
-        right = target[0, :, 0] - drift - J[:, :_BASE] @ base
+        kinematics = self.dynamics.kinematics
+        # stance feet are held where they touch the ground, swing feet moved by their frames
+        ground = contacts[:, None, None]
+        drift = terms.drift[:, :, None]
+        jacobian = np.where(ground, kinematics.at_ground(terms.jacobian), terms.jacobian)
+        drift = np.where(ground, kinematics.at_ground(drift), drift)[:, :, 0]
+        chosen = np.arange(6) < np.where(kinematics.flat, 6, 3)[:, None]
+        J = jacobian[chosen]
+        right = (feet - drift)[chosen] - J[:, :_BASE] @ base
         legs = J[:, _BASE:]
         # slight damping keeps stretched legs from asking for endless accelerations
         damping = 1e-6 * np.trace(legs @ legs.T) / len(legs) * np.eye(len(legs))

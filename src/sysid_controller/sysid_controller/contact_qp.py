@@ -14,6 +14,7 @@ import scipy.sparse
 from sysid_core.errors import ParameterError
 from sysid_core.recording import BoolArray, FloatArray
 from sysid_core.regression.contact_dynamics import ContactTerms
+from sysid_core.regression.contact_kinematics import ContactKinematics
 
 __all__ = ["ConeSettings", "ContactForceQp", "QpSolution"]
 
@@ -93,18 +94,18 @@ class ContactForceQp:
     Parameters
     ----------
     nv : int
-    flat : (nc,) bool
-        Which feet are flat.
+    kinematics : ContactKinematics
     limit : (nj,) [N·m]
         Torque limits.
     settings : ConeSettings
     """
 
     def __init__(
-        self, nv: int, flat: BoolArray, limit: FloatArray, settings: ConeSettings
+        self, nv: int, kinematics: ContactKinematics, limit: FloatArray, settings: ConeSettings
     ) -> None:
         self.settings = settings
-        self._nv, self._flat, self._limit = nv, flat, limit
+        self._nv, self._kinematics, self._limit = nv, kinematics, limit
+        flat = kinematics.flat
         sizes = np.where(flat, 6, 3)
         self._owner = np.repeat(np.arange(len(flat)), sizes)
         self._component = np.concatenate([np.arange(size) for size in sizes])
@@ -141,8 +142,7 @@ class ContactForceQp:
         if not solved:
             acceleration, force = wanted, np.zeros(forces)
         effort = terms.inertia @ acceleration + terms.bias - J.T @ force
-        wrenches = np.zeros((len(active), 6))
-        wrenches[self._owner, self._component] = force
+        wrenches = self._kinematics.wrenches(force, np.ones_like(active))
         return QpSolution(effort[_BASE:], wrenches, acceleration, trouble)
 
     def _constraints(
@@ -150,8 +150,9 @@ class ContactForceQp:
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return rows, lower and upper bounds, and the Jacobian of all contact forces."""
         nv, forces = self._nv, len(self._owner)
-        J = terms.jacobian[self._owner, self._component]
-        held = (feet - terms.drift)[self._owner, self._component]
+        J = self._kinematics.at_ground(terms.jacobian)[self._owner, self._component]
+        drift = self._kinematics.at_ground(terms.drift[:, :, None])[:, :, 0]
+        held = (feet - drift)[self._owner, self._component]
         motion = np.hstack([terms.inertia, -J.T])
         fixed = np.hstack([J, np.zeros((forces, forces))])
         cones = np.hstack([np.zeros((len(self._cones), nv)), self._cones])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -106,7 +106,10 @@ class Legged:
         mass = self.truth[self.robot.layout.masses].sum()
         share = np.zeros((len(active), 6))
         share[active, 2] = 9.81 * mass / max(int(active.sum()), 1)
-        start = dynamics.kinematics.constraint_rows(share[None, :, :, None], active)[0, :, 0]
+        start = np.concatenate(
+            [share[c, : 6 if dynamics.kinematics.flat[c] else 3] for c in np.flatnonzero(active)]
+            or [np.zeros(0)]
+        )
         equations = np.zeros((6 + k, nv + k))
         equations[:6, :nv], equations[:6, nv:] = terms.inertia[:6], -J.T[:6]
         equations[6:, :nv] = J
@@ -114,13 +117,7 @@ class Legged:
         aim = np.concatenate([wanted, start])
         change = np.linalg.lstsq(equations, right - equations @ aim, rcond=1e-12)[0]
         solution = aim + change
-        force = np.zeros((len(active), 6))
-        begin = nv
-        for c in np.flatnonzero(active):
-            size = 6 if dynamics.kinematics.flat[c] else 3
-            force[c, :size] = solution[begin : begin + size]
-            begin += size
-        return solution[:nv], force
+        return solution[:nv], dynamics.kinematics.wrenches(solution[nv:], active)
 
 
 def perturbed(robot: Robot, seed: int, *, friction: bool = True) -> FloatArray:
@@ -161,6 +158,14 @@ def solo12() -> Robot:
 def legged(solo12: Robot) -> Legged:
     """Return Solo12 with parameters that are not its nominal ones, friction included."""
     return Legged(solo12, perturbed(solo12, 11))
+
+
+@pytest.fixture(scope="session")
+def ball_footed(solo12: Robot) -> Legged:
+    """Return Solo12 on balls of 2 cm around the frames of its feet."""
+    contacts = tuple(replace(contact, radius=0.02) for contact in solo12.description.contacts)
+    robot = load_robot(replace(solo12.description, contacts=contacts))
+    return Legged(robot, perturbed(robot, 12))
 
 
 @pytest.fixture(scope="session")

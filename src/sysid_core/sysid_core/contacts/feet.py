@@ -27,8 +27,10 @@ class FootMotion(NamedTuple):
 
     Attributes
     ----------
-    position, velocity : (n, nc, 3) [m, m/s]
-        In the world.
+    position : (n, nc, 3) [m]
+        Of the frames' origins, in the world.
+    velocity : (n, nc, 3) [m/s]
+        Where they touch the ground, in the world.
     force : (n, nc, 3) [N]
         On the robot, estimated from torques, in world axes.
     loaded : (n, nc) bool
@@ -68,7 +70,7 @@ def foot_motion(
         chosen = finite[start : start + _CHUNK]
         geometry = kinematics.evaluate(state.q[chosen])
         position[chosen] = geometry.position
-        linear = geometry.jacobian[:, :, :3]
+        linear = kinematics.at_ground(geometry.jacobian)[:, :, :3]
         velocity[chosen] = np.einsum("ncij,nj->nci", linear, state.v[chosen])
     force = contact_forces(robot, samples, parameters)
     return FootMotion(position, velocity, force, loaded_contacts(robot, force, settings))

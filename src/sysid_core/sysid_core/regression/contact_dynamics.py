@@ -45,7 +45,10 @@ class ContactTerms(NamedTuple):
 
 
 class Forward(NamedTuple):
-    """Solution of the equations of motion: v̇ (nv,) and contact wrenches (nc, 6) in the world."""
+    """Solution of the equations of motion: v̇ (nv,) and contact wrenches (nc, 6).
+
+    Wrenches are about the contact frames' origins, in world axes.
+    """
 
     acceleration: FloatArray
     wrenches: FloatArray
@@ -164,15 +167,11 @@ class ContactDynamics:
         force = -terms.bias
         force[_BASE:] += effort
         free = np.linalg.solve(terms.inertia, np.column_stack([force, J.T]))
-        wrenches = np.zeros((len(active), 6))
         if not len(J):
-            return Forward(free[:, 0], wrenches)
+            return Forward(free[:, 0], np.zeros((len(active), 6)))
         wanted = -drift if acceleration is None else acceleration - drift
         # least squares: a stretched leg makes some contact forces indeterminate
-        multipliers = np.linalg.lstsq(J @ free[:, 1:], wanted - J @ free[:, 0], rcond=1e-10)[0]
-        start = 0
-        for c in np.flatnonzero(active):
-            size = 6 if self.kinematics.flat[c] else 3
-            wrenches[c, :size] = multipliers[start : start + size]
-            start += size
+        gap = wanted - J @ free[:, 0]
+        multipliers: FloatArray = np.linalg.lstsq(J @ free[:, 1:], gap, rcond=1e-10)[0]
+        wrenches = self.kinematics.wrenches(multipliers, active)
         return Forward(free[:, 0] + free[:, 1:] @ multipliers, wrenches)

@@ -122,6 +122,10 @@ class ContactKinematics:
         contacts = robot.description.contacts
         self.names = tuple(contact.name for contact in contacts)
         self.flat = np.array([contact.type == "flat" for contact in contacts])
+        gravity = np.array(robot.description.gravity)
+        down = gravity / max(float(np.linalg.norm(gravity)), 1e-300)
+        radius = np.array([contact.radius for contact in contacts])
+        self.reach = np.where(self.flat, 0.0, radius)[:, None] * down
         links = [robot.frame(contact.frame.link) for contact in contacts]
         self._joints = [link.parentJoint for link in links]
         self._placements = [
@@ -173,8 +177,38 @@ class ContactKinematics:
         linear[:, :, 2] += angular[:, :, 0] * y - angular[:, :, 1] * x
         return ContactGeometry(jacobian, position, rotation)
 
+    def at_ground(self, jacobian: FloatArray) -> FloatArray:
+        """Return Jacobians (…, nc, 6, m) of the points that touch the ground.
+
+        They lie a ball foot's radius below its frame's origin, wherever the foot rolls to: their
+        distance `reach` (nc, 3) [m] from it is constant in the world, so that the same map holds
+        for velocities and for accelerations.
+        """
+        if not self.reach.any():
+            return jacobian
+        result = np.array(jacobian)
+        x, y, z = (self.reach[:, k, None] for k in range(3))
+        turn = jacobian[..., 3:, :]
+        result[..., 0, :] += turn[..., 1, :] * z - turn[..., 2, :] * y
+        result[..., 1, :] += turn[..., 2, :] * x - turn[..., 0, :] * z
+        result[..., 2, :] += turn[..., 0, :] * y - turn[..., 1, :] * x
+        return result
+
+    def wrenches(self, forces: FloatArray, active: BoolArray) -> FloatArray:
+        """Return wrenches (nc, 6) about the frames' origins of the constraints' forces (k,)."""
+        result = np.zeros((len(active), 6))
+        start = 0
+        for c in np.flatnonzero(active):
+            size = 6 if self.flat[c] else 3
+            result[c, :size] = forces[start : start + size]
+            start += size
+        result[:, 3:] += np.cross(self.reach, result[:, :3])
+        return result
+
     def constraint_rows(self, jacobian: FloatArray, active: BoolArray) -> FloatArray:
         """Stack what the active contacts hold fast: 3 rows per point foot, 6 per flat one.
+
+        Those of a ball foot are taken where it touches the ground.
 
         Parameters
         ----------
@@ -188,4 +222,4 @@ class ContactKinematics:
         """
         rows = [6 * c + r for c in np.flatnonzero(active) for r in range(6 if self.flat[c] else 3)]
         n, nc, _, nv = jacobian.shape
-        return jacobian.reshape(n, 6 * nc, nv)[:, rows]
+        return self.at_ground(jacobian).reshape(n, 6 * nc, nv)[:, rows]

@@ -50,11 +50,16 @@ class Loop:
 
 @dataclass(frozen=True)
 class Contact:
-    """A frame that may touch the ground: a ``point`` or a ``flat`` foot."""
+    """A frame that may touch the ground: a ``point`` or a ``flat`` foot.
+
+    A point foot may be a ball of some `radius` [m] around the frame's origin: it touches the
+    ground that far below, which matters as much as the torque of its friction forces there.
+    """
 
     name: str
     frame: FrameOnLink
     type: str = "point"
+    radius: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -274,6 +279,7 @@ def _contacts(read: _Reader) -> tuple[Contact, ...]:
                 str(item.get("name", frame.link)),
                 frame,
                 read.choice(item.get("type", "point"), f"{where}.type", ("point", "flat")),
+                read.number(item.get("radius", 0.0), f"{where}.radius", low=0.0),
             )
         )
     return tuple(contacts)

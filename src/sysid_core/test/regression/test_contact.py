@@ -201,6 +201,18 @@ def test_flat_feet_hold_six_directions(solo12: Robot, make_legged: Callable[...,
     np.testing.assert_allclose(residual, 0.0, atol=1e-9)
 
 
+def test_ball_feet_touch_the_ground_below_their_frames(ball_footed: Any) -> None:
+    """Rows hold for the truth, projected and measured; frames at the ball's centre don't."""
+    measured = ball_footed.samples(40, seed=7)
+    projected = replace(measured, wrenches=None)
+    regression = ContactRegression(ball_footed.robot)
+    truth = regression.base.project(ball_footed.truth)
+    for samples in (measured, projected):
+        np.testing.assert_allclose(regression.rows(samples).residuals(truth)[0], 0.0, atol=1e-9)
+    at_centre = ContactRegression(load_robot("solo12")).rows(projected)
+    assert np.abs(at_centre.residuals(truth)[0]).max() > 0.1
+
+
 def test_base_only_rows_on_flat_feet_vanish(solo12: Robot, samples: Samples) -> None:
     contacts = tuple(replace(c, type="flat") for c in solo12.description.contacts)
     robot = load_robot(replace(solo12.description, contacts=contacts))

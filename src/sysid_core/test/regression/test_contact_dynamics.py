@@ -82,6 +82,22 @@ def test_drift_is_the_derivative_of_the_foot_velocity(
         np.testing.assert_allclose(dynamics.terms(q, v).drift[:, :3], slope, atol=1e-6)
 
 
+def test_a_ball_rolls_without_slipping(ball_footed: Any) -> None:
+    """Forward dynamics keep the velocity of the ground points at zero, to first order in time."""
+    samples = replace(ball_footed.samples(12, seed=23), wrenches=None)
+    dynamics = ContactDynamics(ball_footed.robot)
+    dynamics.set_parameters(ball_footed.truth)
+    state = configuration(ball_footed.robot, samples)
+    step, model = 1e-5, ball_footed.robot.model
+    for i, (q, v, a) in enumerate(zip(*state, strict=True)):
+        active = flags(samples)[i]
+        found = dynamics.forward(dynamics.terms(q, v), samples.effort[i], active)
+        np.testing.assert_allclose(found.acceleration, a, atol=1e-6)
+        later = dynamics.terms(pin.integrate(model, q, step * v + 0.5 * step**2 * a), v + step * a)
+        J, _ = dynamics.constraint(later, active)
+        np.testing.assert_allclose(J @ (v + step * a), 0.0, atol=1e-7)
+
+
 def test_residuals_are_those_of_the_projector(solo12: Robot, samples: Samples) -> None:
     regression = ContactRegression(solo12)
     found = projected_residuals(regression, samples, solo12.nominal)
