@@ -172,6 +172,8 @@ class ContactDynamics:
         wanted = -drift if acceleration is None else acceleration - drift
         # least squares: a stretched leg makes some contact forces indeterminate
         gap = wanted - J @ free[:, 0]
-        multipliers: FloatArray = np.linalg.lstsq(J @ free[:, 1:], gap, rcond=1e-10)[0]
+        multipliers = np.asarray(
+            np.linalg.lstsq(J @ free[:, 1:], gap, rcond=1e-10)[0], dtype=np.float64
+        )
         wrenches = self.kinematics.wrenches(multipliers, active)
         return Forward(free[:, 0] + free[:, 1:] @ multipliers, wrenches)
