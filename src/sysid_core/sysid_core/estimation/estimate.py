@@ -23,13 +23,15 @@ class Estimate:
         smallest change from the prior.
     base_parameters : (b,)
     covariance : (p, p)
-        Posterior covariance of `parameters` (Laplace approximation at the optimum).
+        Posterior covariance of `parameters` (Laplace approximation at the optimum); only its
+        diagonal, or NaN, where the options ask for no more. Inequalities that `qp` and `sdp`
+        enforce are left aside in theirs.
     std : (p,)
         Standard deviations.
     determined : (b,) [-]
         Per base parameter, the share of its posterior information that the data brought, 0 to 1.
     noise_std : (G,) [N·m]
-        Standard deviation of the rows' noise that the weights rest on.
+        Standard deviation of the rows' noise that the weights rest on; 1 where there are none.
     rmse : (G,) [N·m]
         Root mean square residual per group on the data used.
     r2 : (G,) [-]
@@ -37,11 +39,13 @@ class Estimate:
     consistency : (nb,)
         Smallest pseudo-inertia eigenvalue of each body.
     optimality : float
-        Relative residual of the optimality conditions, recomputed from the result.
+        Residual of the optimality conditions, recomputed from the result, in posterior standard
+        deviations: how far the result is from the optimum compared with how far it is known.
     iterations : int
     converged : bool
     condition : float
-        Condition number of the scaled information that the data bring on the base parameters.
+        Condition number (1-norm) of the information that the data bring on the free base
+        parameters, scaled to a unit diagonal; inf where some are left open.
     warnings : tuple[str, ...]
     """
 

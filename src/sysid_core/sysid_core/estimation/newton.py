@@ -18,6 +18,7 @@ _FREE_STEP = 0.3  # largest relative change at which a full Newton step needs no
 _NEAR = 0.1  # relative change up to which a Cholesky factor serves further steps
 _BLOCKED = 0.25  # a shorter first step means that a boundary is in the way
 _SLOWEST = 1.5  # smallest factor by which the data's share grows
+_RIDGES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)  # relative increases of a diagonal to try
 _IDLE = 10  # full steps without progress after which only rounding is left
 _ROUNDING = 1e-3  # posterior standard deviations that such rounding may amount to
 
@@ -55,12 +56,12 @@ def minimise(
 ) -> Minimum:
     """Minimise the objective from a strictly feasible start (n,); every iterate is feasible.
 
-    Where the data press against a boundary, so that the first step comes out short, they are
-    eased in: they start with the share of their weight at which they balance the prior, and it
-    grows to one as the iterates follow (a path of centres).
+    Where the data press against a boundary, so that a step comes out short, they are eased in:
+    they start with the share of their weight at which they balance the prior, and it grows to
+    one as the iterates follow (a path of centres).
     """
     descent = _Descent(objective, data, objective.at(start), tolerance)
-    iterations = descent.begin(max_iterations)
+    iterations = 0
     while iterations < max_iterations and not descent.finished:
         iterations += 1
         descent.step()
@@ -90,30 +91,11 @@ class _Descent:
         self.objective, self.data, self.point = objective, data, point
         self.tolerance = tolerance
         self.finished = self.converged = False
-        self.moved, self._share, self._stale, self._fresh = 0.0, 1.0, True, False
+        self.moved = 0.0
+        self._start, self._eased = point, False
+        self._share, self._growth, self._corrections = 1.0, 10.0, 0
+        self._stale, self._fresh = True, False
         self._least, self._idle = np.inf, 0
-
-    def begin(self, max_iterations: int) -> int:
-        """Ease the data in if the first step would be blocked; return the steps this took."""
-        self._factorise()
-        square, length, _, _ = self._direction()
-        if length >= _BLOCKED:
-            return 0
-        self._share = min(0.1, self.objective.coordinates.size / square)
-        growth, corrections, steps = 10.0, 0, 0
-        while steps < max_iterations - 1:
-            steps += 1
-            self._factorise()
-            _, length, largest, dx = self._direction()
-            self.point = self.objective.at(self.point.x + length * dx)
-            corrections += 1
-            if largest < _FREE_STEP:
-                if self._share == 1.0:
-                    break
-                growth = growth**2 if corrections <= 2 else max(_SLOWEST, growth**0.5)
-                self._share, corrections = min(1.0, self._share * growth), 0
-        self._share, self._stale = 1.0, True
-        return steps
 
     def step(self) -> None:
         """Take one Newton step."""
@@ -123,11 +105,16 @@ class _Descent:
         if length < 1.0 and not self._fresh:
             self._stale = True  # only an exact Newton direction is worth a line search
             return
+        if length < _BLOCKED and not self._eased:
+            self._ease(square)
+            return
         self.point = self.objective.at(self.point.x + length * dx)
         self._fresh = False
         self.moved += length * largest
         self._stale = length != 1.0 or self.moved > _NEAR
-        if length == 1.0:
+        if self._share < 1.0:
+            self._follow(largest)
+        elif length == 1.0:
             self._judge(square)
 
     def decrement(self) -> float:
@@ -146,8 +133,22 @@ class _Descent:
 
     def _factorise(self) -> None:
         self.curvature = self.objective.prior_curvature(self.point)
-        self.factor = _factor(self.objective.hessian(self.curvature, self.data, self._share))
+        self.factor = _factor(self.objective, self.curvature, self.data, self._share)
         self._stale, self._fresh, self.moved = False, True, 0.0
+
+    def _ease(self, square: float) -> None:
+        """Go back to the start and begin with a share of the data's weight."""
+        self.point, self._eased, self._stale = self._start, True, True
+        self._share = min(0.1, self.objective.weight / square)
+
+    def _follow(self, largest: float) -> None:
+        """Raise the data's share once the iterate is close to the centre that belongs to it."""
+        self._corrections += 1
+        self._stale = True
+        if largest < _FREE_STEP:
+            quick = self._corrections <= 2
+            self._growth = self._growth**2 if quick else max(_SLOWEST, self._growth**0.5)
+            self._share, self._corrections = min(1.0, self._share * self._growth), 0
 
     def _judge(self, square: float) -> None:
         """Decide whether a full step with this squared decrement was the last one needed."""
@@ -162,23 +163,30 @@ class _Descent:
 def refreshed(objective: Objective, data: Data, minimum: Minimum) -> Minimum:
     """Return a minimum with Hessian and factor made anew at its point."""
     curvature = objective.prior_curvature(minimum.point)
-    factor = _factor(objective.hessian(curvature, data))
+    factor = _factor(objective, curvature, data)
     return minimum._replace(curvature=curvature, factor=factor, moved=0.0)
 
 
-def _factor(hessian: FloatArray) -> FloatArray:
-    """Return the upper Cholesky factor of a matrix given by its lower triangle (overwritten).
+def _factor(
+    objective: Objective, curvature: Curvature, data: Data, share: float = 1.0
+) -> FloatArray:
+    """Return the upper Cholesky factor of the Hessian.
 
     Cholesky's accuracy does not depend on the scaling of the unknowns (van der Sluis 1969), so
-    none is applied.
+    none is applied. A matrix that rounding made indefinite gets a little more on its diagonal:
+    the direction remains one of descent, and the decrement tells how good the end is.
     """
-    factor, failed = lapack.dpotrf(hessian.T, lower=0, clean=0, overwrite_a=1)
-    if failed:
-        raise EstimationError(
-            "the information matrix lost its positive definiteness to rounding; give a larger "
-            "noise_std, or none, so that it is estimated"
-        )
-    return np.asarray(factor)
+    for ridge in _RIDGES:
+        hessian = objective.hessian(curvature, data, share)
+        if ridge:
+            hessian[np.diag_indices_from(hessian)] *= 1.0 + ridge
+        factor, failed = lapack.dpotrf(hessian.T, lower=0, clean=0, overwrite_a=1)
+        if not failed:
+            return np.asarray(factor)
+    raise EstimationError(
+        "the information matrix lost its positive definiteness to rounding; give a larger "
+        "noise_std, or none, so that it is estimated"
+    )
 
 
 def _length(

@@ -256,6 +256,11 @@ class Objective:
         return np.concatenate([np.linalg.eigvalsh(bodies).ravel(), ratios]), weights
 
     @cached_property
+    def weight(self) -> float:
+        """Sum of the weights of all logarithms."""
+        return float(4.0 * self.divergence.weight.sum() + self.ratio_weights.sum())
+
+    @cached_property
     def ratio_weights(self) -> FloatArray:
         """Weights (f + q,) of the logarithms of friction terms and slacks."""
         d = self.divergence
