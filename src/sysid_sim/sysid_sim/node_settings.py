@@ -88,6 +88,15 @@ SIMULATOR: Sequence[Setting] = (
     Setting(
         "publish_clock", False, "Publish /clock and stamp messages with simulated time from zero"
     ),
+    Setting(
+        "lockstep",
+        0.0,
+        "Simulated time that a command is applied before the next one is waited for [s], so that "
+        "a busy computer slows the robot down instead of its control; 0: never waits; needs "
+        "publish_clock",
+        (0.0, 1.0),
+        read_only=False,
+    ),
     Setting("latency", 0, "Periods of 1/rate before a command acts [-]", (0, 100)),
     Setting("seed", 1, "Seed of the sensor noise [-]", (0, 2**31 - 1)),
     Setting("position_resolution", 1e-5, "Step of the encoders [rad]; 0: none", (0.0, 0.1)),
@@ -174,6 +183,8 @@ class SimulatorPlan:
     speed : float [-]
         Simulated seconds per second.
     publish_clock : bool
+    lockstep : float [s]
+        Simulated time that a command is applied before the next is waited for; 0: no waiting.
     stale_timeout : float [s]
     stale_action : str
     """
@@ -181,6 +192,7 @@ class SimulatorPlan:
     simulation: SimulationSettings
     speed: float
     publish_clock: bool
+    lockstep: float
     stale_timeout: float
     stale_action: str
 
@@ -199,6 +211,8 @@ class SimulatorPlan:
             )
         if values["speed"] != 1.0 and not values["publish_clock"]:
             raise ParameterError("a speed other than 1 needs publish_clock, so that nodes follow")
+        if values["lockstep"] > 0.0 and not values["publish_clock"]:
+            raise ParameterError("lockstep needs publish_clock, so that all wait with the robot")
         names = SensorSettings.__dataclass_fields__
         return cls(
             SimulationSettings(
@@ -210,6 +224,7 @@ class SimulatorPlan:
             ),
             values["speed"],
             values["publish_clock"],
+            values["lockstep"],
             values["stale_timeout"],
             values["stale_action"],
         )

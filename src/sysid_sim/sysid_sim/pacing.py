@@ -41,20 +41,26 @@ class Pacing:
     def set_speed(self, speed: float, now: float) -> None:
         """Go on at another speed."""
         self._speed = speed
-        self._begin, self._first = now, self.ticks
+        self._begin, self._first = now, float(self.ticks)
 
-    def due(self, now: float) -> range:
-        """Return the numbers of the periods to simulate now; what cannot be made up is lost."""
-        wanted = self._first + int((now - self._begin) * self._speed / self._period + 1e-6)
-        most = max(1, int(_MOST_BEHIND * self._speed / self._period))
-        start = self.ticks
-        if wanted - start > most:
-            self._late += (wanted - start - most) * self._period / self._speed
-            self.ticks = start + most
-            self._begin, self._first = now, self.ticks
-        else:
-            self.ticks = max(wanted, start)
-        return range(start, self.ticks)
+    def ready(self, now: float) -> bool:
+        """Tell whether the next period is due; time that cannot be made up is lost."""
+        behind = self._first + (now - self._begin) * self._speed / self._period - self.ticks
+        most = max(1.0, _MOST_BEHIND * self._speed / self._period)
+        if behind > most + 1.0:
+            self._late += (behind - most) * self._period / self._speed
+            self._begin, self._first = now, self.ticks + most
+            behind = most
+        return behind >= 1.0 - 1e-6
+
+    def take(self) -> int:
+        """Return the number of the period that is simulated now."""
+        self.ticks += 1
+        return self.ticks - 1
+
+    def wait(self, now: float) -> None:
+        """Let simulated time stand still until now."""
+        self._begin, self._first = now, float(self.ticks)
 
     def take_late(self) -> float:
         """Return the time [s] that was lost since the last call."""
@@ -89,19 +95,33 @@ class CommandGate:
         self._command: FloatArray | None = None
         self._idle: FloatArray | None = None
         self._age = 0.0
+        self._arrival = -np.inf
 
     @property
     def driven(self) -> bool:
         """Whether a fresh command is at hand."""
         return self._command is not None
 
-    def offer(self, command: FloatArray) -> bool:
-        """Take a command (na,) [N·m], unless it is malformed."""
+    def offer(self, command: FloatArray, now: float) -> bool:
+        """Take a command (na,) [N·m] that arrives `now` [s], unless it is malformed."""
         if command.shape != (self.count,) or not np.isfinite(command).all():
             self.refused += 1
             return False
-        self._command, self._age = command, 0.0
+        self._command, self._age, self._arrival = command, 0.0, now
         return True
+
+    def late(self, allowed: float, timeout: float, now: float) -> bool:
+        """Tell whether the next command is overdue but may still come.
+
+        Parameters
+        ----------
+        allowed : float [s]
+            Simulated time that a command may be applied.
+        timeout : float [s]
+            Real time after which nobody is waited for.
+        now : float [s]
+        """
+        return self.driven and self._age >= allowed - 1e-9 and now - self._arrival < timeout
 
     def next(self, period: float, timeout: float, action: str) -> FloatArray | None:
         """Return what to apply in the next period; None: let the brakes hold.
@@ -110,7 +130,7 @@ class CommandGate:
         ----------
         period : float [s]
         timeout : float [s]
-            Age at which a command is dropped.
+            Simulated time after which a command is dropped.
         action : str
             What takes its place: ``hold`` or ``zero`` torque.
         """

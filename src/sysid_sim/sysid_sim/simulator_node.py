@@ -44,6 +44,7 @@ from sysid_sim.truth import truth_document
 __all__ = ["SimulatorNode", "main"]
 
 _SENSOR_DEPTH = 100
+_LONGEST_WAIT = 1.0  # [s] for a command, in lockstep; then its sender counts as gone
 
 
 class SimulatorNode(Node):
@@ -103,7 +104,7 @@ class SimulatorNode(Node):
     # -- commands ---------------------------------------------------------------------------
 
     def _on_command(self, message: Float64MultiArray) -> None:
-        self._gate.offer(np.asarray(message.data, dtype=float))
+        self._gate.offer(np.asarray(message.data, dtype=float), self._now())
 
     def _on_attach_payload(
         self, request: AttachPayload.Request, response: AttachPayload.Response
@@ -131,13 +132,17 @@ class SimulatorNode(Node):
     # -- time -------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
-        plan, simulation = self._plan, self._simulation
-        period = plan.simulation.period
-        for tick in self._pacing.due(self._now()):
-            command = self._gate.next(period, plan.stale_timeout, plan.stale_action)
+        plan, simulation, gate = self._plan, self._simulation, self._gate
+        period, now = plan.simulation.period, self._now()
+        while self._pacing.ready(now):
+            if plan.lockstep > 0.0 and gate.late(plan.lockstep, _LONGEST_WAIT, now):
+                self._pacing.wait(now)
+                break
+            command = gate.next(period, plan.stale_timeout, plan.stale_action)
             if command is None and not simulation.holding:
                 simulation.hold()
-            self._publish(simulation.step(command), self._origin + tick * period)
+            reading = simulation.step(command)
+            self._publish(reading, self._origin + self._pacing.take() * period)
 
     def _publish(self, reading: Reading, time: float) -> None:
         when = stamp(time)

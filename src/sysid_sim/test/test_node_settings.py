@@ -69,6 +69,7 @@ def test_the_defaults_make_a_plan() -> None:
     [
         ({"stale_action": "panic"}, "stale_action must be one of"),
         ({"speed": 2.0}, "publish_clock"),
+        ({"lockstep": 0.004}, "publish_clock"),
         ({"rate": 300.0}, "multiple of the time step"),
     ],
 )

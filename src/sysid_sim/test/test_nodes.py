@@ -144,6 +144,27 @@ def test_the_arm_waits_braked_obeys_and_is_held_again(
     assert np.abs(states[-1].velocity).max() < 0.02
 
 
+def test_in_lockstep_the_robot_waits_for_its_controller(graph: Callable[..., Graph]) -> None:
+    g = graph(robot="valkyrie_arm", publish_clock=True, lockstep=0.004, rate=500.0)
+    states = g.listen(JointState, "joint_states")
+    g.start(SimulatorNode)
+    g.until(lambda: len(states) > 10)
+    command = Float64MultiArray(data=[0.0] * 4)
+    times = []
+    for _ in range(10):
+        before = len(states)
+        g.commands.publish(command)
+        g.until(lambda: len(states) > before)  # noqa: B023 - called before the loop goes on
+        until = time.monotonic() + 0.05  # real time in which 25 periods would pass
+        g.until(lambda: time.monotonic() > until)  # noqa: B023
+        times.append(seconds(states[-1]))
+    # a command lasts for two periods of 2 ms, whatever time its successor takes
+    np.testing.assert_allclose(np.diff(times), 0.004, atol=1e-6)
+    # the robot does not wait for ever: it is held, and time goes on
+    last = len(states)
+    g.until(lambda: len(states) > last + 100)
+
+
 def test_malformed_commands_are_counted_and_do_nothing(
     graph: Callable[..., Graph], panda: Robot
 ) -> None:

@@ -10,10 +10,17 @@ from sysid_core.recording import FloatArray
 from sysid_sim.pacing import CommandGate, Pacing
 
 
+def due(pacing: Pacing, now: float) -> list[int]:
+    ticks = []
+    while pacing.ready(now):
+        ticks.append(pacing.take())
+    return ticks
+
+
 @pytest.mark.parametrize("speed", [0.5, 1.0, 4.0])
 def test_simulated_time_follows_the_clock(speed: float) -> None:
     pacing = Pacing(period=0.002, speed=speed, now=100.0)
-    ticks = [tick for i in range(1, 1001) for tick in pacing.due(100.0 + 0.0021 * i)]
+    ticks = [tick for i in range(1, 1001) for tick in due(pacing, 100.0 + 0.0021 * i)]
     assert ticks == list(range(len(ticks)))
     assert len(ticks) * 0.002 == pytest.approx(2.1 * speed, abs=0.002 * speed + 0.002)
     assert pacing.take_late() == 0.0
@@ -21,24 +28,33 @@ def test_simulated_time_follows_the_clock(speed: float) -> None:
 
 def test_a_long_stall_is_not_made_up_for() -> None:
     pacing = Pacing(period=0.002, speed=1.0, now=0.0)
-    assert len(pacing.due(3.0)) * 0.002 == pytest.approx(0.05)
+    assert len(due(pacing, 3.0)) * 0.002 == pytest.approx(0.05)
     assert pacing.take_late() == pytest.approx(2.95)
     assert pacing.take_late() == 0.0
-    assert len(pacing.due(3.002)) == 1
+    assert len(due(pacing, 3.0021)) == 1
 
 
 def test_a_change_of_speed_makes_no_jump() -> None:
     pacing = Pacing(period=0.001, speed=1.0, now=0.0)
-    pacing.due(0.01)
-    pacing.set_speed(2.0, 0.01)
-    assert pacing.due(0.01) == range(10, 10)
-    assert pacing.due(0.011) == range(10, 12)
+    assert len(due(pacing, 0.0101)) == 10
+    pacing.set_speed(2.0, 0.0101)
+    assert not due(pacing, 0.0101)
+    assert len(due(pacing, 0.0111)) == 2
+
+
+def test_time_stands_still_while_waiting() -> None:
+    pacing = Pacing(period=0.001, speed=1.0, now=0.0)
+    due(pacing, 0.0101)
+    pacing.wait(0.5)
+    assert not due(pacing, 0.5)
+    assert due(pacing, 0.5011) == [10]
+    assert pacing.take_late() == 0.0
 
 
 def test_a_clock_that_stands_still_lets_no_time_pass() -> None:
     pacing = Pacing(period=0.001, speed=1.0, now=5.0)
-    assert not pacing.due(5.0)
-    assert not pacing.due(4.0)
+    assert not due(pacing, 5.0)
+    assert not due(pacing, 4.0)
 
 
 def test_nothing_drives_before_the_first_command() -> None:
@@ -51,22 +67,35 @@ def test_nothing_drives_before_the_first_command() -> None:
 @pytest.mark.parametrize("action", ["hold", "zero"])
 def test_a_stale_command_is_replaced(action: str) -> None:
     gate = CommandGate(3)
-    assert gate.offer(np.ones(3))
+    assert gate.offer(np.ones(3), now=0.0)
     applied = [gate.next(0.01, 0.1, action) for _ in range(20)]
     assert sum(np.array_equal(c, np.ones(3)) for c in applied if c is not None) == 11
     expected = None if action == "hold" else [0.0, 0.0, 0.0]
     assert (applied[-1] if applied[-1] is None else applied[-1].tolist()) == expected
     assert gate.lapses == 1
-    assert gate.offer(np.ones(3))
+    assert gate.offer(np.ones(3), now=0.0)
     assert gate.next(0.01, 0.1, action) is not None
 
 
 @pytest.mark.parametrize("bad", [np.ones(2), np.ones(4), np.array([1.0, np.nan, 1.0]), np.ones(0)])
 def test_a_malformed_command_is_counted_and_leaves_the_last_one(bad: FloatArray) -> None:
     gate = CommandGate(3)
-    gate.offer(np.ones(3))
-    assert not gate.offer(bad)
+    gate.offer(np.ones(3), now=0.0)
+    assert not gate.offer(bad, now=1.0)
     assert gate.refused == 1
     kept = gate.next(0.01, 0.1, "hold")
     assert kept is not None
     np.testing.assert_array_equal(kept, np.ones(3))
+
+
+def test_a_late_command_is_waited_for_but_not_forever() -> None:
+    gate = CommandGate(3)
+    assert not gate.late(0.004, 1.0, now=5.0)  # none has come yet: nobody to wait for
+    gate.offer(np.ones(3), now=5.0)
+    gate.next(0.002, 0.1, "hold")
+    assert not gate.late(0.004, 1.0, now=5.0)
+    gate.next(0.002, 0.1, "hold")
+    assert gate.late(0.004, 1.0, now=5.5)
+    assert not gate.late(0.004, 1.0, now=6.5)
+    gate.offer(np.ones(3), now=5.6)
+    assert not gate.late(0.004, 1.0, now=5.6)
