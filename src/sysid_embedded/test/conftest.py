@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import subprocess
 import sys
@@ -30,6 +31,20 @@ os.environ["CYCLONEDDS_URI"] = (
 LIMIT_S = 10.0
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker of tests that a real rclpy need not pass."""
+    config.addinivalue_line("markers", "embedded: tells of the embedded runtime, not of rclpy")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With a real rclpy, see whether it is as the other tests say."""
+    if sysid_embedded.is_installed():
+        return
+    for item in items:
+        if item.get_closest_marker("embedded"):
+            item.add_marker(pytest.mark.skip(reason="a real rclpy is installed"))
+
+
 @pytest.fixture
 def ros() -> Iterator[Any]:
     """Return rclpy, initialised without arguments."""
@@ -39,6 +54,8 @@ def ros() -> Iterator[Any]:
     yield rclpy
     context = rclpy.get_default_context()
     rclpy.try_shutdown()
+    # Nodes that a test has left over must not be seen by the next one.
+    gc.collect()
     context.destroy()
 
 

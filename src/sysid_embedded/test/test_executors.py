@@ -44,14 +44,24 @@ def test_spinning_ends_at_shutdown(node: Any, ros: Any) -> None:
     assert not ros.ok()
 
 
-def test_spinning_after_shutdown_tells_of_it(node: Any, ros: Any) -> None:
-    from rclpy.executors import ExternalShutdownException
+def test_waiting_ends_with_an_error_at_shutdown(node: Any, ros: Any) -> None:
+    from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 
-    executor = ros.get_global_executor()
+    executor = SingleThreadedExecutor()
     executor.add_node(node)
-    ros.shutdown()
+    waiting = threading.Event()
+    executor.create_task(waiting.set)
+    thread = threading.Thread(target=lambda: waiting.wait(LIMIT_S) and ros.shutdown())
+    thread.start()
+
+    def spin() -> None:
+        for _ in range(100):
+            executor.spin_once()
+
     with pytest.raises(ExternalShutdownException):
-        executor.spin_once(timeout_sec=1.0)
+        spin()
+    thread.join(LIMIT_S)
+    executor.shutdown()
 
 
 def test_a_timeout_of_zero_doesn_t_wait(node: Any, ros: Any) -> None:

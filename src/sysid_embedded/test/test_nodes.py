@@ -116,16 +116,16 @@ def test_a_destroyed_node_leaves_the_graph_and_may_come_again(ros: Any, until: A
 
     watcher = ros.create_node("watcher")
     for _ in range(2):
-        with ros.create_node("n") as node:
-            node.create_publisher(Int32, "t", 1)
-            assert until(lambda: watcher.count_publishers("/t") == 1, watcher)
+        node = ros.create_node("n")
+        node.create_publisher(Int32, "t", 1)
+        assert until(lambda: watcher.count_publishers("/t") == 1, watcher)
+        node.destroy_node()
         assert until(lambda: watcher.count_publishers("/t") == 0, watcher)
 
 
+@pytest.mark.embedded
 def test_what_is_not_supported_says_so(node: Any) -> None:
     from std_msgs.msg import Int32
 
     with pytest.raises(NotImplementedError, match="event_callbacks"):
         node.create_publisher(Int32, "t", 1, event_callbacks=object())
-    with pytest.raises(AttributeError):
-        node.create_publisher(int, "t", 1)

@@ -102,8 +102,12 @@ def test_wrong_types_are_refused(node: Any, ros: Any) -> None:
     client = node.create_client(Trigger, "s")
     with pytest.raises(TypeError):
         client.call_async(SetBool.Request())
-    with pytest.raises(AttributeError):
+    with pytest.raises(RuntimeError, match="might be a message"):
         node.create_service(Int32, "t", print)
+    with pytest.raises(RuntimeError, match="might be a service"):
+        node.create_publisher(Trigger, "t", 1)
+    with pytest.raises(AttributeError):
+        node.create_publisher(int, "t", 1)
 
 
 def test_services_are_counted(node: Any, until: Until) -> None:

@@ -121,7 +121,7 @@ def test_jumps_are_told_of(ros: Any, until: Until) -> None:
         assert until(lambda s=seconds: node.get_clock().now().nanoseconds == int(s * 1e9), node)
     assert [jump.delta.nanoseconds / 1e9 for jump in jumps] == [10.0, -8.0]
     node.set_parameters([ros.Parameter("use_sim_time", value=False)])
-    assert jumps[-1].clock_change is ClockChange.ROS_TIME_DEACTIVATED
+    assert jumps[-1].clock_change == ClockChange.ROS_TIME_DEACTIVATED
     handle.unregister()
     node.set_parameters([ros.Parameter("use_sim_time", value=True)])
     assert len(jumps) == 3

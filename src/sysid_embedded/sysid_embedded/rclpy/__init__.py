@@ -7,11 +7,11 @@ from typing import Any
 
 from sysid_embedded import finder
 
-from . import exceptions, executors, utilities
+from . import exceptions, utilities
+from . import executors as _executors
+from . import logging as _logging
+from . import node as _node
 from .context import Context
-from .executors import Executor, SingleThreadedExecutor
-from .logging import get_logger
-from .node import Node
 from .parameter import Parameter
 from .signals import (
     SignalHandlerOptions,
@@ -20,21 +20,18 @@ from .signals import (
     uninstall_signal_handlers,
 )
 from .task import Future
-from .utilities import get_default_context, ok, remove_ros_args, try_shutdown
+from .utilities import get_default_context, ok, try_shutdown
 
 __all__ = [
     "Context",
     "Future",
-    "Node",
     "Parameter",
     "create_node",
     "exceptions",
-    "executors",
     "get_default_context",
     "get_global_executor",
     "init",
     "ok",
-    "remove_ros_args",
     "shutdown",
     "spin",
     "spin_once",
@@ -43,7 +40,7 @@ __all__ = [
     "utilities",
 ]
 
-_global_executors: list[Executor] = []
+_global_executors: list[_executors.Executor] = []
 
 
 def init(
@@ -69,15 +66,15 @@ def init(
     context.init(args, domain_id=domain_id)
     install_signal_handlers(signal_handler_options)
     _watch(context)
-    get_logger("sysid_embedded").info(
+    _logging.get_logger("sysid_embedded").info(
         f"{finder.reason()}: the embedded runtime stands in, in domain {context.get_domain_id()}"
     )
 
 
-def get_global_executor() -> Executor:
+def get_global_executor() -> _executors.Executor:
     """Return the executor that the functions of this module use."""
     if not _global_executors:
-        executor = SingleThreadedExecutor()
+        executor = _executors.SingleThreadedExecutor()
         _global_executors.append(executor)
         executor.context.on_shutdown(_forget_executor)
     return _global_executors[0]
@@ -94,19 +91,22 @@ def shutdown(*, context: Context | None = None, uninstall_handlers: bool | None 
         uninstall_signal_handlers()
 
 
-def create_node(node_name: str, **options: Any) -> Node:
+def create_node(node_name: str, **options: Any) -> _node.Node:
     """Create a node."""
-    return Node(node_name, **options)
+    return _node.Node(node_name, **options)
 
 
-def _with_node(node: Node, executor: Executor | None) -> Executor:
+def _with_node(node: _node.Node, executor: _executors.Executor | None) -> _executors.Executor:
     executor = get_global_executor() if executor is None else executor
     executor.add_node(node)
     return executor
 
 
 def spin_once(
-    node: Node, *, executor: Executor | None = None, timeout_sec: float | None = None
+    node: _node.Node,
+    *,
+    executor: _executors.Executor | None = None,
+    timeout_sec: float | None = None,
 ) -> None:
     """Run one callback of a node, or wait for one up to a time-out."""
     executor = _with_node(node, executor)
@@ -116,7 +116,7 @@ def spin_once(
         executor.remove_node(node)
 
 
-def spin(node: Node, executor: Executor | None = None) -> None:
+def spin(node: _node.Node, executor: _executors.Executor | None = None) -> None:
     """Run the callbacks of a node until shutdown."""
     executor = _with_node(node, executor)
     try:
@@ -127,9 +127,9 @@ def spin(node: Node, executor: Executor | None = None) -> None:
 
 
 def spin_until_future_complete(
-    node: Node,
+    node: _node.Node,
     future: Future,
-    executor: Executor | None = None,
+    executor: _executors.Executor | None = None,
     timeout_sec: float | None = None,
 ) -> None:
     """Run the callbacks of a node until a future is done or the time-out."""

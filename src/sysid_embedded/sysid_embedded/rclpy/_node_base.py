@@ -56,6 +56,7 @@ class NodeBase(NodeParameters):
         self._services: list[Service] = []
         self._timers: list[Timer] = []
         self._guards: list[GuardCondition] = []
+        self._rosout_publisher: Publisher | None = None
         self._executor: weakref.ref[Any] | None = None
         self._default_callback_group: CallbackGroup = MutuallyExclusiveCallbackGroup()
         self._rate_group = ReentrantCallbackGroup()
@@ -154,6 +155,11 @@ class NodeBase(NodeParameters):
     def _reading(self) -> list[Any]:
         """Return everything that has a DDS reader."""
         return [*self._subscriptions, *self._services, *self._clients]
+
+    def _publishing(self) -> list[Publisher]:
+        """Return all publishers, that of the log too."""
+        rosout = [] if self._rosout_publisher is None else [self._rosout_publisher]
+        return [*self._publishers, *rosout]
 
     def get_name(self) -> str:
         """Return the name."""

@@ -24,16 +24,11 @@ __all__ = [
     "ParameterNotDeclaredException",
     "ParameterUninitializedException",
     "ROSInterruptException",
-    "TimerCancelledError",
 ]
 
 
 class InvalidHandle(Exception):
     """An entity was used after it had been destroyed."""
-
-
-class TimerCancelledError(Exception):
-    """A timer was asked for its next call after it had been cancelled."""
 
 
 class NotInitializedException(Exception):

@@ -93,7 +93,7 @@ class Node(NodeBase):
 
     def _start_rosout(self) -> None:
         cls: Any = message_class("rcl_interfaces/msg/Log")
-        publisher = self.create_publisher(
+        publisher = self._make_publisher(
             cls,
             "/rosout",
             QoSProfile(
@@ -116,6 +116,7 @@ class Node(NodeBase):
             if self._context.ok() and not self._destroyed:
                 publisher.publish(message)
 
+        self._rosout_publisher = publisher
         _system.add_outlet(self._logger.name, outlet)
 
     def _publish_parameter_event(self, event: Any) -> None:
@@ -130,7 +131,7 @@ class Node(NodeBase):
             self._namespace,
             self._name,
             [entry.reader.gid for entry in self._reading() if entry.reader is not None],
-            [p.handle.gid for p in self._publishers] + [entry._writer.gid for entry in servers],
+            [p.handle.gid for p in self._publishing()] + [entry._writer.gid for entry in servers],
         )
         executor = self.executor
         if executor is not None:
@@ -155,21 +156,34 @@ class Node(NodeBase):
         *,
         callback_group: CallbackGroup | None = None,
         event_callbacks: None = None,
+        qos_overriding_options: None = None,
         publisher_class: type[Publisher] = Publisher,
     ) -> Publisher:
         """Create a publisher; the quality of service may be just the history's depth."""
-        _not_supported(event_callbacks=event_callbacks)
-        profile = self._profile(qos_profile)
-        _check_type(msg_type, "msg_type")
+        _not_supported(
+            event_callbacks=event_callbacks, qos_overriding_options=qos_overriding_options
+        )
+        publisher = self._make_publisher(
+            msg_type, topic, self._profile(qos_profile), publisher_class
+        )
+        self._publishers.append(publisher)
+        self._changed()
+        return publisher
+
+    def _make_publisher(
+        self,
+        msg_type: Any,
+        topic: str,
+        profile: QoSProfile,
+        publisher_class: type[Publisher] = Publisher,
+    ) -> Publisher:
+        _check_interface(msg_type, service=False)
         name = self._resolve(topic, "topic")
         prefix = "" if profile.avoid_ros_namespace_conventions else "rt"
         writer = self._context.participant.writer(
             f"{prefix}{name}", msg_type.definition, to_dds(profile._to_profile())
         )
-        publisher = publisher_class(writer, msg_type, name, profile, self._logger.name)
-        self._publishers.append(publisher)
-        self._changed()
-        return publisher
+        return publisher_class(writer, msg_type, name, profile, self._logger.name)
 
     def create_subscription(
         self,
@@ -180,12 +194,15 @@ class Node(NodeBase):
         *,
         callback_group: CallbackGroup | None = None,
         event_callbacks: None = None,
+        qos_overriding_options: None = None,
         raw: bool = False,
     ) -> Subscription:
         """Create a subscription; the quality of service may be just the history's depth."""
-        _not_supported(event_callbacks=event_callbacks)
+        _not_supported(
+            event_callbacks=event_callbacks, qos_overriding_options=qos_overriding_options
+        )
         profile = self._profile(qos_profile)
-        _check_type(msg_type, "msg_type")
+        _check_interface(msg_type, service=False)
         name = self._resolve(topic, "topic")
         prefix = "" if profile.avoid_ros_namespace_conventions else "rt"
         reader = self._context.participant.reader(
@@ -201,7 +218,7 @@ class Node(NodeBase):
         self, srv_type: Any, name: str, profile: QoSProfile, *, server: bool
     ) -> tuple[Any, Any]:
         """Return the reader and the writer of one side of a service."""
-        _check_type(getattr(srv_type, "Request", None), "srv_type")
+        _check_interface(srv_type, service=True)
         participant = self._context.participant
         identity = f"{'serviceid' if server else 'clientid'}={participant.identity()}"
         qos = to_dds(profile._to_profile())
@@ -350,7 +367,7 @@ class Node(NodeBase):
             timer.destroy()
         for guard in self._guards:
             guard.destroy()
-        for entity in (*self._reading(), *self._publishers):
+        for entity in (*self._reading(), *self._publishing()):
             entity.destroy()
         for entities in (
             self._timers,
@@ -363,16 +380,20 @@ class Node(NodeBase):
             entities.clear()
         self._context.graph.remove_node(self._namespace, self._name)
 
-    def __enter__(self) -> Node:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.destroy_node()
-
-
-def _check_type(kind: Any, name: str) -> None:
-    if not (isinstance(kind, type) and issubclass(kind, Message)):
-        raise AttributeError(f"{name} {kind!r} is no ROS 2 interface of the embedded runtime")
+def _check_interface(kind: Any, *, service: bool) -> None:
+    """Raise what rclpy raises where a type is no message, or no service."""
+    is_message = isinstance(kind, type) and issubclass(kind, Message)
+    if not is_message and not hasattr(kind, "Request"):
+        raise AttributeError(f"{kind!r} is no interface of the embedded runtime.")
+    if service and is_message:
+        raise RuntimeError(
+            f"The service type provided is not valid ({kind}), this might be a message or action"
+        )
+    if not service and not is_message:
+        raise RuntimeError(
+            f"The message type provided is not valid ({kind}), this might be a service or action"
+        )
 
 
 def _not_supported(**options: Any) -> None:

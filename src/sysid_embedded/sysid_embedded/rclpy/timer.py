@@ -11,9 +11,13 @@ from typing import Any
 from .callback_groups import CallbackGroup
 from .clock import Clock, ROSClock
 from .context import Context
-from .exceptions import InvalidHandle, ROSInterruptException, TimerCancelledError
+from .exceptions import InvalidHandle, ROSInterruptException
 
 __all__ = ["Rate", "Timer"]
+
+
+class _TimerCancelledError(Exception):
+    """A timer was asked for its next call after it had been cancelled."""
 
 
 class Timer:
@@ -120,7 +124,7 @@ class Timer:
     def time_until_next_call(self) -> int:
         """Return the time to the next call [ns]."""
         if self._canceled:
-            raise TimerCancelledError("timer is canceled")
+            raise _TimerCancelledError("timer is canceled")
         return self._remaining()
 
     def destroy(self) -> None:
