@@ -32,8 +32,8 @@ __all__ = [
 
 _LOAD_SHARE = 0.05
 """Mass of a load thought likely, as a share of the robot's [-]."""
-_LOAD_DENSITY = 2000.0
-"""Density of that load [kg/m³]."""
+_LOAD_DENSITY = 500.0
+"""Density of that load [kg/m³]: a gripper or a filled box."""
 _LOAD_STD = 5.0
 """Relative standard deviation of a body that may carry a load of unknown size [-]."""
 

@@ -20,9 +20,14 @@ def test_a_folder_of_results_appears_when_all_went_well(tmp_path: Path) -> None:
 
 def test_nothing_appears_when_something_failed(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("old")
-    with pytest.raises(ZeroDivisionError), results_folder(tmp_path) as folder:
-        (folder / "a.txt").write_text("new")
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with results_folder(tmp_path) as folder:
+            (folder / "a.txt").write_text("new")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
     assert (tmp_path / "a.txt").read_text() == "old"
 

@@ -148,7 +148,7 @@ def _with_bars(
             x=list(names), y=identified.tolist(), name="identified ± 2 σ",
             legendgroup="identified", mode="markers", showlegend=legend,
             marker={"size": 8, "color": IDENTIFIED},
-            error_y={"type": "data", "array": up.tolist(), "arrayminus": down.tolist(), "width": 4},
+            error_y={"type": "data", "array": up.tolist(), "arrayminus": down.tolist()},
         ),
         row=row, col=col,
     )  # fmt: skip

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input ends with exit status 2 and one line that says how to mend it, and leaves no rest."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sysid_core.cli.main import main
+from sysid_core.data import write_csv, write_recording
+from sysid_core.recording import Recording
+from sysid_core.robot import load_robot
+
+
+@pytest.fixture(scope="module")
+def recording(make_recording: Callable[..., Recording]) -> Recording:
+    robot = load_robot("ur10")
+    return make_recording(robot, robot.nominal, duration=5.0)
+
+
+def _changed(recording: Recording, **changes: Any) -> Recording:
+    return replace(recording, **changes)
+
+
+def _with_value(recording: Recording, quantity: str, value: float) -> Recording:
+    values = getattr(recording, quantity).copy()
+    values[100, 1] = value
+    return _changed(recording, **{quantity: values})
+
+
+def _fault(recording: Recording, kind: str) -> Recording:
+    time, q = recording.time, recording.position
+    if kind == "without effort":
+        return _changed(recording, effort=None)
+    if kind == "a joint missing":
+        assert recording.velocity is not None
+        assert recording.effort is not None
+        return _changed(
+            recording, joint_names=recording.joint_names[:-1], position=q[:, :-1],
+            velocity=recording.velocity[:, :-1], effort=recording.effort[:, :-1],
+        )  # fmt: skip
+    if kind == "joints renamed":
+        return _changed(recording, joint_names=tuple(f"r_{n}" for n in recording.joint_names))
+    if kind == "time going back":
+        return _changed(recording, time=np.where(time > 3.0, time - 2.0, time))
+    if kind == "nothing moves":
+        still = np.tile(q[:1], (len(q), 1))
+        return _changed(recording, position=still, velocity=0.0 * still)
+    if kind == "nan":
+        return _with_value(recording, "effort", np.nan)
+    return _with_value(recording, "position", np.inf)
+
+
+def _refused(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], words: str, out: Path | None = None
+) -> None:
+    """Run the command and check that it says so in one line and leaves nothing behind."""
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    lines = [line for line in captured.err.splitlines() if not line.startswith("warning:")]
+    assert len(lines) == 1
+    assert words in lines[0]
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+    if out is not None and out.exists():
+        assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("without effort", "effort"),
+        ("a joint missing", "wrist_3_joint"),
+        ("joints renamed", "names: {r_shoulder_pan_joint: shoulder_pan_joint"),
+        ("time going back", "time goes back"),
+        ("nothing moves", "nothing to identify"),
+        ("nan", "effort of joint 'shoulder_lift_joint' is NaN"),
+        ("inf", "position of joint 'shoulder_lift_joint' is inf"),
+    ],
+)
+@pytest.mark.parametrize("form", ["csv", "bag"])
+def test_faulty_recordings(
+    kind: str,
+    words: str,
+    form: str,
+    recording: Recording,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    faulty, out = _fault(recording, kind), tmp_path / "out"
+    if form == "csv":
+        write_csv(faulty, tmp_path / "data.csv")
+        if kind == "nan":  # an empty cell is a missing value; this is what pandas writes
+            text = (tmp_path / "data.csv").read_text()
+            (tmp_path / "data.csv").write_text(text.replace(",,", ",nan,"))
+        path = tmp_path / "data.csv"
+    else:
+        write_recording(faulty, tmp_path / "bag")
+        path = tmp_path / "bag"
+    _refused(capsys, ["identify", str(path), "--robot", "ur10", "--out", str(out)], words, out)
+
+
+def test_empty_and_truncated_bags(
+    recording: Recording, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_recording(recording, tmp_path / "bag")
+    (bag,) = (tmp_path / "bag").glob("*.mcap")
+    whole = bag.read_bytes()
+    for size in (0, 100, len(whole) // 2):
+        cut = tmp_path / f"{size}.mcap"
+        cut.write_bytes(whole[:size])
+        out = tmp_path / "out"
+        _refused(
+            capsys, ["identify", str(cut), "--robot", "ur10", "--out", str(out)], cut.name, out
+        )
+    _refused(capsys, ["info", str(tmp_path / "nowhere")], "nowhere")
+
+
+def test_unknown_robot_lists_the_known_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["identify", "data.csv", "--robot", "ur11", "--out", str(tmp_path / "out")]
+    _refused(capsys, arguments, "known robots: ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_urdf_with_a_negative_mass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    robot = load_robot("ur10")
+    text = robot.urdf.path.read_text().replace('<mass value="', '<mass value="-', 1)
+    (tmp_path / "bad.urdf").write_text(text)
+    target = tmp_path / "bad.yaml"
+    _refused(
+        capsys, ["init", str(tmp_path / "bad.urdf"), "-o", str(target)], "negative mass"
+    )
+    assert not target.exists()
+
+
+def test_output_that_cannot_be_written(
+    recording: Recording, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_csv(recording, tmp_path / "data.csv")
+    (tmp_path / "file").write_text("")
+    data = str(tmp_path / "data.csv")
+    out = str(tmp_path / "file" / "out")
+    _refused(capsys, ["identify", data, "--robot", "ur10", "--out", out], "cannot write")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_output_folder_without_permission(
+    recording: Recording, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_csv(recording, tmp_path / "data.csv")
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    locked.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    arguments = ["identify", str(tmp_path / "data.csv"), "--robot", "ur10", "--out"]
+    _refused(capsys, [*arguments, str(locked)], "cannot write")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["identify", "x.csv", "--robot", "ur10", "--out", "o", "--train", "2"], "train"),
+        (["identify", "x.csv", "--robot", "ur10", "--out", "o", "--cutoff", "-1"], "cutoff"),
+        (["replay", "x.csv", "--robot", "ur10", "--rate", "0"], "--rate"),
+        (["replay", "x.csv", "--robot", "ur10", "--window", "nan"], "window"),
+        (["validate", "nowhere.json", "x.csv"], "nowhere.json"),
+        (["init", "nowhere.urdf"], "nowhere.urdf"),
+    ],
+)
+def test_bad_settings(
+    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    _refused(capsys, arguments, words)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["identify"], ["info", "--fast"]])
+def test_bad_commands(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_lenient_uses_what_is_usable(
+    recording: Recording, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_csv(_with_value(recording, "effort", np.inf), tmp_path / "data.csv")
+    out = tmp_path / "out"
+    arguments = ["identify", str(tmp_path / "data.csv"), "--robot", "ur10", "--out", str(out)]
+    assert main([*arguments, "--lenient", "--no-report"]) == 0
+    assert "left out" in capsys.readouterr().err
+    assert (out / "estimate.json").exists()

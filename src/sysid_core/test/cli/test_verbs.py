@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs do what the contract says, and print pure JSON where asked."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sysid_core.cli import verb as verb_module
+from sysid_core.cli.main import main
+from sysid_core.cli.verb import find_verbs
+from sysid_core.data import write_csv, write_recording
+from sysid_core.recording import FloatArray, Recording
+from sysid_core.robot import Robot, load_robot
+
+
+@pytest.fixture(scope="module")
+def ur10() -> Robot:
+    return load_robot("ur10")
+
+
+@pytest.fixture(scope="module")
+def truth(ur10: Robot) -> FloatArray:
+    vector = ur10.consistent_nominal.copy()
+    vector[ur10.layout.body("forearm_link")] *= 1.4
+    vector[ur10.layout.term("viscous")] = [10.0, 12.0, 6.0, 2.0, 2.0, 2.0]
+    vector[ur10.layout.term("coulomb")] = [8.0, 9.0, 5.0, 1.5, 1.5, 1.5]
+    return vector
+
+
+@pytest.fixture(scope="module")
+def folder(
+    ur10: Robot,
+    truth: FloatArray,
+    make_recording: Callable[..., Recording],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """Return a folder with the same run as a table and as a bag, another run, and a result."""
+    target = tmp_path_factory.mktemp("runs")
+    run = make_recording(ur10, truth, duration=20.0, noise=0.2, seed=1)
+    write_csv(run, target / "run.csv")
+    write_recording(run, target / "bag")
+    write_csv(make_recording(ur10, truth, duration=10.0, seed=4), target / "other.csv")
+    arguments = ["identify", str(target / "run.csv"), "--robot", "ur10", "--out"]
+    assert main([*arguments, str(target / "out")]) == 0
+    return target
+
+
+def _json(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> Any:
+    assert main(arguments) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_identify_writes_its_results(folder: Path) -> None:
+    written = {path.name for path in (folder / "out").iterdir()}
+    assert {"estimate.json", "ur10.urdf", "report.html"} <= written
+    assert not any(name.startswith(".") for name in written)
+
+
+def test_identify_prints_the_estimate_as_json(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["identify", str(folder / "run.csv"), "--robot", "ur10", "--json"]
+    printed = _json(capsys, [*arguments, "--out", str(tmp_path), "--no-report"])
+    assert printed == json.loads((tmp_path / "estimate.json").read_text())
+    assert min(printed["consistency"].values()) > 0.0
+    figures = printed["validation"]["rmse"]
+    assert np.all(np.array(figures["identified"]) < np.array(figures["nominal"]))
+
+
+def test_table_and_bag_give_the_same_result(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = []
+    for data in ("run.csv", "bag"):
+        arguments = ["identify", str(folder / data), "--robot", "ur10", "--json", "--no-report"]
+        results.append(_json(capsys, [*arguments, "--out", str(tmp_path / data)]))
+    table, bag = (np.array(r["validation"]["rmse"]["identified"]) for r in results)
+    np.testing.assert_allclose(bag, table, rtol=1e-4)  # a bag's clock ticks in nanoseconds
+
+
+def test_validate_scores_another_run(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estimate = str(folder / "out" / "estimate.json")
+    scores = _json(capsys, ["validate", estimate, str(folder / "other.csv"), "--json"])
+    assert {"joints", "rmse", "r2"} <= set(scores)
+    identified, nominal = (np.array(scores["rmse"][k]) for k in ("identified", "nominal"))
+    assert (identified < 0.2 * nominal).all()
+    assert min(scores["r2"]["identified"]) > 0.9
+
+
+def test_the_identified_urdf_can_be_identified_from_again(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "robot.yaml"
+    assert main(["init", str(folder / "out" / "ur10.urdf"), "-o", str(target)]) == 0
+    capsys.readouterr()
+    arguments = ["identify", str(folder / "other.csv"), "--robot", str(target), "--json"]
+    again = _json(capsys, [*arguments, "--out", str(tmp_path / "out"), "--no-report"])
+    assert max(again["validation"]["r2"]["nominal"]) > 0.9
+    arguments = ["validate", str(tmp_path / "out"), str(folder / "run.csv"), "--json"]
+    assert min(_json(capsys, arguments)["r2"]["identified"]) > 0.9
+
+
+def test_only_and_from_give_a_load(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        "identify", str(folder / "other.csv"), "--robot", "ur10", "--out", str(tmp_path),
+        "--from", str(folder / "out"), "--only", "wrist_3_link", "--no-report",
+    ]  # fmt: skip
+    found = _json(capsys, [*arguments, "--json"])
+    (load,) = found["loads"]
+    assert load["body"] == "wrist_3_link"
+    assert abs(load["mass"]) < 0.2
+    assert load["mass_std"] > 0.0
+    assert main(arguments) == 0
+    assert "load on wrist_3_link" in capsys.readouterr().out
+
+
+def test_info_says_what_is_there_and_whether_it_fits(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = _json(capsys, ["info", str(folder / "bag"), "--robot", "ur10", "--json"])
+    assert found["fit"]["fits"]
+    assert {joint["name"] for joint in found["joints"]} == set(load_robot("ur10").joint_names)
+    found = _json(capsys, ["info", str(folder / "bag"), "--robot", "panda", "--json"])
+    assert not found["fit"]["fits"]
+    assert "panda_joint1" in found["fit"]["reason"]
+    assert main(["info", str(folder / "run.csv")]) == 0
+    assert "range [rad]" in capsys.readouterr().out
+
+
+def test_replay_prints_a_line_per_update_and_a_summary(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["replay", str(folder / "other.csv"), "--robot", "ur10", "--rate", "10"]
+    assert main([*arguments, "--json"]) == 0
+    *updates, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    for update in updates:
+        assert {"t", "state", "r2", "r2_joints", "revision", "solve_ms", "payload"} <= set(update)
+    summary = last["summary"]
+    assert summary["updates"] == len(updates)
+    assert set(summary["solve_ms"]) == {"p50", "p99", "max"}
+    assert summary["accepted"] > 0
+    assert summary["first_accepted_s"] < 10.0
+    assert summary["samples"] > 0
+    assert summary["samples_per_s"] > 0.0
+    assert main(arguments) == 0
+    assert "IDENTIFIED" in capsys.readouterr().out
+
+
+def test_init_keeps_what_is_there_unless_forced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    urdf = str(load_robot("panda").urdf.path)
+    assert main(["init", urdf]) == 0
+    assert main(["init", urdf]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert main(["init", urdf, "--force"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["panda.yaml"]
+
+
+def test_doctor_finds_what_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    found = _json(capsys, ["doctor", "--json"])
+    assert found["ok"]
+    assert {check["what"] for check in found["checks"]} >= {"Python", "numpy", "pin", "robots"}
+
+
+def test_an_interruption_ends_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sysid_core.cli.verbs.doctor.known_robots", interrupted)
+    assert main(["doctor"]) == 130
+    assert capsys.readouterr().err == "sysid: interrupted\n"
+
+
+def test_an_error_of_our_own_shows_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("SYSID_DEBUG", raising=False)
+    monkeypatch.setattr("sysid_core.cli.verbs.doctor.known_robots", lambda: math.sqrt(-1.0))
+    assert main(["doctor"]) == 70
+    error = capsys.readouterr().err
+    assert error.startswith("sysid: internal error (ValueError")
+    assert len(error.splitlines()) == 1
+
+
+def test_verbs_of_other_packages_are_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = [
+        EntryPoint("again", "sysid_core.cli.verbs.doctor:verb", "sysid.verbs"),
+        EntryPoint("broken", "sysid_core.nowhere:verb", "sysid.verbs"),
+    ]
+    monkeypatch.setattr(verb_module, "entry_points", lambda **_: group)
+    verbs, troubles = find_verbs()
+    assert "again" in verbs
+    assert len(troubles) == 1
+    assert "broken" in troubles[0]
+    assert set(find_verbs("again")[0]) == {"again"}
+    assert main(["again", "--json"]) == 1  # the doctor finds the broken verb
+    assert not json.loads(capsys.readouterr().out)["ok"]
