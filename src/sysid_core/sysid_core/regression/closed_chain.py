@@ -22,6 +22,9 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["ClosedChainRegression", "LeftOut"]
 
+_ROUNDING = 1e-11
+"""Share of a column's largest entry below which entries are rounding of J_u's inverse [-]."""
+
 
 class LeftOut(NamedTuple):
     """Samples without rows, because their state is not known well enough.
@@ -115,9 +118,18 @@ class ClosedChainRegression:
         """Layout of the parameters."""
         return self.robot.layout
 
-    @cached_property
+    @property
     def base(self) -> BaseParameters:
         """Structural base of the regressor, found at random closed states."""
+        return self._structure[0]
+
+    @property
+    def supports(self) -> tuple[IndexArray, ...]:
+        """Per group the base columns that its rows can fill; the others hold rounding only."""
+        return self._structure[1]
+
+    @cached_property
+    def _structure(self) -> tuple[BaseParameters, tuple[IndexArray, ...]]:
         p, na = self.layout.size, len(self.groups)
         count = max(60, 4 * p // na)
         q = random_closed_configurations(self.closure, count)
@@ -130,7 +142,10 @@ class ClosedChainRegression:
         v, a = rng.normal(size=(2, count, na))
         motion = self.closure.motion(q[:, self.robot.actuated], v, a, q)
         A = self.contract(motion, motion.valid.nonzero()[0], np.arange(p))
-        return _well_conditioned_base(A.reshape(-1, p), self.layout.labels)
+        base = _well_conditioned_base(A.reshape(-1, p), self.layout.labels)
+        size = np.abs(A[:, :, base.columns]).max(axis=0)
+        filled = size > _ROUNDING * size.max(axis=0)
+        return base, tuple(np.flatnonzero(row) for row in filled)
 
     def contract(
         self, motion: ClosedMotion, samples: IndexArray, columns: IndexArray

@@ -138,6 +138,18 @@ def test_the_base_spans_the_regressor_well_conditioned(regression: ClosedChainRe
         assert np.abs(error).max() < 1e-9 * np.abs(expected).max()
 
 
+def test_supports_hold_all_that_rows_can_fill(
+    leg: Robot, regression: ClosedChainRegression
+) -> None:
+    rows = regression.rows(samples_of(leg, leg.consistent_nominal, 60))
+    scale = np.max([np.abs(block.matrix).max(axis=0) for block in rows.blocks], axis=0)
+    for block, support in zip(rows.blocks, regression.supports, strict=True):
+        outside = np.setdiff1d(np.arange(regression.base.size), support)
+        assert (np.abs(block.matrix[:, outside]) <= 1e-9 * scale[outside]).all()
+    toes = [len(support) for support in regression.supports[-2:]]
+    assert max(toes) < regression.base.size // 2  # they move little of the leg
+
+
 @pytest.mark.parametrize("method", ["entropic", "wls"])
 def test_motors_are_identified_exactly_with_inertias_held(method: str) -> None:
     """The paper's choice for legs: friction and rotor inertia to 1e-6, torque to 1e-8."""
