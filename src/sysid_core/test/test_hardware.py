@@ -71,7 +71,7 @@ def _tx40_table(data_root: Path, path: Path, side: str) -> Path:
         pytest.skip(f"no data in {folder}")
     position = np.loadtxt(folder / "pos_read_data.csv", delimiter=",", skiprows=1)
     effort = np.loadtxt(folder / "curr_data.csv", delimiter=",", skiprows=1)
-    time = 2e-4 * np.arange(len(position))
+    time = 2e-4 * np.arange(len(position), dtype=np.float64)
     moving = (time >= 0.3) & (time <= 7.4)
     if side == "joint":
         gears = np.diag(TX40_GEARS)

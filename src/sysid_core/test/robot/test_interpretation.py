@@ -81,7 +81,7 @@ def test_extra_joints_are_left_out_with_a_warning(ur10: Robot, recording: Record
 
 def test_passive_joints_may_be_missing() -> None:
     robot = load_robot("digit_left_leg")
-    t = 0.01 * np.arange(200)
+    t = 0.01 * np.arange(200, dtype=np.float64)
     q = 0.2 * np.sin(t)[:, None] * np.ones((1, len(robot.actuated_names)))
     read = interpret(robot, Recording(t, robot.actuated_names, q, None, q.copy()))
     assert np.isnan(read.position[:, robot.passive]).all()
@@ -190,6 +190,8 @@ def test_motor_side_data_come_out_as_joint_side_ones(
         effort=joints.effort @ np.linalg.inv(matrix),
     )
     read = interpret(robot, motors)
+    assert read.velocity is not None
+    assert read.effort is not None
     np.testing.assert_allclose(read.position, joints.position, atol=1e-12)
     np.testing.assert_allclose(read.velocity, joints.velocity, atol=1e-12)
     np.testing.assert_allclose(read.effort, joints.effort, atol=1e-10)
@@ -198,8 +200,6 @@ def test_motor_side_data_come_out_as_joint_side_ones(
     # power does not depend on the side that it is reckoned on
     assert motors.effort is not None
     assert motors.velocity is not None
-    assert read.effort is not None
-    assert read.velocity is not None
     np.testing.assert_allclose(
         (motors.effort * motors.velocity).sum(axis=1),
         (read.effort * read.velocity).sum(axis=1),

@@ -169,9 +169,13 @@ def _show_friction(found: Identification) -> None:
     for joint, values in identified.items():
         table.add_row(
             joint,
-            *(f"{number(values[t])} ± {number(std[joint][t], 2)}" for t in units),
+            *(_with_std(values[term], std[joint][term]) for term in units),
         )
     stdout().print(table)
+
+
+def _with_std(value: float, std: float) -> str:
+    return f"{number(value)} ± {number(std, 2)}" if std > 0.0 else f"{number(value)} held"
 
 
 verb = _Identify()
