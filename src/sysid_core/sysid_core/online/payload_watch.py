@@ -21,6 +21,9 @@ _ALARM = 0.7
 _NEGLIGIBLE = 0.01
 """Torque errors below this share of a joint's torque count as that share [-]."""
 
+_PATIENCE = 2.0
+"""Windows after an alarm in which a payload may still be recognised."""
+
 _MEMORY = 10.0
 """Time over which the usual size of the innovations is averaged [s]."""
 
@@ -102,13 +105,15 @@ class PayloadWatch:
         recent = window.recent(samples)
         if recent.count.sum() == 0.0 or window.samples < samples:
             return ""
-        variance = self._variance(recent, self._base(used))
+        error, negligible = self._errors(recent, self._base(used))
+        variance = np.maximum(error, negligible)
         if self._usual is None or time < self._looked:
             self._relax(variance, used, covariance, time)
             return ""
         seen = recent.count > 0.0
         # totals, as a joint that hardly moved until now has no usual size to speak of
-        rise = float(np.sqrt(variance[seen].sum() / self._usual[seen].sum()))
+        usual = np.maximum(self._usual, negligible)
+        rise = float(np.sqrt(error[seen].sum() / usual[seen].sum()))
         if rise < _ALARM * self.settings.rise:
             self._learn(variance, used, covariance, time)
             return ""
@@ -126,10 +131,12 @@ class PayloadWatch:
             "them: look at friction, sensors and contacts"
         )
 
-    def _variance(self, recent: Statistics, base_vector: FloatArray) -> FloatArray:
+    @staticmethod
+    def _errors(recent: Statistics, base_vector: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the mean square of the errors (G,), and what of it is not worth mentioning."""
         count = np.maximum(recent.count, 1.0)
-        floor = _NEGLIGIBLE**2 * recent.square / count + 1e-18
-        return np.maximum(recent.residual_square(base_vector) / count, floor)
+        negligible = _NEGLIGIBLE**2 * recent.square / count + 1e-18
+        return recent.residual_square(base_vector) / count, negligible
 
     def _relax(
         self, variance: FloatArray, used: FloatArray, covariance: FloatArray | None, time: float
@@ -184,6 +191,24 @@ class PayloadWatch:
         self._begin(window, recent, samples + since_alarm, empty, found, time)
         return True
 
+    def undecided(self, time: float) -> bool:
+        """Whether it is too early to tell if a payload made the errors rise.
+
+        What is compared holds enough of the new samples only some windows after the alarm; until
+        then a poor prediction does not speak against the model.
+        """
+        return self.alarmed and time - self._alarm_time <= _PATIENCE * self.settings.window
+
+    def forget(self) -> None:
+        """Forget what errors are usual: another model comes into use."""
+        self._usual, self._watched, self.alarmed = None, 0.0, False
+        self._calm.clear()
+
+    def restart(self, time: float) -> None:
+        """Go on at another time [s]: the clock was set."""
+        self.forget()
+        self._started = time
+
     def _base(self, vector: FloatArray) -> FloatArray:
         return self._estimator.project(vector)
 
@@ -209,7 +234,7 @@ class PayloadWatch:
         self.active = True
         self.alarmed = False
         self._started = time
-        self.detected_after = samples / self._rate
+        self.detected_after = time - self._alarm_time
 
     def push(self, statistics: Statistics, samples: int) -> None:
         """Add samples taken since the step."""

@@ -215,6 +215,7 @@ class OnlineIdentifier:
         self._torque_limit = 2.0 * robot.limits.effort
         self._gate = Gate(self.settings.gate)
         self._watch: PayloadWatch
+        self._window: SlidingWindow
         self._revision = 0
         self._epoch = 0
         self.reset()
@@ -225,12 +226,12 @@ class OnlineIdentifier:
         return self._payloads.frame
 
     def configure(self, settings: OnlineSettings) -> None:
-        """Change the settings; data survive unless a window or the sample rate changes."""
+        """Change the settings; what was learned stays, if only as memory under a new window."""
         old, self.settings = self.settings, settings
         self._gate.settings = settings.gate
         self._payloads.settings = self._watch.settings = settings.payload
         if old.window_settings != settings.window_settings:
-            self._window = self._new_window()
+            self._renew_window()
             self._epoch += 1
         if old.samples(old.r2_window) != settings.samples(settings.r2_window):
             self._scores = Prequential(len(self.groups), settings.samples(settings.r2_window))
@@ -242,6 +243,13 @@ class OnlineIdentifier:
             self.settings.window_settings,
             getattr(self.regression, "supports", None),
         )
+
+    def _renew_window(self) -> None:
+        """Start with an empty window; what was in the old one fades as memory does."""
+        learned = self._window.statistics() + self._window.memory
+        self._window = self._new_window()
+        if self.settings.memory > 0.0:
+            self._window.adopt_memory(learned)
 
     def reset(self) -> None:
         """Forget all data and go back to the nominal parameters."""
@@ -277,20 +285,24 @@ class OnlineIdentifier:
         """Score the samples with the models at hand, then learn from them.
 
         Samples that are not finite or exceed twice the effort limit are counted and left out.
-        A batch whose time goes back starts the window anew.
+        A batch whose time goes back starts the window anew; what was in it fades as memory does.
         """
         samples = self._usable(samples)
         if len(samples) == 0:
             return
         if samples.time[0] < self._time - 1e-9:
-            self._window.clear()
-            self._scores.clear()
-            self._changed_at = self._informative_time = samples.time[0]
+            self._begin_anew(float(samples.time[0]))
         self._time = float(samples.time[-1])
         self._samples += len(samples)
         size = max(1, self.settings.window_settings.samples // 20)
         for start in range(0, len(samples), size):
             self._ingest_block(samples.select(slice(start, start + size)))
+
+    def _begin_anew(self, time: float) -> None:
+        self._renew_window()
+        self._scores.clear()
+        self._watch.restart(time)
+        self._changed_at = self._informative_time = time
 
     def _usable(self, samples: Samples) -> Samples:
         actuated = self.robot.actuated
@@ -403,25 +415,28 @@ class OnlineIdentifier:
         return self._report(state, reasons, tuple(warnings), scores, self._revision != revision)
 
     def _judge(self, scores: Scores, solution: Solution | None) -> tuple[State, tuple[str, ...]]:
-        if self._gate.open and self._watch.undecided(self._time + self._silence):
-            reason = "the torque errors rose: is it a payload?"
+        fresh = solution is not None and solution.estimate is self._estimate
+        if fresh and self._estimate is not None:
+            self._candidate = self._estimate.parameters
+            self._candidate_base = self._estimate.base_parameters
+        if self._gate.open and self._alarming(scores):
+            reason = "the torque errors rose: nothing new is adopted before it is clear why"
             return State.HOLDING, (reason,)
         decision = self._gate.decide(self._evidence(scores))
-        fresh = solution is not None and solution.estimate is self._estimate
         if decision.fallback:
             self._watch.forget()
             self._use(self.robot.nominal, np.full(self.robot.layout.size, np.nan), False)
-        elif decision.accepted and self._watch.alarmed:
-            reason = "the torque errors rose: nothing new is adopted before it is clear why"
-            return State.HOLDING, (reason,)
         elif decision.accepted and fresh and self._estimate is not None:
             self._use(self._estimate.parameters, self._estimate.std, True)
             self._covariance = self._estimate.covariance
             self._changed_at = self._time
-        if fresh and self._estimate is not None:
-            self._candidate = self._estimate.parameters
-            self._candidate_base = self._estimate.base_parameters
         return decision.state, decision.reasons
+
+    def _alarming(self, scores: Scores) -> bool:
+        """Whether a payload may just have changed: the newest estimate predicts no better."""
+        newest = np.linalg.norm(scores.rmse_groups)
+        used = np.linalg.norm(scores.rmse_used_groups)
+        return self._watch.undecided(self._time + self._silence) and bool(newest > 0.5 * used)
 
     def _evidence(self, scores: Scores) -> Evidence:
         estimate = self._estimate

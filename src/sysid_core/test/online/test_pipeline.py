@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The online identifier learns an arm in motion, and nothing spoiled gets in or out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sysid_core.errors import ParameterError
+from sysid_core.online.gate import GateSettings, State
+from sysid_core.online.pipeline import OnlineIdentifier, OnlineSettings, Update
+from sysid_core.recording import Samples
+
+BATCH = 10
+
+Arm = Any
+
+
+def feed(identifier: OnlineIdentifier, samples: Samples) -> Iterator[Update]:
+    """Ingest samples in small batches, with an update after each."""
+    for start in range(0, len(samples), BATCH):
+        identifier.ingest(samples.select(slice(start, start + BATCH)))
+        yield identifier.update()
+
+
+def finite(update: Update) -> bool:
+    numbers = [update.parameters, *update.scores[1:7], update.consistency_bodies]
+    return all(bool(np.isfinite(values).all()) for values in numbers)
+
+
+def spoiled(samples: Samples, **changes: Callable[[np.ndarray], None]) -> Samples:
+    """Return samples with arrays changed in place by functions."""
+    arrays = {name: getattr(samples, name).copy() for name in changes}
+    for name, change in changes.items():
+        change(arrays[name])
+    return replace(samples, **arrays)
+
+
+@pytest.fixture
+def opened(valkyrie: Arm) -> OnlineIdentifier:
+    """Return an identifier whose gate three seconds of motion have opened."""
+    identifier = OnlineIdentifier(valkyrie.robot)
+    last = list(feed(identifier, valkyrie.samples(0.0, 3.0)))[-1]
+    assert last.state is State.IDENTIFIED, last.reasons
+    return identifier
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_the_gate_of_valkyries_arm_opens_within_two_seconds(valkyrie: Arm, noise: float) -> None:
+    identifier = OnlineIdentifier(valkyrie.robot)
+    updates = list(feed(identifier, valkyrie.samples(0.0, 4.0, noise=noise)))
+    opened = next(u for u in updates if u.identified)
+    assert opened.time <= 2.0
+    assert {u.state for u in updates if u.time < 1.5} == {State.FILLING}
+    assert all(u.identified for u in updates if u.time > opened.time)
+    assert [u.revision for u in updates] == sorted(u.revision for u in updates)
+
+
+def test_torques_on_a_motion_never_seen_are_predicted(valkyrie: Arm) -> None:
+    identifier = OnlineIdentifier(valkyrie.robot, OnlineSettings(window=4.0))
+    *_, last = feed(identifier, valkyrie.samples(0.0, 10.0))
+    unseen = replace(valkyrie, seed=77).samples(0.0, 10.0)
+    predicted = valkyrie.torque(
+        last.parameters, unseen.position, unseen.velocity, unseen.acceleration
+    )
+    nominal = valkyrie.torque(
+        valkyrie.robot.nominal, unseen.position, unseen.velocity, unseen.acceleration
+    )
+    error = np.sqrt(np.mean((predicted - unseen.effort) ** 2))
+    # the prior has its say where ten seconds of motion leave parameters open
+    assert error < 0.02 * np.sqrt(np.mean((nominal - unseen.effort) ** 2))
+
+
+def test_every_update_is_possible_and_tells_why(valkyrie: Arm) -> None:
+    identifier = OnlineIdentifier(valkyrie.robot)
+    for update in feed(identifier, valkyrie.samples(0.0, 4.0, noise=0.5)):
+        assert update.reasons
+        assert finite(update)
+        assert (update.consistency_bodies > 0.0).all() or not update.identified
+
+
+@pytest.mark.parametrize("name", ["position", "velocity", "acceleration", "effort"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_spoiled_samples_are_counted_and_leave_no_trace(
+    valkyrie: Arm, name: str, value: float
+) -> None:
+    samples = valkyrie.samples(0.0, 3.0)
+    hit = np.arange(40, 300, 60)
+
+    def spoil(values: np.ndarray) -> None:
+        values[hit, 1] = value
+
+    identifier = OnlineIdentifier(valkyrie.robot)
+    updates = list(feed(identifier, spoiled(samples, **{name: spoil})))
+    assert all(finite(update) for update in updates)
+    assert updates[-1].rejected == len(hit)
+    assert updates[-1].samples == len(samples) - len(hit)
+    assert updates[-1].scores.r2 > 0.999
+    assert updates[-1].identified
+
+
+def test_torques_beyond_twice_their_limit_are_left_out(valkyrie: Arm) -> None:
+    def spike(effort: np.ndarray) -> None:
+        effort[::50, 0] = 2.1 * valkyrie.robot.limits.effort[0]
+
+    identifier = OnlineIdentifier(valkyrie.robot)
+    *_, last = feed(identifier, spoiled(valkyrie.samples(0.0, 4.0), effort=spike))
+    assert last.rejected == 8
+    assert last.identified
+    assert last.scores.r2 > 0.999
+
+
+def test_spoiled_time_is_left_out(valkyrie: Arm) -> None:
+    def spoil(time: np.ndarray) -> None:
+        time[150] = np.nan
+
+    identifier = OnlineIdentifier(valkyrie.robot)
+    updates = list(feed(identifier, spoiled(valkyrie.samples(0.0, 4.0), time=spoil)))
+    assert updates[-1].rejected == 1
+    assert np.isfinite(updates[-1].time)
+    assert updates[-1].identified
+
+
+def test_time_that_goes_back_starts_the_window_anew_but_keeps_the_model(
+    opened: OnlineIdentifier, valkyrie: Arm
+) -> None:
+    updates = list(feed(opened, valkyrie.samples(0.0, 3.0)))
+    assert updates[0].window_samples == BATCH
+    assert updates[0].state is State.HOLDING
+    assert all(update.identified for update in updates)
+    assert updates[-1].state is State.IDENTIFIED
+
+
+def test_a_robot_that_stands_still_is_not_learned_from(
+    opened: OnlineIdentifier, valkyrie: Arm
+) -> None:
+    before = opened.update()
+    updates = list(feed(opened, valkyrie.samples(3.0, 5.0, still=True)))
+    assert updates[-1].state is State.HOLDING
+    assert "no informative samples" in updates[-1].reasons[0]
+    assert updates[-1].window_samples == before.window_samples
+    np.testing.assert_array_equal(updates[-1].parameters, before.parameters)
+    *_, moving = feed(opened, valkyrie.samples(5.0, 6.0))
+    assert moving.state is State.IDENTIFIED
+
+
+def test_silence_holds_the_model(opened: OnlineIdentifier) -> None:
+    held = opened.apply(None, silence=2.0)
+    assert held.state is State.HOLDING
+    assert "2.0 s" in held.reasons[0]
+    assert held.identified
+
+
+def test_before_any_sample_the_nominal_parameters_are_in_use(valkyrie: Arm) -> None:
+    update = OnlineIdentifier(valkyrie.robot).update()
+    assert update.state is State.FILLING
+    assert not update.identified
+    np.testing.assert_array_equal(update.parameters, valkyrie.robot.nominal)
+
+
+def test_reset_forgets_everything_but_the_revision(
+    opened: OnlineIdentifier, valkyrie: Arm
+) -> None:
+    before = opened.update()
+    pending = opened.snapshot()
+    opened.reset()
+    after = opened.apply(None if pending is None else opened.solve(pending))
+    assert not after.identified
+    assert after.state is State.FILLING
+    assert after.window_samples == 0
+    assert after.revision > before.revision
+    np.testing.assert_array_equal(after.parameters, valkyrie.robot.nominal)
+    assert list(feed(opened, valkyrie.samples(0.0, 3.0)))[-1].identified
+
+
+def test_a_solution_from_before_a_reset_is_dropped(valkyrie: Arm) -> None:
+    identifier = OnlineIdentifier(valkyrie.robot)
+    list(feed(identifier, valkyrie.samples(0.0, 1.9)))
+    identifier.ingest(valkyrie.samples(1.9, 2.5))
+    request = identifier.snapshot()
+    assert request is not None
+    solution = identifier.solve(request)
+    identifier.reset()
+    assert identifier.apply(solution).estimate is None
+
+
+def test_a_wrong_model_is_dropped_for_the_nominal_one(
+    opened: OnlineIdentifier, valkyrie: Arm
+) -> None:
+    def shuffle(effort: np.ndarray) -> None:
+        effort[:] = np.random.default_rng(1).permutation(effort, axis=0)
+
+    settings = replace(opened.settings, payload=replace(opened.settings.payload, enabled=False))
+    opened.configure(settings)
+    updates = list(feed(opened, spoiled(valkyrie.samples(3.0, 8.0), effort=shuffle)))
+    assert updates[-1].state is State.NOMINAL
+    assert not updates[-1].identified
+    assert "R²" in updates[-1].reasons[0]
+    np.testing.assert_array_equal(updates[-1].parameters, valkyrie.robot.nominal)
+
+
+def test_a_new_threshold_acts_at_once_and_keeps_the_data(valkyrie: Arm) -> None:
+    strict = OnlineSettings(gate=GateSettings(min_determined=0.999))
+    identifier = OnlineIdentifier(valkyrie.robot, strict)
+    *_, last = feed(identifier, valkyrie.samples(0.0, 4.0, noise=0.5))
+    assert not last.identified
+    identifier.configure(OnlineSettings())
+    *_, last = feed(identifier, valkyrie.samples(4.0, 4.05, noise=0.5))
+    assert last.identified
+
+
+def test_a_new_window_starts_empty_and_fills(opened: OnlineIdentifier, valkyrie: Arm) -> None:
+    opened.configure(replace(opened.settings, window=1.0))
+    updates = list(feed(opened, valkyrie.samples(3.0, 4.5)))
+    assert updates[0].state is State.HOLDING
+    assert updates[-1].state is State.IDENTIFIED
+    assert 100 <= updates[-1].window_samples <= 105
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("window", 0.0), ("window", np.nan), ("r2_window", -1.0), ("memory", -1.0),
+     ("still_velocity", np.inf), ("correlation", 0.5), ("sample_rate", 0.0)],
+)  # fmt: skip
+def test_settings_out_of_range_are_refused_by_name(name: str, value: float) -> None:
+    with pytest.raises(ParameterError, match=name):
+        OnlineSettings(**{name: value})  # type: ignore[arg-type]
+
+
+def test_an_unknown_method_is_refused() -> None:
+    with pytest.raises(ParameterError, match="magic"):
+        OnlineSettings(method="magic")
+
+
+@pytest.mark.parametrize("method", ["wls", "qp"])
+def test_other_estimators_open_the_gate_too(valkyrie: Arm, method: str) -> None:
+    identifier = OnlineIdentifier(valkyrie.robot, OnlineSettings(method=method))
+    samples = valkyrie.samples(0.0, 3.0)
+    for start in range(0, len(samples), 25):
+        identifier.ingest(samples.select(slice(start, start + 25)))
+        update = identifier.update()
+    assert update.estimate is not None
+    assert update.estimate.method == method
+    assert finite(update)
