@@ -167,6 +167,8 @@ def _show_friction(found: Identification) -> None:
     for term, unit in units.items():
         table.add_column(escape(f"{term} [{unit}]"), justify="right")
     for joint, values in identified.items():
+        if not any(std[joint][term] > 0.0 for term in units):
+            continue  # nothing of it was identified
         table.add_row(
             joint,
             *(_with_std(values[term], std[joint][term]) for term in units),
