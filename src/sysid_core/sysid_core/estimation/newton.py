@@ -30,7 +30,7 @@ class Minimum(NamedTuple):
     ----------
     point : Point
     factor : (n, n)
-        Upper Cholesky factor (Fortran order) of the Hessian in (z, β).
+        Lower Cholesky factor (Fortran order) of the Hessian in (z, β).
     curvature : Curvature
         The prior's Hessian.
     moved : float
@@ -120,13 +120,13 @@ class _Descent:
     def decrement(self) -> float:
         """Return the Newton decrement at the current point."""
         gradient = self.objective.gradient(self.point, self.data)
-        change, _ = lapack.dpotrs(self.factor, gradient, lower=0)
+        change, _ = lapack.dpotrs(self.factor, gradient, lower=1)
         return float(max(0.0, gradient @ change)) ** 0.5
 
     def _direction(self) -> tuple[float, float, float, FloatArray]:
         """Return squared decrement, step length, largest relative change, and direction (n,)."""
         gradient = self.objective.gradient(self.point, self.data, self._share)
-        change, _ = lapack.dpotrs(self.factor, -gradient, lower=0)
+        change, _ = lapack.dpotrs(self.factor, -gradient, lower=1)
         square = max(0.0, float(-gradient @ change))
         dx = self.objective.coordinates.step(change)
         return square, *_length(self.objective, square, self.objective.rates(self.point, dx)), dx
@@ -170,7 +170,7 @@ def refreshed(objective: Objective, data: Data, minimum: Minimum) -> Minimum:
 def _factor(
     objective: Objective, curvature: Curvature, data: Data, share: float = 1.0
 ) -> FloatArray:
-    """Return the upper Cholesky factor of the Hessian.
+    """Return the lower Cholesky factor of the Hessian.
 
     Cholesky's accuracy does not depend on the scaling of the unknowns (van der Sluis 1969), so
     none is applied. A matrix that rounding made indefinite gets a little more on its diagonal:
@@ -180,7 +180,7 @@ def _factor(
         hessian = objective.hessian(curvature, data, share)
         if ridge:
             hessian[np.diag_indices_from(hessian)] *= 1.0 + ridge
-        factor, failed = lapack.dpotrf(hessian.T, lower=0, clean=0, overwrite_a=1)
+        factor, failed = lapack.dpotrf(hessian.T, lower=1, clean=0, overwrite_a=1)
         if not failed:
             return np.asarray(factor)
     raise EstimationError(

@@ -206,7 +206,7 @@ class Objective:
         return Curvature(blocks, diagonal, weights[self._dense])
 
     def hessian(self, curvature: Curvature, data: Data, share: float = 1.0) -> FloatArray:
-        """Return the Hessian (n, n) in (z, β), lower triangle; the array is reused."""
+        """Return the Hessian (n, n) in (z, β), upper triangle; the array is reused."""
         c, (blocks, diagonal, dense) = self.coordinates, curvature
         split, M = len(c.others), self._work
         turned = np.concatenate(
@@ -216,14 +216,14 @@ class Objective:
             ]
         )
         np.matmul(c.spread.T, turned, out=M[:split, :split])
-        M[split:, :split] = turned[c.columns]
+        M[:split, split:] = turned[c.columns].T
         np.multiply(data.information, share, out=M[split:, split:])
         flat = M.reshape(-1)
         flat[self._block_target] += blocks.reshape(-1)[self._block_source]
         flat[self._scalar_target] += diagonal[self._scalar_source]
         if len(self._dense_rows):
             weights = np.concatenate([dense, self.measured.weight])
-            # the upper triangle is never read, so adding to what it holds does no harm
+            # the lower triangle is never read, so adding to what it holds does no harm
             M += (self._dense_rows.T * weights) @ self._dense_rows
         return M
 

@@ -32,7 +32,7 @@ class Posterior:
 
     @staticmethod
     def of(coordinates: Coordinates, factor: FloatArray) -> Posterior:
-        """Return the posterior from the upper Cholesky factor (n, n) of its information."""
+        """Return the posterior from the lower Cholesky factor (n, n) of its information."""
         return Posterior(coordinates, symmetric_inverse(factor))
 
     @property
@@ -62,12 +62,12 @@ class Posterior:
 
 
 def symmetric_inverse(factor: FloatArray) -> FloatArray:
-    """Return the inverse of a symmetric matrix from its upper Cholesky factor (n, n)."""
-    inverse, failed = lapack.dpotri(factor, lower=0)
+    """Return the inverse of a symmetric matrix from its lower Cholesky factor (n, n)."""
+    inverse, failed = lapack.dpotri(factor, lower=1)
     if failed:
         raise EstimationError("the information matrix is singular; widen no prior to infinity")
-    upper = np.triu(inverse)
-    return upper + np.triu(upper, 1).T
+    lower = np.tril(inverse)
+    return lower + np.tril(lower, -1).T
 
 
 def prior_base_variance(

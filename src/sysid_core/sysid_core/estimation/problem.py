@@ -111,6 +111,14 @@ class Problem:
             for a in (self.statistics.gram, self.statistics.moment, self.statistics.square)
         ):
             raise ParameterError("the data hold NaN or inf; leave such samples out beforehand")
+        for name, least in (("noise_std", 0.0), ("correlation", 1.0 - 1e-9)):
+            values = getattr(self, name)
+            if values is not None and not (
+                values.shape == (G,) and np.isfinite(values).all() and (values > least).all()
+            ):
+                raise ParameterError(
+                    f"{name} needs one positive finite number per group ({G} groups), a correlation at least 1"
+                )
         eigenvalues = smallest_eigenvalue(self.layout.inertias(self.prior.mean))
         if not (eigenvalues > 0.0).all():
             body = self.layout.bodies[int(np.argmin(eigenvalues))]

@@ -80,7 +80,7 @@ class Regularised:
 
         def updated(noise: FloatArray, result: tuple[Quadratic, FloatArray]) -> FloatArray:
             quadratic, x = result
-            covariance = Posterior.of(c, quadratic.factor).base
+            covariance = Posterior.of(c, quadratic.factor.T).base
             degrees = fitted_degrees(problem.statistics, noise, covariance)
             base_vector = c.base_vector(c.mapping @ x)
             return residual_std(problem.statistics, base_vector, self.floor, degrees)
@@ -104,7 +104,7 @@ def certainty_of(quadratic: Quadratic, prior: FloatArray, wanted: str) -> Certai
     if wanted == "none":
         return None
     c = quadratic.coordinates
-    posterior = Posterior.of(c, quadratic.factor)
+    posterior = Posterior.of(c, quadratic.factor.T)
     prior_base = np.diagonal(c.lifted(c.mapping @ prior @ c.mapping.T))
     return Certainty(
         posterior.variance(),

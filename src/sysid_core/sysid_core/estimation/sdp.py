@@ -230,8 +230,8 @@ class _Program:
         objective, data = self.base.objective, self.quadratic.data
         point = objective.at(x)
         hessian = objective.hessian(objective.prior_curvature(point), data)
-        lower = np.tril(hessian)
-        full = lower + np.tril(lower, -1).T
+        upper = np.triu(hessian)
+        full = upper + np.triu(upper, 1).T
         gradient = objective.gradient(point, data)
         square = float(gradient @ np.linalg.solve(full, gradient))
         return max(0.0, square) ** 0.5

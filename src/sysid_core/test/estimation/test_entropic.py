@@ -56,8 +56,8 @@ def test_gradient_and_hessian_match_finite_differences(panda: Synthetic) -> None
     x = solver.inside
     point = objective.at(x)
     gradient = objective.gradient(point, data)
-    lower = np.tril(objective.hessian(objective.prior_curvature(point), data))
-    hessian = lower + np.tril(lower, -1).T
+    upper = np.triu(objective.hessian(objective.prior_curvature(point), data))
+    hessian = upper + np.triu(upper, 1).T
     scale = 1.0 / np.sqrt(np.diagonal(hessian))
     for _ in range(20):
         direction = scale * rng.standard_normal(c.size)

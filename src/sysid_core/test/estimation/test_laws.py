@@ -203,6 +203,21 @@ def test_impossible_settings_are_refused(settings: dict[str, object]) -> None:
         EstimatorOptions(**settings)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"noise_std": np.zeros(7)},
+        {"noise_std": np.full(7, np.nan)},
+        {"noise_std": np.ones(3)},
+        {"correlation": np.full(7, 0.5)},
+        {"correlation": np.full(7, np.inf)},
+    ],
+)
+def test_impossible_noise_is_refused(panda: Synthetic, changes: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match="per group"):
+        replace(panda.problem(count=5), **changes)
+
+
 def test_malformed_problems_are_refused(panda: Synthetic) -> None:
     problem = panda.problem(count=20)
     layout, constraints = panda.layout, problem.constraints
