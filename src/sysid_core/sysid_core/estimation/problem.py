@@ -117,7 +117,8 @@ class Problem:
                 values.shape == (G,) and np.isfinite(values).all() and (values > least).all()
             ):
                 raise ParameterError(
-                    f"{name} needs one positive finite number per group ({G} groups), a correlation at least 1"
+                    f"{name} needs one positive finite number per group ({G} groups), "
+                    "a correlation at least 1"
                 )
         eigenvalues = smallest_eigenvalue(self.layout.inertias(self.prior.mean))
         if not (eigenvalues > 0.0).all():
