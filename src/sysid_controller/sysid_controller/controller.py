@@ -13,7 +13,8 @@ from sysid_controller.joint_states import JointStates
 from sysid_controller.laws import LawOutput, make_law
 from sysid_controller.limits import EffortLimiter, LimitedEffort
 from sysid_controller.parameter_blend import ParameterBlend, ParameterSet
-from sysid_controller.reference import Reference, TrajectoryPoints
+from sysid_controller.planning import TrajectoryPoints
+from sysid_controller.reference import Reference
 from sysid_controller.settings import ControllerSettings
 from sysid_controller.units import DriverUnits
 from sysid_controller.verdict import Verdict, refused
@@ -45,6 +46,8 @@ class Command:
     limits : LimitedEffort
     clock_jumped : bool
         Whether time went backwards before this tick.
+    rejoined : bool
+        Whether the position error had grown too large, so that the reference started anew.
     """
 
     state: State
@@ -55,6 +58,7 @@ class Command:
     velocity_error: FloatArray
     limits: LimitedEffort
     clock_jumped: bool
+    rejoined: bool
 
     @property
     def limited(self) -> BoolArray:
@@ -204,7 +208,7 @@ class Controller:
         change = self.watchdog.decide(steady, moving=moving)
         if change.after in (State.HOLDING, State.TRACKING):
             if change.takes_over or not reference.known:
-                reference.hold(measured.position)
+                reference.hold(now, measured.position)
                 self.watchdog.state = State.HOLDING
             elif change.recovers or (moving and elapsed > _GAP):
                 reference.rejoin(now, measured.position, measured.velocity)
@@ -215,9 +219,14 @@ class Controller:
     def _command(self, now: float, state: State, step: float, jumped: bool) -> Command:
         measured, none = self.joint_states, np.zeros(len(self.joint_names))
         position_error = velocity_error = none
-        asked = LawOutput(none, none)
+        asked, rejoined = LawOutput(none, none), False
         if state in (State.HOLDING, State.TRACKING):
             desired = self.reference.sample(now)
+            error = np.abs(desired.position - measured.position).max()
+            rejoined = bool(error > self.settings.largest_error)
+            if rejoined:
+                self.reference.rejoin(now, measured.position, measured.velocity)
+                desired = self.reference.sample(now)
             position_error = desired.position - measured.position
             velocity_error = desired.velocity - measured.velocity
             asked = self._law(self._dynamics, desired, measured.position, measured.velocity)
@@ -240,6 +249,7 @@ class Controller:
             velocity_error,
             limits,
             jumped,
+            rejoined,
         )
 
     def _sends(self, state: State, limits: LimitedEffort, step: float) -> bool:

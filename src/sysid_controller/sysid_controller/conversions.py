@@ -15,7 +15,7 @@ from trajectory_msgs.msg import JointTrajectory
 from sysid_controller.controller import Command, Controller
 from sysid_controller.health import Finding
 from sysid_controller.parameter_blend import ParameterSet
-from sysid_controller.reference import TrajectoryPoints
+from sysid_controller.planning import TrajectoryPoints
 from sysid_core.errors import ParameterError
 from sysid_core.parameters import COUPLING_TERMS, FRICTION_TERMS, INERTIAL_TERMS
 from sysid_core.recording import FloatArray

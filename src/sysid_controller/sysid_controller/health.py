@@ -92,6 +92,8 @@ class Health:
         self._since_report["ticks"] += 1
         if command.clock_jumped:
             self._since_report["clock jumps"] += 1
+        if command.rejoined:
+            self._since_report["rejoined"] += 1
         limits = command.limits
         for cause, flags in (
             ("position range", limits.by_range),
@@ -146,6 +148,12 @@ class Health:
         if self._since_report["clock jumps"]:
             level = max(level, Level.WARN)
             message += "; the clock was set back and references were dropped"
+        if self._since_report["rejoined"]:
+            level = max(level, Level.WARN)
+            message += (
+                f"; an error grew beyond {controller.settings.largest_error:g} rad and the "
+                "reference started anew from the robot: is it blocked or the model far off?"
+            )
         values = {"state": state.name, "mode": controller.settings.mode}
         return Finding("state", level, message, values)
 

@@ -66,6 +66,9 @@ NODE_PARAMETERS = (
     NodeParameter(
         "start_tolerance", "largest gap between the reference and a trajectory's start [rad]"
     ),
+    NodeParameter(
+        "largest_error", "of a joint; beyond it the reference is rejoined from the robot [rad]"
+    ),
     NodeParameter("command_unit", "joint torques [N·m], or driver units of the robot description"),
 )
 

@@ -45,6 +45,7 @@ _RANGES = {
     "velocity_cutoff": (0.1, 2000.0),
     "handover_time": (0.01, 10.0),
     "start_tolerance": (0.001, 10.0),
+    "largest_error": (0.01, 1e3),
 }
 
 
@@ -91,6 +92,8 @@ class ControllerSettings:
         Shortest time in which a difference between two references is taken back.
     start_tolerance : float [rad]
         Largest difference between the current reference and a new one that starts at once.
+    largest_error : float [rad]
+        Of a joint's position; beyond it the reference starts anew from where the robot is.
     command_unit : str
         ``joint``: N·m at the joints; ``driver``: what the description's effort gain and
         transmission make of it.
@@ -121,6 +124,7 @@ class ControllerSettings:
     velocity_cutoff: float = 50.0
     handover_time: float = 0.3
     start_tolerance: float = 0.2
+    largest_error: float = 1.0
     command_unit: str = "joint"
 
     def __post_init__(self) -> None:

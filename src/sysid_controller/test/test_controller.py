@@ -11,7 +11,7 @@ import pytest
 
 from sysid_controller.controller import Command, Controller
 from sysid_controller.parameter_blend import ParameterSet
-from sysid_controller.reference import TrajectoryPoints
+from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.settings import ControllerSettings
 from sysid_controller.watchdog import State
 from sysid_core.errors import ModelError, ParameterError
@@ -143,6 +143,19 @@ def test_can_start_disabled(panda: Robot) -> None:
     command = bench.tick(10)
     assert command.state is State.DISABLED
     assert command.output is None
+
+
+def test_a_robot_that_was_blocked_is_not_jerked_free(bench: Bench) -> None:
+    bench.tick(200)
+    bench.go(HOME + 1.3, 3.0)
+    errors = []
+    rejoined = 0
+    for _ in range(2000):
+        command = bench.tick()
+        rejoined += command.rejoined
+        errors.append(np.abs(command.position_error).max())
+    assert rejoined >= 1
+    assert max(errors) <= SETTINGS.largest_error
 
 
 def test_a_clock_set_back_drops_the_reference_and_holds_here(bench: Bench) -> None:

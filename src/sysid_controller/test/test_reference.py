@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sysid_controller.reference import Reference, TrajectoryPoints
+from sysid_controller.planning import TrajectoryPoints
+from sysid_controller.reference import Reference
 from sysid_core.recording import FloatArray
 from sysid_core.robot.model import Limits
 
@@ -24,7 +25,7 @@ STEP = 0.001
 @pytest.fixture
 def reference() -> Reference:
     made = Reference(JOINTS, LIMITS, handover_time=0.3, start_tolerance=0.2, aliases={"A": "a"})
-    made.hold(np.array([0.1, -0.1]))
+    made.hold(0.0, np.array([0.1, -0.1]))
     return made
 
 
@@ -99,7 +100,7 @@ def test_a_stamped_start_is_kept(reference: Reference) -> None:
 def test_overlapping_pieces_of_one_motion_leave_no_trace(reference: Reference) -> None:
     """A stream of plans, each made from the same motion, is that motion."""
     first = sine(0.0, 0.0)
-    reference.hold(first.position[0])
+    reference.hold(0.0, first.position[0])
     assert reference.offer(first, now=0.0).accepted
     sampled = 0.6
     for start in (0.5, 1.0, 1.5):
@@ -113,7 +114,7 @@ def test_overlapping_pieces_of_one_motion_leave_no_trace(reference: Reference) -
 
 
 def test_the_old_motion_goes_on_until_the_new_ones_first_point(reference: Reference) -> None:
-    reference.hold(sine(0.0, 0.0).position[0])
+    reference.hold(0.0, sine(0.0, 0.0).position[0])
     reference.offer(sine(0.0, 0.0), now=0.0)
     reference.sample(0.4)
     assert reference.offer(sine(0.5, 0.2, shift=0.1), now=0.5).accepted
@@ -124,7 +125,7 @@ def test_the_old_motion_goes_on_until_the_new_ones_first_point(reference: Refere
 
 
 def test_a_shifted_plan_is_joined_smoothly(reference: Reference) -> None:
-    reference.hold(sine(0.0, 0.0).position[0])
+    reference.hold(0.0, sine(0.0, 0.0).position[0])
     reference.offer(sine(0.0, 0.0), now=0.0)
     reference.sample(0.5)
     assert reference.offer(sine(0.5, 0.2, shift=0.1), now=0.5).accepted
@@ -155,11 +156,32 @@ def test_a_plan_that_ends_in_motion_is_braked_to_rest(reference: Reference) -> N
 
 
 def test_a_plan_that_has_begun_is_joined_where_it_is(reference: Reference) -> None:
-    reference.hold(np.zeros(2))
+    reference.hold(0.0, np.zeros(2))
     offer = points([0.0, 2.0], [[0.0, 0.0], [0.2, 0.2]], start=9.5)
     assert reference.offer(offer, now=10.0).accepted
     np.testing.assert_allclose(reference.sample(10.0).position, 0.0, atol=1e-12)
     np.testing.assert_allclose(reference.sample(11.5).position, [0.2, 0.2], atol=1e-9)
+
+
+def test_a_stream_is_joined_where_it_can_be_reached(reference: Reference) -> None:
+    """The first points are 1 rad away and due soon; the robot meets the motion further on."""
+    reference.hold(0.0, np.array([-0.8, 0.2]))
+    stream = replace(sine(0.0, 0.05, count=60), start=10.0)
+    assert reference.offer(stream, now=10.0).accepted
+    assert_smooth(reference, 10.0, 13.0, 20.0)
+    expected = np.sin(2.0 * 2.7) * np.array([0.5, 0.3])
+    np.testing.assert_allclose(reference.sample(12.7).position, expected, atol=1e-6)
+    # without a start in time the first point is meant, and refused
+    reference.hold(13.0, np.array([-0.8, 0.2]))
+    assert "give it more time" in reference.offer(replace(stream, start=None), 13.0).reason
+
+
+def test_out_of_range_it_goes_back_to_the_limit_and_can_start_again(reference: Reference) -> None:
+    outside = np.array([2.05, -1.02])
+    reference.hold(0.0, outside)
+    np.testing.assert_allclose(reference.sample(0.0).position, outside, atol=1e-12)
+    np.testing.assert_allclose(reference.sample(2.0).position, [2.0, -1.0], atol=1e-12)
+    assert reference.offer(points([2.0], [[1.5, -0.5]]), now=2.0).accepted
 
 
 def test_rejoins_from_a_measured_motion(reference: Reference) -> None:

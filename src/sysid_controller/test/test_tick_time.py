@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from sysid_controller.controller import Controller
-from sysid_controller.reference import TrajectoryPoints
+from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.settings import ControllerSettings
 from sysid_core.robot import Robot
 

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks trajectories that were received and makes smooth paths within limits of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_controller.laws import Motion
+from sysid_controller.trajectory import Quintics, derive_accelerations, derive_velocities
+from sysid_core.errors import ParameterError
+from sysid_core.recording import FloatArray
+from sysid_core.robot.model import Limits
+
+__all__ = ["CLOSEST_POINTS", "Planner", "TrajectoryPoints", "Waypoints"]
+
+_LONGEST_LEAD = 60.0  # [s] before its start that a trajectory is believed
+CLOSEST_POINTS = 1e-6
+"""Smallest time between two points [s]."""
+_SAMPLES_PER_SEGMENT = 8
+_POSITION_TOLERANCE = 1e-3  # [rad] that paths may bulge out of the range between points
+_VELOCITY_TOLERANCE = 1.01  # [-]
+
+
+@dataclass(frozen=True, eq=False)
+class TrajectoryPoints:
+    """A trajectory as it was received.
+
+    Attributes
+    ----------
+    joint_names : tuple[str, ...]
+    start : float or None [s]
+        Time that the points count from; None: now.
+    time : (n,) [s]
+        Of each point from the start.
+    position : (n, k) [rad]
+    velocity, acceleration : (n, k) or None [rad/s, rad/s²]
+    """
+
+    joint_names: tuple[str, ...]
+    start: float | None
+    time: FloatArray
+    position: FloatArray
+    velocity: FloatArray | None = None
+    acceleration: FloatArray | None = None
+
+
+class Waypoints(NamedTuple):
+    """Checked points of a trajectory, in the order of the joints; see `TrajectoryPoints`.
+
+    `time` (n,) counts from where the controller's time does; `start` [s] is when the motion to
+    the first point may begin.
+    """
+
+    start: float
+    time: FloatArray
+    position: FloatArray
+    velocity: FloatArray | None
+    acceleration: FloatArray | None
+
+    def after(self, first: int) -> Waypoints:
+        """Return the points from one on."""
+        return Waypoints(
+            self.start,
+            self.time[first:],
+            self.position[first:],
+            None if self.velocity is None else self.velocity[first:],
+            None if self.acceleration is None else self.acceleration[first:],
+        )
+
+
+class Planner:
+    """Turns received points into paths of the actuated joints.
+
+    Parameters
+    ----------
+    joint_names : tuple[str, ...]
+        The order of all results.
+    limits : Limits
+        Of these joints.
+    aliases : Mapping[str, str]
+        Other names of joints → their names.
+    """
+
+    def __init__(
+        self, joint_names: tuple[str, ...], limits: Limits, aliases: Mapping[str, str]
+    ) -> None:
+        self.joint_names = joint_names
+        self.limits = limits
+        self._aliases = dict(aliases)
+
+    def waypoints(self, points: TrajectoryPoints, now: float) -> Waypoints:
+        """Return the points, checked and in order.
+
+        Raises
+        ------
+        ParameterError
+            If they cannot be followed, whatever the motion before.
+        """
+        columns = self._columns(points)
+        self._check_shape(points, columns)
+        start = now if points.start is None else points.start
+        time = start + points.time
+        if time[-1] < now:
+            raise ParameterError(
+                f"ended {now - time[-1]:.3g} s ago; check the clocks of both sides"
+            )
+        if time[0] > now + _LONGEST_LEAD:
+            raise ParameterError(
+                f"starts {time[0] - now:.3g} s from now, more than {_LONGEST_LEAD:g} s; "
+                "check the clocks of both sides and use_sim_time"
+            )
+        position = points.position[:, columns]
+        velocity = None if points.velocity is None else points.velocity[:, columns]
+        acceleration = None if points.acceleration is None else points.acceleration[:, columns]
+        self.check_range(position)
+        return Waypoints(max(start, now), time, position, velocity, acceleration)
+
+    def path(self, points: Waypoints, begin: float, old: Motion, stop_time: float) -> Quintics:
+        """Return a path through points; where it begins before them, it leads up from `old`.
+
+        Derivatives that are not given are derived; a path that does not end at rest is brought
+        to rest in `stop_time` [s].
+
+        Raises
+        ------
+        ParameterError
+            If it leaves the limits.
+        """
+        _, time, position, velocity, acceleration = points
+        joins, leads = begin <= time[0], begin < time[0]
+        if leads:
+            time = np.concatenate([[begin], time])
+            position = np.vstack([old.position, position])
+            velocity = None if velocity is None else np.vstack([old.velocity, velocity])
+            if acceleration is not None:
+                acceleration = np.vstack([old.acceleration, acceleration])
+        if velocity is None:
+            velocity = derive_velocities(time, position, old.velocity if joins else None)
+        if acceleration is None:
+            acceleration = derive_accelerations(time, position, velocity)
+            if leads:
+                acceleration[0] = old.acceleration
+        if velocity[-1].any() or acceleration[-1].any():
+            rest = np.zeros((1, len(old.position)))
+            time = np.append(time, time[-1] + stop_time)
+            position = np.vstack([position, position[-1] + 0.5 * stop_time * velocity[-1]])
+            velocity, acceleration = (np.vstack([v, rest]) for v in (velocity, acceleration))
+        path = Quintics(time, position, velocity, acceleration)
+        dense, speed = path.dense(_SAMPLES_PER_SEGMENT)
+        if len(dense):
+            self.check_range(dense)
+            self.check_speed(speed, _VELOCITY_TOLERANCE)
+        return path
+
+    def check_range(self, position: FloatArray) -> None:
+        """Check positions (n, na) against the limits.
+
+        Raises
+        ------
+        ParameterError
+            If one lies outside or is not finite; the message names joint, value and limits.
+        """
+        lower, upper = self.limits.lower, self.limits.upper
+        low, high = position.min(axis=0), position.max(axis=0)
+        for values, good in (
+            (low, (low >= lower - _POSITION_TOLERANCE) & np.isfinite(low)),
+            (high, (high <= upper + _POSITION_TOLERANCE) & np.isfinite(high)),
+        ):
+            if not good.all():  # said this way, NaN from an overflow is bad too
+                j = int(np.argmin(good))
+                raise ParameterError(
+                    f"takes joint '{self.joint_names[j]}' to {values[j]:.4g} rad, outside its "
+                    f"limits [{lower[j]:.4g}, {upper[j]:.4g}]"
+                )
+
+    def check_speed(self, velocity: FloatArray, tolerance: float) -> None:
+        """Check velocities (n, na) against `tolerance` times the limits.
+
+        Raises
+        ------
+        ParameterError
+            If one is faster; the message names joint, value and limit.
+        """
+        fastest = np.abs(velocity).max(axis=0)
+        good = (fastest <= self.limits.velocity * tolerance) & np.isfinite(fastest)
+        if not good.all():
+            j = int(np.argmin(good))
+            raise ParameterError(
+                f"moves joint '{self.joint_names[j]}' at {fastest[j]:.4g} rad/s, its limit is "
+                f"{self.limits.velocity[j]:.4g}; give it more time"
+            )
+
+    def _columns(self, points: TrajectoryPoints) -> list[int]:
+        names = [self._aliases.get(name, name) for name in points.joint_names]
+        missing = [name for name in self.joint_names if name not in names]
+        if missing:
+            raise ParameterError(
+                f"lacks the joints {', '.join(missing)}; give all actuated joints"
+            )
+        return [names.index(name) for name in self.joint_names]
+
+    def _check_shape(self, points: TrajectoryPoints, columns: list[int]) -> None:
+        shape = (len(points.time), len(points.joint_names))
+        if shape[0] == 0:
+            raise ParameterError("has no points")
+        for kind in ("position", "velocity", "acceleration"):
+            values = getattr(points, kind)
+            if values is None:
+                continue
+            if values.shape != shape:
+                raise ParameterError(
+                    f"needs {shape[1]} {kind} values at each of its {shape[0]} points"
+                )
+            finite = np.isfinite(values[:, columns]).all(axis=0)
+            if not finite.all():
+                joint = self.joint_names[int(np.argmin(finite))]
+                raise ParameterError(f"has a {kind} of joint '{joint}' that is not finite")
+        start = 0.0 if points.start is None else points.start
+        if not np.isfinite(points.time).all() or not np.isfinite(start):
+            raise ParameterError("has a time that is not finite")
+        if points.time[0] < 0.0 or (np.diff(points.time) < CLOSEST_POINTS).any():
+            raise ParameterError("has times that do not ascend from 0 s on")
