@@ -70,6 +70,7 @@ class PayloadWatch:
         self._first: Statistics | None = None
         self._since: Statistics | None = None
         self._since_samples = 0
+        self._turned_clean = False
         self._shift: FloatArray = np.zeros(0)
         self._started = -np.inf
 
@@ -188,7 +189,8 @@ class PayloadWatch:
         ):
             return False
         since_alarm = round((time - self._alarm_time) * self._rate)
-        self._begin(window, recent, samples + since_alarm, empty, found, time)
+        newest = window.recent(max(1, samples // 2))
+        self._begin(window, newest, samples + since_alarm, empty, found, time)
         return True
 
     def undecided(self, time: float) -> bool:
@@ -215,7 +217,7 @@ class PayloadWatch:
     def _begin(
         self,
         window: SlidingWindow,
-        recent: Statistics,
+        newest: Statistics,
         samples: int,
         empty: FloatArray,
         found: PayloadEstimate,
@@ -226,9 +228,10 @@ class PayloadWatch:
             shift = self._estimator.base_shift(self.estimate.parameters)
         self._before = window.older(samples) + window.memory
         self._shift = shift
-        self._first = recent
-        self._since = Statistics.zero(*recent.moment.shape)
+        self._first = newest
+        self._since = Statistics.zero(*newest.moment.shape)
         self._since_samples = 0
+        self._turned_clean = False
         self._empty = empty
         self.estimate = found
         self.active = True
@@ -242,22 +245,30 @@ class PayloadWatch:
             self._since = self._since + statistics
             self._since_samples += samples
 
-    def refine(self) -> None:
+    def refine(self) -> bool:
         """Estimate the payload anew from the samples since the step was noticed.
 
-        What was seen until then holds samples from before the step: it serves only until as
-        many have come since.
+        What was seen until then may hold samples from before the step: it serves only until
+        enough have come since. Returns whether this estimate is the first without them.
         """
         if self._since is None or self._first is None or self._empty is None:
-            return
+            return False
         seen = self._since
-        if self._since_samples < self.settings.window * self._rate:
+        if not self.clean:
             seen = seen + self._first
         found = self._estimate(seen, self._empty)
         self.estimate = found
         self.attached = found.mass > max(
             self._estimator.min_mass, self.settings.significance * found.mass_std
         )
+        turned = self.clean and not self._turned_clean
+        self._turned_clean = self.clean
+        return turned
+
+    @property
+    def clean(self) -> bool:
+        """Whether the payload's estimate rests on nothing from before the step."""
+        return self._since_samples >= self.settings.window * self._rate
 
     def _estimate(self, statistics: Statistics, empty: FloatArray) -> PayloadEstimate:
         if self._usual is None:

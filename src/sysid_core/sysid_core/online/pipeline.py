@@ -495,7 +495,8 @@ class OnlineIdentifier:
                 self._window.clear()
                 self._scores.clear()
                 self._epoch += 1
-            watch.refine()
+            if watch.refine():
+                self._scores.clear()
         except EstimationError as error:
             warnings.append(f"no payload estimate: {error}")
         if not watch.active:
@@ -517,7 +518,7 @@ class OnlineIdentifier:
         used = np.linalg.norm(scores.rmse_used_groups)
         nominal = np.linalg.norm(scores.rmse_nominal_groups)
         enough = scores.samples >= self.settings.samples(self.settings.payload.window)
-        if enough and used > nominal * 1.02:
+        if self._watch.clean and enough and used > nominal * 1.02:
             self._watch.abandon()
             self._gate.reset()
             self._use(self.robot.nominal, np.full(self.robot.layout.size, np.nan), False)
