@@ -24,6 +24,9 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["OnlineIdentifier", "OnlineSettings", "Request", "Solution", "Update"]
 
+_TOLERANCE = 1e-4
+"""A solve stops when the next step would move the estimate by less standard deviations [-]."""
+
 _SHORTEST_CHANGE = 0.5
 """Changes are taken to be spread over at least this time [s]: a controller blends them in."""
 
@@ -357,7 +360,7 @@ class OnlineIdentifier:
             noise_std=self._noise_std(statistics),
             correlation=np.full(len(self.groups), self.settings.correlation),
         )
-        options = EstimatorOptions(method=self.settings.method, covariance="full")
+        options = EstimatorOptions(method=self.settings.method, tolerance=_TOLERANCE)
         if options.method != "entropic":
             return Request(problem, options, None, self._candidate, self._epoch)
         if self._solver is None or self._solver.problem.prior is not self._prior:
