@@ -70,12 +70,12 @@ class IdentifierNode(Node):
         self._heard = time.monotonic()
         self._solve_time = 0.0
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self._parameters = self.create_publisher(DynamicParameters, "parameters", latched)
+        self._model = self.create_publisher(DynamicParameters, "parameters", latched)
         self._status = self.create_publisher(IdentificationStatus, "status", 10)
         self._payload = self.create_publisher(Payload, "payload", 10)
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
         self._update = self._identifier.apply(None)
-        self._parameters.publish(parameters_message(self.robot, self._update))
+        self._model.publish(parameters_message(self.robot, self._update))
         self.create_subscription(JointSamples, "samples", self._on_samples, 100)
         self.create_service(Trigger, "~/reset", self._on_reset)
         self.create_service(SetBool, "~/freeze", self._on_freeze)
@@ -157,13 +157,14 @@ class IdentifierNode(Node):
             update = self._update = self._identifier.apply(
                 solution, silence=time.monotonic() - self._heard
             )
-        self._publish(update)
+            # still under the lock, so that nothing older than a reset is published after it
+            self._publish(update, update.changed)
 
-    def _publish(self, update: Update) -> None:
+    def _publish(self, update: Update, changed: bool) -> None:
         if not self.context.ok():
             return
-        if update.changed:
-            self._parameters.publish(parameters_message(self.robot, update))
+        if changed:
+            self._model.publish(parameters_message(self.robot, update))
         self._status.publish(self._status_of(update))
         if update.payload is not None:
             frame = self._identifier.payload_frame
@@ -185,7 +186,7 @@ class IdentifierNode(Node):
         with self._lock:
             self._identifier.reset()
             self._update = self._identifier.apply(None)
-        self._publish(self._update)
+            self._publish(self._update, True)
         response.success, response.message = True, "back to the nominal parameters, window empty"
         return response
 

@@ -84,6 +84,10 @@ class RecorderNode(Node):
     # -- in ---------------------------------------------------------------------------------
 
     def _on_joint_state(self, message: JointState) -> None:
+        stamp = message.header.stamp
+        if not (stamp.sec or stamp.nanosec):
+            self._counts["joint states without a time stamp"] += 1
+            message.header.stamp = self.get_clock().now().to_msg()
         self._pending.append(message)
 
     def _on_odometry(self, message: Odometry) -> None:
@@ -135,9 +139,6 @@ class RecorderNode(Node):
 
     def _batch(self, names: tuple[str, ...], messages: list[JointState]) -> JointBatch:
         time = np.array([seconds(message.header.stamp) for message in messages])
-        if not time.all():
-            self._counts["joint states without a time stamp"] += int((time == 0.0).sum())
-            time[time == 0.0] = self._now()
         unknown = np.full(len(names), np.nan)
         return JointBatch(
             names,
@@ -226,9 +227,12 @@ class RecorderNode(Node):
         values["samples published"] = self._sequence
         troubles = self._troubles(values)
         if troubles:
-            level, message = 1, "; ".join(troubles)
+            level = 1
         if idle > self._values["stale_after"]:
-            level, message = 2, f"no joint states for {idle:.1f} s: is the driver running?"
+            level = 2
+            troubles.insert(0, f"no joint states for {idle:.1f} s: is the driver running?")
+        if troubles:
+            message = "; ".join(troubles)
         array = DiagnosticArray()
         array.header.stamp = self.get_clock().now().to_msg()
         name = f"{self.get_fully_qualified_name()}: joint states"

@@ -94,7 +94,7 @@ class ReplayNode(Node):
             self.create_publisher(Odometry, "odom", 1000),
             self.create_publisher(Contacts, "contacts", 1000),
         ]
-        self._clock = self.create_publisher(ClockMessage, "clock", 10)
+        self._time = self.create_publisher(ClockMessage, "clock", 10)
         self._first = float(np.nanmin(self._recording.time))
         self._wall = Clock(clock_type=ClockType.STEADY_TIME)
         self.done = False
@@ -116,7 +116,7 @@ class ReplayNode(Node):
         if elapsed < 0.0:
             return
         now = self._first + elapsed * self._values["speed"]
-        self._clock.publish(ClockMessage(clock=stamp(now)))
+        self._time.publish(ClockMessage(clock=stamp(now)))
         while self._next is not None and self._next[0] <= now:
             _, topic, message = self._next
             self._topics[topic].publish(message)

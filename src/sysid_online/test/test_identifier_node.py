@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The identifier learns, publishes latched parameters, and does as its services are told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sysid_core.inertia import pseudo_inertia
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def learned(graph: Make) -> Any:
+    """Return a graph whose identifier has opened its gate."""
+    g = graph("recorder", "identifier")
+    g.play_until(g.identified)
+    return g
+
+
+def test_the_gate_opens_and_the_model_is_possible(learned: Any) -> None:
+    first, last = learned.heard["parameters"][0], learned.newest("parameters")
+    assert not first.identified
+    assert last.revision > first.revision
+    assert last.robot == "valkyrie_arm"
+    assert last.model_hash == learned.motion.robot.model_hash
+    assert last.r2 > 0.95
+    layout = learned.motion.robot.layout
+    assert tuple(last.bodies) == layout.bodies
+    assert tuple(last.joints) == layout.joints
+    inertias = np.asarray(last.inertial).reshape(-1, 10)
+    assert (np.linalg.eigvalsh(pseudo_inertia(inertias))[:, 0] > 0.0).all()
+    assert (np.asarray(last.viscous) >= 0.0).all()
+    assert (np.asarray(last.coulomb) >= 0.0).all()
+    assert learned.all_finite()
+
+
+def test_status_tells_states_and_reasons(learned: Any) -> None:
+    states = [message.state for message in learned.heard["status"]]
+    assert states[0] == 0
+    learned.play_until(lambda: learned.newest("status").state == 2)
+    for message in learned.heard["status"]:
+        assert message.reasons
+        assert list(message.joints) == list(learned.motion.robot.actuated_names)
+        assert len(message.r2_joints) == len(message.joints)
+    assert learned.newest("status").solve_time > 0.0
+
+
+def test_parameters_reach_one_who_comes_late(learned: Any) -> None:
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+
+    from sysid_msgs.msg import DynamicParameters
+
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    late = learned.listen("parameters", DynamicParameters, latched)
+    learned.until(lambda: late)
+    assert late[0].identified
+
+
+def test_reset_goes_back_to_nominal_and_learns_again(learned: Any) -> None:
+    from std_srvs.srv import Trigger
+
+    assert learned.call(Trigger, "identifier/reset", Trigger.Request()).success
+    learned.until(lambda: not learned.newest("parameters").identified)
+    layout = learned.motion.robot.layout
+    nominal = learned.motion.robot.nominal[layout.inertial]
+    np.testing.assert_array_equal(learned.newest("parameters").inertial, nominal)
+    learned.play_until(learned.identified)
+
+
+def test_freezing_holds_the_parameters_and_thawing_lets_go(learned: Any) -> None:
+    from std_srvs.srv import SetBool
+
+    assert learned.call(SetBool, "identifier/freeze", SetBool.Request(data=True)).success
+    learned.until(lambda: learned.newest("status").frozen)
+    count = len(learned.heard["parameters"])
+    learned.play(2.0)
+    assert len(learned.heard["parameters"]) == count
+    assert learned.call(SetBool, "identifier/freeze", SetBool.Request(data=False)).success
+    learned.play_until(lambda: len(learned.heard["parameters"]) > count)
+
+
+def test_export_writes_the_model_in_use(learned: Any, tmp_path: Path) -> None:
+    from sysid_msgs.srv import ExportModel
+
+    request = ExportModel.Request(directory=str(tmp_path / "out"))
+    answer = learned.call(ExportModel, "identifier/export", request)
+    assert answer.success, answer.message
+    assert Path(answer.urdf).read_text().startswith("<?xml")
+    estimate = json.loads((tmp_path / "out" / "estimate.json").read_text())
+    assert estimate["robot"] == "valkyrie_arm"
+    assert estimate["method"] == "online"
+    revisions = {m.revision: m for m in learned.heard["parameters"]}
+    published = revisions[estimate["revision"]]
+    values = np.concatenate([estimate["bodies"][body] for body in published.bodies])
+    np.testing.assert_allclose(values, published.inertial)
+
+
+def test_an_export_that_cannot_be_written_says_why(learned: Any, tmp_path: Path) -> None:
+    from sysid_msgs.srv import ExportModel
+
+    (tmp_path / "file").write_text("")
+    request = ExportModel.Request(directory=str(tmp_path / "file" / "below"))
+    answer = learned.call(ExportModel, "identifier/export", request)
+    assert not answer.success
+    assert answer.message
+
+
+def parameter(name: str, value: object) -> Any:
+    from rclpy.parameter import Parameter
+
+    return Parameter(name, value=value)
+
+
+def test_a_threshold_can_be_changed_while_running(learned: Any) -> None:
+    node = learned.nodes["identifier"]
+    assert node.set_parameters([parameter("gate.min_determined", 1.0)])[0].successful
+    learned.play_until(lambda: learned.newest("status").state == 3)
+    assert "poor excitation" in learned.newest("status").reasons[0]
+    assert node.set_parameters([parameter("gate.min_determined", 0.1)])[0].successful
+    learned.play_until(lambda: learned.newest("status").state == 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("gate.r2_threshold", 1.5),
+        ("gate.r2_threshold", float("nan")),
+        ("gate.r2_threshold", "high"),
+        ("gate.hysteresis", 0.9),  # alone in range, but not below the threshold with 0.85
+        ("window", 0.0),
+        ("window", float("inf")),
+        ("solve_rate", 0.0),
+        ("robot", "ur10"),
+        ("method", "ols"),
+    ],
+)
+def test_a_bad_value_is_refused_and_the_old_one_kept(
+    graph: Make, name: str, value: object
+) -> None:
+    g = graph("identifier", **({"gate.r2_threshold": 0.85} if "hysteresis" in name else {}))
+    node = g.nodes["identifier"]
+    old = node.get_parameter(name).value
+    result = node.set_parameters([parameter(name, value)])[0]
+    assert not result.successful
+    assert result.reason
+    assert node.get_parameter(name).value == old
+
+
+def test_settings_that_only_fit_together_are_taken_together(graph: Make) -> None:
+    g = graph("identifier")
+    node = g.nodes["identifier"]
+    both = [parameter("gate.r2_threshold", 0.5), parameter("gate.hysteresis", 0.4)]
+    assert node.set_parameters_atomically(both).successful
+    assert node.get_parameter("gate.hysteresis").value == 0.4
+
+
+def test_parameters_can_be_set_over_the_graph(graph: Make) -> None:
+    from rcl_interfaces.msg import Parameter, ParameterValue
+    from rcl_interfaces.srv import SetParameters
+
+    g = graph("identifier")
+    value = ParameterValue(type=3, double_value=0.9)
+    request = SetParameters.Request(parameters=[Parameter(name="gate.r2_threshold", value=value)])
+    answer = g.call(SetParameters, "identifier/set_parameters", request)
+    assert answer.results[0].successful
+    assert g.nodes["identifier"].get_parameter("gate.r2_threshold").value == 0.9
+
+
+def test_without_samples_diagnostics_ask_for_the_recorder(graph: Make) -> None:
+    g = graph("identifier")
+    g.until(lambda: g.diagnosed("identification", "is the recorder running?"))
+    assert g.diagnostics["identification"][-1].level == b"\x01"
+
+
+def test_samples_of_another_robot_are_refused_by_name(graph: Make) -> None:
+    from sysid_msgs.msg import JointSamples
+
+    g = graph("identifier")
+    g.until(lambda: g.samples_in.get_subscription_count() > 1)
+    g.samples_in.publish(JointSamples(robot="ur10"))
+    g.until(lambda: g.diagnosed("identification", "samples of robot 'ur10' came"))
+    assert g.heard["status"][-1].samples == 0
+
+
+@pytest.mark.parametrize("field", ["time", "position", "velocity", "acceleration", "effort"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_spoiled_samples_are_counted_and_nothing_spoiled_comes_out(
+    graph: Make, field: str, value: float
+) -> None:
+    from array import array
+
+    from sysid_msgs.msg import JointSamples
+    from sysid_online.conversions import stamp
+
+    g = graph("identifier")
+    g.until(lambda: g.samples_in.get_subscription_count() > 1)
+    m, n = g.motion, 10
+    message = JointSamples(robot="valkyrie_arm", joint_names=list(m.robot.joint_names))
+    message.header.stamp = stamp(1.0)
+    arrays = {
+        "time": np.arange(1 - n, 1) / 100.0,
+        "position": m.position[:n],
+        "velocity": m.velocity[:n],
+        "acceleration": m.velocity[:n],
+        "effort": m.effort[:n],
+    }
+    arrays = {name: values.copy() for name, values in arrays.items()}
+    arrays[field].flat[0] = value
+    for name, values in arrays.items():
+        setattr(message, name, array("d", values.tobytes()))
+    g.samples_in.publish(message)
+    g.until(lambda: any(status.rejected_samples == 1 for status in g.heard["status"]))
+    g.heard["samples"].clear()  # those are the probe's own
+    assert g.newest("status").samples == n - 1
+    assert g.all_finite()
+
+
+def test_lost_samples_are_counted(graph: Make) -> None:
+    g = graph("recorder", "identifier")
+    g.play(2.0)
+    g.until(lambda: g.heard["samples"])
+    g.nodes["recorder"]._sequence += 7
+    g.play_until(lambda: g.newest("status").lost_samples == 7)
