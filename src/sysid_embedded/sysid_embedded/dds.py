@@ -23,7 +23,7 @@ from cyclonedds.qos import Policy, Qos
 from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 
-from .discovery import domain_config
+from .discovery import domain_config, only_loopback
 from .idl import dds_type
 from .interfaces import Definition
 from .typehash import type_hash
@@ -34,6 +34,7 @@ _LIBRARY = DDS._dll_handle
 _ANY_STATE = 0x7F
 _DATA_AVAILABLE = 1 << 8
 _TIMEOUT = -10
+_POLICIES = {2: "DURABILITY", 4: "DEADLINE", 8: "LIVELINESS", 11: "RELIABILITY", 12: "LIFESPAN"}
 
 _wait = _LIBRARY.dds_waitset_wait
 _wait.argtypes = [ctypes.c_int32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64]
@@ -91,6 +92,10 @@ class Writer:
         handles = self._entity.get_matched_subscriptions()
         return [_user_data(self._entity.get_matched_subscription_data(h)) for h in handles]
 
+    def newly_incompatible(self) -> str:
+        """Return the policy by which a reader that came since the last call is refused, if any."""
+        return _newly_incompatible(self._entity.get_offered_incompatible_qos_status)
+
     def matched_count(self) -> int:
         """Return the number of matched readers."""
         return len(self._entity.get_matched_subscriptions())
@@ -133,6 +138,10 @@ class Reader:
         handles = self._entity.get_matched_publications()
         return [_user_data(self._entity.get_matched_publication_data(h)) for h in handles]
 
+    def newly_incompatible(self) -> str:
+        """Return the policy by which a writer that came since the last call is refused, if any."""
+        return _newly_incompatible(self._entity.get_requested_incompatible_qos_status)
+
     def matched_count(self) -> int:
         """Return the number of matched writers."""
         return len(self._entity.get_matched_publications())
@@ -145,6 +154,11 @@ class Reader:
     def close(self) -> None:
         """Delete the reader."""
         _close(self._entity)
+
+
+def _newly_incompatible(get_status: Any) -> str:
+    status = get_status()
+    return _POLICIES.get(status.last_policy_id, "OTHER") if status.total_count_change else ""
 
 
 def _close(entity: Entity) -> None:
@@ -216,7 +230,8 @@ class Participant:
         with Participant._lock:
             domain, users = Participant._domains.get(domain_id, (None, 0))
             if domain is None:
-                domain = Domain(domain_id, domain_config(os.environ))
+                config = domain_config(os.environ, loopback_only=only_loopback())
+                domain = Domain(domain_id, config)
             Participant._domains[domain_id] = (domain, users + 1)
         self.entity = DomainParticipant(domain_id, Qos(Policy.Userdata(data=b"enclave=/;")))
         self.ref: int = self.entity._ref

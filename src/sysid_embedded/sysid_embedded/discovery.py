@@ -4,13 +4,26 @@
 from __future__ import annotations
 
 import socket
+import struct
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-__all__ = ["domain_config", "domain_id"]
+__all__ = ["domain_config", "domain_id", "only_loopback"]
 
 # Room for the processes of one machine where multicast can't tell of them.
 _PARTICIPANTS = 32
+_RANGES = ("LOCALHOST", "SUBNET", "OFF", "SYSTEM_DEFAULT")
+_SIOCGIFFLAGS, _SIOCGIFADDR = 0x8913, 0x8915
+_IFF_UP, _IFF_LOOPBACK = 0x1, 0x8
+
+# ROS 2's processes that keep to the machine call at the loopback address. Cyclone DDS 11 hears
+# only what comes in by an interface that it uses, so it must use loopback beside its first choice.
+_BOTH_INTERFACES = (
+    '<Interfaces><NetworkInterface autodetermine="true"/>'
+    '<NetworkInterface address="127.0.0.1"/></Interfaces>'
+)
 
 
 def domain_id(environ: Mapping[str, str]) -> int:
@@ -36,15 +49,17 @@ def _range(environ: Mapping[str, str]) -> str:
     return environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "").upper() or "SUBNET"
 
 
-def domain_config(environ: Mapping[str, str]) -> str:
+def domain_config(environ: Mapping[str, str], *, loopback_only: bool = False) -> str:
     """Return the configuration that the environment asks for.
 
     Parameters
     ----------
     environ : mapping
         `ROS_AUTOMATIC_DISCOVERY_RANGE`, `ROS_STATIC_PEERS`, `ROS_LOCALHOST_ONLY` and
-        `CYCLONEDDS_URI` count. A machine that has only a loopback interface discovers by
-        addressing its own ports, because loopback has no multicast there.
+        `CYCLONEDDS_URI` count.
+    loopback_only : bool
+        The machine has no other interface. Then processes call at each other's ports, because
+        loopback may have no multicast.
 
     Returns
     -------
@@ -57,43 +72,67 @@ def domain_config(environ: Mapping[str, str]) -> str:
         If `ROS_AUTOMATIC_DISCOVERY_RANGE` is none of the known ones.
     """
     reach = _range(environ)
-    if reach not in ("LOCALHOST", "SUBNET", "OFF", "SYSTEM_DEFAULT"):
+    if reach not in _RANGES:
         raise ValueError(
-            f"ROS_AUTOMATIC_DISCOVERY_RANGE is {reach!r}: set it to LOCALHOST, SUBNET, OFF or "
-            "SYSTEM_DEFAULT."
+            f"ROS_AUTOMATIC_DISCOVERY_RANGE is {reach!r}: set it to {', '.join(_RANGES)}."
         )
-    parts = []
+    own = environ.get("CYCLONEDDS_URI", "")
+    parts = [own] if own else []
     if reach != "SYSTEM_DEFAULT":
-        parts.append(_fragment(reach, environ.get("ROS_STATIC_PEERS", "")))
-    if environ.get("CYCLONEDDS_URI"):
-        parts.append(environ["CYCLONEDDS_URI"])
+        interfaces = "" if loopback_only or _chooses_interfaces(own) else _BOTH_INTERFACES
+        peers = [p.strip() for p in environ.get("ROS_STATIC_PEERS", "").split(";") if p.strip()]
+        if reach == "LOCALHOST" or (reach == "SUBNET" and loopback_only):
+            peers.insert(0, "localhost")
+        parts.insert(0, _fragment(reach, interfaces, peers))
     return ",".join(parts)
 
 
-def _fragment(reach: str, static_peers: str) -> str:
-    peers = [peer.strip() for peer in static_peers.split(";") if peer.strip()]
-    general = ""
-    discovery = (
-        "<ParticipantIndex>auto</ParticipantIndex>"
-        f"<MaxAutoParticipantIndex>{_PARTICIPANTS}</MaxAutoParticipantIndex>"
-    )
-    if reach == "OFF":
-        peers, discovery = [], "<ParticipantIndex>none</ParticipantIndex>"
-    if reach == "LOCALHOST" or (reach == "SUBNET" and _only_loopback()):
-        peers.insert(0, "localhost")
+def _fragment(reach: str, interfaces: str, peers: list[str]) -> str:
+    general, discovery = interfaces, ""
     if reach != "SUBNET":
-        general = "<General><AllowMulticast>false</AllowMulticast></General>"
-    if peers:
+        general += "<AllowMulticast>false</AllowMulticast>"
+    if reach == "OFF":
+        discovery = "<ParticipantIndex>none</ParticipantIndex>"
+    else:
+        discovery = (
+            "<ParticipantIndex>auto</ParticipantIndex>"
+            f"<MaxAutoParticipantIndex>{_PARTICIPANTS}</MaxAutoParticipantIndex>"
+        )
         addresses = "".join(f"<Peer address={quoteattr(peer)}/>" for peer in peers)
-        discovery += f"<Peers>{addresses}</Peers>"
-    return f"<CycloneDDS><Domain>{general}<Discovery>{discovery}</Discovery></Domain></CycloneDDS>"
+        discovery += f"<Peers>{addresses}</Peers>" if peers else ""
+    return (
+        f"<CycloneDDS><Domain><General>{general}</General><Discovery>{discovery}</Discovery>"
+        "</Domain></CycloneDDS>"
+    )
 
 
-def _only_loopback() -> bool:
-    """Whether no interface but loopback has a route out."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+def _chooses_interfaces(own: str) -> bool:
+    """Whether the user's configuration, inline or in files, says which interfaces to use."""
+    texts = [own]
+    for item in own.split(","):
+        path = Path(item.strip().removeprefix("file://"))
         try:
-            probe.connect(("239.255.0.1", 7400))
-        except OSError:
-            return True
-        return str(probe.getsockname()[0]).startswith("127.")
+            texts.append(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+    return any("<networkinterface" in text.lower() for text in texts)
+
+
+def only_loopback() -> bool:
+    """Whether no interface but loopback is up and has an address (known on Linux only)."""
+    if sys.platform != "linux":
+        return False
+    import fcntl
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode()[:15])
+            try:
+                answer = fcntl.ioctl(probe, _SIOCGIFFLAGS, request)
+                fcntl.ioctl(probe, _SIOCGIFADDR, request)
+            except OSError:
+                continue
+            (flags,) = struct.unpack_from("<H", answer, 16)
+            if flags & _IFF_UP and not flags & _IFF_LOOPBACK:
+                return False
+    return True

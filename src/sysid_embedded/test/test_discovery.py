@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
-from sysid_embedded.discovery import domain_config, domain_id
+from sysid_embedded.discovery import domain_config, domain_id, only_loopback
 
 
 @pytest.mark.parametrize(("text", "number"), [("", 0), ("7", 7), (" 42 ", 42), ("232", 232)])
@@ -40,6 +41,28 @@ def test_the_user_s_configuration_comes_last_so_that_it_wins() -> None:
 
 def test_the_default_of_the_system_leaves_everything_alone() -> None:
     assert domain_config({"ROS_AUTOMATIC_DISCOVERY_RANGE": "SYSTEM_DEFAULT"}) == ""
+
+
+def test_loopback_is_used_beside_the_first_choice_unless_the_user_chooses(tmp_path: Path) -> None:
+    addresses = [
+        e.get("address") for e in ET.fromstring(domain_config({})).iter("NetworkInterface")
+    ]
+    assert addresses == [None, "127.0.0.1"]
+    chosen = '<General><Interfaces><NetworkInterface name="lo"/></Interfaces></General>'
+    file = tmp_path / "cyclone.xml"
+    file.write_text(chosen)
+    for uri in (chosen, f"file://{file}", str(file)):
+        assert "autodetermine" not in domain_config({"CYCLONEDDS_URI": uri})
+
+
+def test_a_machine_with_loopback_only_calls_at_its_own_ports() -> None:
+    domain = ET.fromstring(domain_config({}, loopback_only=True))
+    assert [peer.get("address") for peer in domain.iter("Peer")] == ["localhost"]
+    assert not list(domain.iter("NetworkInterface"))
+
+
+def test_this_machine_s_interfaces_can_be_looked_at() -> None:
+    assert only_loopback() in (True, False)
 
 
 def test_static_peers_are_added() -> None:

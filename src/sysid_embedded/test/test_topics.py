@@ -58,7 +58,9 @@ def test_the_history_keeps_the_newest_messages(node: Any, until: Until) -> None:
     assert got == [7, 8, 9]
 
 
-def test_incompatible_policies_don_t_match(node: Any, until: Until) -> None:
+def test_incompatible_policies_don_t_match_and_are_warned_of(
+    node: Any, until: Until, capfd: pytest.CaptureFixture[str]
+) -> None:
     from rclpy.qos import QoSProfile, ReliabilityPolicy
     from std_msgs.msg import Int32
 
@@ -68,6 +70,15 @@ def test_incompatible_policies_don_t_match(node: Any, until: Until) -> None:
     matching = node.create_subscription(Int32, "t", print, effort)
     assert until(lambda: matching.get_publisher_count() == 1, node)
     assert publisher.get_subscription_count() == 1
+    text = ""
+
+    def warned() -> bool:
+        nonlocal text
+        text += capfd.readouterr().err
+        return all(f"{what} incompatible QoS" in text for what in ("offering", "requesting"))
+
+    assert until(warned, node)
+    assert "Last incompatible policy: RELIABILITY" in text
 
 
 def test_a_callback_with_two_arguments_gets_information_too(node: Any, until: Until) -> None:

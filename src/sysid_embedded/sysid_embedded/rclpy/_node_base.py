@@ -156,6 +156,27 @@ class NodeBase(NodeParameters):
         """Return everything that has a DDS reader."""
         return [*self._subscriptions, *self._services, *self._clients]
 
+    def _warn_of_mismatches(self) -> None:
+        """Tell of others on the same topics whose quality of service doesn't fit."""
+        for publisher in self._publishers:
+            policy = publisher.handle.newly_incompatible()
+            if policy:
+                self._logger.warning(
+                    f"New subscription discovered on topic '{publisher.topic}', requesting "
+                    f"incompatible QoS. No messages will be sent to it. "
+                    f"Last incompatible policy: {policy}"
+                )
+        for subscription in self._subscriptions:
+            policy = (
+                "" if subscription.reader is None else subscription.reader.newly_incompatible()
+            )
+            if policy:
+                self._logger.warning(
+                    f"New publisher discovered on topic '{subscription.topic}', offering "
+                    f"incompatible QoS. No messages will be received from it. "
+                    f"Last incompatible policy: {policy}"
+                )
+
     def _publishing(self) -> list[Publisher]:
         """Return all publishers, that of the log too."""
         rosout = [] if self._rosout_publisher is None else [self._rosout_publisher]

@@ -9,6 +9,8 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
+from cyclonedds.core import DDSException
+
 from sysid_embedded import arguments as _arguments
 from sysid_embedded.dds import Participant
 from sysid_embedded.discovery import domain_id as _domain_id
@@ -58,6 +60,11 @@ class Context:
                 self._participant = Participant(domain)
             except ValueError as error:
                 raise RuntimeError(str(error)) from error
+            except DDSException as error:
+                raise RuntimeError(
+                    f"can't join domain {domain}; is a network interface up, and does "
+                    f"CYCLONEDDS_URI, if set, name a valid configuration? ({error.msg})"
+                ) from error
             self._graph = Graph(self._participant)
             self._used = True
             self._ok = True

@@ -32,6 +32,7 @@ __all__ = [
 # A wait in C code keeps Python from handling signals; so it never is longer than this.
 _SLICE_NS = 50_000_000
 _FOREVER_NS = 2**62
+_WARNING_NS = 500_000_000
 
 
 class ShutdownException(Exception):  # noqa: N818 - rclpy's name
@@ -87,6 +88,7 @@ class Executor:
         self._is_shutdown = False
         self._closed = False
         self._next_key = 1
+        self._next_warning = 0
         self._context.on_shutdown(self.wake)
 
     @property
@@ -220,8 +222,17 @@ class Executor:
                 return self._due()
         return None
 
+    def _warn_of_mismatches(self) -> None:
+        """Now and then, let nodes look for others whose quality of service doesn't fit."""
+        now = time.monotonic_ns()
+        if now >= self._next_warning:
+            self._next_warning = now + _WARNING_NS
+            for node in list(self._nodes):
+                node._warn_of_mismatches()
+
     def _wait(self, timeout_ns: int) -> None:
         """Wait for data or a wake-up, and note which readers have data."""
+        self._warn_of_mismatches()
         with self._waiting:
             if self._closed:
                 raise ShutdownException()

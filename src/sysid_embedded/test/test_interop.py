@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real ROS 2 peer sees, hears and asks the embedded runtime, and the other way round.
+
+`SYSID_ROS_SETUP` names the file to source for a ROS 2 installation with rmw_cyclonedds_cpp.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SETUP = os.environ.get("SYSID_ROS_SETUP", "")
+LIMIT_S = 30.0
+Until = Callable[..., bool]
+
+pytestmark = [
+    pytest.mark.embedded,
+    pytest.mark.skipif(not Path(SETUP).is_file(), reason="SYSID_ROS_SETUP names no file"),
+]
+
+PEER = """
+import rclpy
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import SetBool
+
+def answer(request, response):
+    response.success = not request.data
+    response.message = "from a real rclpy"
+    return response
+
+rclpy.init()
+node = rclpy.create_node("peer", namespace="real")
+latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+node.create_publisher(String, "/latched", latched).publish(String(data="kept"))
+back = node.create_publisher(JointState, "/back", 10)
+node.create_subscription(JointState, "/there", back.publish, 10)
+node.create_service(SetBool, "/negate", answer)
+node.declare_parameter("gain", 1.5)
+rclpy.spin(node)
+"""
+
+
+def _ros(command: str) -> subprocess.Popen[str]:
+    """Start a shell command in the environment of the ROS 2 installation."""
+    keep = ("HOME", "PATH", "TMPDIR")
+    own = ("ROS_DOMAIN_ID", "ROS_AUTOMATIC_DISCOVERY_RANGE", "CYCLONEDDS_URI")
+    environment = {key: os.environ[key] for key in keep if key in os.environ}
+    exports = "".join(f"export {key}='{os.environ[key]}'; " for key in own)
+    return subprocess.Popen(
+        ["bash", "-c", f"source {SETUP}; {exports} exec {command}"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.fixture
+def tool(node: Any, until: Until) -> Callable[[str], str]:
+    """Return a function that runs a ros2 command while the node spins."""
+
+    def run(command: str) -> str:
+        child = _ros(f"ros2 {command}")
+        assert until(lambda: child.poll() is not None, node, limit_s=LIMIT_S), command
+        output, _ = child.communicate()
+        return output
+
+    return run
+
+
+@pytest.fixture
+def peer(node: Any, until: Until) -> Any:
+    """Run a real node."""
+    child = _ros(f"python3 -c '{PEER}'")
+    assert until(lambda: node.count_publishers("/back") == 1, node, limit_s=LIMIT_S)
+    yield child
+    child.kill()
+    child.communicate()
+
+
+def test_tools_see_the_node_and_what_it_has(node: Any, tool: Callable[[str], str]) -> None:
+    from std_msgs.msg import Int32
+    from std_srvs.srv import Trigger
+
+    node.create_publisher(Int32, "out", 3)
+    node.create_subscription(Int32, "in", print, 1)
+    node.create_service(Trigger, "~/go", lambda _, response: response)
+    assert "/node" in tool("node list --no-daemon --spin-time 2").split()
+    info = tool("node info --no-daemon --spin-time 2 /node")
+    for line in ("/out: std_msgs/msg/Int32", "/in: std_msgs", "/node/go: std_srvs/srv/Trigger"):
+        assert line in info
+    verbose = tool("topic info -v --no-daemon --spin-time 2 /out")
+    assert "Node name: node" in verbose
+    assert "KEEP_LAST (3)" in verbose
+    assert "RIHS01_" in verbose
+
+
+def test_tools_hear_and_speak(node: Any, until: Until, tool: Callable[[str], str]) -> None:
+    from sensor_msgs.msg import JointState
+    from std_msgs.msg import Float64MultiArray
+
+    publisher = node.create_publisher(JointState, "joint_states", 10)
+    node.create_timer(0.02, lambda: publisher.publish(JointState(name=["a"], position=[1.5])))
+    assert "- 1.5" in tool("topic echo --once /joint_states sensor_msgs/msg/JointState")
+    got: list[Any] = []
+    node.create_subscription(Float64MultiArray, "cmd", got.append, 10)
+    tool("topic pub --once /cmd std_msgs/msg/Float64MultiArray '{data: [1.5, -2.0]}'")
+    assert until(lambda: got)
+    assert list(got[0].data) == [1.5, -2.0]
+
+
+def test_tools_ask_and_set(node: Any, ros: Any, tool: Callable[[str], str]) -> None:
+    from std_srvs.srv import SetBool
+
+    def answer(request: Any, response: Any) -> Any:
+        response.success, response.message = request.data, "done"
+        return response
+
+    node.create_service(SetBool, "~/set", answer)
+    node.declare_parameter("gain", 1.0)
+    called = tool("service call /node/set std_srvs/srv/SetBool '{data: true}'")
+    assert "success=True, message='done'" in called
+    assert "gain" in tool("param list --no-daemon --spin-time 2 /node").split()
+    assert "successful" in tool("param set --no-daemon --spin-time 2 /node gain 2.5")
+    assert node.get_parameter("gain").value == 2.5
+    assert "2.5" in tool("param get --no-daemon --spin-time 2 /node gain")
+
+
+def test_messages_go_to_a_real_node_and_come_back(node: Any, until: Until, peer: Any) -> None:
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+    from sensor_msgs.msg import JointState
+    from std_msgs.msg import String
+
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    kept: list[str] = []
+    node.create_subscription(String, "/latched", lambda m: kept.append(m.data), latched)
+    assert until(lambda: kept == ["kept"], node)
+    got: list[Any] = []
+    node.create_subscription(JointState, "/back", got.append, 10)
+    publisher = node.create_publisher(JointState, "/there", 10)
+    sent = JointState(name=[f"j{i}" for i in range(12)], position=[0.1 * i for i in range(12)])
+    sent.header.frame_id = "base"
+
+    def arrived() -> bool:
+        publisher.publish(sent)
+        return bool(until(lambda: got, limit_s=0.1))
+
+    assert until(arrived)
+    assert got[0] == sent
+
+
+def test_a_real_service_answers(node: Any, ros: Any, peer: Any) -> None:
+    from rcl_interfaces.srv import GetParameters
+    from std_srvs.srv import SetBool
+
+    client = node.create_client(SetBool, "/negate")
+    assert client.wait_for_service(timeout_sec=LIMIT_S)
+    future = client.call_async(SetBool.Request(data=False))
+    ros.spin_until_future_complete(node, future, timeout_sec=LIMIT_S)
+    assert (future.result().success, future.result().message) == (True, "from a real rclpy")
+    parameters = node.create_client(GetParameters, "/real/peer/get_parameters")
+    assert parameters.wait_for_service(timeout_sec=LIMIT_S)
+    future = parameters.call_async(GetParameters.Request(names=["gain"]))
+    ros.spin_until_future_complete(node, future, timeout_sec=LIMIT_S)
+    assert future.result().values[0].double_value == 1.5
