@@ -65,7 +65,7 @@ def synthetic_problem(robot: Robot, seed: int, samples: int = 1000) -> Problem:
     tau = regression.full(q, v, a) @ perturbed(robot, rng)
     noise = 0.01 * np.sqrt(np.mean(tau**2, axis=0))
     measured = tau + noise * rng.normal(size=tau.shape)
-    rows = regression.rows(Samples(0.01 * np.arange(samples), q, v, a, measured))
+    rows = regression.rows(Samples(np.linspace(0.0, 10.0, samples), q, v, a, measured))
     return Problem(
         robot.layout,
         regression.base,
