@@ -16,7 +16,15 @@ from sysid_core.robot import Robot
 from sysid_core.robot.description import FrameOnLink
 from sysid_sim.errors import SimulationError
 
-__all__ = ["Friction", "PhysicsSettings", "brake_name", "build_mjcf", "foot_prefix", "frame_of"]
+__all__ = [
+    "Friction",
+    "PhysicsSettings",
+    "brake_name",
+    "build_mjcf",
+    "foot_prefix",
+    "foot_radii",
+    "frame_of",
+]
 
 BASE_JOINT = "floating_base"
 
@@ -32,8 +40,12 @@ class PhysicsSettings:
         Whether a robot with a floating base stands on a plane at height 0.
     ground_friction : float [-]
         Coulomb coefficient between feet and ground.
+    ground_time : float [s]
+        In which a foot that hits the ground comes to rest, two time steps at least: soft feet or
+        soft ground take longer.
     foot_radius : float [m]
-        Radius of the sphere that stands for a point foot, around the contact frame's origin.
+        Radius of the sphere that stands for a point foot, around the contact frame's origin,
+        where the description gives none.
     sole : tuple[float, float] [m]
         Half length and half width of a flat foot, which touches with its four corners.
     joint_limits : bool
@@ -43,6 +55,7 @@ class PhysicsSettings:
     time_step: float = 0.0005
     ground: bool = True
     ground_friction: float = 0.8
+    ground_time: float = 0.01
     foot_radius: float = 0.004
     sole: tuple[float, float] = (0.08, 0.04)
     joint_limits: bool = True
@@ -129,6 +142,12 @@ def foot_prefix(contact: str) -> str:
     return f"foot/{contact}/"
 
 
+def foot_radii(robot: Robot, settings: PhysicsSettings) -> FloatArray:
+    """Return the radii (nc,) [m] of the spheres that touch the ground."""
+    radii = np.array([contact.radius for contact in robot.description.contacts])
+    return np.where(radii > 0.0, radii, settings.foot_radius)
+
+
 def _axis(joint: pin.JointModel, neutral: FloatArray) -> tuple[str, FloatArray]:
     """Return MuJoCo's kind and the axis (3,) of a joint with one degree of freedom."""
     data = joint.createData()
@@ -181,7 +200,8 @@ def _add_joint(
 
 
 def _add_feet(body: ET.Element, robot: Robot, index: int, settings: PhysicsSettings) -> None:
-    for contact in robot.description.contacts:
+    radii = foot_radii(robot, settings)
+    for contact, radius in zip(robot.description.contacts, radii, strict=True):
         parent, placement = frame_of(robot, contact.frame)
         if parent != index:
             continue
@@ -195,10 +215,11 @@ def _add_feet(body: ET.Element, robot: Robot, index: int, settings: PhysicsSetti
                 "geom",
                 name=f"{foot_prefix(contact.name)}{number}",
                 type="sphere",
-                size=_text([settings.foot_radius]),
+                size=_text([radius]),
                 pos=_text(corner),
                 condim="3",
                 friction=_text([settings.ground_friction, 0.0, 0.0]),
+                solref=_text([settings.ground_time, 1.0]),
             )
 
 
@@ -324,6 +345,7 @@ def build_mjcf(
         gravity=_text(robot.description.gravity),
         integrator="Euler",
         cone="elliptic",
+        impratio="10",  # feet within their friction cone stick
         solver="Newton",
         tolerance="1e-12",
     )
@@ -336,6 +358,7 @@ def build_mjcf(
         _add(
             world, "geom", name="ground", type="plane", size="0 0 1", condim="3",
             friction=_text([settings.ground_friction, 0.0, 0.0]),
+            solref=_text([settings.ground_time, 1.0]),
         )  # fmt: skip
     _add_bodies(world, robot, parameters, settings)
     _add_couplings(root, robot, parameters)

@@ -118,7 +118,11 @@ class TrajectoryTracker:
     ----------
     start : (nq,)
         Where the trajectory rests, loops closed.
+    trouble : str
+        Empty: a joint trajectory can always go on.
     """
+
+    trouble = ""
 
     def __init__(
         self, robot: Robot, trajectory: Trajectory, *, bandwidth: float, period: float

@@ -103,7 +103,7 @@ def run_scenario(
     Raises
     ------
     SimulationError
-        If the duration is not above zero, or the robot's motion came out as nonsense.
+        If the duration is not above zero, or the robot fell or moved in impossible ways.
     """
     seed = scenario.seed if seed is None else seed
     duration = scenario.duration if duration is None else duration
@@ -130,6 +130,11 @@ def run_scenario(
         reading = simulation.step(behaviour.command(simulation))
         if tick % stride == 0:
             readings.append(reading)
+        if behaviour.trouble:
+            raise SimulationError(
+                f"scenario '{scenario.name}' with seed {seed}: {behaviour.trouble}; choose another"
+                " seed"
+            )
         if progress is not None and tick % 100 == 0:
             progress(simulation.time)
     if not np.isfinite(readings[-1].position).all():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.plant import ContactState, State, cross, rotation_of
 
-__all__ = ["BaseReading", "Reading", "SensorSettings", "Sensors"]
+__all__ = ["BaseReading", "BaseState", "Reading", "SensorSettings", "Sensors"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,23 @@ class SensorSettings:
             value = getattr(self, field.name)
             if not (np.isfinite(value) and value >= 0.0):
                 raise SimulationError(f"{field.name} must be at least zero, got {value!r}")
+
+
+class BaseState(NamedTuple):
+    """Odometry and feet of a floating base.
+
+    Attributes
+    ----------
+    pose : (7,) [m, -]
+        Position in the world, quaternion x, y, z, w.
+    twist : (6,) [m/s, rad/s]
+        Linear and angular velocity in the base frame.
+    contacts : (nc,) bool
+    """
+
+    pose: FloatArray
+    twist: FloatArray
+    contacts: BoolArray
 
 
 @dataclass(frozen=True)
@@ -141,24 +159,26 @@ class Sensors:
             return values
         return values + self._effort_noise * self._rng.normal(size=values.shape)
 
-    def base(self, state: State, contacts: ContactState) -> BaseReading:
-        """Return what is measured of a floating base."""
+    def odometry(self, q: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what is measured of a base's pose (7,) and twist (6,)."""
+        s = self.settings
+        turn = self._noisy(np.zeros(3), s.base_orientation_noise)
+        pose = np.concatenate([self._noisy(q[:3], s.base_position_noise), _turned(q[3:7], turn)])
+        linear = self._noisy(v[:3], s.base_velocity_noise)
+        return pose, np.concatenate([linear, self._noisy(v[3:6], s.gyroscope_noise)])
+
+    def base(
+        self, pose: FloatArray, twist: FloatArray, state: State, contacts: ContactState
+    ) -> BaseReading:
+        """Return what is measured of a floating base, given its odometry (7,), (6,)."""
         s = self.settings
         q, v, a = state.q[:7], state.v[:6], state.a[:6]
         rotation = rotation_of(q[3:7])
         gravity = rotation.T @ np.array(self.robot.description.gravity)
         force = a[:3] + cross(v[3:6], v[:3]) - gravity
-        turn = self._noisy(np.zeros(3), s.base_orientation_noise)
         return BaseReading(
-            pose=np.concatenate(
-                [self._noisy(q[:3], s.base_position_noise), _turned(q[3:7], turn)]
-            ),
-            twist=np.concatenate(
-                [
-                    self._noisy(v[:3], s.base_velocity_noise),
-                    self._noisy(v[3:6], s.gyroscope_noise),
-                ]
-            ),
+            pose=pose,
+            twist=twist,
             angular_velocity=self._noisy(v[3:6], s.gyroscope_noise),
             specific_force=self._noisy(force, s.accelerometer_noise),
             contacts=contacts.active,

@@ -14,9 +14,9 @@ from sysid_core.inertia import from_mass_com_inertia, smallest_eigenvalue, trans
 from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
-from sysid_sim.mjcf import PhysicsSettings, frame_of
+from sysid_sim.mjcf import PhysicsSettings, foot_radii, frame_of
 from sysid_sim.plant import Plant, State, rest_configuration
-from sysid_sim.sensors import BaseReading, Reading, Sensors, SensorSettings
+from sysid_sim.sensors import BaseReading, BaseState, Reading, Sensors, SensorSettings
 
 __all__ = ["Simulation", "SimulationSettings", "Stribeck", "standing_configuration"]
 
@@ -133,6 +133,8 @@ class Simulation:
         self._ticks = 0
         self._last_torque: FloatArray | None = None
         self._sensed: tuple[FloatArray, FloatArray] | None = None
+        self._sensed_base: BaseState | None = None
+        self._feet = self.plant.contacts(wrenches=False)
         self.state = State(*self._kinematics(), np.zeros(self.robot.model.nv))
         self.hold()
 
@@ -159,6 +161,22 @@ class Simulation:
             self._sensed = self._sensors.positions(q[-nj:]), self._sensors.velocities(v[-nj:])
         return self._sensed
 
+    def sense_base(self) -> BaseState:
+        """Return measured pose, twist and contacts of a floating base at the present instant.
+
+        Raises
+        ------
+        SimulationError
+            If the base is fixed.
+        """
+        if not self.robot.floating:
+            raise SimulationError(f"the base of robot '{self.robot.name}' is fixed")
+        if self._sensed_base is None:
+            q, v = self._kinematics()
+            pose, twist = self._sensors.odometry(q[:7], v[:6])
+            self._sensed_base = BaseState(pose, twist, self._feet.active)
+        return self._sensed_base
+
     def step(self, command: FloatArray | None = None) -> Reading:
         """Let one period pass.
 
@@ -183,7 +201,7 @@ class Simulation:
         time = self.time
         self.state, effort, base = self._advance(torque)
         self._ticks += 1
-        self._sensed = None
+        self._sensed = self._sensed_base = None
         return Reading(time, position, velocity, self._sensors.efforts(effort), base)
 
     def _motor_torque(self, command: FloatArray | None) -> FloatArray:
@@ -228,8 +246,9 @@ class Simulation:
     def _base_reading(self, state: State) -> BaseReading | None:
         if not self.robot.floating:
             return None
-        contacts = self.plant.contacts(wrenches=self.settings.sensors.wrenches)
-        return self._sensors.base(state, contacts)
+        pose, twist, _ = self.sense_base()
+        self._feet = self.plant.contacts(wrenches=self.settings.sensors.wrenches)
+        return self._sensors.base(pose, twist, state, self._feet)
 
     def _apply_stribeck(self) -> None:
         stribeck = self.settings.stribeck
@@ -327,5 +346,6 @@ def standing_configuration(robot: Robot, physics: PhysicsSettings) -> FloatArray
         pin.forwardKinematics(model, data, q)
         feet = [frame_of(robot, contact.frame) for contact in robot.description.contacts]
         heights = [(data.oMi[joint] * placement).translation[2] for joint, placement in feet]
-        q[2] = physics.foot_radius - min(heights, default=0.0)
+        if heights:
+            q[2] = float(np.max(foot_radii(robot, physics) - np.array(heights)))
     return q

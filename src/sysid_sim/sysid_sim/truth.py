@@ -67,7 +67,8 @@ def draw_truth(robot: Robot, seed: int, spread: TruthSpread | None = None) -> Fl
 
     A body's mass distribution is moved, stretched and sheared as a whole, and its density
     scaled: an affine map of the distribution, so that a body with the result can exist. What the
-    description does not ask to identify stays nominal.
+    description does not ask to identify stays nominal; a total mass that it gives holds within
+    its standard deviation.
 
     Parameters
     ----------
@@ -84,9 +85,20 @@ def draw_truth(robot: Robot, seed: int, spread: TruthSpread | None = None) -> Fl
         drawn = _draw_body(truth[where], rng, spread)
         if wanted == "all" or body in wanted:
             truth[where] = drawn
+    _weigh(robot, truth, rng)
     _draw_friction(robot, truth, rng, spread)
     _draw_couplings(robot, truth, rng)
     return truth
+
+
+def _weigh(robot: Robot, truth: FloatArray, rng: np.random.Generator) -> None:
+    """Scale all bodies so that a robot that was weighed weighs what its description says."""
+    known = robot.description.total_mass
+    if known is None:
+        return
+    value, std = known
+    layout = robot.layout
+    truth[layout.inertial] *= (value + std * rng.uniform(-1.0, 1.0)) / truth[layout.masses].sum()
 
 
 def _draw_body(phi: FloatArray, rng: np.random.Generator, spread: TruthSpread) -> FloatArray:

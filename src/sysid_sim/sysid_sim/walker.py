@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The low-level controller that legged robots have built in: it walks with the nominal model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+import pinocchio as pin
+
+from sysid_controller.contact_law import ContactLaw, ContactLawSettings, ContactState
+from sysid_controller.contact_qp import ConeSettings
+from sysid_core.recording import FloatArray
+from sysid_core.regression.contact_kinematics import ContactKinematics
+from sysid_core.robot import Robot
+from sysid_sim.errors import SimulationError
+from sysid_sim.gait import CRAWL, Footfalls
+from sysid_sim.legged_motion import (
+    Jump,
+    JumpSettings,
+    LeggedMotion,
+    Sensed,
+    Stance,
+    Sway,
+    SwaySettings,
+    Walk,
+    WalkSettings,
+)
+from sysid_sim.mjcf import PhysicsSettings, foot_radii
+from sysid_sim.plant import rest_configuration, rotation_of
+from sysid_sim.simulation import Simulation
+
+__all__ = ["MOTIONS", "MotionFactory", "Walker", "stance_of", "walking"]
+
+MotionFactory = Callable[[Stance, int], LeggedMotion]
+"""Makes a motion from the stance and the seed."""
+
+_HIP, _KNEE = 0.75, -1.5
+_STRAIGHT = 0.1
+"""Legs whose Jacobian is worse conditioned than this are stretched [-]."""
+_CONTROL_PERIOD = 0.002
+_HEIGHT_RATE, _TILT_RATE = 1.5, 1.5
+"""Rates [1/s] at which standing errors of height and tilt are worked off."""
+
+
+def stance_of(robot: Robot, physics: PhysicsSettings | None = None) -> Stance:
+    """Return a stance with bent knees, its lowest foot on the ground.
+
+    That is the middle of the joints' ranges, unless the legs are stretched there: then each
+    leg's last two joints are bent so that the knees point to the middle of the robot.
+
+    Raises
+    ------
+    SimulationError
+        If the robot does not stand on legs of three joints each.
+    """
+    kinematics = ContactKinematics(robot)
+    q = rest_configuration(robot)
+    geometry = kinematics.evaluate(q[None])
+    places = geometry.position[0]
+    for leg, jacobian in enumerate(geometry.jacobian[0, :, :3, 6:]):
+        own = np.flatnonzero(np.abs(jacobian).sum(axis=0) + _moves(robot, leg))
+        if len(own) != 3:
+            raise SimulationError(
+                f"'{robot.name}' cannot walk: contact '{kinematics.names[leg]}' is carried by "
+                f"{len(own)} joints, walking needs legs of three"
+            )
+        values = np.linalg.svd(jacobian[:, own], compute_uv=False)
+        if values[-1] < _STRAIGHT * values[0]:
+            sign = 1.0 if places[leg, 0] > 0.0 else -1.0
+            q[7 + own[1:]] = sign * np.array([_HIP, _KNEE])
+    radii = foot_radii(robot, physics or PhysicsSettings())
+    feet = kinematics.evaluate(q[None]).position[0]
+    q[2] = float(np.max(radii - feet[:, 2]))
+    return Stance(q[:7], q[7:], feet + q[:3])
+
+
+def _moves(robot: Robot, contact: int) -> FloatArray:
+    """Return 1 (nj,) for every joint between the base and a contact, else 0."""
+    model = robot.model
+    joint = ContactKinematics(robot).frames[contact][0]
+    moves = np.zeros(model.nv)
+    for above in list(model.supports[joint])[2:]:
+        moves[model.idx_vs[above]] = 1.0
+    return moves[6:]
+
+
+class Walker:
+    """Drives a quadruped from what its sensors show, with inverse dynamics of the nominal model.
+
+    A wrong model makes the base sag and tilt; slow integral action on height and tilt makes up
+    for that, as for payloads.
+
+    Parameters
+    ----------
+    robot : Robot
+    motion : MotionFactory
+    seed : int
+        Of the motion.
+    period : float [s]
+        Of the simulation; torques are worked out at a multiple of it, of about 2 ms.
+
+    Attributes
+    ----------
+    start : (nq,)
+        Configuration of the stance.
+    trouble : str
+        Not empty once the robot fell; motors are off from then on.
+    """
+
+    def __init__(self, robot: Robot, motion: MotionFactory, seed: int, period: float) -> None:
+        self.robot = robot
+        self.stance = stance_of(robot)
+        self.start: FloatArray = np.concatenate([self.stance.pose, self.stance.joints])
+        self.trouble = ""
+        self._motion = motion(self.stance, seed)
+        # a margin to the ground's friction, and gains as fast as a trot's short steps need
+        self._law = ContactLaw(robot, ContactLawSettings(cones=ConeSettings(friction=0.5)))
+        self._every = max(1, round(_CONTROL_PERIOD / period))
+        self._step = self._every * period
+        self._tick = 0
+        self._effort = np.zeros(len(robot.actuated_names))
+        self._sum = np.zeros(3)
+
+    def command(self, simulation: Simulation) -> FloatArray:
+        """Return the torques (na,) [N·m] to apply now, from what `simulation` senses."""
+        if self._tick % self._every == 0 and not self.trouble:
+            self._effort = self._control(simulation)
+        self._tick += 1
+        return self._effort
+
+    def _control(self, simulation: Simulation) -> FloatArray:
+        position, velocity = simulation.sense()
+        pose, twist, touching = simulation.sense_base()
+        if self._fell(pose):
+            self.trouble = f"the robot fell at {simulation.time:.2f} s"
+            return np.zeros_like(self._effort)
+        q = np.concatenate([pose, position])
+        feet = self._law.dynamics.kinematics.evaluate(q[None]).position[0]
+        plan = self._motion.plan(simulation.time, Sensed(pose, twist, feet, touching))
+        reference = plan.reference
+        acceleration = reference.acceleration.copy()
+        acceleration[2:5] += self._integral(reference.pose, pose, bool(plan.loaded.any()))
+        state = ContactState(pose, twist, position, velocity, plan.loaded)
+        return self._law(reference._replace(acceleration=acceleration), state).effort
+
+    def _integral(self, wanted: FloatArray, pose: FloatArray, standing: bool) -> FloatArray:
+        """Return what to add to the accelerations of height, roll and pitch."""
+        turn = pin.log3(rotation_of(pose[3:]).T @ rotation_of(wanted[3:]))
+        error = np.array([wanted[2] - pose[2], turn[0], turn[1]])
+        gain = self._law.settings.base_bandwidth**2
+        rate = np.array([_HEIGHT_RATE, _TILT_RATE, _TILT_RATE])
+        if standing:
+            limit = np.array([0.8 * 9.81, 20.0, 20.0])
+            self._sum = np.clip(self._sum + self._step * gain * rate * error, -limit, limit)
+        return self._sum
+
+    def _fell(self, pose: FloatArray) -> bool:
+        low = pose[2] < 0.4 * self.stance.pose[2]
+        return bool(low or rotation_of(pose[3:])[2, 2] < 0.5)
+
+
+def _trot(stance: Stance, seed: int) -> LeggedMotion:
+    return Walk(stance, WalkSettings(), seed)
+
+
+def _new_trot(stance: Stance, seed: int) -> LeggedMotion:
+    settings = WalkSettings(
+        period=2.0,
+        velocity=(-0.12, 0.08),
+        turning=0.06,
+        variation=(0.2, 0.08, 0.08),
+        clearance=0.25,
+        sway=SwaySettings(shift=(0.0, 0.0, 0.06), tilt=(0.08, 0.08, 0.0), band=(0.1, 0.45)),
+    )
+    return Walk(stance, settings, seed)
+
+
+def _crawl(stance: Stance, seed: int) -> LeggedMotion:
+    settings = WalkSettings(
+        footfalls=Footfalls(CRAWL, 0.85),
+        period=8.0,
+        velocity=(0.05, 0.0),
+        variation=(0.05, 0.03, 0.04),
+        lean=0.5,
+    )
+    return Walk(stance, settings, seed)
+
+
+def _wobble(stance: Stance, seed: int) -> LeggedMotion:
+    return Sway(stance, SwaySettings(), seed)
+
+
+def _jump(stance: Stance, seed: int) -> LeggedMotion:
+    return Jump(stance, JumpSettings(), seed)
+
+
+MOTIONS: Mapping[str, MotionFactory] = {
+    "crawl": _crawl,
+    "jump": _jump,
+    "new_trot": _new_trot,
+    "trot": _trot,
+    "wobble": _wobble,
+}
+"""What a quadruped can do, by name."""
+
+
+def walking(motion: MotionFactory) -> Callable[[Robot, int, float], Walker]:
+    """Return the factory of a behaviour that moves in this way."""
+    return partial(_walker, motion)
+
+
+def _walker(motion: MotionFactory, robot: Robot, seed: int, period: float) -> Walker:
+    return Walker(robot, motion, seed, period)
