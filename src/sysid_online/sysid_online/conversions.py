@@ -15,7 +15,7 @@ from nav_msgs.msg import Odometry
 from sysid_core.errors import DataError
 from sysid_core.online.payload import PayloadEstimate
 from sysid_core.online.pipeline import Update
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.recording import BoolArray, FloatArray, Samples
 from sysid_core.robot.model import Robot
 from sysid_msgs.msg import (
     Contacts,
@@ -122,6 +122,25 @@ def _table(values: Sequence[float], rows: int, what: str) -> FloatArray:
     return flat.reshape(rows, -1)
 
 
+def _contacts(robot: Robot, message: JointSamples, n: int) -> tuple[BoolArray, FloatArray | None]:
+    """Return contact flags (n, nc) and, where measured, wrenches (n, nc, 6) in the robot's order."""
+    names = list(message.contact_names)
+    order = [contact.name for contact in robot.description.contacts]
+    missing = sorted(set(order) - set(names))
+    if missing:
+        raise DataError(f"samples lack the contacts {missing}")
+    columns = [names.index(name) for name in order]
+    flags = _table(message.contacts, n, "contacts")
+    if flags.shape[1] != len(names):
+        raise DataError(f"contacts has {flags.shape[1]} columns for {len(names)} contacts")
+    if not len(message.wrenches):
+        return flags[:, columns] > 0.5, None
+    wrenches = _table(message.wrenches, n, "wrenches")
+    if wrenches.shape[1] != 6 * len(names):
+        raise DataError(f"wrenches has {wrenches.shape[1]} columns for {len(names)} contacts")
+    return flags[:, columns] > 0.5, wrenches.reshape(n, len(names), 6)[:, columns]
+
+
 def samples_from_message(robot: Robot, message: JointSamples) -> Samples:
     """Return the samples of a message in the robot's joint order.
 
@@ -157,14 +176,7 @@ def samples_from_message(robot: Robot, message: JointSamples) -> Samples:
             if table.shape[1] != width:
                 raise DataError(f"{name} needs {width} numbers per sample; is odometry missing?")
             base[name] = table
-    contacts = wrenches = None
-    if message.contact_names:
-        order = [contact.name for contact in robot.description.contacts]
-        columns = [list(message.contact_names).index(name) for name in order]
-        count = len(message.contact_names)
-        contacts = np.asarray(message.contacts, dtype=bool).reshape(n, count)[:, columns]
-        if len(message.wrenches):
-            wrenches = _table(message.wrenches, n, "wrenches").reshape(n, count, 6)[:, columns]
+    contacts, wrenches = _contacts(robot, message, n) if message.contact_names else (None, None)
     return Samples(time, **arrays, **base, contacts=contacts, wrenches=wrenches)
 
 

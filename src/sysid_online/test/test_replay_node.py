@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The replay node publishes what a recording holds, in order, with its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sysid_core.data import write_recording
+from sysid_core.recording import BaseRecording, ContactRecording, Recording
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def bag(tmp_path: Path, motion: Any) -> Path:
+    """Return the folder of a bag of 2 s with odometry and contacts."""
+    time = 50.0 + np.arange(400) / 200.0
+    slow = time[::4]
+    base = BaseRecording(
+        slow, np.tile([1.0, 2.0, 3.0], (100, 1)), np.tile([0.0, 0.0, 0.0, 1.0], (100, 1)),
+        np.tile(np.arange(6.0), (100, 1)), "odom", "base",
+    )  # fmt: skip
+    contacts = ContactRecording(slow, ("left", "right"), np.tile([True, False], (100, 1)))
+    names = motion.robot.joint_names
+    write_recording(
+        Recording(time, names, motion.position[:400], motion.velocity[:400], motion.effort[:400],
+                  base=base, contacts=contacts),
+        tmp_path / "bag",
+    )  # fmt: skip
+    return tmp_path / "bag"
+
+
+def play(g: Any, done: Callable[[], Any]) -> dict[str, list[Any]]:
+    from nav_msgs.msg import Odometry
+    from rosgraph_msgs.msg import Clock
+    from sensor_msgs.msg import JointState
+
+    from sysid_msgs.msg import Contacts
+
+    kinds = {"joint_states": JointState, "odom": Odometry, "contacts": Contacts, "clock": Clock}
+    heard = {name: g.listen(name, kind, 2000) for name, kind in kinds.items()}
+    node = g.start("replay")
+    g.until(lambda: done() if done.__code__.co_argcount == 0 else done(node))
+    return heard
+
+
+def test_every_message_comes_once_and_in_order(graph: Make, bag: Path, motion: Any) -> None:
+    g = graph(data=bag, speed=4.0, start_delay=0.5)
+    heard = play(g, lambda node: node.done)
+    g.until(lambda: len(heard["joint_states"]) == 400)
+    stamps = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec
+                       for m in heard["joint_states"]])  # fmt: skip
+    np.testing.assert_allclose(stamps, 50.0 + np.arange(400) / 200.0, atol=1e-8)
+    seen = np.array([m.position for m in heard["joint_states"]])
+    np.testing.assert_array_equal(seen, motion.position[:400])
+    g.until(lambda: len(heard["odom"]) == len(heard["contacts"]) == 100)
+    twist = heard["odom"][0].twist.twist
+    assert (twist.linear.x, twist.angular.z) == (0.0, 5.0)
+    assert list(heard["contacts"][0].active) == [True, False]
+    clock = [m.clock.sec + 1e-9 * m.clock.nanosec for m in heard["clock"]]
+    assert clock == sorted(clock)
+
+
+def test_a_loop_sets_the_clock_back(graph: Make, bag: Path) -> None:
+    g = graph(data=bag, speed=10.0, loop=True, start_delay=0.5)
+    heard: dict[str, list[Any]] = {}
+    from sensor_msgs.msg import JointState
+
+    states = g.listen("joint_states", JointState, 2000)
+    node = g.start("replay")
+    g.until(lambda: len(states) > 700)
+    stamps = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in states])
+    assert (np.diff(stamps) < 0.0).sum() >= 1
+    assert not node.done
+    assert not heard
+
+
+def test_data_that_are_not_there_are_told_in_a_line(graph: Make, tmp_path: Path) -> None:
+    from sysid_core.errors import DataError, SysidError
+
+    g = graph()
+    with pytest.raises(DataError, match="'data' is empty"):
+        g.start("replay")
+    g.close()
+    g = graph(data=tmp_path / "nothing.csv")
+    with pytest.raises(SysidError, match=r"nothing\.csv"):
+        g.start("replay")

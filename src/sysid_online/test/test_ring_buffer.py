@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ring buffer keeps the last seconds, however long it runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sysid_core.errors import DataError
+from sysid_online.ring_buffer import JointBatch, RingBuffer
+
+NAMES = ("a", "b")
+
+
+def batch(start: float, count: int = 10, names: tuple[str, ...] = NAMES) -> JointBatch:
+    time = start + np.arange(count) / 100.0
+    values = np.repeat(time[:, None], len(names), axis=1)
+    return JointBatch(names, time, values, np.full_like(values, np.nan), values)
+
+
+def test_only_the_last_seconds_stay() -> None:
+    buffer = RingBuffer(1.0)
+    for i in range(100):
+        buffer.add_joints(batch(0.1 * i))
+        buffer.add_base(0.1 * i, np.zeros(13))
+        buffer.add_contacts(0.1 * i, {"left": True})
+    recording = buffer.snapshot()
+    assert 1.0 <= recording.time[-1] - recording.time[0] <= 1.1
+    assert recording.velocity is None
+    np.testing.assert_array_equal(recording.position[:, 0], recording.time)
+    assert recording.base is not None
+    assert len(recording.base.time) <= 12
+    assert recording.contacts is not None
+    assert len(recording.contacts.time) <= 12
+
+
+def test_a_clock_that_goes_back_begins_anew() -> None:
+    buffer = RingBuffer(10.0)
+    buffer.add_joints(batch(100.0))
+    buffer.add_joints(batch(1.0))
+    assert buffer.snapshot().time[-1] < 2.0
+
+
+def test_other_joints_do_not_mix() -> None:
+    buffer = RingBuffer(10.0)
+    buffer.add_joints(batch(0.0, names=("a",)))
+    buffer.add_joints(batch(0.1))
+    recording = buffer.snapshot()
+    assert recording.joint_names == NAMES
+    assert len(recording) == 10
+
+
+def test_an_empty_buffer_says_so() -> None:
+    with pytest.raises(DataError, match="no joint states"):
+        RingBuffer(1.0).snapshot()
