@@ -8,13 +8,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sysid_core.errors import ModelError, ParameterError
 from sysid_core.files import write_text
-from sysid_core.identification import Identification
 from sysid_core.parameters import (
     COUPLING_TERMS,
     FRICTION_TERMS,
@@ -24,6 +23,9 @@ from sysid_core.parameters import (
 from sysid_core.recording import FloatArray
 from sysid_core.robot.model import Robot
 from sysid_core.scores import Scores
+
+if TYPE_CHECKING:  # the nodes write such files too, and do without all that identifies offline
+    from sysid_core.identification import Identification
 
 __all__ = [
     "EstimateFile",

@@ -123,7 +123,7 @@ def _table(values: Sequence[float], rows: int, what: str) -> FloatArray:
 
 
 def _contacts(robot: Robot, message: JointSamples, n: int) -> tuple[BoolArray, FloatArray | None]:
-    """Return contact flags (n, nc) and, where measured, wrenches (n, nc, 6) in the robot's order."""
+    """Return contact flags (n, nc) and, if measured, wrenches (n, nc, 6) in the robot's order."""
     names = list(message.contact_names)
     order = [contact.name for contact in robot.description.contacts]
     missing = sorted(set(order) - set(names))

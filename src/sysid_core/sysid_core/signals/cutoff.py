@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import signal
-from scipy.ndimage import median_filter
+import scipy
 
 from sysid_core.errors import DataError
 from sysid_core.recording import BoolArray, FloatArray
@@ -126,7 +125,9 @@ def _velocity_spectrum(
         if len(segment) < window:
             continue
         velocity = differentiate(segment[:, measured], 1.0 / rate)
-        frequencies, power = signal.welch(velocity, rate, nperseg=window, axis=0, detrend=False)
+        frequencies, power = scipy.signal.welch(
+            velocity, rate, nperseg=window, axis=0, detrend=False
+        )
         total = total + power * len(segment)
         weight += len(segment)
     return frequencies[1:], np.asarray(total)[1:] / weight
@@ -160,7 +161,9 @@ def _above_noise(
     position = power / np.maximum(gain, 1e-9 * rate)[:, np.newaxis] ** 2
     part = frequencies / (0.5 * rate)
     floor = np.median(position[(part > _NOISE_BAND[0]) & (part < _NOISE_BAND[1])], axis=0)
-    above = median_filter(position, size=(_SMOOTHED_BINS, 1)) > _SIGNAL_TO_NOISE * floor
+    above = (
+        scipy.ndimage.median_filter(position, size=(_SMOOTHED_BINS, 1)) > _SIGNAL_TO_NOISE * floor
+    )
     above[part > _NOISE_BAND[0]] = False
     above[np.argmax(power, axis=0), np.arange(power.shape[1])] = True
     return np.asarray(above), np.asarray(floor)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import signal
+import scipy
 
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.recording import FloatArray
@@ -64,10 +64,10 @@ def low_pass(values: FloatArray, rate: float, cutoff: float, *, order: int = 4) 
     # bilinear transform keeps) so that their product is −3 dB where it was asked for.
     warped = np.tan(np.pi * cutoff / rate) / (2.0 ** (1.0 / _PASSES) - 1.0) ** (0.5 / order)
     design = min(np.arctan(warped) * 2.0 / np.pi, 1.0 - 1e-9)
-    sections = signal.butter(order, design, output="sos")
+    sections = scipy.signal.butter(order, design, output="sos")
     wanted = int(np.ceil(_PADDING * settling_time(cutoff) * rate))
     padding = min(len(values) - 1, wanted)
-    return np.asarray(signal.sosfiltfilt(sections, values, axis=0, padlen=padding))
+    return np.asarray(scipy.signal.sosfiltfilt(sections, values, axis=0, padlen=padding))
 
 
 def decimate(values: FloatArray, factor: int) -> FloatArray:
@@ -115,7 +115,7 @@ def exponential_average(
     if not len(values):
         return values
     start = values[0] if initial is None else np.asarray(initial, dtype=np.float64)
-    averaged, _ = signal.lfilter(
+    averaged, _ = scipy.signal.lfilter(
         [gain], [1.0, gain - 1.0], values, axis=0, zi=((1.0 - gain) * start)[np.newaxis]
     )
     return np.asarray(averaged)

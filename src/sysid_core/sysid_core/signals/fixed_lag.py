@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy import signal
 
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.recording import FloatArray
@@ -171,7 +171,9 @@ class FixedLagSavitzkyGolay(FixedLagFilter):
             )
         _check(window, lag, dt)
         kernels = [
-            signal.savgol_coeffs(window, order, deriv=d, delta=dt, pos=window - 1 - lag, use="dot")
+            scipy.signal.savgol_coeffs(
+                window, order, deriv=d, delta=dt, pos=window - 1 - lag, use="dot"
+            )
             for d in range(3)
         ]
         super().__init__(np.stack(kernels), lag, dt)
@@ -202,7 +204,7 @@ class FixedLagLowPass(FixedLagFilter):
             )
         if lag <= _STENCIL:
             raise ParameterError(f"the lag must be more than {_STENCIL} samples, not {lag}")
-        smoothing = signal.firwin(2 * (lag - _STENCIL) + 1, cutoff, fs=1.0 / dt)
+        smoothing = _low_pass_kernel(lag - _STENCIL, cutoff * dt)
         derivatives = [
             # Kernels are applied as scalar products, hence the correlation.
             np.convolve(smoothing, stencil) / dt ** (degree + 1)
@@ -210,6 +212,16 @@ class FixedLagLowPass(FixedLagFilter):
         ]
         super().__init__(np.stack([np.pad(smoothing, _STENCIL), *derivatives]), lag, dt)
         self.cutoff = cutoff
+
+
+def _low_pass_kernel(half: int, cutoff: float) -> FloatArray:
+    """Return a windowed sinc (2 half + 1,) with unit gain at rest; `cutoff` in cycles per sample.
+
+    Hamming's window, as in `scipy.signal.firwin`, which takes a second to import.
+    """
+    n = np.arange(-half, half + 1)
+    kernel = np.sinc(2.0 * cutoff * n) * np.hamming(len(n))
+    return np.asarray(kernel / kernel.sum())
 
 
 def _check(window: int, lag: int, dt: float) -> None:

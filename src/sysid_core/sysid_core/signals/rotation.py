@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import signal
+import scipy
 
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.recording import FloatArray
@@ -113,7 +113,8 @@ def regress_angular_motion(
         raise DataError(f"{len(quaternions)} orientations are too few for a window of {window}")
     chain = continuous(normalised(np.asarray(quaternions, dtype=np.float64)))
     fits = [
-        signal.savgol_filter(chain, window, order, deriv=d, delta=dt, axis=0) for d in range(3)
+        scipy.signal.savgol_filter(chain, window, order, deriv=d, delta=dt, axis=0)
+        for d in range(3)
     ]
     return angular_motion(*fits)
 
