@@ -58,8 +58,7 @@ def domain_config(environ: Mapping[str, str], *, loopback_only: bool = False) ->
         `ROS_AUTOMATIC_DISCOVERY_RANGE`, `ROS_STATIC_PEERS`, `ROS_LOCALHOST_ONLY` and
         `CYCLONEDDS_URI` count.
     loopback_only : bool
-        The machine has no other interface. Then processes call at each other's ports, because
-        loopback may have no multicast.
+        The machine has no other interface.
 
     Returns
     -------
@@ -81,7 +80,8 @@ def domain_config(environ: Mapping[str, str], *, loopback_only: bool = False) ->
     if reach != "SYSTEM_DEFAULT":
         interfaces = "" if loopback_only or _chooses_interfaces(own) else _BOTH_INTERFACES
         peers = [p.strip() for p in environ.get("ROS_STATIC_PEERS", "").split(";") if p.strip()]
-        if reach == "LOCALHOST" or (reach == "SUBNET" and loopback_only):
+        if reach != "OFF":
+            # Where multicast doesn't get through, processes of one machine find each other still.
             peers.insert(0, "localhost")
         parts.insert(0, _fragment(reach, interfaces, peers))
     return ",".join(parts)

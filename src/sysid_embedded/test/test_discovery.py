@@ -55,10 +55,16 @@ def test_loopback_is_used_beside_the_first_choice_unless_the_user_chooses(tmp_pa
         assert "autodetermine" not in domain_config({"CYCLONEDDS_URI": uri})
 
 
-def test_a_machine_with_loopback_only_calls_at_its_own_ports() -> None:
+def test_a_machine_with_loopback_only_has_no_second_interface_to_use() -> None:
     domain = ET.fromstring(domain_config({}, loopback_only=True))
     assert [peer.get("address") for peer in domain.iter("Peer")] == ["localhost"]
     assert not list(domain.iter("NetworkInterface"))
+
+
+def test_off_means_nobody() -> None:
+    domain = ET.fromstring(domain_config({"ROS_AUTOMATIC_DISCOVERY_RANGE": "OFF"}))
+    assert not list(domain.iter("Peer"))
+    assert domain.findtext("Domain/General/AllowMulticast") == "false"
 
 
 def test_this_machine_s_interfaces_can_be_looked_at() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sysid_embedded.errors import LaunchError
-from sysid_embedded.launch.substitutions import Scope, is_true, substitute
+from sysid_embedded.launch.substitutions import Scope, is_true, split, substitute
 
 SCOPE = Scope(Path("/some/where/x.launch.yaml"), {"a": "1", "n": "a", "s": "x y"}, {"E": "env"})
 
@@ -68,6 +68,26 @@ def test_packages_and_programs_are_found() -> None:
     share = Path(substitute("$(find-pkg-share sysid_bringup)", SCOPE))
     assert (share / "src" / "sysid_embedded").is_dir()
     assert substitute("$(find-exec sh)", SCOPE).endswith("/sh")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", []),
+        ("a 'b c'  d", ["a", "b c", "d"]),
+        ("a $(var s) b", ["a", "x y", "b"]),
+        ("a:=$(var a)b $(var a)$(var s)", ["a:=1b", "1x y"]),
+        ("$(var s)", ["x y"]),
+        ("$(env NO '')", [""]),
+    ],
+)
+def test_command_lines_are_split_but_substitutions_are_not(text: str, words: list[str]) -> None:
+    assert split(text, SCOPE) == words
+
+
+def test_quotes_around_substitutions_are_refused() -> None:
+    with pytest.raises(LaunchError, match="quotes"):
+        split("'$(var s)'", SCOPE)
 
 
 def test_conditions_are_true_or_false() -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import yaml
 
 from ..errors import LaunchError
-from .substitutions import Scope, is_true, substitute
+from .substitutions import Scope, is_true, split, substitute
 
 __all__ = ["Element"]
 
@@ -99,6 +99,11 @@ class Element:
         if self._get(name, default) is default and default is not _REQUIRED:
             return default
         return self.guard(lambda: substitute(self.literal(name), self.scope))
+
+    def words(self, name: str, default: Any = _REQUIRED) -> list[str]:
+        """Return an attribute that is a command line, split into words."""
+        text = self.literal(name, default)
+        return self.guard(lambda: split(text, self.scope))
 
     def flag(self, name: str, default: bool, *, quoted: bool = False) -> bool:
         """Return a boolean; `quoted` where ROS 2 wants text."""

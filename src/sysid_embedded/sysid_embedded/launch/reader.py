@@ -157,7 +157,7 @@ class _Reader:
         on_exit = element.literal("on_exit", "")
         if on_exit not in ("", "shutdown"):
             raise element.error(f"has on_exit {on_exit!r}: only 'shutdown' is possible")
-        prefix = shlex.split(element.text("launch-prefix", ""))
+        prefix = element.words("launch-prefix", "")
         for ignored in ("emulate_tty", "output", "sigkill_timeout", "sigterm_timeout"):
             element.ignore(ignored)
         self.plan.steps.append(
@@ -174,7 +174,7 @@ class _Reader:
         )
 
     def executable(self, element: Element, state: _State) -> None:
-        command = shlex.split(element.text("cmd"))
+        command = element.words("cmd")
         if not command:
             raise element.error("has an empty 'cmd'")
         if element.flag("shell", False):
@@ -188,8 +188,8 @@ class _Reader:
             element.ignore_all()
             return
         command = element.guard(lambda: packages.executable(package, name))
-        command += shlex.split(element.text("args", ""))
-        command += ["--ros-args", *shlex.split(element.text("ros_args", ""))]
+        command += element.words("args", "")
+        command += ["--ros-args", *element.words("ros_args", "")]
         node_name = element.text("name", "")
         if node_name:
             command += ["-r", f"__node:={node_name}"]

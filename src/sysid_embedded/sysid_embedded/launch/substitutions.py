@@ -7,7 +7,8 @@ import ast
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from uuid import uuid4
 from ..errors import LaunchError
 from . import packages
 
-__all__ = ["Scope", "is_true", "substitute"]
+__all__ = ["Scope", "is_true", "split", "substitute"]
 
 _NAME = re.compile(r"[A-Za-z][\w-]*")
 
@@ -71,21 +72,57 @@ def substitute(text: str, scope: Scope) -> str:
     LaunchError
         If a substitution is malformed, unknown or can't be resolved.
     """
-    parts = []
-    at = 0
-    while at < len(text):
-        start = text.find("$(", at)
-        if start < 0:
-            break
+    return "".join(value for value, _ in _pieces(text, scope))
+
+
+def split(text: str, scope: Scope) -> list[str]:
+    """Return the words of a command line.
+
+    Parameters
+    ----------
+    text : str
+        Quotes group words; as in ROS 2 they can't hold substitutions, and what a substitution
+        gives is not split.
+    scope : Scope
+
+    Raises
+    ------
+    LaunchError
+        If a quote isn't closed before the next substitution, or a substitution is at fault.
+    """
+    words: list[str] = []
+    joined = False
+    for value, is_text in _pieces(text, scope):
+        try:
+            new = shlex.split(value) if is_text else [value]
+        except ValueError:
+            raise LaunchError(
+                f"{text!r}: quotes can't hold substitutions, or one is open"
+            ) from None
+        if joined and new and not (is_text and value[0].isspace()):
+            words[-1] += new.pop(0)
+        words += new
+        joined = bool(words) and not (is_text and value[-1].isspace())
+    return words
+
+
+def _pieces(text: str, scope: Scope) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a text, substitutions replaced, and whether each is plain text."""
+    at, plain = 0, ""
+    while (start := text.find("$(", at)) >= 0:
         if start > 0 and text[start - 1] == "\\":
-            parts.append(text[at : start - 1] + "$(")
+            plain += text[at : start - 1] + "$("
             at = start + 2
             continue
-        parts.append(text[at:start])
+        plain += text[at:start]
+        if plain:
+            yield plain, True
         value, at = _evaluate(text, start + 2, scope)
-        parts.append(value)
-    parts.append(text[at:])
-    return "".join(parts)
+        yield value, False
+        plain = ""
+    plain += text[at:]
+    if plain:
+        yield plain, True
 
 
 def _evaluate(text: str, at: int, scope: Scope) -> tuple[str, int]:
