@@ -75,7 +75,7 @@ SIMULATOR: Sequence[Setting] = (
         "friction_spread", 0.5, "Drawn friction and armature differ by up to this share [-]",
         (0.0, 0.9),
     ),
-    Setting("ground_truth_file", "", "File to write the true parameters to; empty: none"),
+    Setting("ground_truth_file", "", "File to write the true parameters to; empty or none: none"),
     Setting("rate", 500.0, "Rate of joint states and commands [Hz]", (10.0, 2000.0)),
     Setting("time_step", 0.0005, "Time step of the physics [s]; divides 1/rate", (1e-5, 0.01)),
     Setting(

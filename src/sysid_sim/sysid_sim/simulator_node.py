@@ -185,7 +185,7 @@ class SimulatorNode(Node):
 
 
 def _write_truth(path: str, document: dict[str, Any]) -> None:
-    if not path:
+    if path in ("", "none"):  # a launch file's arguments cannot be empty strings
         return
     try:
         Path(path).expanduser().write_text(json.dumps(document, indent=2) + "\n")
