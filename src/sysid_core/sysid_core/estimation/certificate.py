@@ -153,14 +153,11 @@ def _warnings(
         messages.append(
             f"ill-conditioned data: condition {condition:.2g}; a more exciting motion is needed"
         )
-    weak = np.flatnonzero(determined < 0.5)
-    if len(weak):
-        names = [problem.base.labels[problem.base.columns[i]] for i in weak]
-        names = [
-            name
-            for name, i in zip(names, weak, strict=True)
-            if problem.base.mapping[i, ~problem.constraints.fixed].any()
-        ]
+    weak = determined < 0.5
+    if weak.any():
+        asked = problem.base.mapping[:, ~problem.constraints.fixed].any(axis=1)
+        columns = problem.base.columns[weak & asked]
+        names = [problem.base.labels[column] for column in columns]
         if names:
             messages.append(f"the data did not determine {_list(names)}; the prior did")
     impossible = [layout.bodies[i] for i in np.flatnonzero(~(consistency > 0.0))]
