@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load on the live nodes: joint states of twelve joints at 1 kHz into recorder and identifier.
+
+``python -m bench.live`` runs for a minute (``--seconds 600`` for the long run), prints a table
+and writes ``out/bench/live_RUNTIME.json``. The nodes and the driver are processes of their own, on
+a real ROS 2 where there is one, else on the embedded runtime.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from bench.trees import tree_urdf
+from sysid_core.robot import Robot, load_robot
+
+__all__ = ["main"]
+
+PERIOD = 10.0
+BUFFERS_FULL = 90.0
+"""Time [s] until the recorder's ring buffer of a minute is full for sure."""
+
+GOAL_CPU, GOAL_SOLVE_MS, GOAL_GROWTH_MB = 1.0, 5.0, 5.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+EMBEDDED = find_spec("rclpy") is None
+
+
+def write_robot(folder: Path, joints: int, rate: float) -> Path:
+    """Write a synthetic tree as a robot description; returns its path."""
+    (folder / "tree.urdf").write_text(tree_urdf(joints, seed=joints), encoding="utf-8")
+    path = folder / "tree.yaml"
+    path.write_text(
+        f"name: tree\nurdf: tree.urdf\nbase: fixed\nsignals: {{rate: {rate}, cutoff: 10.0}}\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+def write_motion(robot: Robot, rate: float, path: Path, seed: int) -> None:
+    """Write one period of a sum of sines, with the torques of a robot a third heavier."""
+    rng = np.random.default_rng(seed)
+    nj = len(robot.joint_names)
+    time_ = np.arange(round(PERIOD * rate)) / rate
+    w = 2.0 * np.pi / PERIOD * np.arange(1, 6)
+    angle = w * time_[:, None, None] + rng.uniform(0.0, 6.0, (nj, 5))
+    size = rng.dirichlet(np.ones(5), nj)
+    q = (size * np.sin(angle)).sum(-1)
+    v = (size * w * np.cos(angle)).sum(-1)
+    a = -(size * w**2 * np.sin(angle)).sum(-1)
+    truth = robot.consistent_nominal.copy()
+    robot.layout.inertias(truth)[:] *= 1.3
+    model = robot.with_parameters(truth)
+    data = model.createData()
+    effort = np.stack([pin.rnea(model, data, *row) for row in zip(q, v, a, strict=True)])
+    effort += 0.5 * v + 0.3 * np.sign(v)
+    np.savez(
+        path,
+        position=q + 1e-5 * rng.normal(size=q.shape),
+        velocity=v + 1e-3 * rng.normal(size=q.shape),
+        effort=effort + 0.05 * rng.normal(size=q.shape),
+        names=np.array(robot.joint_names),
+    )
+
+
+def drive(motion: Path, seconds: float, rate: float) -> int:
+    """Publish the motion over and over, at its pace; prints the number of messages."""
+    if EMBEDDED:
+        _install_embedded()
+    import rclpy
+    from builtin_interfaces.msg import Time
+    from sensor_msgs.msg import JointState
+
+    rclpy.init(args=[])
+    node = rclpy.create_node("driver")
+    publisher = node.create_publisher(JointState, "joint_states", 1000)
+    with np.load(motion) as data:
+        names = data["names"].tolist()
+        rows = [data[key].tolist() for key in ("position", "velocity", "effort")]
+    while publisher.get_subscription_count() == 0:
+        time.sleep(0.05)
+    time.sleep(1.0)  # discovery of both sides
+    count, size, epoch = round(seconds * rate), len(rows[0]), time.time()
+    begin, late = time.perf_counter(), 0
+    for i in range(count):
+        due = begin + i / rate
+        wait = due - time.perf_counter()
+        if wait > 0.0:
+            time.sleep(wait)
+        late += int(wait < -0.01)
+        message = JointState(name=names)
+        message.position, message.velocity, message.effort = (row[i % size] for row in rows)
+        stamp = round(1e9 * (epoch + i / rate))
+        message.header.stamp = Time(sec=stamp // 10**9, nanosec=stamp % 10**9)
+        publisher.publish(message)
+    time.sleep(1.0)
+    print(json.dumps({"published": count, "late": late}), flush=True)
+    node.destroy_node()
+    rclpy.try_shutdown()
+    return 0
+
+
+def _install_embedded() -> None:
+    import sysid_embedded
+
+    sysid_embedded.install()
+
+
+@contextlib.contextmanager
+def _process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    child = subprocess.Popen(
+        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        yield child
+    finally:
+        child.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(5.0)
+        child.kill()
+
+
+def _node(name: str, robot: Path) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
+    module = f"sysid_online.{name}_node"
+    runner = ("-m", "sysid_embedded.run", module) if EMBEDDED else ("-m", module)
+    return _process(*runner, "--ros-args", "-p", f"robot:={robot}")
+
+
+@dataclass
+class Usage:
+    """Processor time and memory of a process over time."""
+
+    pid: int
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    memory: list[float] = field(default_factory=list)
+
+    def sample(self) -> None:
+        """Read the process's processor time [s] and resident memory [MB] now."""
+        stat = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        self.wall.append(time.perf_counter())
+        self.cpu.append((int(stat[11]) + int(stat[12])) / _TICKS)
+        self.memory.append(pages * _PAGE / 1e6)
+
+    def summary(self) -> dict[str, float | None]:
+        """Return the share of a core, and how memory [MB] grows once all buffers are full."""
+        wall, memory = np.array(self.wall), np.array(self.memory)
+        full = wall > wall[0] + BUFFERS_FULL
+        growth = None
+        if full.sum() > 30:
+            growth = 600.0 * float(np.polyfit(wall[full] - wall[0], memory[full], 1)[0])
+        return {
+            "cores": (self.cpu[-1] - self.cpu[0]) / float(wall[-1] - wall[0]),
+            "memory_mb": float(memory[-1]),
+            "growth_mb_per_10_minutes": growth,
+        }
+
+
+class Watcher:
+    """Listens to what the nodes say of themselves."""
+
+    def __init__(self) -> None:
+        import rclpy
+        from diagnostic_msgs.msg import DiagnosticArray
+
+        from sysid_msgs.msg import IdentificationStatus
+
+        rclpy.init(args=[])
+        self._rclpy = rclpy
+        self._node = rclpy.create_node("watcher")
+        self.recorder: dict[str, str] = {}
+        self.status: Any = None
+        self.solve: list[float] = []
+        self._node.create_subscription(IdentificationStatus, "status", self._on_status, 100)
+        self._node.create_subscription(DiagnosticArray, "diagnostics", self._on_diagnostics, 100)
+
+    def _on_status(self, message: Any) -> None:
+        self.status = message
+        self.solve.append(1e3 * message.solve_time)
+
+    def _on_diagnostics(self, message: Any) -> None:
+        for status in message.status:
+            if status.name.endswith("joint states"):
+                self.recorder = {pair.key: pair.value for pair in status.values}
+
+    def spin(self, seconds: float) -> None:
+        """Listen for a while."""
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            self._rclpy.spin_once(self._node, timeout_sec=0.1)
+
+    def close(self) -> None:
+        self._node.destroy_node()
+        self._rclpy.try_shutdown()
+
+
+def run(seconds: float, joints: int, rate: float, seed: int) -> dict[str, Any]:
+    """Run driver, recorder and identifier; returns what came of it."""
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        folder = Path(name)
+        description = write_robot(folder, joints, rate)
+        write_motion(load_robot(str(description)), rate, folder / "motion.npz", seed)
+        watcher = Watcher()
+        stack.callback(watcher.close)
+        nodes = {
+            node: stack.enter_context(_node(node, description))
+            for node in ("recorder", "identifier")
+        }
+        watcher.spin(1.0)
+        while watcher.status is None or not watcher.recorder:
+            watcher.spin(0.1)
+            for node, process in nodes.items():
+                if process.poll() is not None:
+                    raise SystemExit(f"bench.live: the {node} ended with {process.returncode}")
+        usage = {node: Usage(process.pid) for node, process in nodes.items()}
+        driver = stack.enter_context(
+            _process("-m", "bench.live", "--drive", str(folder / "motion.npz"),
+                     "--seconds", str(seconds), "--rate", str(rate))
+        )  # fmt: skip
+        while driver.poll() is None:
+            watcher.spin(1.0)
+            for one in usage.values():
+                one.sample()
+        watcher.spin(2.5)  # until the counts of the last messages are told
+        driven = json.loads(driver.stdout.read()) if driver.stdout else {}
+        return _summary(watcher, usage, driven)
+
+
+def _summary(watcher: Watcher, usage: dict[str, Usage], driven: dict[str, int]) -> dict[str, Any]:
+    told, status = watcher.recorder, watcher.status
+    return {
+        "runtime": "embedded" if EMBEDDED else "rclpy",
+        **driven,
+        **{key: int(told.get(key, 0)) for key in ("received", "accepted", "lost")},
+        "samples": int(status.samples),
+        "samples_lost": int(status.lost_samples),
+        "identified": int(status.state) == 2,
+        "r2": float(status.r2),
+        "solves": len(watcher.solve),
+        "solve_ms": {
+            "p50": float(np.percentile(watcher.solve, 50)),
+            "p99": float(np.percentile(watcher.solve, 99)),
+            "max": float(np.max(watcher.solve)),
+        },
+        "nodes": {node: one.summary() for node, one in usage.items()},
+    }
+
+
+def verdict(result: dict[str, Any]) -> dict[str, bool]:
+    """Say which goals were met."""
+    nodes: dict[str, dict[str, Any]] = result["nodes"]
+    goals = {
+        "nothing lost": result["accepted"] == result["published"]
+        and result["lost"] == result["samples_lost"] == 0,
+        f"cores below {GOAL_CPU:g}": sum(n["cores"] for n in nodes.values()) < GOAL_CPU,
+        f"solve p99 below {GOAL_SOLVE_MS:g} ms": result["solve_ms"]["p99"] < GOAL_SOLVE_MS,
+    }
+    growth = [n["growth_mb_per_10_minutes"] for n in nodes.values()]
+    if None not in growth:
+        grows = f"memory grows less than {GOAL_GROWTH_MB:g} MB in ten minutes"
+        goals[grows] = max(growth) < GOAL_GROWTH_MB
+    return goals
+
+
+def _report(result: dict[str, Any]) -> None:
+    print(
+        f"runtime {result['runtime']}: {result['published']} joint states published "
+        f"({result['late']} late by more than 10 ms), {result['received']} received, "
+        f"{result['accepted']} used, {result['lost']} lost"
+    )
+    print(f"samples identified from {result['samples']}, lost {result['samples_lost']}")
+    print(f"{'node':12}{'cores':>8}{'MB':>8}{'MB/10 min':>11}")
+    for node, values in result["nodes"].items():
+        cores, memory, growth = values.values()
+        grown = "–" if growth is None else f"{growth:.2f}"
+        print(f"{node:12}{cores:8.3f}{memory:8.1f}{grown:>11}")
+    solve = result["solve_ms"]
+    print(
+        f"solve p50 {solve['p50']:.2f} ms, p99 {solve['p99']:.2f} ms, max {solve['max']:.2f} ms, "
+        f"R² {result['r2']:.4f}"
+    )
+    for goal, met in result["met"].items():
+        print(f"{'met ' if met else 'MISSED'} {goal}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("out/bench"))
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--rate", type=float, default=1000.0, help="of the joint states [Hz]")
+    parser.add_argument("--joints", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--drive", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    if given.drive is not None:
+        return drive(given.drive, given.seconds, given.rate)
+    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    if EMBEDDED:
+        _install_embedded()
+    result = run(given.seconds, given.joints, given.rate, given.seed)
+    result["met"] = verdict(result)
+    _report(result)
+    given.out.mkdir(parents=True, exist_ok=True)
+    path = given.out / f"live_{result['runtime']}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
