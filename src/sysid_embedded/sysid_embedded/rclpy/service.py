@@ -19,7 +19,7 @@ __all__ = ["Service"]
 
 # Where the request starts behind the encapsulation and the client's identity and number.
 BODY = 20
-_DISCOVERY_S = 0.1
+_DISCOVERY_S = 1.0
 
 
 class RequestHeader(NamedTuple):
