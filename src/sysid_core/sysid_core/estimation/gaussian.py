@@ -17,7 +17,7 @@ from sysid_core.estimation.noise import (
     target_size,
     weighted_sums,
 )
-from sysid_core.recording import FloatArray
+from sysid_core.recording import BoolArray, FloatArray
 from sysid_core.regression.statistics import Statistics
 
 _EVIDENCE_ROUNDS = 40
@@ -94,20 +94,60 @@ def believable_floor(
     the noise stays so large that rounding in the Gram matrix cannot pass for information.
     """
     size = target_size(statistics)
-    sums = weighted_sums(statistics, row_weights(size, correlation))
-    H, _ = coordinates.reduce(*sums)
-    spread = coordinates.mapping @ prior.covariance @ coordinates.mapping.T
-    root = np.linalg.cholesky(spread)
-    values, vectors = np.linalg.eigh(root.T @ H @ root)
-    largest = float(values.max(initial=0.0))
-    kept = values > _SEEN * largest
-    if not kept.all():
-        relative = max(relative, (1e4 * float(np.finfo(float).eps) * largest) ** 0.5)
-    axes = root @ vectors[:, kept]
-    least_squares = coordinates.lifted((axes / values[kept]) @ axes.T)
-    degrees = fitted_degrees(statistics, size, least_squares)
-    uncertain = statistics.count - degrees < np.maximum(5.0, 0.1 * statistics.count)
-    return size * np.where(uncertain, max(relative, _CAUTIOUS), relative)
+    fit = _LeastSquares.of(statistics, correlation, coordinates, prior)
+    if fit.open:
+        relative = max(relative, (1e4 * float(np.finfo(float).eps) * fit.largest) ** 0.5)
+    return size * np.where(fit.uncertain, max(relative, _CAUTIOUS), relative)
+
+
+class _LeastSquares(NamedTuple):
+    """What the data say without the prior, rows weighted by the size of their targets.
+
+    Attributes
+    ----------
+    base_vector : (b,)
+        Directions that the data leave open stay at the prior.
+    degrees : (G,)
+        Degrees of freedom that it took from each group.
+    uncertain : (G,) bool
+        Groups that it left hardly any.
+    open : bool
+        Whether some directions are left open.
+    largest : float
+        Largest information on a direction in units of the prior's.
+    """
+
+    base_vector: FloatArray
+    degrees: FloatArray
+    uncertain: BoolArray
+    open: bool
+    largest: float
+
+    @classmethod
+    def of(
+        cls,
+        statistics: Statistics,
+        correlation: FloatArray | None,
+        coordinates: Coordinates,
+        prior: Gaussian,
+    ) -> _LeastSquares:
+        """Solve in the directions that the data show at all."""
+        size = target_size(statistics)
+        sums = weighted_sums(statistics, row_weights(size, correlation))
+        H, moment = coordinates.reduce(*sums)
+        centre = coordinates.mapping @ prior.mean
+        spread = coordinates.mapping @ prior.covariance @ coordinates.mapping.T
+        root = np.linalg.cholesky(spread)
+        values, vectors = np.linalg.eigh(root.T @ H @ root)
+        largest = float(values.max(initial=0.0))
+        kept = values > _SEEN * largest
+        axes = root @ vectors[:, kept]
+        beta = centre + (axes / values[kept]) @ (axes.T @ (moment - H @ centre))
+        covariance = coordinates.lifted((axes / values[kept]) @ axes.T)
+        degrees = fitted_degrees(statistics, size, covariance)
+        left = statistics.count - degrees
+        uncertain = left < np.maximum(5.0, 0.1 * statistics.count)
+        return cls(coordinates.base_vector(beta), degrees, uncertain, not kept.all(), largest)
 
 
 def estimate_noise(
@@ -119,15 +159,21 @@ def estimate_noise(
 ) -> FloatArray:
     """Return the rows' noise (G,) [N·m] from the evidence of a Gaussian model.
 
-    From above, σ² = Σe²/(n − ην) is iterated with ν = tr(G_g Cov)/(σ²η), the number of
-    parameters that a group determines (MacKay 1992, Bayesian interpolation), with the Gaussian
-    posterior of the base parameters. Noise-free data end at the `floor` after a few rounds.
+    σ² = Σe²/(n − ην) is iterated with ν = tr(G_g Cov)/(σ²η), the number of parameters that a
+    group determines (MacKay 1992, Bayesian interpolation), with the Gaussian posterior of the base
+    parameters. It starts from what least squares leave, so that data that contradict the prior
+    are not taken for noise; where they leave too few rows to tell, from the prior's residuals.
     """
     centre = coordinates.mapping @ prior.mean
     spread = coordinates.mapping @ prior.covariance @ coordinates.mapping.T
     identity = np.eye(len(centre))
     precision = scipy.linalg.cho_solve(scipy.linalg.cho_factor(spread), identity)
-    noise = residual_std(statistics, coordinates.base_vector(centre), floor)
+    fit = _LeastSquares.of(statistics, correlation, coordinates, prior)
+    noise = np.where(
+        fit.uncertain,
+        residual_std(statistics, coordinates.base_vector(centre), floor),
+        residual_std(statistics, fit.base_vector, floor, fit.degrees),
+    )
     for _ in range(_EVIDENCE_ROUNDS):
         sums = weighted_sums(statistics, row_weights(noise, correlation))
         H, moment = coordinates.reduce(*sums)

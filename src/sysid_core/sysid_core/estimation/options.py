@@ -62,7 +62,7 @@ class EstimatorOptions:
     max_iterations: int = 500
     tolerance: float = 1e-6
     noise_updates: int = 30
-    noise_floor: float = 1e-7
+    noise_floor: float = 3e-8
     huber: float | None = None
     rank_tolerance: float = 1e-13
     barrier_weight: float = 0.01

@@ -45,6 +45,19 @@ def test_noise_free_data_give_the_true_base_parameters(panda: Synthetic, method:
     assert result.determined.min() > 0.999
 
 
+@pytest.mark.parametrize("method", ["ols", "wls", "prior", "qp"])
+def test_a_prior_that_noise_free_data_contradict_is_not_taken_for_noise(
+    panda: Synthetic, method: str
+) -> None:
+    # the prior is off by some 20 % and claims to know it to two per mille
+    problem = panda.problem(noise=0.0)
+    std = np.full(len(panda.layout.bodies), 0.002)
+    problem = replace(problem, prior=replace(problem.prior, body_std=std))
+    result = estimate(problem, method)
+    truth = panda.base.project(panda.truth)
+    assert np.linalg.norm(result.base_parameters - truth) <= 1e-9 * np.linalg.norm(truth)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_no_data_give_the_prior(panda: Synthetic, method: str) -> None:
     problem = panda.problem(count=1)

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motions that make a robot's parameters show themselves."""
+
+from sysid_core.excitation.fourier import FourierMotion, States, random_motion
+from sysid_core.excitation.limits import MotionLimits, fit_into, motion_limits
+
+__all__ = [
+    "FourierMotion",
+    "MotionLimits",
+    "States",
+    "fit_into",
+    "motion_limits",
+    "random_motion",
+]

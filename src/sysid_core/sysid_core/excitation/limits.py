@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The limits that an exciting motion stays within, and how a motion is fitted into them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sysid_core.errors import ParameterError
+from sysid_core.excitation.fourier import FourierMotion
+from sysid_core.recording import FloatArray
+from sysid_core.robot.model import Robot
+
+__all__ = ["MotionLimits", "fit_into", "motion_limits"]
+
+_UNKNOWN_VELOCITY = 2.0
+"""Taken where the URDF gives no velocity limit [rad/s]."""
+_RISE_TIME = 0.25
+"""Time in which a joint may gain its top speed, where nobody says better [s]."""
+_TURN = np.pi
+"""Positions are kept within half a turn to either side of the middle [rad]."""
+_TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class MotionLimits:
+    """What a motion must keep; all finite but for efforts.
+
+    Attributes
+    ----------
+    lower, upper : (nj,) [rad]
+    velocity : (nj,) [rad/s]
+    acceleration : (nj,) [rad/s²]
+    effort : (nj,) [N·m]
+        Infinite where there is no limit.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    velocity: FloatArray
+    acceleration: FloatArray
+    effort: FloatArray
+
+    def __post_init__(self) -> None:
+        for name in ("velocity", "acceleration"):
+            values = getattr(self, name)
+            if not (np.isfinite(values).all() and (values > 0.0).all()):
+                raise ParameterError(f"limits of {name} must be positive and finite")
+        if not (self.effort > 0.0).all():
+            raise ParameterError("limits of effort must be positive")
+        if not (np.isfinite(self.upper - self.lower).all() and (self.upper > self.lower).all()):
+            raise ParameterError("position limits must be finite, the lower below the upper")
+
+
+def motion_limits(
+    robot: Robot,
+    *,
+    share: float = 0.9,
+    speed: float = 1.0,
+    acceleration: float | None = None,
+) -> MotionLimits:
+    """Return the limits of a robot's moving joints.
+
+    Parameters
+    ----------
+    robot : Robot
+    share : float [-]
+        Of the range of each joint around its middle, and of its effort limit, that is used.
+    speed : float [-]
+        Share of each joint's velocity limit that is used; acceleration goes with it.
+    acceleration : float, optional [rad/s²]
+        Same for all joints; default: top speed within a quarter of a second.
+
+    Raises
+    ------
+    ParameterError
+        If a share lies outside (0, 1] or the acceleration is not positive.
+    """
+    for name, value in (("share", share), ("speed", speed)):
+        if not 0.0 < value <= 1.0:
+            raise ParameterError(f"{name} must lie above 0 and at most at 1, got {value:g}")
+    if acceleration is not None and not (np.isfinite(acceleration) and acceleration > 0.0):
+        raise ParameterError(f"acceleration must be positive [rad/s²], got {acceleration:g}")
+    limits = robot.limits
+    lower, upper = limits.lower.copy(), limits.upper.copy()
+    open_below, open_above = ~np.isfinite(lower), ~np.isfinite(upper)
+    lower[open_below] = np.where(open_above, -_TURN, upper - 2.0 * _TURN)[open_below]
+    upper[open_above] = lower[open_above] + 2.0 * _TURN
+    middle, half = 0.5 * (lower + upper), 0.5 * share * (upper - lower)
+    half = np.minimum(half, share * _TURN)
+    top = np.where(np.isfinite(limits.velocity), limits.velocity, _UNKNOWN_VELOCITY) * speed
+    rise = top / _RISE_TIME if acceleration is None else np.full_like(top, acceleration)
+    return MotionLimits(middle - half, middle + half, top, rise, share * limits.effort)
+
+
+def fit_into(
+    motion: FourierMotion, limits: MotionLimits, *, fill: bool = False, rate: float = 200.0
+) -> FourierMotion:
+    """Scale each joint's amplitudes and move its centre until it keeps its limits.
+
+    Positions, velocities and accelerations only; efforts depend on all joints at once.
+
+    Parameters
+    ----------
+    motion : FourierMotion
+    limits : MotionLimits
+    fill : bool
+        Also enlarge motions that are smaller than the limits allow.
+    rate : float [Hz]
+        At which the motion is looked at; peaks between the samples are accounted for.
+    """
+    states = motion.states(motion.times(rate))
+    # between samples a series of H harmonics rises above them by at most (HωΔt)²/8 of its peak
+    # (Bernstein's inequality)
+    beyond = 1.0 + (2.0 * np.pi * motion.harmonics / motion.period / rate) ** 2 / 7.0
+    swing = states.position - motion.centre
+    middle = 0.5 * (swing.max(axis=0) + swing.min(axis=0))
+    half = 0.5 * beyond * np.ptp(swing, axis=0)
+    low, high = middle - half, middle + half
+    shares = np.stack([
+        (high - low) / (limits.upper - limits.lower),
+        beyond * np.abs(states.velocity).max(axis=0) / limits.velocity,
+        beyond * np.abs(states.acceleration).max(axis=0) / limits.acceleration,
+    ]).max(axis=0)  # fmt: skip
+    factor = (1.0 - 1e-9) / np.maximum(shares, _TINY)
+    factor = factor if fill else np.minimum(factor, 1.0)
+    fitted = motion.scaled(factor)
+    centre = np.clip(motion.centre, limits.lower - factor * low, limits.upper - factor * high)
+    return replace(fitted, centre=centre)
