@@ -14,7 +14,7 @@ def _python(
 ) -> subprocess.CompletedProcess[str]:
     environment = dict(os.environ)
     if path is not None:
-        environment["PYTHONPATH"] = str(path)
+        environment["PYTHONPATH"] = os.pathsep.join([str(path), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         [sys.executable, *arguments] if arguments else [sys.executable, "-c", code],
         env=environment,

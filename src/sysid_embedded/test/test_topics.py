@@ -95,6 +95,13 @@ def test_a_callback_with_two_arguments_gets_information_too(node: Any, until: Un
     assert before <= got[0][1]["source_timestamp"] <= got[0][1]["received_timestamp"]
 
 
+def test_a_callback_that_takes_something_else_is_refused(node: Any) -> None:
+    from std_msgs.msg import Int32
+
+    with pytest.raises(RuntimeError, match="callable with one"):
+        node.create_subscription(Int32, "t", lambda a, b, c: None, 1)
+
+
 def test_raw_subscriptions_and_publishers_carry_bytes(node: Any, until: Until) -> None:
     from rclpy.serialization import deserialize_message, serialize_message
     from std_msgs.msg import String

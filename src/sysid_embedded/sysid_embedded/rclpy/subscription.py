@@ -48,18 +48,12 @@ class Subscription:
 
     @callback.setter
     def callback(self, value: Callable[..., Any]) -> None:
-        try:
-            inspect.signature(value).bind(object())
-            self._with_info = False
-        except TypeError:
-            try:
-                inspect.signature(value).bind(object(), object())
-                self._with_info = True
-            except TypeError:
-                raise RuntimeError(
-                    "Subscription.__init__(): callback should be either be callable with one "
-                    "argument (to get only the message) or two (to get message and message info)"
-                ) from None
+        self._with_info = not _takes(value, 1)
+        if self._with_info and not _takes(value, 2):
+            raise RuntimeError(
+                "Subscription.__init__(): callback should be either be callable with one "
+                "argument (to get only the message) or two (to get message and message info)"
+            )
         self._callback = value
 
     def _take(self) -> Callable[[], Any] | None:
@@ -96,3 +90,15 @@ class Subscription:
         if self.reader is not None:
             self.reader.close()
             self.reader = None
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function can be called with so many arguments."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:
+        # Some functions of C code don't tell what they take.
+        return count == 1
+    return True
