@@ -30,7 +30,11 @@ lint: $(VENV)/.ready-test
 	for package in src/sysid_*/pyproject.toml; do $(BIN)/mypy $$(dirname $$package) || exit 1; done
 	$(BIN)/mypy bench scripts
 
-bench: $(VENV)/.ready-test
+$(VENV)/.ready-bench: $(VENV)/.ready-test requirements-bench.lock
+	$(BIN)/python -m pip --disable-pip-version-check install -q -r requirements-bench.lock
+	@touch $@
+
+bench: $(VENV)/.ready-bench
 	$(BIN)/python -m bench $(ARGS)
 
 clean:

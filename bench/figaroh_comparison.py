@@ -2,9 +2,10 @@
 """Accuracy and speed beside FIGAROH 1.0.2, on the same simulated recordings in the same run.
 
 ``python -m bench.figaroh_comparison`` prints tables and writes
-``out/bench/figaroh_comparison.json``. Positions come from an encoder with white noise, torques with
-one per cent of white noise; velocities and accelerations are differentiated. Both sides get the
-same recording, URDF, nominal friction and cut-off, and leave out the same edges of the filter.
+``out/bench/figaroh_comparison.json``. Positions come from an encoder with white noise, torques
+carry one per cent of white noise, velocities and accelerations are differentiated. Both sides get
+the same recording, URDF, nominal friction and cut-off, and leave out the same edges of the filter.
+Goals look at FIGAROH's own defaults; its physical fit with a hand-tuned prior stands beside them.
 """
 
 from __future__ import annotations
@@ -33,11 +34,17 @@ __all__ = ["main"]
 
 ROBOTS = ("ur10", "panda")
 CUTOFF = 5.0  # [Hz]
-PRIOR_WEIGHTS = (1e-6, 1.0)  # FIGAROH's default, and the best power of ten found by hand
+PRIOR_WEIGHTS = (1e-6, 1.0)  # FIGAROH's default, and the best power of ten found by hand here
+GOALS = ("torque", "nrms", "mass_error", "mass_error_kg")
+"""Ratios to FIGAROH that are to be at most one."""
 GOAL_SPEED = 5.0
 TIMED_ROWS = 1000
 
 Row = dict[str, Any]
+
+
+def _physical(weight: float) -> str:
+    return f"FIGAROH physical_fit, weight {weight:g}"
 
 
 def _ours(robot: Robot, experiment: Experiment, method: str) -> Identification:
@@ -81,7 +88,7 @@ def compare(robot: Robot, seed: int, noise: Noise, folder: Path) -> dict[str, Ro
         if weight == PRIOR_WEIGHTS[0]:
             torque = theirs.torques(experiment, physical=False)
             rows["FIGAROH wls"] = _judge(robot, experiment, torque, None)
-        name = f"FIGAROH physical_fit, weight {weight:g}"
+        name = _physical(weight)
         rows[name] = {}
         if theirs.physical_accepted:
             torque = theirs.torques(experiment, physical=True)
@@ -148,8 +155,8 @@ def _report_accuracy(robot: str, runs: list[dict[str, Row]]) -> Row:
         ("torque", "torque_error", "sysid entropic", "FIGAROH wls"),
         ("nrms", "torque_nrms", "sysid entropic", "FIGAROH wls"),
         *(
-            (f"{key}, weight {w:g}", key, "sysid entropic", f"FIGAROH physical_fit, weight {w:g}")
-            for w in PRIOR_WEIGHTS
+            (f"{key}{', tuned' * tuned}", key, "sysid entropic", _physical(weight))
+            for tuned, weight in enumerate(PRIOR_WEIGHTS)
             for key in ("mass_error", "mass_error_kg")
         ),
     ):
@@ -183,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             runs = [compare(robot, seed, noise, folder) for seed in seeds]
             ratios = _report_accuracy(robot.name, runs)
             result[robot.name] = {"runs": runs, "ratios": ratios}
-            met &= all(ratio["mean"] <= 1.0 for ratio in ratios.values())
+            met &= all(ratios[name]["mean"] <= 1.0 for name in GOALS)
         speed = time_solves(load_robot("ur10"), given.seed, noise, folder, given.repeats)
     result["speed"] = speed
     met &= speed["ratio"] >= GOAL_SPEED
