@@ -290,8 +290,9 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=5, help="draws of the noise")
     parser.add_argument("--seconds", type=float, default=50.0, help="of motion to learn from")
     parser.add_argument("--torch", default="", help="Python interpreter that has PyTorch")
-    parser.add_argument("--raw-samples", type=int, default=1000,
-                        help="samples of CVXPY's raw stacked problem; 0: leave it out")  # fmt: skip
+    parser.add_argument(
+        "--raw-samples", type=int, default=1000, help="of CVXPY's stacked problem; 0: leave it out"
+    )
     parser.add_argument("--no-curves", action="store_true", help="table I only")
     return parser.parse_args(arguments)
 
@@ -302,8 +303,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given.out.mkdir(parents=True, exist_ok=True)
     python = _torch_python(given.torch)
     if not python:
-        _say("no PyTorch: the network's rows are left out; give --torch PYTHON, an interpreter "
-             "with torch and numpy (pip install torch numpy in a virtual environment)")  # fmt: skip
+        _say(
+            "no PyTorch: the network's rows are left out; give --torch PYTHON, an interpreter "
+            "with torch and numpy (pip install torch numpy in a virtual environment)"
+        )
     world = make_world(given.seed, given.seconds)
     seeds = range(1, given.seeds + 1)
     _say(f"table I, {given.seeds} draws of the noise …")

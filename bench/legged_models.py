@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from importlib import import_module
 from typing import Any, NamedTuple
 
-import cvxpy as cp
 import numpy as np
 
 from sysid_core.estimation import Estimate, EstimatorOptions, Problem, solve
@@ -108,6 +108,7 @@ def features(samples: Samples) -> FloatArray:
 
 def _raw_program(regression: ContactRegression, rows: Rows) -> float:
     """Return the time [s] that CVXPY takes for the stacked rows with pseudo-inertias ⪰ 0."""
+    cp: Any = import_module("cvxpy")
     layout, block = regression.layout, rows.blocks[0]
     x = cp.Variable(layout.size)
     A = block.matrix @ regression.base.mapping
@@ -116,8 +117,8 @@ def _raw_program(regression: ContactRegression, rows: Rows) -> float:
     noise = 0.1
     cost = cp.sum_squares((A @ x - block.target) / noise) + cp.sum_squares((x - prior) / scale)
     E = pseudo_inertia_basis()
-    bodies = [
-        sum((x[layout.body(b)][k] * E[k] for k in range(10)), np.zeros((4, 4)))
+    bodies: list[Any] = [
+        sum((x[layout.body(b)][k] * E[k] for k in range(1, 10)), x[layout.body(b)][0] * E[0])
         for b in range(len(layout.bodies))
     ]
     begin = time.perf_counter()

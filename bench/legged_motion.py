@@ -220,7 +220,7 @@ class Jump:
 
     crouch, push = 0.05, 0.07  # [m] below the stance, from there up
 
-    def __init__(self, stance: Stance, speed: float, period: float = 1.6) -> None:
+    def __init__(self, stance: Stance, speed: float, period: float = 1.0) -> None:
         self._stance, self._speed, self._period = stance, speed, period
         self._hips = stance.feet - stance.pose[:3]
         self._airborne = False
