@@ -10,6 +10,7 @@ from typing import Any
 from sysid_embedded import names as _names
 from sysid_embedded.arguments import Arguments
 from sysid_embedded.arguments import parse as _parse
+from sysid_embedded.messages import Message
 
 from ._node_parameters import NodeParameters
 from .callback_groups import (
@@ -256,3 +257,24 @@ class NodeBase(NodeParameters):
                     kind = endpoint.type_name.replace("::", "/").replace("/dds_/", "/")
                     found.setdefault(f"/{name}", set()).add(kind.removesuffix("_"))
         return [(name, sorted(kinds)) for name, kinds in sorted(found.items())]
+
+
+def _check_interface(kind: Any, *, service: bool) -> None:
+    """Raise what rclpy raises where a type is no message, or no service."""
+    is_message = isinstance(kind, type) and issubclass(kind, Message)
+    if not is_message and not hasattr(kind, "Request"):
+        raise AttributeError(f"{kind!r} is no interface of the embedded runtime.")
+    if service and is_message:
+        raise RuntimeError(
+            f"The service type provided is not valid ({kind}), this might be a message or action"
+        )
+    if not service and not is_message:
+        raise RuntimeError(
+            f"The message type provided is not valid ({kind}), this might be a service or action"
+        )
+
+
+def _not_supported(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise NotImplementedError(f"the embedded runtime doesn't support '{name}'")

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from sysid_embedded import log as _log
-from sysid_embedded.messages import Message, message_class
+from sysid_embedded.messages import message_class
 from sysid_embedded.qos_policies import to_dds
 
-from ._node_base import NodeBase
+from ._node_base import NodeBase, _check_interface, _not_supported
 from .callback_groups import CallbackGroup
 from .client import Client
 from .clock import Clock
@@ -379,24 +379,3 @@ class Node(NodeBase):
         ):
             entities.clear()
         self._context.graph.remove_node(self._namespace, self._name)
-
-
-def _check_interface(kind: Any, *, service: bool) -> None:
-    """Raise what rclpy raises where a type is no message, or no service."""
-    is_message = isinstance(kind, type) and issubclass(kind, Message)
-    if not is_message and not hasattr(kind, "Request"):
-        raise AttributeError(f"{kind!r} is no interface of the embedded runtime.")
-    if service and is_message:
-        raise RuntimeError(
-            f"The service type provided is not valid ({kind}), this might be a message or action"
-        )
-    if not service and not is_message:
-        raise RuntimeError(
-            f"The message type provided is not valid ({kind}), this might be a service or action"
-        )
-
-
-def _not_supported(**options: Any) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise NotImplementedError(f"the embedded runtime doesn't support '{name}'")
