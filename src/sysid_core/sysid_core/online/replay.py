@@ -121,7 +121,8 @@ def _batches(time: FloatArray, period: float) -> Iterator[tuple[int, int]]:
     """Cut a recording into stretches of one period, and wherever time goes back."""
     start = 0
     for i in range(1, len(time)):
-        if not 0.0 <= time[i] - time[start] < period:
+        # a little less, as stamps are rounded
+        if not 0.0 <= time[i] - time[start] < 0.999 * period:
             yield start, i
             start = i
     if len(time):

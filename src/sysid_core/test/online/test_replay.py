@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A replay does over a recording what recorder and identifier do live."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sysid_core.errors import DataError, OutputError
+from sysid_core.estimate_file import read_estimate
+from sysid_core.online.export import export_update
+from sysid_core.online.gate import State
+from sysid_core.online.pipeline import OnlineIdentifier, OnlineSettings
+from sysid_core.online.replay import replay, stream_settings_for
+from sysid_core.recording import Recording
+from sysid_core.robot import load_robot, parse_description
+
+Arm = Any
+RATE = 200.0
+
+
+@pytest.fixture(scope="module")
+def recording(valkyrie: Arm) -> Recording:
+    """Return ten seconds of Valkyrie's arm as its driver would publish them."""
+    samples = valkyrie.samples(0.0, 10.0, rate=RATE, noise=0.02)
+    return Recording(
+        1000.0 + samples.time, valkyrie.robot.joint_names, samples.position, samples.velocity,
+        samples.effort, source="arm.mcap",
+    )  # fmt: skip
+
+
+def steps(recording: Recording, arm: Arm, **options: Any) -> list[Any]:
+    settings = stream_settings_for(recording, arm.robot)
+    return list(replay(recording, arm.robot, stream=settings, **options))
+
+
+def test_the_gate_opens_and_solves_are_timed(recording: Recording, valkyrie: Arm) -> None:
+    ticks = iter(range(10**6))
+    seen = steps(recording, valkyrie, clock=lambda: float(next(ticks)))
+    first = next(step for step in seen if step.update.identified)
+    assert first.update.time - 1000.0 < 2.5
+    assert seen[-1].update.state is State.IDENTIFIED
+    times = [step.solve_time for step in seen]
+    assert {t for t in times if np.isfinite(t)} == {1.0}
+    # twenty updates per recorded second, but for the filter's delay at the start
+    assert 195 <= len(seen) <= 200
+
+
+def test_a_recording_played_twice_is_another_run_each_time(
+    recording: Recording, valkyrie: Arm
+) -> None:
+    twice = replace(
+        recording,
+        **{
+            name: np.concatenate([getattr(recording, name)] * 2)
+            for name in ("time", "position", "velocity", "effort")
+        },
+    )
+    seen = steps(twice, valkyrie)
+    assert (np.diff([step.update.time for step in seen]) < 0.0).sum() == 1
+    assert seen[-1].update.identified
+    assert seen[-1].update.samples > 1900
+
+
+def test_settings_choose_rates_that_the_recording_has(recording: Recording, valkyrie: Arm) -> None:
+    settings = stream_settings_for(recording, valkyrie.robot)
+    assert settings.rate == pytest.approx(RATE)
+    assert settings.cutoff <= 0.2 * settings.rate
+    assert stream_settings_for(recording, valkyrie.robot, cutoff=5.0).cutoff == 5.0
+
+
+def test_a_clock_that_stands_still_is_told(recording: Recording, valkyrie: Arm) -> None:
+    still = replace(recording, time=np.zeros_like(recording.time))
+    with pytest.raises(DataError, match="clock stands still"):
+        stream_settings_for(still, valkyrie.robot)
+
+
+def test_data_without_torques_are_refused(recording: Recording, valkyrie: Arm) -> None:
+    with pytest.raises(DataError, match="efforts"):
+        steps(replace(recording, effort=None), valkyrie)
+
+
+def test_another_robots_data_are_refused_with_its_joints(
+    recording: Recording, valkyrie: Arm
+) -> None:
+    other = replace(recording, joint_names=("a", "b", "c", "d"))
+    with pytest.raises(DataError, match=r"\['a', 'b', 'c', 'd'\]"):
+        steps(other, valkyrie)
+
+
+@pytest.fixture(scope="module")
+def learned(valkyrie: Arm) -> OnlineIdentifier:
+    identifier = OnlineIdentifier(valkyrie.robot, OnlineSettings())
+    for start in range(4):
+        identifier.ingest(valkyrie.samples(start, start + 1.0))
+        identifier.update()
+    return identifier
+
+
+def test_what_is_exported_reads_back_as_what_was_in_use(
+    learned: OnlineIdentifier, valkyrie: Arm, tmp_path: Path
+) -> None:
+    update = learned.update()
+    assert update.identified
+    urdf = export_update(valkyrie.robot, update, learned, tmp_path / "out")
+    found = read_estimate(tmp_path / "out" / "estimate.json")
+    np.testing.assert_allclose(found.parameters(valkyrie.robot), update.parameters)
+    np.testing.assert_allclose(found.nominal(valkyrie.robot), valkyrie.robot.nominal)
+    data = json.loads((tmp_path / "out" / "estimate.json").read_text())
+    assert data["validation"]["joints"] == list(valkyrie.robot.actuated_names)
+    assert data["reasons"] == list(update.reasons)
+    again = load_robot(
+        parse_description(
+            {"name": "again", "urdf": str(urdf),
+             "joints": {"actuated": list(valkyrie.robot.actuated_names)}}
+        )
+    )  # fmt: skip
+    inertial = valkyrie.robot.layout.inertial
+    scale = np.abs(update.parameters[inertial]).max()
+    # a URDF holds about ten digits
+    np.testing.assert_allclose(
+        again.nominal[inertial], update.parameters[inertial], atol=1e-8 * scale
+    )
+
+
+def test_before_anything_was_learned_the_nominal_model_is_exported(
+    valkyrie: Arm, tmp_path: Path
+) -> None:
+    identifier = OnlineIdentifier(valkyrie.robot)
+    export_update(valkyrie.robot, identifier.update(), identifier, tmp_path / "out")
+    text = (tmp_path / "out" / "estimate.json").read_text()
+    assert "NaN" not in text
+    assert "Infinity" not in text
+    assert json.loads(text)["method"] == "nominal"
+
+
+def test_a_folder_that_cannot_be_made_leaves_nothing_behind(
+    learned: OnlineIdentifier, valkyrie: Arm, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError):
+        export_update(valkyrie.robot, learned.update(), learned, tmp_path / "file" / "out")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file"]

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A live stream gives what a filter over the whole recording gives, whatever the chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from sysid_core.errors import ParameterError
+from sysid_core.online.stream import SampleStream, StreamSettings
+from sysid_core.recording import FloatArray, Samples
+from sysid_core.robot import Robot, load_robot, parse_description
+from sysid_core.signals.fixed_lag import FixedLagLowPass
+
+RATE = 500.0
+SLOW = StreamSettings(rate=RATE, cutoff=10.0, sample_rate=100.0)
+
+
+HERTZ = 0.5
+
+
+def sines(count: int, channels: int, seed: int = 0) -> FloatArray:
+    """Return sines (count, channels) of one frequency and random phase."""
+    rng = np.random.default_rng(seed)
+    time = np.arange(count)[:, None] / RATE
+    phase = rng.uniform(0.0, 2.0 * np.pi, channels)
+    return np.asarray(0.4 * np.sin(2.0 * np.pi * HERTZ * time + phase))
+
+
+def gain() -> float:
+    """Return what the low-pass makes of such a sine: a symmetric kernel changes its size only."""
+    kernel = FixedLagLowPass(SLOW.cutoff, 1.0 / RATE, round(RATE / SLOW.cutoff)).kernels[0]
+    n = np.arange(len(kernel)) - len(kernel) // 2
+    return float(kernel @ np.cos(2.0 * np.pi * HERTZ / RATE * n))
+
+
+def push(
+    stream: SampleStream, names: Sequence[str], position: FloatArray, effort: FloatArray,
+    *, chunks: int = 37, start: float = 0.0,
+) -> Samples:  # fmt: skip
+    time = start + np.arange(len(position)) / RATE
+    parts = [
+        stream.push_joint_states(time[i : i + chunks], names, position[i : i + chunks],
+                                 effort[i : i + chunks])
+        for i in range(0, len(time), chunks)
+    ]  # fmt: skip
+    return Samples.concatenate([part for part in parts if len(part)])
+
+
+@pytest.fixture(scope="module")
+def panda() -> Robot:
+    return load_robot("panda")
+
+
+@pytest.mark.parametrize("chunks", [1, 7, 100, 1500])
+def test_chunks_do_not_matter(panda: Robot, chunks: int) -> None:
+    rng = np.random.default_rng(1)
+    position = sines(1500, 7) + 1e-3 * rng.normal(size=(1500, 7))
+    effort = rng.normal(size=(1500, 7))
+    whole = FixedLagLowPass(SLOW.cutoff, 1.0 / RATE, round(RATE / SLOW.cutoff)).push(
+        np.arange(1500) / RATE, position, effort
+    )
+    samples = push(SampleStream(panda, SLOW), panda.joint_names, position, effort, chunks=chunks)
+    step = round(RATE / SLOW.output_rate)
+    count = len(samples)
+    # the last period waits for the sample after the next
+    assert len(whole.time[::step]) - count <= 1
+    np.testing.assert_allclose(samples.time, whole.time[::step][:count], atol=1e-9)
+    for name, expected in (
+        ("position", whole.position), ("velocity", whole.velocity),
+        ("acceleration", whole.acceleration), ("effort", whole.companions),
+    ):  # fmt: skip
+        expected = expected[::step][:count]
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(getattr(samples, name), expected, atol=1e-9 * scale)
+
+
+def test_times_are_those_of_the_motion_not_of_its_arrival(panda: Robot) -> None:
+    position = sines(1500, 7)
+    stream = SampleStream(panda, SLOW)
+    samples = push(stream, panda.joint_names, position, position)
+    rows = np.rint(samples.time * RATE).astype(int)
+    np.testing.assert_allclose(samples.position, gain() * position[rows], atol=1e-9)
+    assert samples.time[-1] <= (1500 - 1) / RATE - stream.delay + 1e-9
+
+
+def test_joints_in_any_order_and_more_of_them(panda: Robot) -> None:
+    position, effort = sines(1000, 7), sines(1000, 7, seed=2)
+    straight = push(SampleStream(panda, SLOW), panda.joint_names, position, effort)
+    order = np.random.default_rng(3).permutation(7)
+    names = ["finger", *(panda.joint_names[i] for i in order)]
+    other = np.full((1000, 1), 7.0)
+    mixed = push(
+        SampleStream(panda, SLOW), names, np.hstack([other, position[:, order]]),
+        np.hstack([other, effort[:, order]]),
+    )  # fmt: skip
+    for name in ("position", "velocity", "acceleration", "effort"):
+        np.testing.assert_array_equal(getattr(mixed, name), getattr(straight, name))
+
+
+def test_messages_without_the_robots_joints_are_counted(panda: Robot) -> None:
+    stream = SampleStream(panda, SLOW)
+    none = stream.push_joint_states(np.arange(3.0), ("a", "b"), np.zeros((3, 2)), np.zeros((3, 2)))
+    assert len(none) == 0
+    assert stream.counts["without the robot's joints"] == 3
+
+
+def test_gains_turn_published_units_into_torque(panda: Robot) -> None:
+    gain = {name: 1.0 + i for i, name in enumerate(panda.joint_names)}
+    description = parse_description(
+        {"name": "panda", "urdf": str(panda.urdf.path), "effort": {"gain": gain}}
+    )
+    position, effort = sines(1000, 7), sines(1000, 7, seed=2)
+    plain = push(SampleStream(panda, SLOW), panda.joint_names, position, effort)
+    robot = load_robot(description)
+    wanted = [robot.joint_names.index(name) for name in panda.joint_names]
+    scaled = push(SampleStream(robot, SLOW), panda.joint_names, position, effort)
+    np.testing.assert_allclose(scaled.effort[:, wanted], plain.effort * (1.0 + np.arange(7)))
+    np.testing.assert_array_equal(scaled.position[:, wanted], plain.position)
+
+
+def test_motors_behind_coupled_gears_become_joints() -> None:
+    robot = load_robot("tx40")
+    transmission = robot.description.transmission
+    assert transmission is not None
+    gears = np.array(transmission.matrix)
+    offset = np.array(
+        [robot.description.position_offset.get(name, 0.0) for name in robot.joint_names]
+    )
+    joint = sines(1500, 6)
+    torque = sines(1500, 6, seed=5)
+    samples = push(
+        SampleStream(robot, SLOW), robot.joint_names, (joint - offset) @ gears.T,
+        torque @ np.linalg.inv(gears),
+    )  # fmt: skip
+    rows = np.rint(samples.time * RATE).astype(int)
+    np.testing.assert_allclose(samples.position, gain() * joint[rows], atol=1e-9)
+    np.testing.assert_allclose(samples.effort, gain() * torque[rows], atol=1e-9)
+
+
+def test_spoiled_lost_and_doubled_messages_are_bridged(panda: Robot) -> None:
+    rng = np.random.default_rng(6)
+    position, effort = sines(2000, 7), sines(2000, 7, seed=2)
+    time = np.arange(2000) / RATE
+    spoiled = position.copy()
+    spoiled[rng.choice(2000, 40, replace=False), 3] = np.nan
+    kept = np.sort(np.concatenate([np.flatnonzero(rng.uniform(size=2000) > 0.05), [500, 501]]))
+    stream = SampleStream(panda, SLOW)
+    parts = [
+        stream.push_joint_states(time[i], panda.joint_names, spoiled[i], effort[i])
+        for i in np.array_split(kept, 50)
+    ]
+    samples = Samples.concatenate([part for part in parts if len(part)])
+    assert np.isfinite(samples.position).all()
+    rows = np.rint(samples.time * RATE).astype(int)
+    np.testing.assert_allclose(samples.position, position[rows], atol=1e-3)
+    counts = stream.joint_counts
+    assert counts.not_finite > 0
+    assert counts.lost > 0
+    assert counts.duplicate > 0
+
+
+def test_a_gap_breaks_the_stream_and_leaves_no_sample_across_it(panda: Robot) -> None:
+    stream = SampleStream(panda, SLOW)
+    position = sines(1000, 7)
+    first = push(stream, panda.joint_names, position, position)
+    second = push(stream, panda.joint_names, position, position, start=10.0)
+    assert stream.joint_counts.gaps == 1
+    assert second.time[0] >= 10.0 + stream.delay - 1e-9
+    np.testing.assert_allclose(second.position, first.position[: len(second)], atol=1e-3)
+
+
+def test_time_that_goes_back_is_another_run(panda: Robot) -> None:
+    stream = SampleStream(panda, SLOW)
+    position = sines(1000, 7)
+    push(stream, panda.joint_names, position, position, start=100.0)
+    again = push(stream, panda.joint_names, position, position)
+    assert stream.joint_counts.resets == 1
+    assert again.time[-1] < 10.0
+    assert (np.diff(again.time[again.time < 50.0]) > 0.0).all()
+
+
+class Quadruped:
+    """Solo12 in even motion, its feet changing at one second."""
+
+    def __init__(self) -> None:
+        self.robot = load_robot("solo12")
+        self.time = np.arange(1500) / RATE
+        self.joints = sines(1500, 12)
+        self.position = np.stack([0.3 * self.time, 0.1 * self.time, 0.2 + 0.0 * self.time], axis=1)
+        angle = 0.5 * self.time
+        zero = np.zeros_like(angle)
+        self.orientation = np.stack([zero, zero, np.sin(angle / 2), np.cos(angle / 2)], axis=1)
+        linear = sines(1500, 3, seed=8)
+        angular = np.tile([0.0, 0.0, 0.5], (1500, 1))
+        self.twist = np.hstack([linear, angular])
+
+    def feet(self, time: float) -> dict[str, bool]:
+        return {"FL": time < 1.0, "FR": time >= 1.0, "HL": time >= 1.0, "HR": time < 1.0}
+
+    def play(self, stream: SampleStream, *, odometry: bool = True, flip: bool = False) -> Samples:
+        parts = []
+        for i in range(0, 1500, 20):
+            for k in range(i, i + 20):
+                t = float(self.time[k])
+                sign = -1.0 if flip and k % 3 == 0 else 1.0
+                if odometry:
+                    stream.push_odometry(
+                        t, self.position[k], sign * self.orientation[k], self.twist[k]
+                    )
+                stream.push_contacts(t, self.feet(t))
+            parts.append(
+                stream.push_joint_states(
+                    self.time[i : i + 20], self.robot.joint_names, self.joints[i : i + 20],
+                    self.joints[i : i + 20],
+                )
+            )  # fmt: skip
+        whole = [part for part in parts if len(part)]
+        return Samples.concatenate(whole) if whole else parts[0]
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_a_floating_base_moves_in_step_with_its_joints(flip: bool) -> None:
+    dog = Quadruped()
+    stream = SampleStream(dog.robot, SLOW)
+    samples = dog.play(stream, flip=flip)
+    rows = np.rint(samples.time * RATE).astype(int)
+    assert samples.base_pose is not None
+    assert samples.base_twist is not None
+    assert samples.base_acceleration is not None
+    np.testing.assert_allclose(samples.position, gain() * dog.joints[rows], atol=1e-9)
+    np.testing.assert_allclose(samples.base_pose[:, :3], dog.position[rows], atol=1e-6)
+    overlap = np.abs(np.sum(samples.base_pose[:, 3:] * dog.orientation[rows], axis=1))
+    np.testing.assert_allclose(overlap, 1.0, atol=1e-6)
+    passed = np.array([gain()] * 3 + [1.0] * 3)  # the base turns evenly
+    np.testing.assert_allclose(samples.base_twist, passed * dog.twist[rows], atol=1e-6)
+    slope = passed * np.gradient(dog.twist, 1.0 / RATE, axis=0)[rows]
+    # the reference's own differences are of second order
+    np.testing.assert_allclose(samples.base_acceleration, slope, atol=1e-4)
+
+
+def test_samples_near_a_change_of_contact_are_left_out() -> None:
+    dog = Quadruped()
+    samples = dog.play(SampleStream(dog.robot, SLOW))
+    assert samples.contacts is not None
+    away = np.abs(samples.time - 1.0)
+    assert away.min() >= SLOW.contact_margin - 2.0 / RATE
+    expected = [list(dog.feet(t).values()) for t in samples.time.tolist()]
+    np.testing.assert_array_equal(samples.contacts, expected)
+
+
+def test_without_odometry_a_floating_base_gives_nothing_and_says_so() -> None:
+    dog = Quadruped()
+    stream = SampleStream(dog.robot, SLOW)
+    assert len(dog.play(stream, odometry=False)) == 0
+    assert stream.counts["joint states without odometry"] > 0
+
+
+def test_odometry_that_is_none_is_counted() -> None:
+    stream = SampleStream(load_robot("solo12"), SLOW)
+    stream.push_odometry(0.0, np.zeros(3), np.zeros(4), np.zeros(6))
+    assert stream.counts["odometry without a unit quaternion"] == 1
+    stream.push_odometry(0.0, np.full(3, np.nan), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(6))
+    assert stream.counts["odometry late or not finite"] == 1
+    stream.push_contacts(0.0, {"tail": True})
+    assert stream.counts["contacts without the robot's feet"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("rate", 0.0), ("cutoff", np.nan), ("cutoff", 250.0), ("sample_rate", -1.0), ("gap", 1.0),
+     ("contact_margin", -0.1)],
+)  # fmt: skip
+def test_settings_out_of_range_are_refused_by_name(name: str, value: float) -> None:
+    with pytest.raises(ParameterError, match=name):
+        StreamSettings(**{name: value})
