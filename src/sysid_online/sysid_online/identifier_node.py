@@ -67,6 +67,7 @@ class IdentifierNode(Node):
         self._lost = 0
         self._refused = ""
         self._arrived = False
+        self._told = False
         self._heard = time.monotonic()
         self._solve_time = 0.0
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -166,6 +167,10 @@ class IdentifierNode(Node):
         if changed:
             self._model.publish(parameters_message(self.robot, update))
         self._status.publish(self._status_of(update))
+        if update.identified != self._told:
+            self._told = update.identified
+            used = "identified" if update.identified else "nominal"
+            self.get_logger().info(f"{used} parameters are in use: {'; '.join(update.reasons)}")
         if update.payload is not None:
             frame = self._identifier.payload_frame
             self._payload.publish(payload_message(self.robot, frame, update.payload, update))

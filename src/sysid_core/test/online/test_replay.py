@@ -54,12 +54,13 @@ def test_the_gate_opens_and_solves_are_timed(recording: Recording, valkyrie: Arm
 def test_a_recording_played_twice_is_another_run_each_time(
     recording: Recording, valkyrie: Arm
 ) -> None:
+    assert recording.effort is not None
     twice = replace(
         recording,
-        **{
-            name: np.concatenate([getattr(recording, name)] * 2)
-            for name in ("time", "position", "velocity", "effort")
-        },
+        time=np.tile(recording.time, 2),
+        position=np.tile(recording.position, (2, 1)),
+        velocity=None,
+        effort=np.tile(recording.effort, (2, 1)),
     )
     seen = steps(twice, valkyrie)
     assert (np.diff([step.update.time for step in seen]) < 0.0).sum() == 1
