@@ -10,11 +10,12 @@ import numpy as np
 
 from sysid_controller.dynamics import make_dynamics
 from sysid_controller.joint_states import JointStates
-from sysid_controller.laws import LawOutput, make_law
+from sysid_controller.laws import Gains, LawOutput, Motion, find_gains, make_law
 from sysid_controller.limits import EffortLimiter, LimitedEffort
 from sysid_controller.parameter_blend import ParameterBlend, ParameterSet
 from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.reference import Reference
+from sysid_controller.safe_hold import SafeHold
 from sysid_controller.settings import ControllerSettings
 from sysid_controller.units import DriverUnits
 from sysid_controller.verdict import Verdict, refused
@@ -48,6 +49,8 @@ class Command:
         Whether time went backwards before this tick.
     rejoined : bool
         Whether the position error had grown too large, so that the reference started anew.
+    trouble : str
+        Why the model gave no torque, so that the robot is held; empty while it does.
     """
 
     state: State
@@ -59,6 +62,7 @@ class Command:
     limits: LimitedEffort
     clock_jumped: bool
     rejoined: bool
+    trouble: str = ""
 
     @property
     def limited(self) -> BoolArray:
@@ -95,6 +99,7 @@ class Controller:
         # a linkage may not close in the middle of its range: unit inertia then
         self._typical_inertia = np.where(np.isfinite(typical), typical, 1.0)
         self._law = make_law(settings, self._typical_inertia)
+        self._safe_hold = SafeHold(self._holding_gains(settings))
         self._units = DriverUnits(robot, settings.command_unit)
         self.settings = settings
         self.blend = ParameterBlend(robot, settings.blend_time)
@@ -105,6 +110,7 @@ class Controller:
             handover_time=settings.handover_time,
             start_tolerance=settings.start_tolerance,
             aliases=self._units.aliases,
+            reach=self._dynamics.unreachable,
         )
         self.watchdog = Watchdog(settings.stale_timeout, enabled=settings.start_enabled)
         self._limiter = EffortLimiter(self.limits, settings)
@@ -115,6 +121,13 @@ class Controller:
     def _middle(self) -> FloatArray:
         lower, upper = (np.clip(v, -np.pi, np.pi) for v in self.limits[:2])
         return 0.5 * (lower + upper)
+
+    def _holding_gains(self, settings: ControllerSettings) -> Gains:
+        """Return gains in torque; those of computed torque count in accelerations."""
+        if settings.mode == "feed_forward":
+            return find_gains(settings, self._typical_inertia)
+        gains = find_gains(settings, np.ones_like(self._typical_inertia))
+        return Gains(*(self._typical_inertia * gain for gain in gains))
 
     def configure(self, settings: ControllerSettings) -> None:
         """Take over new settings while running; trigger and rate are the caller's.
@@ -127,6 +140,7 @@ class Controller:
         law = make_law(settings, self._typical_inertia)
         units = DriverUnits(self.robot, settings.command_unit)
         self._law, self._units = law, units
+        self._safe_hold.gains = self._holding_gains(settings)
         self._dynamics.sign_width = settings.friction_width
         self.blend.duration = settings.blend_time
         self.joint_states.cutoff = settings.velocity_cutoff
@@ -139,7 +153,7 @@ class Controller:
     @property
     def trouble(self) -> str:
         """Why the model gives no torque, in words; empty while it does."""
-        return self._dynamics.trouble
+        return self._safe_hold.trouble
 
     def set_enabled(self, enabled: bool) -> None:
         """Start or stop driving; on a start the robot holds the position that it has then."""
@@ -221,24 +235,22 @@ class Controller:
         position_error = velocity_error = none
         asked, rejoined = LawOutput(none, none), False
         if state in (State.HOLDING, State.TRACKING):
-            desired = self.reference.sample(now)
-            error = np.abs(desired.position - measured.position).max()
-            rejoined = bool(error > self.settings.largest_error)
-            if rejoined:
-                self.reference.rejoin(now, measured.position, measured.velocity)
-                desired = self.reference.sample(now)
+            desired, rejoined = self._desired(now)
+            asked, desired = self._asked(now, desired)
             position_error = desired.position - measured.position
             velocity_error = desired.velocity - measured.velocity
-            asked = self._law(self._dynamics, desired, measured.position, measured.velocity)
-            near = self._limiter.near_limits(measured.position)
-            hold = self._dynamics.gravity(measured.position) if near else none
+            hold = none
+            if self._limiter.near_limits(measured.position):
+                hold = asked.model if self.trouble else self._gravity()
             limits = self._limiter.apply(
                 asked.effort, step, hold, measured.position, measured.velocity
             )
         else:
             if state is State.STALE and self.settings.stale_action == "gravity":
-                gravity = self._dynamics.gravity(measured.position)
+                gravity = self._gravity()
                 asked = LawOutput(gravity, gravity)
+            else:
+                self._safe_hold.forget()
             limits = self._limiter.apply(asked.effort, step, none)
         return Command(
             state,
@@ -250,7 +262,40 @@ class Controller:
             limits,
             jumped,
             rejoined,
+            self.trouble,
         )
+
+    def _desired(self, now: float) -> tuple[Motion, bool]:
+        """Return the reference, and whether it had to start anew from the robot."""
+        measured = self.joint_states
+        desired = self.reference.sample(now)
+        error = np.abs(desired.position - measured.position).max()
+        rejoins = bool(error > self.settings.largest_error)
+        if rejoins:
+            self.reference.rejoin(now, measured.position, measured.velocity)
+            desired = self.reference.sample(now)
+        return desired, rejoins
+
+    def _gravity(self) -> FloatArray:
+        return self._safe_hold.gravity(self._dynamics, self.joint_states.position)
+
+    def _asked(self, now: float, desired: Motion) -> tuple[LawOutput, Motion]:
+        """Return the law's torques, or those that hold the robot, and the reference in use."""
+        measured = self.joint_states
+        position, velocity = measured.position, measured.velocity
+        asked = self._law(self._dynamics, desired, position, velocity)
+        if np.isfinite(asked.effort).all():
+            back = self._safe_hold.release(position, desired.position)
+            apart = np.abs(desired.position - position).max()
+            if not (back and apart > self.settings.start_tolerance):
+                return asked, desired
+            # the reference went on meanwhile: return to it gradually
+            self.reference.rejoin(now, position, velocity)
+            desired = self.reference.sample(now)
+            asked = self._law(self._dynamics, desired, position, velocity)
+            if np.isfinite(asked.effort).all():
+                return asked, desired
+        return LawOutput(*self._safe_hold(self._dynamics, position, velocity)), desired
 
     def _sends(self, state: State, limits: LimitedEffort, step: float) -> bool:
         """Whether to send: a stopped controller ramps down, then leaves the topic alone."""

@@ -62,7 +62,7 @@ class ControllerNode(Node):
         self.health = Health()
         # times are counted from here: epoch seconds would cost a float its resolution
         self._origin: int | None = None
-        self._next_status = self._next_clock_warning = 0.0
+        self._next_status = self._next_clock_warning = self._next_trouble_warning = 0.0
         self._last_tick = time.monotonic()
         self._create_topics()
         self._create_timers()
@@ -167,6 +167,9 @@ class ControllerNode(Node):
         if command.clock_jumped and steady >= self._next_clock_warning:
             self._next_clock_warning = steady + _DIAGNOSTICS_PERIOD
             self.get_logger().warning("the clock was set back: references are dropped")
+        if command.trouble and steady >= self._next_trouble_warning:
+            self._next_trouble_warning = steady + _DIAGNOSTICS_PERIOD
+            self.get_logger().warning(self.health.warnings(steady)[0])
         if steady >= self._next_status:
             self._next_status = steady + 1.0 / self.controller.settings.status_rate
             self._tracking.publish(

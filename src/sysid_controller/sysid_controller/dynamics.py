@@ -56,6 +56,9 @@ class Dynamics(Protocol):
     def inertia(self, position: FloatArray) -> FloatArray:
         """Return the joint-space inertia (na, na) [kg·m²], rotors included."""
 
+    def unreachable(self, positions: FloatArray) -> str:
+        """Say why the robot cannot follow positions (n, na) [rad]; empty if it can."""
+
 
 def _spatial_inertia(phi: FloatArray) -> pin.Inertia:
     if phi[0] > 0.0:
@@ -173,6 +176,10 @@ class TreeDynamics:
         D = self._directions
         coupled = (D.T * self._coupling_armature) @ D
         return M + np.diag(self._armature) + coupled - np.diag(np.diag(coupled))
+
+    def unreachable(self, positions: FloatArray) -> str:
+        """Return an empty text: a tree reaches whatever its joints' limits allow."""
+        return ""
 
 
 def make_dynamics(robot: Robot, sign_width: float) -> Dynamics:

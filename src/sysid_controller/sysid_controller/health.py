@@ -39,6 +39,10 @@ class Finding:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
+def _held(trouble: str) -> str:
+    return f"holds where the model last gave torque: {trouble}"
+
+
 class Health:
     """Book of what happened to a controller; times are steady ones [s]."""
 
@@ -74,9 +78,11 @@ class Health:
         return True
 
     def warnings(self, steady: float) -> list[str]:
-        """Return the refusals of the last seconds in words."""
+        """Return the refusals of the last seconds in words, and why the model gives no torque."""
         self._forget(steady)
-        return [f"{kind} refused: {reason}" for _, kind, reason in self._texts]
+        texts = [f"{kind} refused: {reason}" for _, kind, reason in self._texts]
+        trouble = "" if self._command is None else self._command.trouble
+        return [_held(trouble), *texts] if trouble else texts
 
     def ticked(self, command: Command, tick_time: float, steady: float) -> None:
         """Note a tick and the time [s] that it took to compute."""
@@ -154,6 +160,9 @@ class Health:
                 f"; an error grew beyond {controller.settings.largest_error:g} rad and the "
                 "reference started anew from the robot: is it blocked or the model far off?"
             )
+        if controller.trouble:
+            level = max(level, Level.WARN)
+            message = _held(controller.trouble)
         values = {"state": state.name, "mode": controller.settings.mode}
         return Finding("state", level, message, values)
 
@@ -198,8 +207,6 @@ class Health:
                 f"no torque limit known for {', '.join(open_ended)}; add limits.effort to the "
                 "robot description"
             )
-        if controller.trouble:
-            texts.append(controller.trouble)
         if texts:
             return Finding("limits", Level.WARN, "; ".join(texts))
         return Finding("limits", Level.OK, "none reached")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +15,10 @@ from sysid_core.errors import ParameterError
 from sysid_core.recording import FloatArray
 from sysid_core.robot.model import Limits
 
-__all__ = ["CLOSEST_POINTS", "Planner", "TrajectoryPoints", "Waypoints"]
+__all__ = ["CLOSEST_POINTS", "Planner", "Reach", "TrajectoryPoints", "Waypoints", "anywhere"]
+
+Reach = Callable[[FloatArray], str]
+"""Says why positions (n, na) [rad] cannot be followed one after another; empty if they can."""
 
 _LONGEST_LEAD = 60.0  # [s] before its start that a trajectory is believed
 CLOSEST_POINTS = 1e-6
@@ -23,6 +26,12 @@ CLOSEST_POINTS = 1e-6
 _SAMPLES_PER_SEGMENT = 8
 _POSITION_TOLERANCE = 1e-3  # [rad] that paths may bulge out of the range between points
 _VELOCITY_TOLERANCE = 1.01  # [-]
+_REACH_CHECKS = 24  # positions of a path whose reach is checked; each takes 0.1 ms with loops
+
+
+def anywhere(positions: FloatArray) -> str:
+    """Return an empty text: nothing but the joints' limits bounds the positions."""
+    return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +92,21 @@ class Planner:
         Of these joints.
     aliases : Mapping[str, str]
         Other names of joints → their names.
+    reach : Reach
+        What bounds the joints besides their limits, as the loops of a linkage do.
     """
 
     def __init__(
-        self, joint_names: tuple[str, ...], limits: Limits, aliases: Mapping[str, str]
+        self,
+        joint_names: tuple[str, ...],
+        limits: Limits,
+        aliases: Mapping[str, str],
+        reach: Reach = anywhere,
     ) -> None:
         self.joint_names = joint_names
         self.limits = limits
         self._aliases = dict(aliases)
+        self._reach = reach
 
     def waypoints(self, points: TrajectoryPoints, now: float) -> Waypoints:
         """Return the points, checked and in order.
@@ -154,6 +170,7 @@ class Planner:
         if len(dense):
             self.check_range(dense)
             self.check_speed(speed, _VELOCITY_TOLERANCE)
+            self.check_reach(np.vstack([position[:1], dense]))
         return path
 
     def check_range(self, position: FloatArray) -> None:
@@ -176,6 +193,19 @@ class Planner:
                     f"takes joint '{self.joint_names[j]}' to {values[j]:.4g} rad, outside its "
                     f"limits [{lower[j]:.4g}, {upper[j]:.4g}]"
                 )
+
+    def check_reach(self, position: FloatArray) -> None:
+        """Check some of the positions (n, na) of a path, its ends among them.
+
+        Raises
+        ------
+        ParameterError
+            If the robot cannot follow them; the message says why.
+        """
+        count = min(len(position), _REACH_CHECKS)
+        reason = self._reach(position[np.linspace(0, len(position) - 1, count).astype(int)])
+        if reason:
+            raise ParameterError(reason)
 
     def check_speed(self, velocity: FloatArray, tolerance: float) -> None:
         """Check velocities (n, na) against `tolerance` times the limits.

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from sysid_controller.laws import Motion
-from sysid_controller.planning import CLOSEST_POINTS, Planner, TrajectoryPoints, Waypoints
+from sysid_controller.planning import (
+    CLOSEST_POINTS,
+    Planner,
+    Reach,
+    TrajectoryPoints,
+    Waypoints,
+    anywhere,
+)
 from sysid_controller.trajectory import Quintics, rest
 from sysid_controller.verdict import ACCEPTED, Verdict, refused
 from sysid_core.errors import ParameterError
@@ -74,6 +81,8 @@ class Reference:
         Largest such difference.
     aliases : Mapping[str, str], optional
         Other names of joints → their names.
+    reach : Reach
+        What bounds the joints besides their limits.
     """
 
     def __init__(
@@ -84,12 +93,13 @@ class Reference:
         handover_time: float,
         start_tolerance: float,
         aliases: Mapping[str, str] | None = None,
+        reach: Reach = anywhere,
     ) -> None:
         self.joint_names = joint_names
         self.limits = limits
         self.handover_time = handover_time
         self.start_tolerance = start_tolerance
-        self._planner = Planner(joint_names, limits, aliases or {})
+        self._planner = Planner(joint_names, limits, aliases or {}, reach)
         self._speed = np.where(np.isfinite(limits.velocity), limits.velocity, _USUAL_VELOCITY)
         self._tracks: list[_Track] = []
         self._bridge: Quintics | None = None
@@ -233,7 +243,9 @@ class Reference:
         times = np.linspace(track.begin, track.difference.end, _SAMPLES_PER_FADE)
         motions = [track.at(time) for time in times.tolist()]
         try:
-            self._planner.check_range(np.array([motion.position for motion in motions]))
+            positions = np.array([motion.position for motion in motions])
+            self._planner.check_range(positions)
+            self._planner.check_reach(positions)
             velocities = np.array([motion.velocity for motion in motions])
             self._planner.check_speed(velocities, _FADE_SPEED)
         except ParameterError as error:

@@ -1,21 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control laws on a closed-chain leg: u = Gᵀ W(q_d, q̇_d, q̈_d) θ + K_p e + K_d ė."""
+"""A controller of a closed-chain leg: its law, and what it does where the loops cannot be."""
 
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sysid_controller.controller import Command, Controller
 from sysid_controller.dynamics import make_dynamics
 from sysid_controller.laws import ComputedTorque, FeedForward, Gains, Motion
+from sysid_controller.planning import TrajectoryPoints
+from sysid_controller.settings import ControllerSettings
+from sysid_controller.watchdog import State
 from sysid_core.recording import FloatArray, Samples
 from sysid_core.regression.closed_chain import ClosedChainRegression
 from sysid_core.robot import Robot, load_robot
+from sysid_core.robot.loop_check import random_closed_configurations
+from sysid_core.robot.loops import LoopClosure
 
 ROBOTS = Path(__file__).resolve().parents[3] / "config" / "robots"
 WIDTH = 0.02  # [rad/s]
+PERIOD = 0.002  # [s]
+HOME = np.array([0.1, 0.0, 0.3, -0.2, 0.1, -0.1])
+BEYOND = np.array([0.1, 0.0, 0.3, -0.2, 0.75, 0.75])  # the toes' rods are too short for this
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +70,141 @@ def test_computed_torque_needs_no_feedback_on_the_reference(leg: Robot) -> None:
 
 
 def test_an_unreachable_reference_gives_no_torque_but_nan(leg: Robot) -> None:
-    """The limiter turns NaN into zero and tells; a wrong torque it could not tell."""
+    """A wrong torque nobody could tell from a right one."""
     dynamics = make_dynamics(leg, WIDTH)
-    beyond = np.array([0.0, 0.0, 0.0, 0.0, 0.75, 0.75])
     out = FeedForward(Gains(np.ones(6), np.ones(6)), measured_sign=False)(
-        dynamics, Motion(beyond, np.zeros(6), np.zeros(6)), np.zeros(6), np.zeros(6)
+        dynamics, Motion(BEYOND, np.zeros(6), np.zeros(6)), np.zeros(6), np.zeros(6)
     )
     assert np.isnan(out.model).all()
+
+
+class Stand:
+    """Ticks a controller of the leg, which stands wherever it is told to."""
+
+    def __init__(self, leg: Robot, mode: str) -> None:
+        self.leg = leg
+        self.controller = Controller(leg, ControllerSettings(mode=mode))
+        self.now = 0.0
+        self.position, self.velocity = HOME.copy(), np.zeros(6)
+
+    def tick(self, count: int = 1) -> Command:
+        for _ in range(count):
+            self.now += PERIOD
+            self.controller.take_joint_states(
+                self.leg.actuated_names, self.position.copy(), self.velocity, self.now, self.now
+            )
+            command = self.controller.tick(self.now, self.now)
+            assert np.isfinite(command.effort).all()
+        return command
+
+    def go(self, *positions: FloatArray, duration: float = 1.0) -> str:
+        time = duration * np.arange(1.0, len(positions) + 1.0)
+        points = TrajectoryPoints(self.leg.actuated_names, None, time, np.array(positions))
+        verdict = self.controller.take_reference(points, self.now)
+        assert verdict.accepted == (verdict.reason == "")
+        return verdict.reason
+
+    @property
+    def gravity(self) -> FloatArray:
+        return make_dynamics(self.leg, WIDTH).gravity(HOME)
+
+
+@pytest.fixture(params=["computed_torque", "feed_forward"])
+def stand(leg: Robot, request: pytest.FixtureRequest) -> Stand:
+    found = Stand(leg, request.param)
+    found.tick(200)
+    return found
+
+
+def test_references_within_reach_are_followed(stand: Stand) -> None:
+    for closed in random_closed_configurations(LoopClosure(stand.leg), 5, seed=4, reach=0.3):
+        stand.controller.reference.hold(stand.now, HOME)
+        assert stand.go(closed[stand.leg.actuated]) == ""
+        command = stand.tick(3)
+        assert command.state is State.TRACKING
+        assert command.trouble == ""
+
+
+def test_a_reference_that_opens_a_loop_is_refused(stand: Stand) -> None:
+    assert "within the linkage's reach" in stand.go(BEYOND)
+    assert stand.tick().state is State.HOLDING
+    # between ends that can be reached, too
+    assert "within the linkage's reach" in stand.go(HOME, BEYOND, HOME)
+
+
+def test_a_reference_that_drives_passive_joints_beyond_their_limits_is_refused(
+    stand: Stand,
+) -> None:
+    toes = HOME + [0.0, 0.0, 0.0, 0.0, 0.2, 0.2]  # both up: the foot rolls
+    reason = stand.go(toes)
+    assert re.search(r"drive passive joint 'left_toe_roll' \S+ rad beyond its limits", reason)
+
+
+def test_checking_reach_takes_less_than_a_few_ticks(stand: Stand) -> None:
+    path = HOME + 0.1 * np.sin(np.linspace(0.0, 6.0, 101))[:, None]
+    best = np.inf
+    for _ in range(5):
+        begin = time.process_time()
+        assert stand.go(*path, duration=0.1) == ""
+        best = min(best, time.process_time() - begin)
+    assert best < 0.01
+
+
+def test_where_the_linkage_cannot_be_the_leg_is_held(stand: Stand) -> None:
+    """Encoders may say so, by an offset: gravity stays compensated, springs pull back."""
+    before = stand.tick()
+    np.testing.assert_allclose(before.effort, stand.gravity, atol=1e-6)
+    stand.controller.reference.hold(stand.now, BEYOND)  # what no trajectory can do
+    stand.position = BEYOND.copy()
+    command = stand.tick(100)
+    assert command.state is State.HOLDING
+    assert "leave a gap" in command.trouble
+    np.testing.assert_allclose(command.effort_model, stand.gravity, atol=1e-6)
+    pull = command.effort - command.effort_model
+    assert (pull[4:] < 0.0).all()
+    np.testing.assert_allclose(pull[:4], 0.0, atol=1e-9)
+    limit = stand.leg.limits.effort[stand.leg.actuated]
+    assert (np.abs(command.effort) <= limit).all()
+
+
+def test_when_the_linkage_is_back_in_reach_the_reference_is_rejoined(stand: Stand) -> None:
+    stand.tick()
+    stand.controller.reference.hold(stand.now, BEYOND)
+    stand.position = BEYOND.copy()
+    assert stand.tick(20).trouble
+    stand.position = HOME.copy()
+    stand.controller.reference.hold(stand.now, HOME + [0.3, 0.0, 0.0, 0.0, 0.0, 0.0])
+    command = stand.tick()
+    assert command.trouble == ""
+    assert np.abs(command.position_error).max() < 1e-9  # the model alone moves the leg now
+
+
+def test_without_joint_states_gravity_is_that_of_where_the_linkage_was(stand: Stand) -> None:
+    stand.tick()
+    stand.position = BEYOND.copy()
+    stand.tick()
+    for _ in range(200):
+        stand.now += PERIOD
+        command = stand.controller.tick(stand.now, stand.now)
+    assert command.state is State.STALE
+    np.testing.assert_allclose(command.effort, stand.gravity, atol=1e-6)
+
+
+def test_a_tick_out_of_reach_keeps_the_rate(stand: Stand) -> None:
+    stand.tick()
+    stand.position = BEYOND.copy()
+    stand.controller.reference.hold(stand.now, BEYOND)
+    times = []
+    for _ in range(50):
+        begin = time.process_time()
+        stand.tick()
+        times.append(time.process_time() - begin)
+    assert np.median(times) < PERIOD
+
+
+def test_a_controller_that_wakes_up_out_of_reach_only_damps(leg: Robot) -> None:
+    stand = Stand(leg, "computed_torque")
+    stand.position, stand.velocity = BEYOND.copy(), np.full(6, 0.1)
+    command = stand.tick(100)
+    assert command.trouble
+    assert (command.effort < 0.0).all()

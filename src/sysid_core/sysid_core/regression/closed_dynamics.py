@@ -8,10 +8,12 @@ import pinocchio as pin
 
 from sysid_core.recording import FloatArray
 from sysid_core.regression.tree import coulomb_sign
-from sysid_core.robot.loops import LoopClosure
+from sysid_core.robot.loops import ClosedConfiguration, LoopClosure
 from sysid_core.robot.model import Robot
 
 __all__ = ["ClosedChainDynamics"]
+
+_SLACK = 0.01  # [rad] that references may take passive joints beyond their limits
 
 
 class ClosedChainDynamics:
@@ -55,6 +57,7 @@ class ClosedChainDynamics:
         self.configuration = self.closure.home
         self.trouble = ""
         self._tangent = np.zeros((robot.model.nv, len(self.joint_names)))
+        self._closed = True
         self._robot = robot
         self._model = robot.model.copy()
         # armature is a parameter of ours; Pinocchio must not add its own
@@ -98,28 +101,70 @@ class ClosedChainDynamics:
         start = self.configuration
         if position.shape == (len(self.joint_names),):
             start = self.closure.predict(start, self._tangent, position)
-        found = self.closure.solve(position, start)
-        self.trouble = ""
+        # out of reach, one failure in full is enough: the way back leads past where it closed last
+        found = self.closure.solve(position, start, persist=self._closed)
+        self.trouble, self._closed = "", found.converged
         if found.converged:
             self.configuration = found.configuration
         else:
             self._tangent = np.zeros_like(self._tangent)
-            self.trouble = (
-                f"the loops of '{self._robot.name}' leave a gap of {found.residual:.2g} m or rad "
-                f"at actuated positions {np.round(position, 4).tolist()}: keep references within "
-                "the linkage's reach"
-            )
+            self.trouble = self._gap(found, position)
         return found.converged
+
+    def _gap(self, found: ClosedConfiguration, position: FloatArray) -> str:
+        return (
+            f"the loops of '{self._robot.name}' leave a gap of {found.residual:.2g} m or rad "
+            f"at actuated positions {np.round(position, 4).tolist()}: keep references within "
+            "the linkage's reach"
+        )
+
+    def unreachable(self, positions: FloatArray) -> str:
+        """Say why the linkage cannot follow actuated positions (n, na) [rad]; empty if it can.
+
+        Each position is solved from the one before. Passive joints that start beyond their limits
+        may stay there, but go no further. What other methods return is not affected.
+        """
+        closure, last = self.closure, self.configuration
+        allowed = np.full(len(closure.equations.passive), _SLACK)
+        for k, position in enumerate(positions):
+            found = closure.newton(position, last)
+            if not found.converged:
+                found = closure.newton(position, closure.home)
+            if not found.converged:
+                return self._gap(found, position)
+            last = found.configuration
+            beyond = closure.excess(last)
+            if k == 0:
+                allowed = np.maximum(allowed, beyond + _SLACK)
+            if (beyond > allowed).any():
+                return self._beyond(position, beyond)
+            condition = closure.map(last)[1]
+            if condition > closure.options.max_condition:
+                return self._near_singular(condition)
+        return ""
+
+    def _beyond(self, position: FloatArray, beyond: FloatArray) -> str:
+        worst = int(np.argmax(beyond))
+        joint = self._robot.joint_names[self.closure.equations.passive[worst]]
+        return (
+            f"actuated positions {np.round(position, 4).tolist()} of '{self._robot.name}' drive "
+            f"passive joint '{joint}' {beyond[worst]:.2g} rad beyond its limits: keep references "
+            "within the linkage's reach"
+        )
 
     def _regular(self, G: FloatArray, condition: float) -> bool:
         limit = self.closure.options.max_condition
         self._tangent = G if condition <= limit else np.zeros_like(G)
         if condition > limit:
-            self.trouble = (
-                f"the linkage of '{self._robot.name}' is near a singular configuration (condition "
-                f"{condition:.2g} of J_u, at most {limit:.2g} is allowed): keep away from it"
-            )
+            self.trouble = self._near_singular(condition)
         return condition <= limit
+
+    def _near_singular(self, condition: float) -> str:
+        return (
+            f"the linkage of '{self._robot.name}' is near a singular configuration (condition "
+            f"{condition:.2g} of J_u, at most {self.closure.options.max_condition:.2g} is "
+            "allowed): keep away from it"
+        )
 
     def torque(
         self,

@@ -15,6 +15,8 @@ from sysid_core.robot.model import Robot
 __all__ = ["ClosedConfiguration", "ClosedMotion", "ClosureOptions", "LoopClosure", "MotionMaps"]
 
 _HOME_STARTS = 60
+_STALL = 0.01  # relative change of the squared residual of a step that leads nowhere
+_STALLS = 3  # such steps in a row after which a gap remains
 
 
 class ClosureOptions(NamedTuple):
@@ -155,8 +157,12 @@ class LoopClosure:
         q = np.array(start, dtype=float)
         q[self._a] = q_a
         r, J = evaluate(q)
-        square, damping, iterations = float(r @ r), 1.0, 0
-        while np.abs(r).max() > options.tolerance and iterations < options.max_iterations:
+        square, damping, iterations, stalled = float(r @ r), 1.0, 0, 0
+        while (
+            np.abs(r).max() > options.tolerance
+            and iterations < options.max_iterations
+            and stalled < _STALLS
+        ):
             iterations += 1
             J_u = J[:, u]
             normal = J_u.T @ J_u + max(damping * square, 1e-15) * self._eye
@@ -164,6 +170,7 @@ class LoopClosure:
             trial[u] -= np.linalg.solve(normal, J_u.T @ r)
             r_next, J_next = evaluate(trial)
             square_next = float(r_next @ r_next)
+            stalled = stalled + 1 if abs(square_next - square) < _STALL * square else 0
             if square_next < square:
                 q, J, r, square = trial, J_next, r_next, square_next
                 damping *= 0.25
@@ -174,10 +181,14 @@ class LoopClosure:
         error = float(np.abs(r).max())
         return ClosedConfiguration(q, error, iterations, error <= options.tolerance)
 
+    def excess(self, q: FloatArray) -> FloatArray:
+        """Return how far the passive joints (nu,) are beyond their limits [rad]; 0 within."""
+        u = q[self._u]
+        return np.maximum(np.maximum(self._lower - u, u - self._upper), 0.0)
+
     def inside(self, q: FloatArray, slack: float = 0.0) -> bool:
         """Tell whether the passive joints keep their limits to within `slack` [rad]."""
-        u = q[self._u]
-        return bool((u >= self._lower - slack).all() and (u <= self._upper + slack).all())
+        return bool((self.excess(q) <= slack).all())
 
     def solve(
         self, q_a: FloatArray, start: FloatArray | None = None, *, persist: bool = True
@@ -243,8 +254,7 @@ class LoopClosure:
 
     def _cannot_close(self, best: ClosedConfiguration) -> RobotError:
         if best.converged:
-            u = best.configuration[self._u]
-            beyond = np.maximum(self._lower - u, u - self._upper)
+            beyond = self.excess(best.configuration)
             joint = self.robot.joint_names[self._u[int(np.argmax(beyond))]]
             return RobotError(
                 f"the loops close only with passive joint '{joint}' beyond its limits (by "

@@ -283,6 +283,33 @@ def test_trouble_is_told_and_passes(leg: Robot) -> None:
     assert dynamics.trouble == ""
 
 
+def test_motion_that_the_linkage_cannot_follow_is_told_beforehand(leg: Robot) -> None:
+    dynamics, rest = ClosedChainDynamics(leg), np.zeros(6)
+    dynamics.close(rest)
+    before = dynamics.configuration
+    assert dynamics.unreachable(np.zeros((0, 6))) == ""
+    assert dynamics.unreachable(0.8 * excitation(40)[0]) == ""
+    beyond = np.array([0.0, 0.0, 0.0, 0.0, 0.75, 0.75])
+    assert "leave a gap" in dynamics.unreachable(np.array([rest, beyond, rest]))
+    rolled = np.array([0.0, 0.0, 0.0, 0.0, 0.2, 0.2])
+    told = dynamics.unreachable(np.linspace(rest, rolled, 5))
+    assert "drive passive joint 'left_toe_roll'" in told
+    # whoever starts beyond limits is not locked in there
+    assert dynamics.unreachable(np.linspace(rolled, rest, 5)) == ""
+    assert dynamics.trouble == ""
+    np.testing.assert_array_equal(dynamics.configuration, before)
+
+
+def test_what_is_out_of_reach_stays_cheap_and_the_way_back_is_found(leg: Robot) -> None:
+    dynamics = ClosedChainDynamics(leg)
+    out = np.array([0.0, 0.0, 0.0, 0.0, 0.75, 0.75])
+    path = [share * out for share in (*np.linspace(0.0, 1.0, 40), *np.linspace(1.0, 0.0, 40))]
+    closed = [dynamics.close(q_a) for q_a in path]
+    assert closed[:10] == closed[-10:] == [True] * 10
+    assert not any(closed[35:45])
+    assert closed == closed[::-1]
+
+
 def test_a_control_torque_takes_less_than_half_a_millisecond(leg: Robot) -> None:
     dynamics = ClosedChainDynamics(leg)
     states = list(zip(*excitation(100, rate=1000.0), strict=True))

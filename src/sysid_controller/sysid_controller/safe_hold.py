@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What to do while the model gives no torque: hold where it last gave one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sysid_controller.dynamics import Dynamics
+from sysid_controller.laws import Gains
+from sysid_core.recording import FloatArray
+
+__all__ = ["SafeHold"]
+
+
+class SafeHold:
+    """Gravity compensation and PD feedback at the last position that the model could solve.
+
+    A linkage out of its reach, or near a singular configuration, has no inverse dynamics. Zero
+    torque would drop what it carries, so the joints are held where the model was last valid.
+
+    Parameters
+    ----------
+    gains : Gains
+        [N·m/rad] and [N·m·s/rad].
+
+    Attributes
+    ----------
+    trouble : str
+        Why the model gives no torque; empty while it does.
+    """
+
+    def __init__(self, gains: Gains) -> None:
+        self.gains = gains
+        self.trouble = ""
+        self._position: FloatArray | None = None
+        self._solvable: tuple[FloatArray, ...] = ()
+        self._held: FloatArray | None = None
+
+    def release(self, position: FloatArray, desired: FloatArray) -> bool:
+        """Note that the model gives torque again, and tell whether it did not before.
+
+        Parameters
+        ----------
+        position, desired : (na,) [rad]
+            As measured and as wanted. They are not copied and must not change.
+        """
+        was, self.trouble = bool(self.trouble), ""
+        self._position, self._solvable, self._held = position, (position, desired), None
+        return was
+
+    def forget(self) -> None:
+        """Forget where the model was valid: the robot may be moved meanwhile."""
+        self.trouble, self._position, self._solvable, self._held = "", None, (), None
+
+    def __call__(
+        self, dynamics: Dynamics, position: FloatArray, velocity: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return torque and its share from gravity (na,) [N·m] at a measured state.
+
+        Parameters
+        ----------
+        dynamics : Dynamics
+            Whose `trouble` says why it gives no torque.
+        position : (na,) [rad]
+        velocity : (na,) [rad/s]
+        """
+        self.trouble = dynamics.trouble or "the model gives torques that are not finite"
+        if self._position is None:
+            self._position = position
+        gravity = self._last_gravity(dynamics)
+        error = self._position - position
+        feedback = self.gains.proportional * error - self.gains.derivative * velocity
+        return gravity + feedback, gravity
+
+    def gravity(self, dynamics: Dynamics, position: FloatArray) -> FloatArray:
+        """Return the torque (na,) [N·m] that holds a position, or held the last solvable one."""
+        gravity = dynamics.gravity(position)
+        return gravity if np.isfinite(gravity).all() else self._last_gravity(dynamics)
+
+    def _last_gravity(self, dynamics: Dynamics) -> FloatArray:
+        if self._held is None:
+            self._held = np.zeros_like(self.gains.proportional)
+            for position in self._solvable:
+                gravity = dynamics.gravity(position)
+                if np.isfinite(gravity).all():
+                    self._held = gravity
+                    break
+        return self._held
