@@ -1,21 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs sysid_controller for colcon and pip; all else is in pyproject.toml and package.xml."""
+"""Installs sysid_controller for pip and for colcon, which does not link pyproject.toml."""
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
 
-HERE = Path(__file__).parent
+manifest = ET.parse(Path(__file__).resolve().parent / "package.xml")
 
-manifest = ET.parse(HERE / "package.xml")
-
-# colcon cannot read python_requires from pyproject.toml, and old and new setuptools disagree on
-# how a license is written there.
 setup(
+    name="sysid_controller",
     version=manifest.findtext("version"),
+    description=manifest.findtext("description"),
     license=manifest.findtext("license"),
     python_requires=">=3.10",
+    packages=find_packages(include=["sysid_controller", "sysid_controller.*"]),
+    package_data={"sysid_controller": ["py.typed"]},
+    install_requires=[
+        "numpy>=1.26",
+        "pin>=3.0",
+        "scipy>=1.10",
+        "sysid_core",
+    ],
+    extras_require={"test": ["pytest"]},
+    entry_points={
+        "console_scripts": [
+            "controller = sysid_controller.controller_node:main",
+        ],
+    },
     data_files=[
         ("share/ament_index/resource_index/packages", ["resource/sysid_controller"]),
         ("share/sysid_controller", ["package.xml"]),

@@ -1,21 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs sysid_online for colcon and pip; all else stands in pyproject.toml and package.xml."""
+"""Installs sysid_online for pip and for colcon, which does not link pyproject.toml."""
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
 
-HERE = Path(__file__).parent
+manifest = ET.parse(Path(__file__).resolve().parent / "package.xml")
 
-manifest = ET.parse(HERE / "package.xml")
-
-# colcon cannot read python_requires from pyproject.toml, and old and new setuptools disagree on
-# how a license is written there.
 setup(
+    name="sysid_online",
     version=manifest.findtext("version"),
+    description=manifest.findtext("description"),
     license=manifest.findtext("license"),
     python_requires=">=3.10",
+    packages=find_packages(include=["sysid_online", "sysid_online.*"]),
+    package_data={"sysid_online": ["py.typed"]},
+    install_requires=[
+        "numpy>=1.26",
+        "sysid_core",
+    ],
+    extras_require={"test": ["pytest"]},
+    entry_points={
+        "console_scripts": [
+            "identifier = sysid_online.identifier_node:main",
+            "recorder = sysid_online.recorder_node:main",
+            "replay = sysid_online.replay_node:main",
+        ],
+    },
     data_files=[
         ("share/ament_index/resource_index/packages", ["resource/sysid_online"]),
         ("share/sysid_online", ["package.xml"]),

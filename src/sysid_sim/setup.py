@@ -1,21 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs sysid_sim for colcon and pip; all else stands in pyproject.toml and package.xml."""
+"""Installs sysid_sim for pip and for colcon, which does not link pyproject.toml."""
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
 
-HERE = Path(__file__).parent
+manifest = ET.parse(Path(__file__).resolve().parent / "package.xml")
 
-manifest = ET.parse(HERE / "package.xml")
-
-# colcon cannot read python_requires from pyproject.toml, and old and new setuptools disagree on
-# how a license is written there.
 setup(
+    name="sysid_sim",
     version=manifest.findtext("version"),
+    description=manifest.findtext("description"),
     license=manifest.findtext("license"),
     python_requires=">=3.10",
+    packages=find_packages(include=["sysid_sim", "sysid_sim.*"]),
+    package_data={"sysid_sim": ["py.typed"]},
+    install_requires=[
+        "mujoco>=3.3",
+        "numpy>=1.26",
+        "pin>=3.0",
+        "rich>=12",
+        "sysid_controller",
+        "sysid_core",
+    ],
+    extras_require={"test": ["pytest"]},
+    entry_points={
+        "console_scripts": [
+            "gazebo_robot = sysid_sim.gazebo:main",
+            "reference = sysid_sim.reference_node:main",
+            "simulator = sysid_sim.simulator_node:main",
+        ],
+        "sysid.verbs": [
+            "simulate = sysid_sim.cli:verb",
+        ],
+    },
     data_files=[
         ("share/ament_index/resource_index/packages", ["resource/sysid_sim"]),
         ("share/sysid_sim", ["package.xml"]),
