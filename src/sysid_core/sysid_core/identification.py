@@ -15,6 +15,7 @@ from sysid_core.inertia import from_mass_com_inertia, nearest_consistent
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import BoolArray, FloatArray, Recording, Samples
+from sysid_core.regression.closed_chain import ClosedChainRegression
 from sysid_core.regression.rows import Regression, Rows
 from sysid_core.regression.select import make_regression
 from sysid_core.regression.statistics import Statistics
@@ -228,9 +229,14 @@ def _loads(
     return loads
 
 
-def _warnings(
-    robot: Robot, estimate: Estimate, train: Scores, held: Scores | None
-) -> list[str]:
+def _left_out(regression: Regression) -> tuple[str, ...]:
+    """Return what is to be said of samples that the regression of a closed chain left out."""
+    if not isinstance(regression, ClosedChainRegression):
+        return ()
+    return regression.left_out_ever.warnings
+
+
+def _warnings(robot: Robot, estimate: Estimate, train: Scores, held: Scores | None) -> list[str]:
     warnings = [*robot.warnings, *estimate.warnings]
     judged = train if held is None else held
     for j, joint in enumerate(judged.joints):
@@ -289,6 +295,7 @@ def identify(
         held = score(held_rows, groups, base, nominal, estimate.parameters)
     warnings = [
         *batch.report.warnings,
+        *_left_out(regression),
         *_warnings(robot, estimate, train, held),
     ]
     return Identification(
@@ -312,9 +319,10 @@ def identify(
 def _require_enough(regression: Regression, rows: Rows, source: str) -> None:
     count = sum(len(block.target) for block in rows.blocks)
     if count < regression.base.size:
+        why = _left_out(regression) or ("record for longer, or raise --train",)
         raise DataError(
-            f"{count} usable rows are too few for {regression.base.size} base parameters; record "
-            "for longer, or raise --train",
+            f"{count} usable rows are too few for {regression.base.size} base parameters; "
+            f"{'; '.join(why)}",
             source=source,
         )
 
@@ -350,5 +358,8 @@ def validate(
     rows = rows_of(regression, batch, progress)
     if not rows.finite:
         raise DataError("the samples hold gaps in a measured joint", source=recording.source)
+    left_out = _left_out(regression)
+    if left_out and not any(len(block.target) for block in rows.blocks):
+        raise DataError("; ".join(left_out), source=recording.source)
     scores = score(rows, regression.groups, regression.base, nominal, identified)
-    return scores, batch.report.warnings
+    return scores, (*batch.report.warnings, *left_out)

@@ -13,6 +13,9 @@ from sysid_core.recording import FloatArray
 
 __all__ = ["Decision", "Evidence", "Gate", "GateSettings", "State"]
 
+_MOST_LEFT_OUT = 0.5
+"""Share of the newest samples without rows from which on the rest says little of the robot [-]."""
+
 
 class State(IntEnum):
     """State of the identifier; values as in ``sysid_msgs/IdentificationStatus``."""
@@ -101,6 +104,8 @@ class Evidence:
         Time since the last informative sample.
     fault : str
         Why there is no usable solution; empty if there is one.
+    left_out : float [-]
+        Share of the newest samples that the regression could not use.
     """
 
     fill: float
@@ -116,6 +121,7 @@ class Evidence:
     change: float
     idle: float
     fault: str = ""
+    left_out: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -164,6 +170,13 @@ class Gate:
         """Judge the newest estimate."""
         if evidence.fault:
             return Decision(State.FAULT, False, False, (evidence.fault,))
+        if evidence.left_out > _MOST_LEFT_OUT:
+            reason = f"{100.0 * evidence.left_out:.0f} % of the newest samples cannot be used"
+            if self._open:
+                held = f"{reason}: the last accepted parameters stay in use"
+                return Decision(State.HOLDING, False, False, (held,))
+            state = State.FILLING if evidence.fill < 1.0 else State.NOMINAL
+            return Decision(state, False, False, (reason,))
         if evidence.idle > self.settings.stale_after:
             reason = f"no informative samples for {evidence.idle:.1f} s"
             if self._open:

@@ -11,6 +11,7 @@ from sysid_core.errors import EstimationError, ParameterError, SysidError
 from sysid_core.estimation import EntropicSolver, Estimate, EstimatorOptions, Problem, solve
 from sysid_core.inertia import pseudo_inertia, smallest_eigenvalue
 from sysid_core.online.gate import Evidence, Gate, GateSettings, State
+from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.payload import PayloadEstimate, PayloadEstimator, PayloadSettings
 from sysid_core.online.payload_watch import PayloadWatch
 from sysid_core.online.prequential import Prequential, Scores
@@ -238,6 +239,7 @@ class OnlineIdentifier:
             self._epoch += 1
         if old.samples(old.r2_window) != settings.samples(settings.r2_window):
             self._scores = Prequential(len(self.groups), settings.samples(settings.r2_window))
+            self._left_out = RecentlyLeftOut(settings.samples(settings.r2_window))
 
     def _new_window(self) -> SlidingWindow:
         return SlidingWindow(
@@ -259,6 +261,7 @@ class OnlineIdentifier:
         settings, groups = self.settings, len(self.groups)
         self._window = self._new_window()
         self._scores = Prequential(groups, settings.samples(settings.r2_window))
+        self._left_out = RecentlyLeftOut(settings.samples(settings.r2_window))
         self._gate = Gate(settings.gate)
         self._watch = PayloadWatch(
             self._payloads, settings.payload, settings.sample_rate, settings.correlation
@@ -324,13 +327,17 @@ class OnlineIdentifier:
 
     def _ingest_block(self, samples: Samples) -> None:
         rows = self.regression.rows(samples)
-        informative = len(samples)
+        self._left_out.note(self.regression)
+        usable = np.zeros(len(samples), dtype=bool)
+        for block in rows.blocks:
+            usable[block.sample] = True
         if self._per_joint:
             moving = (
                 np.abs(samples.velocity[:, self.robot.actuated]) > self.settings.still_velocity
             )
-            informative = int(moving.any(axis=1).sum())
+            usable &= moving.any(axis=1)
             rows = _moving_rows(rows, moving)
+        informative = int(usable.sum())
         if informative == 0 or not any(len(block.target) for block in rows.blocks):
             return
         self._informative_time = float(samples.time[-1])
@@ -468,6 +475,7 @@ class OnlineIdentifier:
             change=change,
             idle=max(0.0, self._time - self._informative_time) + self._silence,
             fault=fault,
+            left_out=self._left_out.share,
         )
 
     def _change(self, estimate: Estimate) -> float:
@@ -543,7 +551,8 @@ class OnlineIdentifier:
         changed: bool,
     ) -> Update:
         estimate = self._estimate
-        notes = warnings + (estimate.warnings if estimate is not None else ())
+        notes = warnings + self._left_out.warnings
+        notes += estimate.warnings if estimate is not None else ()
         return Update(
             time=self._time,
             state=state,

@@ -56,6 +56,8 @@ def test_states_are_numbered_as_in_the_message() -> None:
     ("change", "closed", "open_", "words"),
     [
         ({"fill": 0.4}, State.FILLING, State.HOLDING, "40 % full"),
+        ({"left_out": 0.75}, State.NOMINAL, State.HOLDING, "75 % of the newest samples"),
+        ({"left_out": 0.75, "fill": 0.4}, State.FILLING, State.HOLDING, "cannot be used"),
         ({"r2": 0.2}, State.NOMINAL, State.NOMINAL, "R² 0.200 is below"),
         ({"r2": np.nan}, State.NOMINAL, State.NOMINAL, "R² nan is below"),
         ({"rmse_groups": np.array([2.0, 2.0])}, State.NOMINAL, State.NOMINAL, "worse"),
