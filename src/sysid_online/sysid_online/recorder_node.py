@@ -62,7 +62,8 @@ class RecorderNode(Node):
         self._rate = float(self._values["rate"])
         self._last_arrival = self._now()
         self._started = False
-        sensor = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
+        # takes what any driver offers; deep enough for seconds on a machine that is held up
+        sensor = QoSProfile(depth=5000, reliability=ReliabilityPolicy.BEST_EFFORT)
         self._samples = self.create_publisher(JointSamples, "samples", 100)
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
         self.create_subscription(JointState, "joint_states", self._on_joint_state, sensor)
