@@ -9,12 +9,13 @@ from pathlib import Path
 __all__ = ["add_data", "add_json", "add_robot", "add_signals"]
 
 
-def add_data(parser: argparse.ArgumentParser) -> None:
+def add_data(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Declare the recording."""
     parser.add_argument(
         "data",
         metavar="DATA",
         type=Path,
+        nargs=None if required else "?",
         help="bag folder, .mcap, .db3 (with or without metadata.yaml), or .csv with the header "
         "time,<joint>/position,<joint>/velocity,<joint>/effort,…",
     )

@@ -86,9 +86,7 @@ def test_table_and_bag_give_the_same_result(
     np.testing.assert_allclose(bag, table, rtol=1e-4)  # a bag's clock ticks in nanoseconds
 
 
-def test_validate_scores_another_run(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_validate_scores_another_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     estimate = str(folder / "out" / "estimate.json")
     scores = _json(capsys, ["validate", estimate, str(folder / "other.csv"), "--json"])
     assert {"joints", "rmse", "r2"} <= set(scores)
@@ -137,6 +135,19 @@ def test_info_says_what_is_there_and_whether_it_fits(
     assert "panda_joint1" in found["fit"]["reason"]
     assert main(["info", str(folder / "run.csv")]) == 0
     assert "range [rad]" in capsys.readouterr().out
+
+
+def test_info_checks_the_loops_of_a_robot_without_data(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["info", "--robot", "digit_left_leg"]) == 0
+    shown = capsys.readouterr().out
+    assert "6 actuated and 9 passive joints on a fixed base" in shown
+    assert "Assumption 1: a unique solution exists (100 of 100 reachable" in shown
+    found = _json(capsys, ["info", "--robot", "panda", "--json"])["robot"]
+    assert (found["passive"], found["loops"]) == ([], None)
+    assert main(["info"]) == 2
+    assert "give DATA, --robot ROBOT, or both" in capsys.readouterr().err
 
 
 def test_replay_prints_a_line_per_update_and_a_summary(
