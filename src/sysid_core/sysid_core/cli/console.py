@@ -26,6 +26,7 @@ _STAGES = {
     "estimation": "estimating",
     "report": "writing the report",
     "replay": "replaying",
+    "optimising": "optimising the motion",
 }
 
 

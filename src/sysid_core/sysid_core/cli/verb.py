@@ -16,6 +16,7 @@ _BUILT_IN = {
     "identify": "sysid_core.cli.verbs.identify",
     "validate": "sysid_core.cli.verbs.validate",
     "replay": "sysid_core.cli.verbs.replay",
+    "excite": "sysid_core.cli.verbs.excite",
     "doctor": "sysid_core.cli.verbs.doctor",
 }
 """Verb → module of the core that has it as `verb`."""

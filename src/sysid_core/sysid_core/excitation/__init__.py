@@ -3,11 +3,15 @@
 
 from sysid_core.excitation.fourier import FourierMotion, States, random_motion
 from sysid_core.excitation.limits import MotionLimits, fit_into, motion_limits
+from sysid_core.excitation.optimise import Excitation, ExciteOptions, excite
 
 __all__ = [
+    "Excitation",
+    "ExciteOptions",
     "FourierMotion",
     "MotionLimits",
     "States",
+    "excite",
     "fit_into",
     "motion_limits",
     "random_motion",

@@ -80,8 +80,8 @@ class FourierMotion:
         return replace(self, sine=self.sine * by, cosine=self.cosine * by)
 
     def times(self, rate: float) -> FloatArray:
-        """Return the times (n,) [s] of one period, both ends included, at a rate [Hz]."""
-        return np.arange(round(self.period * rate) + 1) / rate
+        """Return the times (n,) [s] of one period, both ends included, at about a rate [Hz]."""
+        return np.linspace(0.0, self.period, max(round(self.period * rate), 1) + 1)
 
 
 def rest_basis(harmonics: int) -> tuple[FloatArray, FloatArray]:

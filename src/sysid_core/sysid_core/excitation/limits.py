@@ -57,7 +57,7 @@ def motion_limits(
     robot: Robot,
     *,
     share: float = 0.9,
-    speed: float = 1.0,
+    speed: float = 0.9,
     acceleration: float | None = None,
 ) -> MotionLimits:
     """Return the limits of a robot's moving joints.

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Designs motions within a robot's limits that tell as much as possible about its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.optimize
+
+from sysid_core.errors import ParameterError
+from sysid_core.excitation.fourier import FourierMotion, States, random_motion, rest_basis
+from sysid_core.excitation.information import Information, Sensitivity
+from sysid_core.excitation.limits import MotionLimits, fit_into
+from sysid_core.recording import FloatArray
+from sysid_core.robot.model import Robot
+
+__all__ = ["Excitation", "ExciteOptions", "excite"]
+
+_PENALTY = 3e3
+"""Weight of a squared relative violation at one sample, against a unit of merit."""
+_POINTS_PER_HARMONIC = 12
+_FEWEST_POINTS = 60
+_CHECK_RATE = 200.0
+"""Rate at which the final motion is held against the limits [Hz]."""
+_RATE = 50.0
+"""Rate at which motions are compared [Hz]."""
+_SHRINK = 0.98
+_SMALLEST = 0.1
+"""Share of a motion below which shrinking gives it up."""
+_RANDOM = 15
+"""Random motions that the result is compared with."""
+_ATTEMPTS = 200
+
+
+@dataclass(frozen=True)
+class ExciteOptions:
+    """How a motion is designed.
+
+    Attributes
+    ----------
+    duration : float [s]
+        One period, from rest to rest.
+    harmonics : int or None
+        Of the Fourier series; None: up to half a hertz, at least 5.
+    starts : int
+        Random motions that the optimisation starts from.
+    iterations : int
+        Most steps from each.
+    floor : float or None [m]
+        Least height of every joint's frame and of the tool in the world frame.
+    seed : int
+    """
+
+    duration: float = 10.0
+    harmonics: int | None = None
+    starts: int = 3
+    iterations: int = 60
+    floor: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.duration) and self.duration >= 1.0):
+            raise ParameterError(f"duration must be at least 1 s, got {self.duration:g}")
+        if self.harmonics is not None and not 3 <= self.harmonics <= 50:
+            raise ParameterError(f"harmonics must lie between 3 and 50, got {self.harmonics}")
+        if self.starts < 1 or self.iterations < 1:
+            raise ParameterError("starts and iterations must be at least 1")
+        if self.floor is not None and not np.isfinite(self.floor):
+            raise ParameterError(f"floor must be a finite height [m], got {self.floor:g}")
+
+    @property
+    def used_harmonics(self) -> int:
+        """Number of harmonics that the series gets."""
+        if self.harmonics is not None:
+            return self.harmonics
+        return max(5, round(0.5 * self.duration))
+
+
+@dataclass(frozen=True)
+class Excitation:
+    """A designed motion.
+
+    Attributes
+    ----------
+    motion : FourierMotion
+    limits : MotionLimits
+    condition : float
+        Condition number of the base regressor, columns scaled to unit norm.
+    random_condition : float
+        Median of the same for random motions within the same limits.
+    sharpness : float
+        By what factor parameters come out more exactly than from those (geometric mean over base
+        parameters, median over motions).
+    usage : dict[str, FloatArray]
+        Largest share (nj,) [-] of each kind of limit that the motion uses.
+    lowest : float [m]
+        Least height of any joint's frame and of the tool.
+    """
+
+    motion: FourierMotion
+    limits: MotionLimits
+    condition: float
+    random_condition: float
+    sharpness: float
+    usage: dict[str, FloatArray]
+    lowest: float
+
+
+class Design:
+    """The objective of the optimisation in scaled variables."""
+
+    def __init__(
+        self, information: Information, limits: MotionLimits, options: ExciteOptions
+    ) -> None:
+        self.information, self.limits, self.options = information, limits, options
+        self.harmonics = options.used_harmonics
+        self.joints = len(limits.lower)
+        self._bases = rest_basis(self.harmonics)
+        self._range = limits.upper - limits.lower
+        count = max(_FEWEST_POINTS, _POINTS_PER_HARMONIC * self.harmonics)
+        self._time = options.duration * np.arange(count) / count
+        self._omega = 2.0 * np.pi / options.duration * np.arange(1, self.harmonics + 1)
+        angle = np.outer(self._time, self._omega)
+        self._sin, self._cos = np.sin(angle), np.cos(angle)
+
+    def motion(self, x: FloatArray) -> FourierMotion:
+        """Return the motion of scaled variables."""
+        amplitudes = x[self.joints :].reshape(2, self.joints, -1) * self.limits.velocity[:, None]
+        return FourierMotion(
+            self.options.duration,
+            self.limits.lower + x[: self.joints] * self._range,
+            amplitudes[0] @ self._bases[0].T,
+            amplitudes[1] @ self._bases[1].T,
+        )
+
+    def variables(self, motion: FourierMotion) -> FloatArray:
+        """Return the scaled variables of a motion that is at rest at its ends."""
+        speed = self.limits.velocity[:, None]
+        return np.concatenate([
+            (motion.centre - self.limits.lower) / self._range,
+            (motion.sine @ self._bases[0] / speed).ravel(),
+            (motion.cosine @ self._bases[1] / speed).ravel(),
+        ])  # fmt: skip
+
+    def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Return minus the merit plus penalties, and its gradient."""
+        states = self.motion(x).states(self._time)
+        found = self.information.sensitivity(states)
+        penalty, by = self._penalty(states, found)
+        by = States(*(p - g for p, g in zip(by, found.merit_by, strict=True)))
+        return penalty - found.merit, self._back(by)
+
+    def _back(self, by: States) -> FloatArray:
+        """Return the gradient by scaled variables from that by states."""
+        sine = (
+            by.position.T @ (self._sin / self._omega)
+            + by.velocity.T @ self._cos
+            - by.acceleration.T @ (self._sin * self._omega)
+        )
+        cosine = (
+            -by.position.T @ (self._cos / self._omega)
+            + by.velocity.T @ self._sin
+            + by.acceleration.T @ (self._cos * self._omega)
+        )
+        speed = self.limits.velocity[:, None]
+        return np.concatenate([
+            by.position.sum(axis=0) * self._range,
+            (sine @ self._bases[0] * speed).ravel(),
+            (cosine @ self._bases[1] * speed).ravel(),
+        ])  # fmt: skip
+
+    def _penalty(self, states: States, found: Sensitivity) -> tuple[float, States]:
+        """Return the weighted sum of squared relative violations and its gradient by states."""
+        limits, q = self.limits, states.position
+        total = 0.0
+        above = np.maximum(q - limits.upper, 0.0) - np.maximum(limits.lower - q, 0.0)
+        by_q = above / self._range**2
+        total += float((above**2 / self._range**2).sum())
+        parts = []
+        for values, limit in (
+            (states.velocity, limits.velocity),
+            (states.acceleration, limits.acceleration),
+            (found.demands.torque, limits.effort),
+        ):
+            excess = np.sign(values) * np.maximum(np.abs(values) - limit, 0.0)
+            total += float((excess**2 / limit**2).sum())
+            parts.append(excess / limit**2)
+        by_v, by_a, by_torque = parts
+        back = [np.einsum("nj,njk->nk", by_torque, jacobian) for jacobian in found.torque_by]
+        if self.options.floor is not None:
+            below = np.maximum(self.options.floor - found.demands.height, 0.0)
+            total += float((below**2).sum())
+            back[0] = back[0] - np.einsum("nm,nmk->nk", below, found.height_by)
+        gradient = (by_q + back[0], by_v + back[1], by_a + back[2])
+        return _PENALTY * total, States(*(2.0 * _PENALTY * part for part in gradient))
+
+
+def _fits(
+    information: Information,
+    limits: MotionLimits,
+    motion: FourierMotion,
+    floor: float | None,
+    rate: float,
+) -> bool:
+    """Whether efforts and heights keep their limits; `fit_into` sees to the rest."""
+    demands = information.demands(motion.states(motion.times(rate)))
+    if (np.abs(demands.torque) > limits.effort).any():
+        return False
+    return floor is None or not demands.height.size or bool(demands.height.min() >= floor)
+
+
+def _within(
+    information: Information, limits: MotionLimits, motion: FourierMotion, floor: float | None
+) -> FourierMotion | None:
+    """Return the motion, shrunk as little as need be to keep all limits; None if that fails."""
+    fitted, share = fit_into(motion, limits, rate=_CHECK_RATE), 1.0
+    coarse = _POINTS_PER_HARMONIC * motion.harmonics / motion.period
+    if not _fits(information, limits, fitted.scaled(_SMALLEST), floor, coarse):
+        return None
+    for rate in (coarse, _CHECK_RATE):
+        while not _fits(information, limits, fitted.scaled(share), floor, rate):
+            share *= _SHRINK
+            if share < _SMALLEST:
+                return None
+    return fitted.scaled(share)
+
+
+def _random(
+    information: Information,
+    limits: MotionLimits,
+    options: ExciteOptions,
+    rng: np.random.Generator,
+) -> FourierMotion:
+    """Return a random motion that fills the limits.
+
+    Raises
+    ------
+    ParameterError
+        If none is found.
+    """
+    joints = len(limits.lower)
+    for _ in range(_ATTEMPTS):
+        motion = random_motion(joints, options.duration, options.used_harmonics, rng)
+        motion = replace(motion, centre=rng.uniform(limits.lower, limits.upper))
+        motion = fit_into(motion, limits, fill=True, rate=_CHECK_RATE)
+        within = _within(information, limits, motion, options.floor)
+        if within is not None:
+            return within
+    raise ParameterError(
+        f"no motion within the limits found in {_ATTEMPTS} tries: the effort limits may not bear "
+        "the arm's weight, or the floor may be too high; widen them"
+    )
+
+
+def excite(
+    robot: Robot,
+    limits: MotionLimits,
+    options: ExciteOptions | None = None,
+    progress: Callable[[str, float], None] | None = None,
+) -> Excitation:
+    """Design an exciting motion: a Fourier series of greatest information within the limits.
+
+    The determinant of the base regressor's information (D-optimality, Swevers et al. 1997), less a
+    share of its condition number, is maximised from several random starts; what still leaves the
+    limits afterwards is scaled down, so that the result always keeps them.
+
+    Raises
+    ------
+    ModelError
+        If the robot is no fully actuated tree on a fixed base.
+    ParameterError
+        If no motion fits the limits.
+    """
+    options = options or ExciteOptions()
+    information = Information(robot)
+    rng = np.random.default_rng(options.seed)
+    compared = [_random(information, limits, options, rng) for _ in range(_RANDOM)]
+    times = compared[0].times(_RATE)
+
+    def merit(motion: FourierMotion) -> float:
+        return information.merit(motion.states(times))
+
+    ranked = sorted(compared, key=merit, reverse=True)
+    design = Design(information, limits, options)
+    steps, done = options.starts * options.iterations, 0
+
+    def stepped(_: FloatArray) -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress("optimising", min(done / steps, 1.0))
+
+    best = ranked[0]
+    for number in range(options.starts):
+        done = number * options.iterations
+        start = ranked[number % len(ranked)]
+        found = scipy.optimize.minimize(
+            design, design.variables(start), jac=True, method="L-BFGS-B", callback=stepped,
+            options={"maxiter": options.iterations},
+        )  # fmt: skip
+        motion = _within(information, limits, design.motion(found.x), options.floor)
+        if motion is not None and merit(motion) > merit(best):
+            best = motion
+    return _result(information, limits, best, compared)
+
+
+def _result(
+    information: Information,
+    limits: MotionLimits,
+    motion: FourierMotion,
+    compared: list[FourierMotion],
+) -> Excitation:
+    states = motion.states(motion.times(_CHECK_RATE))
+    demands = information.demands(states)
+    middle, half = 0.5 * (limits.lower + limits.upper), 0.5 * (limits.upper - limits.lower)
+    usage = {
+        "position": np.abs(states.position - middle).max(axis=0) / half,
+        "velocity": np.abs(states.velocity).max(axis=0) / limits.velocity,
+        "acceleration": np.abs(states.acceleration).max(axis=0) / limits.acceleration,
+        "effort": np.abs(demands.torque).max(axis=0) / limits.effort,
+    }
+    lowest = float(demands.height.min()) if demands.height.size else np.nan
+    found, *others = (m.states(m.times(_RATE)) for m in (motion, *compared))
+    conditions = [information.condition(states) for states in others]
+    sharper = [information.sharpness(found, states) for states in others]
+    return Excitation(
+        motion,
+        limits,
+        information.condition(found),
+        float(np.median(conditions)),
+        float(np.median(sharper)),
+        usage,
+        lowest,
+    )
