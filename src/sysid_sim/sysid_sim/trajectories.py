@@ -20,6 +20,7 @@ _GRID = 120
 _SHRINK = 0.8
 _SHRINKS = 20
 _GROW = 1.25
+_MARGIN = 0.05  # [rad] of passive joints: who is left without a reference brakes beyond its end
 
 
 class Motion(NamedTuple):
@@ -130,7 +131,8 @@ def exciting_trajectory(
     """Draw an exciting trajectory within a fixed-base robot's limits.
 
     Coefficients are drawn at random; each joint's series is scaled to its range and speed, and
-    all of them together until loops close and nominal torques are within their share.
+    all of them together until loops close, passive joints keep their limits, and nominal torques
+    are within their share.
 
     Parameters
     ----------
@@ -156,7 +158,7 @@ def exciting_trajectory(
     limits = excitation.effort * robot.limits.effort[robot.actuated]
 
     def feasible(scale: FloatArray) -> bool:
-        torque = model.torques(*drawn.scaled(scale).at(time), slack=0.0)
+        torque = model.torques(*drawn.scaled(scale).at(time), slack=-_MARGIN)
         return bool(np.isfinite(torque).all() and (np.abs(torque) <= limits).all())
 
     return drawn.scaled(_largest(feasible, len(center), robot.name))

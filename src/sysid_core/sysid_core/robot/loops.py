@@ -182,9 +182,9 @@ class LoopClosure:
         return ClosedConfiguration(q, error, iterations, error <= options.tolerance)
 
     def excess(self, q: FloatArray) -> FloatArray:
-        """Return how far the passive joints (nu,) are beyond their limits [rad]; 0 within."""
+        """Return how far the passive joints (nu,) are beyond their limits [rad]; within, < 0."""
         u = q[self._u]
-        return np.maximum(np.maximum(self._lower - u, u - self._upper), 0.0)
+        return np.maximum(self._lower - u, u - self._upper)
 
     def inside(self, q: FloatArray, slack: float = 0.0) -> bool:
         """Tell whether the passive joints keep their limits to within `slack` [rad]."""
