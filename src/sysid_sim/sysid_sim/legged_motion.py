@@ -88,7 +88,7 @@ class Plan(NamedTuple):
     ----------
     reference : ContactReference
     loaded : (nc,) bool
-        Feet that are to carry load.
+        Feet that are to carry load; those that do not touch yet will reach down.
     """
 
     reference: ContactReference
@@ -241,9 +241,8 @@ class Walk:
         self._time = 0.0
         count = len(stance.feet)
         self._swinging = np.zeros(count, dtype=bool)
-        self._landed = np.ones(count, dtype=bool)
+        self._early = np.zeros(count, dtype=bool)
         self._lifted = stance.feet.copy()
-        self._late = np.zeros(count)
 
     def plan(self, time: float, sensed: Sensed) -> Plan:
         """Return what is wanted at a time [s]; times ascend."""
@@ -253,23 +252,21 @@ class Walk:
             return Plan(self._base(step, np.zeros(3), sensed), loaded)
         walked = time - self._STAND
         wanted = self._mean * min(1.0, walked / 1.0) + self._variation.at(walked)[0]
-        loaded, share = self._advance(walked, step, sensed)
+        loaded, share = self._advance(walked, sensed)
         reference = self._base(step, wanted, sensed)
         return Plan(self._feet(reference, share, loaded, sensed), loaded)
 
-    def _advance(self, walked: float, step: float, sensed: Sensed) -> tuple[BoolArray, FloatArray]:
+    def _advance(self, walked: float, sensed: Sensed) -> tuple[BoolArray, FloatArray]:
         """Follow the footfalls; returns which feet carry load, and the shares of their swings."""
         phase = self._settings.footfalls.phase(walked / self._period, self._places[:, :2])
         lifting = phase.swing & ~self._swinging
         self._lifted[lifting] = sensed.feet[lifting]
-        self._landed[lifting] = False
-        self._late[lifting] = 0.0
         self._swinging = phase.swing
-        # a foot counts as down once it touched in the second half of its swing or later
-        down = ~phase.swing | (phase.share > 0.5)
-        self._landed |= sensed.touching & down
-        self._late[~phase.swing & ~self._landed] += step
-        return self._landed.copy(), np.where(phase.swing, phase.share, 1.0)
+        # a foot that touches in the second half of its swing is down
+        self._early = (
+            phase.swing & ~lifting & (self._early | sensed.touching & (phase.share > 0.5))
+        )
+        return ~phase.swing | self._early, np.where(phase.swing, phase.share, 1.0)
 
     def _base(self, step: float, wanted: FloatArray, sensed: Sensed) -> ContactReference:
         stance = self._stance
@@ -331,11 +328,6 @@ class Walk:
         velocity[:, 2] += (
             192.0 * top * (share * (1.0 - share)) ** 2 * (1.0 - 2.0 * share) / swing_time
         )
-        # a late foot goes on reaching down
-        down = 0.3 * stance.speed
-        late = self._late > 0.0
-        position[late, 2] -= down * self._late[late]
-        velocity[late, 2] = -down
         return reference._replace(
             foot_position=np.where(loaded[:, None], sensed.feet, position),
             foot_velocity=np.where(loaded[:, None], 0.0, velocity),
@@ -359,7 +351,7 @@ class JumpSettings:
         Between two leaps.
     """
 
-    speed: tuple[float, float] = (0.45, 0.75)
+    speed: tuple[float, float] = (0.4, 0.65)
     drift: float = 0.12
     crouch: float = 0.22
     rise: float = 0.1

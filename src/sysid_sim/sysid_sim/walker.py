@@ -11,7 +11,8 @@ import pinocchio as pin
 
 from sysid_controller.contact_law import ContactLaw, ContactLawSettings, ContactState
 from sysid_controller.contact_qp import ConeSettings
-from sysid_core.recording import FloatArray
+from sysid_core.parameters import IndexArray
+from sysid_core.recording import BoolArray, FloatArray
 from sysid_core.regression.contact_kinematics import ContactKinematics
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
@@ -39,16 +40,23 @@ MotionFactory = Callable[[Stance, int], LeggedMotion]
 _HIP, _KNEE = 0.75, -1.5
 _STRAIGHT = 0.1
 """Legs whose Jacobian is worse conditioned than this are stretched [-]."""
+_ROUNDS = 20
+"""Newton steps to the balanced stance, three times what they need."""
 _CONTROL_PERIOD = 0.002
 _HEIGHT_RATE, _TILT_RATE = 1.5, 1.5
 """Rates [1/s] at which standing errors of height and tilt are worked off."""
+_BOUNCE = 0.015
+"""Time [s] for which a standing foot may lose touch."""
+_SEARCH = 0.3
+"""Speed [√(g h)] at which a foot reaches for the ground."""
 
 
 def stance_of(robot: Robot, physics: PhysicsSettings | None = None) -> Stance:
-    """Return a stance with bent knees, its lowest foot on the ground.
+    """Return a stance with bent knees, on the ground, its centre of mass between its feet.
 
-    That is the middle of the joints' ranges, unless the legs are stretched there: then each
-    leg's last two joints are bent so that the knees point to the middle of the robot.
+    It begins with the middle of the joints' ranges, unless the legs are stretched there: then
+    each leg's last two joints are bent so that the knees point to the middle of the robot. Then
+    the feet are put on one level, with their middle below the nominal centre of mass.
 
     Raises
     ------
@@ -59,31 +67,55 @@ def stance_of(robot: Robot, physics: PhysicsSettings | None = None) -> Stance:
     q = rest_configuration(robot)
     geometry = kinematics.evaluate(q[None])
     places = geometry.position[0]
-    for leg, jacobian in enumerate(geometry.jacobian[0, :, :3, 6:]):
-        own = np.flatnonzero(np.abs(jacobian).sum(axis=0) + _moves(robot, leg))
-        if len(own) != 3:
-            raise SimulationError(
-                f"'{robot.name}' cannot walk: contact '{kinematics.names[leg]}' is carried by "
-                f"{len(own)} joints, walking needs legs of three"
-            )
+    legs = _legs(robot, kinematics)
+    for leg, (own, jacobian) in enumerate(zip(legs, geometry.jacobian[0, :, :3, 6:], strict=True)):
         values = np.linalg.svd(jacobian[:, own], compute_uv=False)
         if values[-1] < _STRAIGHT * values[0]:
             sign = 1.0 if places[leg, 0] > 0.0 else -1.0
             q[7 + own[1:]] = sign * np.array([_HIP, _KNEE])
     radii = foot_radii(robot, physics or PhysicsSettings())
-    feet = kinematics.evaluate(q[None]).position[0]
+    feet = _balance(robot, kinematics, legs, q, radii)
     q[2] = float(np.max(radii - feet[:, 2]))
     return Stance(q[:7], q[7:], feet + q[:3])
 
 
-def _moves(robot: Robot, contact: int) -> FloatArray:
-    """Return 1 (nj,) for every joint between the base and a contact, else 0."""
-    model = robot.model
-    joint = ContactKinematics(robot).frames[contact][0]
-    moves = np.zeros(model.nv)
-    for above in list(model.supports[joint])[2:]:
-        moves[model.idx_vs[above]] = 1.0
-    return moves[6:]
+def _legs(robot: Robot, kinematics: ContactKinematics) -> list[IndexArray]:
+    """Return the three joints of every leg, from the base to the foot."""
+    model, legs = robot.model, []
+    for name, (foot, _) in zip(kinematics.names, kinematics.frames, strict=True):
+        above = list(model.supports[foot])[2:]  # below the world and the floating base
+        if len(above) != 3:
+            raise SimulationError(
+                f"'{robot.name}' cannot walk: contact '{name}' is carried by {len(above)} joints, "
+                "walking needs legs of three"
+            )
+        legs.append(np.array([model.idx_vs[joint] - 6 for joint in above]))
+    return legs
+
+
+def _balance(
+    robot: Robot,
+    kinematics: ContactKinematics,
+    legs: list[IndexArray],
+    q: FloatArray,
+    radii: FloatArray,
+) -> FloatArray:
+    """Move the legs of q (nq,) in place until the feet are level and balanced; returns them."""
+    model = robot.with_parameters(robot.consistent_nominal)
+    data = model.createData()
+    ground: float | None = None
+    for _ in range(_ROUNDS):
+        geometry = kinematics.evaluate(q[None])
+        feet = geometry.position[0]
+        if ground is None:
+            ground = float(np.mean(feet[:, 2] - radii))
+        wanted = feet + pin.centerOfMass(model, data, q) - feet.mean(axis=0)
+        wanted[:, 2] = ground + radii
+        for own, jacobian, step in zip(
+            legs, geometry.jacobian[0, :, :3, 6:], wanted - feet, strict=True
+        ):
+            q[7 + own] += np.linalg.solve(jacobian[:, own], step)
+    return kinematics.evaluate(q[None]).position[0]
 
 
 class Walker:
@@ -122,6 +154,7 @@ class Walker:
         self._tick = 0
         self._effort = np.zeros(len(robot.actuated_names))
         self._sum = np.zeros(3)
+        self._untouched = np.zeros(len(self.stance.feet))
 
     def command(self, simulation: Simulation) -> FloatArray:
         """Return the torques (na,) [N·m] to apply now, from what `simulation` senses."""
@@ -142,8 +175,22 @@ class Walker:
         reference = plan.reference
         acceleration = reference.acceleration.copy()
         acceleration[2:5] += self._integral(reference.pose, pose, bool(plan.loaded.any()))
-        state = ContactState(pose, twist, position, velocity, plan.loaded)
-        return self._law(reference._replace(acceleration=acceleration), state).effort
+        searching = self._search(plan.loaded, touching)
+        down = np.array([0.0, 0.0, -_SEARCH * self.stance.speed])
+        reference = reference._replace(
+            acceleration=acceleration,
+            foot_position=np.where(searching[:, None], feet, reference.foot_position),
+            foot_velocity=np.where(searching[:, None], down, reference.foot_velocity),
+        )
+        state = ContactState(pose, twist, position, velocity, plan.loaded & ~searching)
+        return self._law(reference, state).effort
+
+    def _search(self, loaded: BoolArray, touching: BoolArray) -> BoolArray:
+        """Return the feet (nc,) that are to carry load but must reach for the ground first."""
+        self._untouched += self._step
+        self._untouched[~loaded] = np.inf
+        self._untouched[loaded & touching] = 0.0
+        return loaded & (self._untouched > _BOUNCE)
 
     def _integral(self, wanted: FloatArray, pose: FloatArray, standing: bool) -> FloatArray:
         """Return what to add to the accelerations of height, roll and pitch."""

@@ -16,7 +16,7 @@ from sysid_core.data import read_recording
 from sysid_core.errors import OutputError
 from sysid_core.recording import FloatArray
 from sysid_core.regression.tree import TreeRegression
-from sysid_core.robot import Robot, known_robots
+from sysid_core.robot import Robot, known_robots, load_robot
 from sysid_sim.cli import verb
 from sysid_sim.driver import Driver
 from sysid_sim.errors import ScenarioError, SimulationError
@@ -28,7 +28,9 @@ from sysid_sim.sensors import Reading, SensorSettings
 from sysid_sim.simulation import SimulationSettings, Stribeck
 from sysid_sim.truth import read_truth
 
-FIXED = [name for name, scenario in known_scenarios().items() if "trot" not in name]
+FIXED = [
+    name for name, scenario in known_scenarios().items() if not load_robot(scenario.robot).floating
+]
 
 
 def exact(name: str, period: float = 0.00025) -> Run:

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Digit's simulated leg, end to end: its bag identifies it better than its description."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sysid_core.identification import identify
+from sysid_core.online.gate import State
+from sysid_core.online.replay import replay, stream_settings_for
+from sysid_core.robot.loops import LoopClosure
+from sysid_sim.run import Run, run_scenario
+from sysid_sim.scenarios import find_scenario
+from sysid_sim.trajectories import Excitation, exciting_trajectory
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return run_scenario(find_scenario("digit_leg"), duration=12.0)
+
+
+def test_every_joint_is_predicted_better_on_the_part_held_out(run: Run) -> None:
+    found = identify(run.robot, run.recording)
+    assert found.validation is not None
+    ratio = found.validation.rmse_identified / found.validation.rmse_nominal
+    assert (ratio < 0.95).all(), ratio
+    assert (ratio[:4] < 0.4).all(), ratio  # the toes' friction, mostly at rest, is not seen
+    assert not any("left out" in text for text in found.warnings)
+
+
+def test_the_gate_opens_within_three_seconds(run: Run) -> None:
+    stream = stream_settings_for(run.recording, run.robot)
+    updates = [step.update for step in replay(run.recording, run.robot, stream=stream)]
+    first = next(update for update in updates if update.identified)
+    assert first.time - run.recording.time[0] < 3.0
+    assert updates[-1].state is State.IDENTIFIED, updates[-1].reasons
+
+
+def test_exciting_motions_keep_the_loops_closed_and_passive_joints_off_their_limits(
+    run: Run,
+) -> None:
+    closure = LoopClosure(run.robot)
+    trajectory = exciting_trajectory(run.robot, 3, Excitation(period=5.0, amplitude=0.8))
+    motion = closure.motion(*trajectory.at(np.linspace(0.0, 6.0, 601)))
+    assert motion.valid.all()
+    assert max(closure.excess(q).max() for q in motion.q) < -0.03
