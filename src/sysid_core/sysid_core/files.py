@@ -17,8 +17,8 @@ __all__ = ["require_writable", "results_folder", "write_text"]
 _HINT = "choose another place, or mend its permissions and space"
 
 
-def require_writable(folder: Path) -> Path:
-    """Make a folder (if need be) and check that files can be written there.
+def require_writable(folder: Path) -> None:
+    """Check that files can be written to a folder, or that it can be made, without making it.
 
     Raises
     ------
@@ -27,12 +27,11 @@ def require_writable(folder: Path) -> Path:
     """
     folder = folder.expanduser()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+        with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
         raise OutputError(f"{folder}: cannot write there ({error.strerror}); {_HINT}") from error
-    return folder
 
 
 @contextmanager
@@ -46,8 +45,9 @@ def results_folder(folder: Path) -> Iterator[Path]:
     OutputError
         If something cannot be written.
     """
-    folder = require_writable(folder)
+    folder = folder.expanduser()
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=".sysid-", dir=folder))
     except OSError as error:
         raise OutputError(f"{folder}: cannot write there ({error.strerror}); {_HINT}") from error

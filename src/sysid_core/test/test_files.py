@@ -32,6 +32,11 @@ def test_nothing_appears_when_something_failed(tmp_path: Path) -> None:
     assert (tmp_path / "a.txt").read_text() == "old"
 
 
+def test_checking_a_folder_does_not_make_it(tmp_path: Path) -> None:
+    require_writable(tmp_path / "new" / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_folders_that_cannot_be_made_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot write"):
