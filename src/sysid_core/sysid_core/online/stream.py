@@ -20,6 +20,9 @@ from sysid_core.signals.stream import StreamCounts, StreamSynchroniser
 __all__ = ["SampleStream", "StreamSettings"]
 
 _ODOMETRY = 13  # position 3, quaternion 4, twist 6
+_MEASURED = 0.02
+"""Share by which a measured rate may be off; it must not make the sample rate fall a step."""
+
 _PATIENCE = 1.0
 """Time [s] of joint samples that wait for odometry before the oldest are given up."""
 
@@ -65,7 +68,7 @@ class StreamSettings:
     @property
     def step(self) -> int:
         """Grid samples per sample that comes out."""
-        return max(1, int(np.ceil(self.rate / self.sample_rate - 1e-9)))
+        return max(1, int(np.ceil((1.0 - _MEASURED) * self.rate / self.sample_rate)))
 
     @property
     def output_rate(self) -> float:

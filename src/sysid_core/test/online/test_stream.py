@@ -269,6 +269,14 @@ def test_odometry_that_is_none_is_counted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rate", "step"),
+    [(1000.0, 10), (1000.2, 10), (999.0, 10), (1100.0, 11), (125.0, 2), (60.0, 1)],
+)
+def test_a_rate_that_was_measured_takes_whole_steps(rate: float, step: int) -> None:
+    assert StreamSettings(rate=rate, sample_rate=100.0).step == step
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [("rate", 0.0), ("cutoff", np.nan), ("cutoff", 250.0), ("sample_rate", -1.0), ("gap", 1.0),
      ("contact_margin", -0.1)],
