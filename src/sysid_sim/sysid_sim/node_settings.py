@@ -15,6 +15,7 @@ from sysid_sim.sensors import SensorSettings
 from sysid_sim.simulation import SimulationSettings, Stribeck
 from sysid_sim.trajectories import Excitation
 from sysid_sim.truth import TruthSpread, draw_truth, read_truth
+from sysid_sim.walker import MOTIONS, Walker
 
 __all__ = [
     "REFERENCE",
@@ -22,6 +23,7 @@ __all__ = [
     "ReferencePlan",
     "Setting",
     "SimulatorPlan",
+    "chosen_behaviour",
     "chosen_robot",
     "true_parameters",
 ]
@@ -75,6 +77,13 @@ SIMULATOR: Sequence[Setting] = (
         "friction_spread", 0.5, "Drawn friction and armature differ by up to this share [-]",
         (0.0, 0.9),
     ),
+    Setting(
+        "behaviour",
+        "",
+        "What a quadruped does by itself, as with the walking controller of a real one: 'trot', "
+        "'new_trot', 'crawl', 'wobble' or 'jump'; empty: it obeys effort_controller/commands",
+    ),
+    Setting("behaviour_seed", 1, "Seed of the behaviour's variation [-]", (0, 2**31 - 1)),
     Setting("ground_truth_file", "", "File to write the true parameters to; empty or none: none"),
     Setting("rate", 500.0, "Rate of joint states and commands [Hz]", (10.0, 2000.0)),
     Setting("time_step", 0.0005, "Time step of the physics [s]; divides 1/rate", (1e-5, 0.01)),
@@ -228,6 +237,24 @@ class SimulatorPlan:
             values["stale_timeout"],
             values["stale_action"],
         )
+
+
+def chosen_behaviour(robot: Robot, values: Mapping[str, Any], period: float) -> Walker | None:
+    """Return a new behaviour that the parameters ask for; None: commands drive the robot.
+
+    Raises
+    ------
+    SysidError
+        If there is no such behaviour or the robot cannot do it.
+    """
+    name = values["behaviour"]
+    if not name:
+        return None
+    if name not in MOTIONS:
+        raise ParameterError(f"behaviour must be empty or one of {tuple(MOTIONS)}, got '{name}'")
+    if values["lockstep"] > 0.0:
+        raise ParameterError("lockstep waits for commands, which a robot with a behaviour ignores")
+    return Walker(robot, MOTIONS[name], values["behaviour_seed"], period)
 
 
 def true_parameters(robot: Robot, values: Mapping[str, Any]) -> FloatArray:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
 from sysid_core.errors import OutputError, SysidError
+from sysid_core.recording import FloatArray
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload
 from sysid_sim.driver import Driver
@@ -35,7 +37,13 @@ from sysid_sim.messages import (
     stamp,
 )
 from sysid_sim.node_parameters import declare, watch
-from sysid_sim.node_settings import SIMULATOR, SimulatorPlan, chosen_robot, true_parameters
+from sysid_sim.node_settings import (
+    SIMULATOR,
+    SimulatorPlan,
+    chosen_behaviour,
+    chosen_robot,
+    true_parameters,
+)
 from sysid_sim.pacing import CommandGate, Pacing
 from sysid_sim.sensors import Reading
 from sysid_sim.simulation import Simulation
@@ -56,8 +64,15 @@ class SimulatorNode(Node):
         self._plan = SimulatorPlan.of(values)
         self.robot = chosen_robot(values)
         truth = true_parameters(self.robot, values)
+        period = self._plan.simulation.period
+        self._new_behaviour = partial(chosen_behaviour, self.robot, values, period)
+        self._behaviour = self._new_behaviour()
         self._simulation = Simulation(
-            self.robot, truth, self._plan.simulation, seed=values["seed"]
+            self.robot,
+            truth,
+            self._plan.simulation,
+            seed=values["seed"],
+            start=None if self._behaviour is None else self._behaviour.start,
         )
         _write_truth(values["ground_truth_file"], truth_document(self.robot, truth))
         self._driver = Driver(self.robot)
@@ -65,7 +80,6 @@ class SimulatorNode(Node):
         self._reported = (0, 0)
         # Physics go by a clock that no /clock can stop; only this node may move that one.
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
-        period = self._plan.simulation.period
         self._pacing = Pacing(period, self._plan.speed, self._now())
         self._origin = 0.0
         if not self._plan.publish_clock:
@@ -75,8 +89,12 @@ class SimulatorNode(Node):
         self.create_timer(period, self._catch_up, clock=self._steady)
         self.create_timer(1.0, self._report, clock=self._steady)
         self.get_logger().info(
-            f"simulating robot '{self.robot.name}' at {1.0 / period:g} Hz; brakes hold it until "
-            "the first command"
+            f"simulating robot '{self.robot.name}' at {1.0 / period:g} Hz; "
+            + (
+                "brakes hold it until the first command"
+                if self._behaviour is None
+                else f"it does by itself: {values['behaviour']}"
+            )
         )
 
     def _offer_topics(self) -> None:
@@ -88,9 +106,10 @@ class SimulatorNode(Node):
             self._odometry = self.create_publisher(Odometry, "odom", _SENSOR_DEPTH)
             self._imu = self.create_publisher(Imu, "imu/data", _SENSOR_DEPTH)
             self._contacts = self.create_publisher(Contacts, "contacts", _SENSOR_DEPTH)
-        self.create_subscription(
-            Float64MultiArray, "effort_controller/commands", self._on_command, 1
-        )
+        if self._behaviour is None:
+            self.create_subscription(
+                Float64MultiArray, "effort_controller/commands", self._on_command, 1
+            )
         self.create_service(AttachPayload, "~/attach_payload", self._on_attach_payload)
         self.create_service(Trigger, "~/reset", self._on_reset)
 
@@ -126,7 +145,8 @@ class SimulatorNode(Node):
     def _on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         self._simulation.reset()
         self._gate.clear()
-        response.success, response.message = True, "back at the start, without payload, braked"
+        self._behaviour = self._new_behaviour()
+        response.success, response.message = True, "back at the start, without payload"
         return response
 
     # -- time -------------------------------------------------------------------------------
@@ -138,7 +158,10 @@ class SimulatorNode(Node):
             if plan.lockstep > 0.0 and gate.late(plan.lockstep, _LONGEST_WAIT, now):
                 self._pacing.wait(now)
                 break
-            command = gate.next(period, plan.stale_timeout, plan.stale_action)
+            if self._behaviour is not None:
+                command: FloatArray | None = self._behaviour.command(simulation)
+            else:
+                command = gate.next(period, plan.stale_timeout, plan.stale_action)
             if command is None and not simulation.holding:
                 simulation.hold()
             reading = simulation.step(command)
@@ -167,6 +190,10 @@ class SimulatorNode(Node):
         if late:
             troubles.append(f"the computer is too slow: {late:.2g} s were left out")
         text = "driven by commands" if gate.driven else "waiting for the first command"
+        if self._behaviour is not None:
+            text = "moves by itself"
+            if self._behaviour.trouble:
+                troubles.append(f"{self._behaviour.trouble}; call ~/reset")
         array = DiagnosticArray()
         array.header.stamp = self.get_clock().now().to_msg()
         values = {
