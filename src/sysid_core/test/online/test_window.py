@@ -107,8 +107,15 @@ def test_shifted_statistics_are_those_of_shifted_targets() -> None:
     assert_same(Statistics.of(rows).shifted(shift), Statistics.of(moved), 1e-12)
 
 
-@pytest.mark.parametrize("bad", [{"samples": 0}, {"samples": 5, "blocks": 6},
-                                 {"memory_half_life": -1.0}, {"memory_half_life": np.nan}])  # fmt: skip
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"samples": 0},
+        {"samples": 5, "blocks": 6},
+        {"memory_half_life": -1.0},
+        {"memory_half_life": np.nan},
+    ],
+)
 def test_impossible_windows_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ParameterError):
         WindowSettings(**bad)  # type: ignore[arg-type]
