@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sysid_core.contacts import condition_contacts
 from sysid_core.recording import BoolArray, FloatArray, Recording, Samples
 from sysid_core.regression.rows import Regression, RowBlock, Rows
 from sysid_core.regression.tree import coulomb_sign
@@ -71,9 +72,27 @@ def batch_of(
         _coulomb_factor(robot, segment, report, options.order)[thin]
         for segment in prepared.segments
     ]
-    samples = Samples.concatenate([segment.select(thin) for segment in prepared.segments])
-    report = replace(report, output_rate=report.rate / step)
-    return Batch(samples, np.concatenate(factors), report)
+    thinned = [segment.select(thin) for segment in prepared.segments]
+    segments, keep, findings = _conditioned(robot, thinned)
+    samples, factor = Samples.concatenate(segments), np.concatenate(factors)
+    warnings = (*report.warnings, *dict.fromkeys(findings))
+    report = replace(report, output_rate=report.rate / step, warnings=warnings)
+    return Batch(samples.select(keep), factor[keep], report)
+
+
+def _conditioned(
+    robot: Robot, segments: list[Samples]
+) -> tuple[list[Samples], BoolArray, list[str]]:
+    """Complete a legged robot's contacts; return which samples are fit, and what was noticed.
+
+    Others pass as they are.
+    """
+    with_base = all(segment.base_pose is not None for segment in segments)
+    if not (robot.floating and robot.description.contacts and with_base):
+        return segments, np.ones(sum(map(len, segments)), dtype=np.bool_), []
+    parts = [condition_contacts(robot, segment) for segment in segments]
+    keep = np.concatenate([part.keep for part in parts])
+    return [p.samples for p in parts], keep, [text for p in parts for text in p.warnings]
 
 
 def _coulomb_factor(
