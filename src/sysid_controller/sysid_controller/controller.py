@@ -10,7 +10,7 @@ import numpy as np
 
 from sysid_controller.dynamics import make_dynamics
 from sysid_controller.joint_states import JointStates
-from sysid_controller.laws import Gains, LawOutput, Motion, find_gains, make_law
+from sysid_controller.laws import Gains, LawOutput, Motion, felt_inertia, find_gains, make_law
 from sysid_controller.limits import EffortLimiter, LimitedEffort
 from sysid_controller.parameter_blend import ParameterBlend, ParameterSet
 from sysid_controller.planning import TrajectoryPoints
@@ -95,9 +95,7 @@ class Controller:
         chosen = robot.actuated
         self.limits = Limits(*(bounds[chosen] for bounds in robot.limits))
         self._dynamics = make_dynamics(robot, settings.friction_width)
-        typical = np.diag(self._dynamics.inertia(self._middle()))
-        # a linkage may not close in the middle of its range: unit inertia then
-        self._typical_inertia = np.where(np.isfinite(typical), typical, 1.0)
+        self._typical_inertia = felt_inertia(self._dynamics.inertia(self._dynamics.home))
         self._law = make_law(settings, self._typical_inertia)
         self._safe_hold = SafeHold(self._holding_gains(settings))
         self._units = DriverUnits(robot, settings.command_unit)
@@ -117,10 +115,6 @@ class Controller:
         self._now: float | None = None
         self._steady: float | None = None
         self._zeros_left = 0.0
-
-    def _middle(self) -> FloatArray:
-        lower, upper = (np.clip(v, -np.pi, np.pi) for v in self.limits[:2])
-        return 0.5 * (lower + upper)
 
     def _holding_gains(self, settings: ControllerSettings) -> Gains:
         """Return gains in torque; those of computed torque count in accelerations."""

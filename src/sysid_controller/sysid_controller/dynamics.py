@@ -22,9 +22,11 @@ class Dynamics(Protocol):
     A closed chain solves its passive joints from the actuated ones and projects with ``Gᵀ``
     (Zhang et al. 27–29); a robot in contact projects into the null space of its contacts. Both
     do so behind this interface. Where there is no solution, results are NaN and `trouble` says
-    why: a control loop looks, it does not catch.
+    why: a control loop looks, it does not catch. `home` (na,) [rad] is a position that the robot
+    can take, in the middle of its range if possible.
     """
 
+    home: FloatArray
     joint_names: tuple[str, ...]
     sign_width: float
     trouble: str
@@ -95,6 +97,8 @@ class TreeDynamics:
                 f"robot '{robot.name}' is no fully actuated tree on a fixed base, "
                 "which this controller needs; control its arms or legs as robots of their own"
             )
+        lower, upper = (np.clip(bounds, -np.pi, np.pi) for bounds in robot.limits[:2])
+        self.home = 0.5 * (lower + upper)
         self.joint_names = robot.joint_names
         self.sign_width = sign_width
         self.trouble = ""

@@ -19,6 +19,7 @@ __all__ = [
     "Gains",
     "LawOutput",
     "Motion",
+    "felt_inertia",
     "find_gains",
     "make_law",
 ]
@@ -123,17 +124,33 @@ def _per_joint(values: tuple[float, ...], default: FloatArray, name: str) -> Flo
     return np.where(given > 0.0, given, default)
 
 
+def felt_inertia(inertia: FloatArray) -> FloatArray:
+    """Return what each joint feels while the others are free to give way, ``1 / (M⁻¹)ⱼⱼ`` (na,).
+
+    The diagonal of M is what it feels while they are locked, up to 30 times as much in an arm.
+    Gains in proportion to that would give coupled joints several times the bandwidth that was
+    asked for, more than delays bear.
+
+    Parameters
+    ----------
+    inertia : (na, na) [kg·m²]
+        Joint-space inertia M, rotors included.
+    """
+    felt: FloatArray = 1.0 / np.diag(np.linalg.inv(inertia))
+    return felt
+
+
 def find_gains(settings: ControllerSettings, inertia: FloatArray) -> Gains:
     """Return the gains of the chosen law.
 
     Open ones follow from bandwidth ω and damping ratio ζ: ``ω²`` and ``2ζω``, in feed forward
-    times the diagonal of the joint-space inertia.
+    times the inertia that each joint feels; see `felt_inertia`.
 
     Parameters
     ----------
     settings : ControllerSettings
     inertia : (na,) [kg·m²]
-        Diagonal of a typical joint-space inertia.
+        What each joint typically feels.
 
     Raises
     ------

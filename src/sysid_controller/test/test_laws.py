@@ -8,8 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sysid_controller.dynamics import TreeDynamics
-from sysid_controller.laws import ComputedTorque, FeedForward, Gains, Motion, find_gains, make_law
+from sysid_controller.dynamics import TreeDynamics, make_dynamics
+from sysid_controller.laws import (
+    ComputedTorque,
+    FeedForward,
+    Gains,
+    Motion,
+    felt_inertia,
+    find_gains,
+    make_law,
+)
 from sysid_controller.settings import ControllerSettings
 from sysid_core.errors import ParameterError
 from sysid_core.regression.tree import TreeRegression, random_states
@@ -111,6 +119,20 @@ def test_open_gains_follow_from_bandwidth_and_damping() -> None:
     gains = find_gains(replace(settings, mode="feed_forward", kp=(0.0, 30.0)), inertia)
     np.testing.assert_allclose(gains.proportional, [200.0, 30.0])
     np.testing.assert_allclose(gains.derivative, [28.0, 7.0])
+
+
+@pytest.mark.parametrize("name", ["panda", "kuka_lwr", "digit_left_leg"])
+def test_open_gains_in_torque_speed_no_coupled_motion_up(name: str) -> None:
+    """At the home position no joint accelerates by more than its own gain times its error.
+
+    All joints together have up to the sum of the joints' gains, not the 60-fold of diagonals.
+    """
+    dynamics = make_dynamics(load_robot(name), WIDTH)
+    M = dynamics.inertia(dynamics.home)
+    damping = find_gains(ControllerSettings(mode="feed_forward"), felt_inertia(M)).derivative
+    rates = np.linalg.solve(M, np.diag(damping))
+    np.testing.assert_allclose(np.diag(rates), 40.0)
+    assert np.abs(np.linalg.eigvals(rates)).max() < 3.5 * 40.0
 
 
 def test_gains_of_another_number_of_joints_are_refused() -> None:

@@ -37,6 +37,8 @@ class ClosedChainDynamics:
     ----------
     joint_names : tuple[str, ...]
         The actuated joints.
+    home : (na,) [rad]
+        Positions that the linkage can take: the middle of their ranges, or the closure's home.
     configuration : (nq,) [rad]
         Of all joints, as last solved.
     trouble : str
@@ -56,6 +58,7 @@ class ClosedChainDynamics:
         self.sign_width = robot.description.coulomb_velocity if sign_width is None else sign_width
         self.configuration = self.closure.home
         self.trouble = ""
+        self.home = self._find_home(robot)
         self._tangent = np.zeros((robot.model.nv, len(self.joint_names)))
         self._closed = True
         self._robot = robot
@@ -66,6 +69,14 @@ class ClosedChainDynamics:
         shape = (len(robot.couplings), len(robot.joint_names))
         self._directions = np.array([c.direction for c in robot.couplings]).reshape(shape)
         self.set_parameters(robot.consistent_nominal)
+
+    def _find_home(self, robot: Robot) -> FloatArray:
+        lower, upper = (np.clip(bounds, -np.pi, np.pi) for bounds in robot.limits[:2])
+        middle = 0.5 * (lower + upper)[robot.actuated]
+        found = self.closure.solve(middle)
+        if found.converged and self.closure.inside(found.configuration):
+            return middle
+        return self.closure.home[self.closure.equations.actuated]
 
     def set_parameters(self, parameters: FloatArray) -> None:
         """Use a parameter vector (p,) from now on; the caller vouches for its consistency.
