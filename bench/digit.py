@@ -26,8 +26,7 @@ from bench.digit_experiments import (
 from bench.digit_plant import Effects, Log, Plant, draw_parameters, simulate
 from bench.digit_plots import plot_segments, plot_torques, plot_tracking
 from sysid_controller.dynamics import make_dynamics
-from sysid_controller.laws import Gains, felt_inertia, find_gains
-from sysid_controller.settings import ControllerSettings
+from sysid_controller.laws import Gains
 from sysid_core.batch import batch_of, rows_of
 from sysid_core.estimation import EstimatorOptions
 from sysid_core.identification import Identification, IdentifyOptions, identify
@@ -207,9 +206,10 @@ def main(arguments: list[str] | None = None) -> int:
     true, drawn = draw_parameters(robot, given.seed)
     if given.motors_only:
         robot = load_robot(replace(robot.description, inertias="none"))
-    settings = ControllerSettings(mode="feed_forward", bandwidth=given.bandwidth)
-    inertia = felt_inertia(make_dynamics(robot, SIGN_WIDTH).inertia(CENTRE))
-    bench = Bench(robot, Plant(robot, true, Effects()), find_gains(settings, inertia), given.seed)
+    # of each joint alone, as in the paper
+    inertia = np.diag(make_dynamics(robot, SIGN_WIDTH).inertia(CENTRE))
+    gains = Gains(given.bandwidth**2 * inertia, 2.0 * given.bandwidth * inertia)
+    bench = Bench(robot, Plant(robot, true, Effects()), gains, given.seed)
     given.out.mkdir(parents=True, exist_ok=True)
     options = IdentifyOptions(train=1.0, estimator=EstimatorOptions(method=given.method))
     result = _run(bench, drawn, options, given.out)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sysid_controller.dynamics import make_dynamics
 from sysid_controller.joint_states import JointStates
-from sysid_controller.laws import Gains, LawOutput, Motion, felt_inertia, find_gains, make_law
+from sysid_controller.laws import LawOutput, Motion, make_law
 from sysid_controller.limits import EffortLimiter, LimitedEffort
 from sysid_controller.parameter_blend import ParameterBlend, ParameterSet
 from sysid_controller.planning import TrajectoryPoints
@@ -95,9 +95,9 @@ class Controller:
         chosen = robot.actuated
         self.limits = Limits(*(bounds[chosen] for bounds in robot.limits))
         self._dynamics = make_dynamics(robot, settings.friction_width)
-        self._typical_inertia = felt_inertia(self._dynamics.inertia(self._dynamics.home))
-        self._law = make_law(settings, self._typical_inertia)
-        self._safe_hold = SafeHold(self._holding_gains(settings))
+        self._law = make_law(settings, len(self.joint_names))
+        inertia = self._dynamics.inertia(self._dynamics.home)
+        self._safe_hold = SafeHold(settings, inertia)
         self._units = DriverUnits(robot, settings.command_unit)
         self.settings = settings
         self.blend = ParameterBlend(robot, settings.blend_time)
@@ -116,13 +116,6 @@ class Controller:
         self._steady: float | None = None
         self._zeros_left = 0.0
 
-    def _holding_gains(self, settings: ControllerSettings) -> Gains:
-        """Return gains in torque; those of computed torque count in accelerations."""
-        if settings.mode == "feed_forward":
-            return find_gains(settings, self._typical_inertia)
-        gains = find_gains(settings, np.ones_like(self._typical_inertia))
-        return Gains(*(self._typical_inertia * gain for gain in gains))
-
     def configure(self, settings: ControllerSettings) -> None:
         """Take over new settings while running; trigger and rate are the caller's.
 
@@ -131,10 +124,10 @@ class Controller:
         ParameterError
             If one does not fit the robot; the old ones stay then.
         """
-        law = make_law(settings, self._typical_inertia)
+        law = make_law(settings, len(self.joint_names))
         units = DriverUnits(self.robot, settings.command_unit)
         self._law, self._units = law, units
-        self._safe_hold.gains = self._holding_gains(settings)
+        self._safe_hold.configure(settings)
         self._dynamics.sign_width = settings.friction_width
         self.blend.duration = settings.blend_time
         self.joint_states.cutoff = settings.velocity_cutoff

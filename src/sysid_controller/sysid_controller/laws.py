@@ -19,7 +19,6 @@ __all__ = [
     "Gains",
     "LawOutput",
     "Motion",
-    "felt_inertia",
     "find_gains",
     "make_law",
 ]
@@ -38,6 +37,14 @@ class Gains(NamedTuple):
 
     proportional: FloatArray
     derivative: FloatArray
+
+    def feedback(self, error: FloatArray, rate: FloatArray) -> FloatArray:
+        """Return ``K_p e + K_d ė`` (na,) for gains (na,) of each joint."""
+        return self.proportional * error + self.derivative * rate
+
+    def joined(self, other: Gains) -> Gains:
+        """Return the sums of the gains."""
+        return Gains(self.proportional + other.proportional, self.derivative + other.derivative)
 
 
 class LawOutput(NamedTuple):
@@ -77,11 +84,8 @@ class ComputedTorque:
         self, dynamics: Dynamics, desired: Motion, position: FloatArray, velocity: FloatArray
     ) -> LawOutput:
         """Return the torques for a measured `position` [rad] and `velocity` [rad/s] (na,)."""
-        acceleration = (
-            desired.acceleration
-            + self.gains.derivative * (desired.velocity - velocity)
-            + self.gains.proportional * (desired.position - position)
-        )
+        error, rate = desired.position - position, desired.velocity - velocity
+        acceleration = desired.acceleration + self.gains.feedback(error, rate)
         sign_velocity = velocity if self.measured_sign else desired.velocity
         torque = dynamics.torque(position, velocity, acceleration, sign_velocity)
         return LawOutput(torque, torque)
@@ -90,83 +94,76 @@ class ComputedTorque:
 class FeedForward:
     """``u = W(q_d, q̇_d, q̈_d) θ + K_p e + K_d ė`` (Zhang et al. eq. 34).
 
+    Open gains are accelerations per error, and go through the model: their part of K_p and K_d is
+    M(q_d) times them. Diagonals of M would do no good there: they give coupled joints many times
+    the bandwidth that was asked for, more than delays bear.
+
     Parameters
     ----------
     gains : Gains
-        [N·m/rad] and [N·m·s/rad].
+        [N·m/rad] and [N·m·s/rad]; zero where open.
     measured_sign : bool
         Coulomb friction takes the sign of the measured velocity instead of the desired one.
+    open_gains : Gains or None
+        [1/s²] and [1/s]; zero where given in torque. None: none are open.
     """
 
-    def __init__(self, gains: Gains, *, measured_sign: bool) -> None:
+    def __init__(
+        self, gains: Gains, *, measured_sign: bool, open_gains: Gains | None = None
+    ) -> None:
         self.gains = gains
         self.measured_sign = measured_sign
+        self.open_gains = open_gains
 
     def __call__(
         self, dynamics: Dynamics, desired: Motion, position: FloatArray, velocity: FloatArray
     ) -> LawOutput:
         """Return the torques for a measured `position` [rad] and `velocity` [rad/s] (na,)."""
         sign_velocity = velocity if self.measured_sign else desired.velocity
-        model = dynamics.torque(*desired, sign_velocity)
-        feedback = self.gains.proportional * (
-            desired.position - position
-        ) + self.gains.derivative * (desired.velocity - velocity)
-        return LawOutput(model + feedback, model)
+        error, rate = desired.position - position, desired.velocity - velocity
+        acceleration = desired.acceleration
+        if self.open_gains is not None:
+            acceleration = acceleration + self.open_gains.feedback(error, rate)
+        model = dynamics.torque(desired.position, desired.velocity, acceleration, sign_velocity)
+        return LawOutput(model + self.gains.feedback(error, rate), model)
 
 
-def _per_joint(values: tuple[float, ...], default: FloatArray, name: str) -> FloatArray:
-    if len(values) not in (1, len(default)):
+def _per_joint(values: tuple[float, ...], count: int, name: str) -> FloatArray:
+    if len(values) not in (1, count):
         raise ParameterError(
-            f"{name} must have 1 or {len(default)} numbers, one per actuated joint, "
-            f"got {len(values)}"
+            f"{name} must have 1 or {count} numbers, one per actuated joint, got {len(values)}"
         )
-    given = np.broadcast_to(np.asarray(values, dtype=float), default.shape)
-    return np.where(given > 0.0, given, default)
+    return np.array(np.broadcast_to(np.asarray(values, dtype=float), count))
 
 
-def felt_inertia(inertia: FloatArray) -> FloatArray:
-    """Return what each joint feels while the others are free to give way, ``1 / (M⁻¹)ⱼⱼ`` (na,).
+def find_gains(settings: ControllerSettings, count: int) -> tuple[Gains, Gains]:
+    """Return the gains that are given, zero where open, and the open ones, zero where given.
 
-    The diagonal of M is what it feels while they are locked, up to 30 times as much in an arm.
-    Gains in proportion to that would give coupled joints several times the bandwidth that was
-    asked for, more than delays bear.
-
-    Parameters
-    ----------
-    inertia : (na, na) [kg·m²]
-        Joint-space inertia M, rotors included.
-    """
-    felt: FloatArray = 1.0 / np.diag(np.linalg.inv(inertia))
-    return felt
-
-
-def find_gains(settings: ControllerSettings, inertia: FloatArray) -> Gains:
-    """Return the gains of the chosen law.
-
-    Open ones follow from bandwidth ω and damping ratio ζ: ``ω²`` and ``2ζω``, in feed forward
-    times the inertia that each joint feels; see `felt_inertia`.
+    Open ones follow from bandwidth ω and damping ratio ζ: ``ω²`` [1/s²] and ``2ζω`` [1/s].
 
     Parameters
     ----------
     settings : ControllerSettings
-    inertia : (na,) [kg·m²]
-        What each joint typically feels.
+    count : int
+        Number of actuated joints.
 
     Raises
     ------
     ParameterError
         If the number of gains is neither one nor that of the joints.
     """
-    scale = inertia if settings.mode == "feed_forward" else np.ones_like(inertia)
     omega, zeta = settings.bandwidth, settings.damping_ratio
-    return Gains(
-        _per_joint(settings.kp, omega**2 * scale, "kp"),
-        _per_joint(settings.kd, 2.0 * zeta * omega * scale, "kd"),
+    given = Gains(_per_joint(settings.kp, count, "kp"), _per_joint(settings.kd, count, "kd"))
+    return given, Gains(
+        np.where(given.proportional > 0.0, 0.0, omega**2),
+        np.where(given.derivative > 0.0, 0.0, 2.0 * zeta * omega),
     )
 
 
-def make_law(settings: ControllerSettings, inertia: FloatArray) -> ControlLaw:
-    """Return the control law that the settings choose; see `find_gains`."""
-    gains = find_gains(settings, inertia)
-    law = FeedForward if settings.mode == "feed_forward" else ComputedTorque
-    return law(gains, measured_sign=settings.friction_velocity == "measured")
+def make_law(settings: ControllerSettings, count: int) -> ControlLaw:
+    """Return the control law of `count` joints that the settings choose; see `find_gains`."""
+    given, open_gains = find_gains(settings, count)
+    measured_sign = settings.friction_velocity == "measured"
+    if settings.mode == "feed_forward":
+        return FeedForward(given, measured_sign=measured_sign, open_gains=open_gains)
+    return ComputedTorque(given.joined(open_gains), measured_sign=measured_sign)

@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from sysid_controller.dynamics import Dynamics
-from sysid_controller.laws import Gains
+from sysid_controller.laws import find_gains
+from sysid_controller.settings import ControllerSettings
 from sysid_core.recording import FloatArray
 
 __all__ = ["SafeHold"]
@@ -20,8 +21,9 @@ class SafeHold:
 
     Parameters
     ----------
-    gains : Gains
-        [N·m/rad] and [N·m·s/rad].
+    settings : ControllerSettings
+    inertia : (na, na) [kg·m²]
+        Typical joint-space inertia: accelerations that the gains ask for become torques by it.
 
     Attributes
     ----------
@@ -29,12 +31,20 @@ class SafeHold:
         Why the model gives no torque; empty while it does.
     """
 
-    def __init__(self, gains: Gains) -> None:
-        self.gains = gains
+    def __init__(self, settings: ControllerSettings, inertia: FloatArray) -> None:
+        self._inertia = inertia
+        self.configure(settings)
         self.trouble = ""
         self._position: FloatArray | None = None
         self._solvable: tuple[FloatArray, ...] = ()
         self._held: FloatArray | None = None
+
+    def configure(self, settings: ControllerSettings) -> None:
+        """Take over new gains."""
+        given, open_gains = find_gains(settings, len(self._inertia))
+        torque_gains = settings.mode == "feed_forward"
+        self._in_torque = given if torque_gains else None
+        self._in_acceleration = open_gains if torque_gains else given.joined(open_gains)
 
     def release(self, position: FloatArray, desired: FloatArray) -> bool:
         """Note that the model gives torque again, and tell whether it did not before.
@@ -68,8 +78,10 @@ class SafeHold:
         if self._position is None:
             self._position = position
         gravity = self._last_gravity(dynamics)
-        error = self._position - position
-        feedback = self.gains.proportional * error - self.gains.derivative * velocity
+        error, rate = self._position - position, -velocity
+        feedback = self._inertia @ self._in_acceleration.feedback(error, rate)
+        if self._in_torque is not None:
+            feedback += self._in_torque.feedback(error, rate)
         return gravity + feedback, gravity
 
     def gravity(self, dynamics: Dynamics, position: FloatArray) -> FloatArray:
@@ -79,7 +91,7 @@ class SafeHold:
 
     def _last_gravity(self, dynamics: Dynamics) -> FloatArray:
         if self._held is None:
-            self._held = np.zeros_like(self.gains.proportional)
+            self._held = np.zeros(len(self._inertia))
             for position in self._solvable:
                 gravity = dynamics.gravity(position)
                 if np.isfinite(gravity).all():

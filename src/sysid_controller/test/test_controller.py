@@ -226,14 +226,14 @@ def test_bad_settings_are_refused_and_the_old_ones_stay(bench: Bench) -> None:
     np.testing.assert_array_equal(bench.tick().effort, before)
 
 
-def test_the_law_can_be_exchanged_while_running(bench: Bench) -> None:
+def test_the_law_can_be_exchanged_while_running(bench: Bench, panda: Robot) -> None:
     bench.tick(200)
     bench.controller.configure(replace(SETTINGS, mode="feed_forward"))
     command = bench.tick(200)
     assert not command.limited.any()
     bench.position = HOME - 0.05
     command = bench.tick(50)
-    assert (command.effort - command.effort_model > 0.0).all()
+    assert (command.effort - gravity(panda, HOME)) @ command.position_error > 0.0
 
 
 def test_robots_that_it_cannot_drive_are_refused() -> None:
