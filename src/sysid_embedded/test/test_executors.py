@@ -119,6 +119,23 @@ def test_timers_and_topics_share_the_time(node: Any, until: Until) -> None:
     assert until(lambda: len(got) > 10, node)
 
 
+def test_a_timer_that_is_always_late_starves_nobody(node: Any, until: Until) -> None:
+    from std_msgs.msg import Int32
+
+    got: list[int] = []
+    publisher = node.create_publisher(Int32, "t", 10)
+    node.create_subscription(Int32, "t", lambda m: got.append(m.data), 10)
+
+    def work_longer_than_the_period() -> None:
+        publisher.publish(Int32(data=1))
+        end = time.monotonic() + 0.005
+        while time.monotonic() < end:
+            pass
+
+    node.create_timer(0.001, work_longer_than_the_period)
+    assert until(lambda: len(got) > 10, node)
+
+
 def test_a_guard_condition_runs_in_the_executor(node: Any, until: Until) -> None:
     threads: list[Any] = []
     guard = node.create_guard_condition(lambda: threads.append(threading.current_thread()))

@@ -187,9 +187,23 @@ class Executor:
     def _due(self) -> _Work | None:
         work = next(self._round, None)
         if work is None:
+            self._poll()
             self._round = self._look()
             work = next(self._round, None)
         return work
+
+    def _poll(self) -> None:
+        """Note which readers have data without waiting.
+
+        Otherwise a timer that is always due would keep subscriptions and services from their turn.
+        """
+        if not self._waiting.acquire(blocking=False):
+            return  # another thread waits for them
+        try:
+            keys = [] if self._closed else self._waitset.wait(0)
+        finally:
+            self._waiting.release()
+        self._note(keys)
 
     def _until_timer(self) -> int:
         """Return the time to the next timer that could run [ns]."""
@@ -237,6 +251,9 @@ class Executor:
             if self._closed:
                 raise ShutdownException()
             keys = self._waitset.wait(timeout_ns)
+        self._note(keys)
+
+    def _note(self, keys: list[int]) -> None:
         for key in keys:
             entity = self._readers.get(key)
             if entity is not None:
