@@ -265,6 +265,8 @@ def test_the_ground_truth_is_written(
         {"robot": "panda", "rate": 300.0},
         {"robot": "panda", "rate": 500},
         {"robot": "panda", "latency": -1},
+        {"robot": "panda", "behaviour": "trot"},
+        {"robot": "solo12", "behaviour": "fly"},
     ],
 )
 def test_a_simulator_that_cannot_start_says_why(
@@ -307,3 +309,25 @@ def test_a_reference_for_a_floating_robot_is_refused(graph: Callable[..., Graph]
     g = graph(robot="solo12")
     with pytest.raises(SysidError, match="floating base"):
         g.start(ReferenceNode)
+
+
+def test_a_quadruped_trots_by_itself_and_begins_anew(graph: Callable[..., Graph]) -> None:
+    g = graph(robot="solo12", behaviour="trot", publish_clock=True, rate=500.0, latency=1)
+    odometry, contacts = g.listen(Odometry, "odom"), g.listen(Contacts, "contacts")
+    g.start(SimulatorNode)
+
+    def stepping() -> bool:
+        feet = {tuple(message.active) for message in contacts}
+        return {(True, False, False, True), (False, True, True, False)} <= feet
+
+    g.until(stepping)
+    assert odometry[-1].pose.pose.position.z > 0.15
+    # it obeys nobody else
+    g.commands.publish(Float64MultiArray(data=[2.0] * 12))
+    count = len(odometry)
+    g.until(lambda: len(odometry) > count + 100)
+    assert odometry[-1].pose.pose.position.z > 0.15
+    assert g.call(Trigger, "simulator/reset", Trigger.Request()).success
+    contacts.clear()
+    # it stands first, for longer than between two steps of a trot
+    g.until(lambda: len(contacts) > 50 and all(all(m.active) for m in contacts[-50:]))
