@@ -10,14 +10,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from sysid_core.robot.model import Robot
 from sysid_core.scores import Scores
 
-__all__ = ["number", "print_json", "print_scores", "progress_bar", "stdout", "warn"]
+__all__ = [
+    "named_table", "number", "print_json", "print_scores", "print_units", "progress_bar", "stdout",
+    "warn",
+]  # fmt: skip
 
 _STAGES = {
     "reading": "reading",
@@ -76,7 +81,11 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
         task = progress.add_task("", total=1.0)
 
         def show(stage: str, share: float) -> None:
-            progress.update(task, description=_STAGES.get(stage, stage), completed=share)
+            # a stage that has only begun may never report a share: the bar pulses meanwhile
+            progress.update(
+                task, description=_STAGES.get(stage, stage), completed=share,
+                total=1.0 if share > 0.0 else None,
+            )  # fmt: skip
 
         yield show
 
@@ -86,15 +95,34 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}" if math.isfinite(value) else "–"
 
 
+def named_table(title: str, names: str) -> Table:
+    """Return a table whose first column holds names, never cut short however narrow the screen.
+
+    Parameters
+    ----------
+    title : str
+    names : str
+        Heading of the names.
+    """
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    table.add_column(names, no_wrap=True, overflow="fold")
+    return table
+
+
+def print_units(console: Console, robot: Robot) -> None:
+    """Say which joints' figures are forces, where a robot has such joints."""
+    if robot.prismatic_names:
+        console.print(
+            f"prismatic, so in N, N·s/m and kg: {', '.join(robot.prismatic_names)}", markup=False
+        )
+
+
 def print_scores(console: Console, scores: Scores, title: str) -> None:
     """Print nominal against identified torque errors per joint."""
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("joint")
-    for heading in ("nominal", "identified", "ratio"):
-        unit = "" if heading == "ratio" else " [N·m]"
-        table.add_column(escape(f"RMSE {heading}{unit}"), justify="right")
-    for heading in ("nominal", "identified"):
-        table.add_column(f"R² {heading}", justify="right")
+    table = named_table(title, "joint")
+    for heading in ("RMSE [N·m]\nnominal", "RMSE [N·m]\nidentified", "ratio", "R²\nnominal",
+                    "R²\nidentified"):  # fmt: skip
+        table.add_column(escape(heading), justify="right")
     rows = zip(
         scores.joints, scores.rmse_nominal, scores.rmse_identified,
         scores.r2_nominal, scores.r2_identified, strict=True,

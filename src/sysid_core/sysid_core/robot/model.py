@@ -114,6 +114,12 @@ class Robot:
         for array in (self.nominal, self.passive, self.actuated, *self.limits):
             array.setflags(write=False)
 
+    @property
+    def prismatic_names(self) -> tuple[str, ...]:
+        """Moving joints that slide: their torques are forces [N], their positions lengths [m]."""
+        joints = self.urdf.joints
+        return tuple(n for n in self.joint_names if joints[n].type == "prismatic")
+
     # -- construction -----------------------------------------------------------------------
 
     def _error(self, message: str) -> RobotError:

@@ -134,7 +134,7 @@ def test_info_says_what_is_there_and_whether_it_fits(
     assert not found["fit"]["fits"]
     assert "panda_joint1" in found["fit"]["reason"]
     assert main(["info", str(folder / "run.csv")]) == 0
-    assert "range [rad]" in capsys.readouterr().out
+    assert "range [rad or m]" in capsys.readouterr().out
 
 
 def test_info_checks_the_loops_of_a_robot_without_data(

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 from rich.markup import escape
-from rich.table import Table
 
 from sysid_core.cli.arguments import add_data, add_json, add_robot, add_signals
 from sysid_core.cli.console import (
+    named_table,
     number,
     print_json,
     print_scores,
+    print_units,
     progress_bar,
     stdout,
     warn,
@@ -28,6 +29,7 @@ from sysid_core.estimation.options import METHODS
 from sysid_core.files import require_writable, results_folder, write_text
 from sysid_core.identification import Identification, IdentifyOptions, identify
 from sysid_core.report import write_report
+from sysid_core.report.advice import advice
 from sysid_core.robot import load_robot
 from sysid_core.robot.export import identified_urdf
 from sysid_core.signals import SignalOptions
@@ -134,6 +136,7 @@ def _show(found: Identification, out: Path, report: bool) -> None:
         f"{judged.improvement:.1f} times smaller than the nominal model's"
     )
     _show_friction(found)
+    print_units(console, robot)
     for load in found.loads:
         com = ", ".join(f"{c:.3f} ± {s:.3f}" for c, s in zip(load.com, load.com_std, strict=True))
         console.print(
@@ -153,6 +156,7 @@ def _show(found: Identification, out: Path, report: bool) -> None:
     )
     files = ["estimate.json", f"{robot.name}.urdf"] + (["report.html"] if report else [])
     console.print(f"wrote {', '.join(files)} to {out}", markup=False)
+    console.print(f"next: {advice(found)[0]}", markup=False)
 
 
 def _show_friction(found: Identification) -> None:
@@ -162,15 +166,14 @@ def _show_friction(found: Identification) -> None:
         return
     std = layout.joints_of(estimate.std)
     units = {"viscous": "N·m·s/rad", "coulomb": "N·m", "armature": "kg·m²", "offset": "N·m"}
-    table = Table(title="friction and armature", title_justify="left", title_style="bold")
-    table.add_column("joint")
+    table = named_table("friction and armature", "joint")
     for term, unit in units.items():
-        table.add_column(escape(f"{term} [{unit}]"), justify="right")
+        table.add_column(escape(f"{term}\n[{unit}]"), justify="right")
     for joint, values in identified.items():
         if not any(std[joint][term] > 0.0 for term in units):
             continue  # nothing of it was identified
         table.add_row(
-            joint,
+            escape(joint),
             *(_with_std(values[term], std[joint][term]) for term in units),
         )
     stdout().print(table)

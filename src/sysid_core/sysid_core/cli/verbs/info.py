@@ -9,10 +9,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from rich.markup import escape
-from rich.table import Table
 
 from sysid_core.cli.arguments import add_data, add_json, add_robot
-from sysid_core.cli.console import number, print_json, stdout, warn
+from sysid_core.cli.console import named_table, number, print_json, stdout, warn
 from sysid_core.data import RecordingSummary, StreamSummary, read_recording, summarise
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.robot import Robot, load_robot
@@ -115,28 +114,25 @@ class _Info:
 def _show(summary: RecordingSummary) -> None:
     console = stdout()
     if summary.topics:
-        topics = Table(title="Topics", title_justify="left", title_style="bold")
-        for heading in ("topic", "type"):
-            topics.add_column(heading)
+        topics = named_table("Topics", "topic")
+        topics.add_column("type")
         topics.add_column("messages", justify="right")
         for topic in summary.topics:
-            topics.add_row(topic.name, topic.type, str(topic.count))
+            topics.add_row(escape(topic.name), topic.type, str(topic.count))
         console.print(topics)
-    streams = Table(title="Signals", title_justify="left", title_style="bold")
-    streams.add_column("")
+    streams = named_table("Signals", "")
     for stream in summary.streams:
         streams.add_column(stream.name, justify="right")
     for heading, value in _STREAM_ROWS.items():
         streams.add_row(escape(heading), *(value(stream) for stream in summary.streams))
     console.print(streams)
-    joints = Table(title="Joints", title_justify="left", title_style="bold")
-    joints.add_column("joint")
-    joints.add_column(escape("range [rad]"), justify="right")
+    joints = named_table("Joints", "joint")
+    joints.add_column(escape("range [rad or m]"), justify="right")
     joints.add_column("moves")
     joints.add_column("lacks")
     for joint in summary.joints:
         joints.add_row(
-            joint.name, number(joint.range), "yes" if joint.moves else "no",
+            escape(joint.name), number(joint.range), "yes" if joint.moves else "no",
             ", ".join(joint.missing) or "–",
         )  # fmt: skip
     console.print(joints)

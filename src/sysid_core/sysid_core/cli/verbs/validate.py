@@ -7,7 +7,14 @@ import argparse
 from pathlib import Path
 
 from sysid_core.cli.arguments import add_data, add_json, add_robot, add_signals
-from sysid_core.cli.console import print_json, print_scores, progress_bar, stdout, warn
+from sysid_core.cli.console import (
+    print_json,
+    print_scores,
+    print_units,
+    progress_bar,
+    stdout,
+    warn,
+)
 from sysid_core.data import read_recording
 from sysid_core.estimate_file import EstimateFile, read_estimate, scores_json
 from sysid_core.identification import IdentifyOptions, validate
@@ -48,9 +55,7 @@ class _Validate:
         estimate = read_estimate(args.estimate)
         robot = load_estimated_robot(estimate, args.robot)
         nominal, identified = estimate.nominal(robot), estimate.parameters(robot)
-        options = IdentifyOptions(
-            lenient=args.lenient, signals=SignalOptions(cutoff=args.cutoff)
-        )
+        options = IdentifyOptions(lenient=args.lenient, signals=SignalOptions(cutoff=args.cutoff))
         with progress_bar() as progress:
             progress("reading", 0.0)
             recording = read_recording(args.data, joint_topic=args.topic)
@@ -61,6 +66,7 @@ class _Validate:
         else:
             title = f"{robot.name} on {args.data}: {scores.samples} samples"
             print_scores(stdout(), scores, title)
+            print_units(stdout(), robot)
         return 0
 
 
