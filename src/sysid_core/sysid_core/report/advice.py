@@ -50,10 +50,13 @@ def advice(found: Identification) -> list[str]:
         steps.append(
             f"R² is below {_POOR_R2} at {', '.join(poor)}: look at the residuals. Steps at "
             "changes of direction mean friction beyond Coulomb and viscous; residuals that follow "
-            "the torque mean a wrong effort gain."
+            "the torque mean a wrong effort gain; without any pattern, look for joints that are "
+            "recorded under each other's names."
         )
     share = float(np.mean(estimate.determined < 0.5))
-    if not found.loads and (share > _MUCH_PRIOR or estimate.condition > _ILL_CONDITIONED):
+    # ill-conditioned by scales alone, as of a lift beside a wrist, needs no other motion
+    lacking = share > 0.0 and estimate.condition > _ILL_CONDITIONED
+    if not found.loads and (share > _MUCH_PRIOR or lacking):
         steps.append(
             f"The data leave {share:.0%} of the base parameters to the prior: record an optimised "
             f"trajectory ('sysid excite {robot.name}'), or a longer and quicker motion of all "

@@ -43,7 +43,7 @@ def _axes(figure: go.Figure, height: int) -> go.Figure:
         margin={"l": 60, "r": 20, "t": 60, "b": 40},
         font={"family": "system-ui, DejaVu Sans, sans-serif", "size": 12, "color": INK},
         legend={"orientation": "h", "y": 0.995, "yanchor": "top", "x": 0.0, "xanchor": "left",
-                "yref": "container"},
+                "xref": "container", "yref": "container"},
         hovermode="x unified",
     )  # fmt: skip
     figure.update_annotations(font_size=13)
@@ -154,11 +154,19 @@ def _with_bars(
     )  # fmt: skip
 
 
+def _grid(titles: Sequence[str]) -> go.Figure:
+    """Return two by two fields over the same names, which stand below the lower ones only."""
+    figure = make_subplots(
+        rows=2, cols=2, subplot_titles=titles, shared_xaxes=True, vertical_spacing=0.12
+    )
+    return figure.update_xaxes(automargin=True)
+
+
 def friction_figure(found: Identification) -> go.Figure:
     """Draw the friction terms of every joint with bars of two standard deviations."""
     layout, estimate = found.robot.layout, found.estimate
     titles = [f"{term} [{_UNITS[term]}]" for term in FRICTION_TERMS]
-    figure = make_subplots(rows=2, cols=2, subplot_titles=titles, vertical_spacing=0.2)
+    figure = _grid(titles)
     for k, term in enumerate(FRICTION_TERMS):
         where = layout.term(term)
         _with_bars(
@@ -172,7 +180,7 @@ def mass_figure(found: Identification) -> go.Figure:
     """Draw masses and first moments of every body with bars of two standard deviations."""
     layout, estimate = found.robot.layout, found.estimate
     quantities = {"mass [kg]": 0, "m·cx [kg·m]": 1, "m·cy [kg·m]": 2, "m·cz [kg·m]": 3}
-    figure = make_subplots(rows=2, cols=2, subplot_titles=list(quantities), vertical_spacing=0.2)
+    figure = _grid(list(quantities))
     nominal = layout.inertias(found.nominal)
     identified, std = layout.inertias(estimate.parameters), layout.inertias(estimate.std)
     for k, column in enumerate(quantities.values()):

@@ -22,9 +22,15 @@ from sysid_core.report.figures import (
     torque_figure,
 )
 from sysid_core.report.style import STYLE_SHEET
+from sysid_core.robot.model import Robot
 from sysid_core.scores import Scores
 
 __all__ = ["page"]
+
+_SPARE_BUTTONS = [
+    "zoomIn2d", "zoomOut2d", "autoScale2d", "select2d", "lasso2d", "sendChartToCloud",
+]  # fmt: skip
+"""Without these the legend stays free on a narrow screen, and nothing leaves the page."""
 
 
 def _number(value: float, digits: int = 3) -> str:
@@ -88,9 +94,7 @@ def _cards(found: Identification) -> str:
          ""),
     ]  # fmt: skip
     for load in found.loads:
-        cards.insert(
-            0, (f"{load.mass:.2f} ± {load.mass_std:.2f} kg", f"load on {load.body}", "")
-        )
+        cards.insert(0, (f"{load.mass:.2f} ± {load.mass_std:.2f} kg", f"load on {load.body}", ""))
     return "".join(
         f'<div class="card {kind}"><b>{escape(value)}</b><span>{escape(text)}</span></div>'
         for value, text, kind in cards
@@ -101,7 +105,11 @@ def _figure(figure: go.Figure) -> str:
     html = figure.to_html(
         full_html=False,
         include_plotlyjs=False,
-        config={"displaylogo": False, "responsive": True},
+        config={
+            "displaylogo": False,
+            "responsive": True,
+            "modeBarButtonsToRemove": _SPARE_BUTTONS,
+        },
     )
     return f'<div class="panel">{html}</div>'
 
@@ -170,6 +178,14 @@ def _data(found: Identification) -> str:
     return _table(["", ""], ([_cell(k), _cell(v, "wrap")] for k, v in facts))
 
 
+def _units(robot: Robot) -> list[str]:
+    """Say which joints' figures are forces, where a robot has such joints."""
+    if not robot.prismatic_names:
+        return []
+    names = escape(", ".join(robot.prismatic_names))
+    return [f'<p class="muted">Prismatic, so in N, N·s/m and kg: {names}.</p>']
+
+
 def page(found: Identification, source: str) -> str:
     """Return the HTML of the report.
 
@@ -198,6 +214,7 @@ def page(found: Identification, source: str) -> str:
     parts += [
         "<h2>Data that were learned from</h2>",
         f'<div class="panel">{_scores(found.train)}</div>',
+        *_units(robot),
         "<h2>Torques</h2>",
         '<p class="muted">The shaded part was held out: it was predicted, not learned from.</p>',
         _figure(torque_figure(found.curves)),

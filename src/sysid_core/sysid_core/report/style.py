@@ -35,7 +35,10 @@ th, td { text-align: right; padding: 5px 10px; border-bottom: 1px solid #edf0f3;
   white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 td.wrap { white-space: normal; text-align: left; }
-th { color: #667085; font-weight: 600; font-size: 13px; }
+th { color: #667085; font-weight: 600; font-size: 13px; white-space: normal;
+  vertical-align: bottom; }
+@media (max-width: 640px) { main { padding: 20px 10px 40px; } .panel { padding: 10px 6px; }
+  table { font-size: 13px; } th { font-size: 11px; } th, td { padding: 5px; } }
 td.better { color: #12805c; font-weight: 600; } td.worse { color: #c0362c; font-weight: 600; }
 ul { margin: 6px 0; padding-left: 20px; } li { margin: 4px 0; max-width: 95ch; }
 details { background: #fff; border: 1px solid #e4e7ec; border-radius: 10px; margin-top: 10px; }

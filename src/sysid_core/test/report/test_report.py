@@ -51,9 +51,7 @@ class _Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_page_is_one_small_file_that_loads_nothing(
-    found: Identification, tmp_path: Path
-) -> None:
+def test_page_is_one_small_file_that_loads_nothing(found: Identification, tmp_path: Path) -> None:
     write_report(found, tmp_path, source="run <1>")
     page = tmp_path / "report.html"
     assert page.stat().st_size < LARGEST
@@ -63,6 +61,9 @@ def test_page_is_one_small_file_that_loads_nothing(
     assert tags.loaded == []
     assert tags.open == []
     assert "run &lt;1&gt;" in text
+    figures = re.findall(r'"modeBarButtonsToRemove": (\[.*?\])', text)
+    assert len(figures) == 6
+    assert all("sendChartToCloud" in figure for figure in figures)
     for heading in ("Torques", "Residuals", "Friction", "consistency", "What to do next"):
         assert re.search(f"<h2>[^<]*{heading}", text)
     for joint in found.robot.joint_names:
@@ -85,3 +86,11 @@ def test_advice_follows_from_the_findings(found: Identification, recording: Reco
         estimate=replace(found.estimate, consistency=-np.ones_like(found.estimate.consistency)),
     )
     assert "impossible" in advice(impossible)[0]
+
+
+def test_scales_alone_ask_for_no_other_motion(found: Identification) -> None:
+    known = np.ones_like(found.estimate.determined)
+    stretched = replace(found.estimate, determined=known, condition=1e6)
+    assert not any("excite" in step for step in advice(replace(found, estimate=stretched)))
+    lacking = replace(stretched, determined=np.where(np.arange(len(known)) < 2, 0.0, known))
+    assert any("excite" in step for step in advice(replace(found, estimate=lacking)))
