@@ -164,9 +164,7 @@ def _filtered_friction(regression: Regression, rows: Rows, factor: FloatArray) -
 def select_rows(rows: Rows, keep: Callable[[int, RowBlock], BoolArray]) -> Rows:
     """Return the rows for which ``keep(group, block)`` is true."""
     return Rows(
-        tuple(
-            block.select(np.flatnonzero(keep(g, block))) for g, block in enumerate(rows.blocks)
-        )
+        tuple(block.select(np.flatnonzero(keep(g, block))) for g, block in enumerate(rows.blocks))
     )
 
 

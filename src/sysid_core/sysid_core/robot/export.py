@@ -118,9 +118,7 @@ def _write_inertial(link: ET.Element, phi: FloatArray) -> None:
             link.text = "\n    "
 
 
-def _write_friction(
-    joint: ET.Element, robot: Robot, name: str, terms: dict[str, float]
-) -> None:
+def _write_friction(joint: ET.Element, robot: Robot, name: str, terms: dict[str, float]) -> None:
     nominal = robot.urdf.joints[name]
     values = {"damping": terms["viscous"], "friction": terms["coulomb"]}
     if values == {"damping": nominal.damping, "friction": nominal.friction}:

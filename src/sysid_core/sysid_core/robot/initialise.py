@@ -163,9 +163,7 @@ def _write(robot: Robot, urdf: Urdf, notes: Sequence[str]) -> str:
     doubtful = "".join(f"\n# note: {note}" for note in notes)
     efforts = robot.limits.effort
     unlimited = [n for n, e in zip(robot.joint_names, efforts, strict=True) if np.isinf(e)]
-    limits = (
-        f"\n# The URDF gives no effort limit for {', '.join(unlimited)}." if unlimited else ""
-    )
+    limits = f"\n# The URDF gives no effort limit for {', '.join(unlimited)}." if unlimited else ""
     return f"""\
 # Description of '{description.name}' for sysid, written by 'sysid init' from {urdf.path.name}.
 # {len(robot.layout.bodies)} bodies, {len(robot.joint_names)} moving joints.{doubtful}

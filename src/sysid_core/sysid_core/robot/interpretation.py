@@ -135,9 +135,7 @@ def _take(values: FloatArray, columns: IndexArray) -> FloatArray:
     return taken
 
 
-def _clean(
-    robot: Robot, recording: Recording, lenient: bool, warnings: list[str]
-) -> Recording:
+def _clean(robot: Robot, recording: Recording, lenient: bool, warnings: list[str]) -> Recording:
     """Refuse invalid numbers and clocks that go back; if lenient, mark such rows as missing."""
     if len(recording) < 2:
         raise DataError("holds a single row; record for longer", source=recording.source)

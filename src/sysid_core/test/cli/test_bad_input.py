@@ -135,9 +135,7 @@ def test_urdf_with_a_negative_mass(tmp_path: Path, capsys: pytest.CaptureFixture
     text = robot.urdf.path.read_text().replace('<mass value="', '<mass value="-', 1)
     (tmp_path / "bad.urdf").write_text(text)
     target = tmp_path / "bad.yaml"
-    _refused(
-        capsys, ["init", str(tmp_path / "bad.urdf"), "-o", str(target)], "negative mass"
-    )
+    _refused(capsys, ["init", str(tmp_path / "bad.urdf"), "-o", str(target)], "negative mass")
     assert not target.exists()
 
 

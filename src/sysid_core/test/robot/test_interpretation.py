@@ -105,18 +105,14 @@ def test_invalid_numbers_are_refused_by_place_and_left_out_if_lenient(
     assert any("left out" in warning for warning in read.warnings)
 
 
-def test_rows_that_lack_a_joint_altogether_are_no_fault(
-    ur10: Robot, recording: Recording
-) -> None:
+def test_rows_that_lack_a_joint_altogether_are_no_fault(ur10: Robot, recording: Recording) -> None:
     assert recording.velocity is not None
     assert recording.effort is not None
     lacking = [a.copy() for a in (recording.position, recording.velocity, recording.effort)]
     for array in lacking:
         array[10, 1] = np.nan
     position, velocity, effort = lacking
-    read = interpret(
-        ur10, replace(recording, position=position, velocity=velocity, effort=effort)
-    )
+    read = interpret(ur10, replace(recording, position=position, velocity=velocity, effort=effort))
     assert read.warnings == ()
 
 

@@ -49,9 +49,7 @@ class _Init:
             f"{robot.description.base} base, tool frame '{robot.tool_frame}'",
             markup=False,
         )
-        console.print(
-            f"next: sysid identify DATA --robot {target} --out DIR", markup=False
-        )
+        console.print(f"next: sysid identify DATA --robot {target} --out DIR", markup=False)
         return 0
 
 
