@@ -17,6 +17,7 @@ _BUILT_IN = {
     "validate": "sysid_core.cli.verbs.validate",
     "replay": "sysid_core.cli.verbs.replay",
     "excite": "sysid_core.cli.verbs.excite",
+    "compliance": "sysid_core.cli.verbs.compliance",
     "doctor": "sysid_core.cli.verbs.doctor",
 }
 """Verb → module of the core that has it as `verb`."""

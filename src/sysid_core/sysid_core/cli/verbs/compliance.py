@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sysid compliance``: stiffness and damping of joints in six directions from link poses."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from rich.markup import escape
+from rich.table import Table
+
+from sysid_core.cli.arguments import add_json, add_robot
+from sysid_core.cli.console import number, print_json, progress_bar, stdout, warn
+from sysid_core.compliance import AXES, Compliance, identify_compliance, read_poses
+from sysid_core.compliance.report import FILES, write_compliance
+from sysid_core.files import require_writable, results_folder
+from sysid_core.robot import load_robot
+
+__all__ = ["verb"]
+
+
+class _Compliance:
+    name = "compliance"
+    help = "identify joints' stiffness and damping in six directions from link poses"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "data", metavar="DATA", type=Path,
+            help="CSV with the header time,<link>/x,<link>/y,<link>/z,<link>/qx,<link>/qy,"
+            "<link>/qz,<link>/qw,… [s, m, -]: poses of the link frames in the world",
+        )  # fmt: skip
+        add_robot(parser, required=True)
+        parser.add_argument(
+            "--out", metavar="DIR", type=Path, required=True, help=f"folder for {', '.join(FILES)}"
+        )
+        parser.add_argument(
+            "--coupled", action="store_true",
+            help="full symmetric matrices instead of one coefficient per direction",
+        )  # fmt: skip
+        add_json(parser, "the result")
+
+    def run(self, args: argparse.Namespace) -> int:
+        robot = load_robot(args.robot)
+        require_writable(args.out)
+        with progress_bar() as show:
+            show("reading", 0.0)
+            poses = read_poses(args.data)
+            show("estimation", 0.3)
+            found = identify_compliance(robot, poses, coupled=args.coupled)
+            show("report", 0.8)
+            with results_folder(args.out) as folder:
+                data = write_compliance(robot, found, folder)
+        warn(found.warnings)
+        if args.json:
+            print_json(data)
+        else:
+            _show(found, args.out)
+        return 0
+
+
+def _show(found: Compliance, out: Path) -> None:
+    console = stdout()
+    table = Table(
+        title=f"{len(found.time)} poses at {found.rate:.4g} Hz · per direction of the joint's "
+        "frame", title_justify="left", title_style="bold",
+    )  # fmt: skip
+    table.add_column("joint")
+    for heading in ("", "stiffness [N/m, N·m/rad]", "damping [N·s/m, N·m·s/rad]", "R²"):
+        table.add_column(escape(heading), justify="right" if heading else "left")
+    for joint in found.joints:
+        for k, axis in enumerate(AXES):
+            table.add_row(
+                escape(joint.joint) if k == 0 else "",
+                axis,
+                _with_std(joint.stiffness[k, k], joint.stiffness_std[k]),
+                _with_std(joint.damping[k, k], joint.damping_std[k]),
+                f"{joint.r2[k]:.4f}" if np.isfinite(joint.r2[k]) else "–",
+            )
+    console.print(table)
+    console.print(f"wrote {', '.join(FILES)} to {out}", markup=False)
+
+
+def _with_std(value: float, std: float) -> str:
+    return f"{number(value, 4)} ± {number(std, 2)}"
+
+
+verb = _Compliance()
