@@ -197,6 +197,8 @@ class Simulation:
             If the command has the wrong length or is not finite.
         """
         position, velocity = self.sense()
+        if self.robot.floating:
+            self.sense_base()  # now, as the stamp says, and not after the first physics step
         torque = self._motor_torque(command)
         time = self.time
         self.state, effort, base = self._advance(torque)
