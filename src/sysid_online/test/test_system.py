@@ -57,13 +57,14 @@ def node_processes() -> dict[str, int]:
 class Loop:
     """The launched processes, and a probe that checks every command and every number."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: Path) -> None:
         import rclpy
         from rclpy.qos import DurabilityPolicy, QoSProfile
         from std_msgs.msg import Float64MultiArray
 
         from sysid_msgs.msg import DynamicParameters, IdentificationStatus, TrackingStatus
 
+        self.log = log.open("wb")
         self.limit = load_robot(ROBOT).limits.effort
         self.faults: list[str] = []
         self.commands = 0
@@ -84,8 +85,8 @@ class Loop:
         self.children.append(
             subprocess.Popen(
                 command,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stdout=self.log,
+                stderr=subprocess.STDOUT,
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
             )
         )
@@ -117,8 +118,22 @@ class Loop:
 
         end = time.monotonic() + LIMIT
         while not condition():
-            assert time.monotonic() < end, "the condition did not come about in time"
+            assert time.monotonic() < end, self._situation()
             rclpy.spin_once(self.node, timeout_sec=0.05)
+
+    def _situation(self) -> str:
+        """Return what is known where a wait was in vain."""
+        said = Path(self.log.name).read_text(errors="replace").splitlines()[-30:]
+        status, tracking = self.status, self.tracking
+        return "\n".join(
+            [
+                "the condition did not come about in time",
+                f"processes: {node_processes()}",
+                f"status: {status and (status.state, list(status.reasons), status.revision)}",
+                f"tracking: {tracking and (tracking.state, list(tracking.warnings))}",
+                *said,
+            ]
+        )
 
     def works(self) -> None:
         """Wait until the arm is tracked on a model that is still being identified."""
@@ -157,15 +172,16 @@ class Loop:
             child.kill()
         for process in node_processes().values():
             os.kill(process, signal.SIGKILL)
+        self.log.close()
 
 
 @pytest.fixture(scope="module")
-def loop() -> Iterator[Loop]:
+def loop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
     pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
     for package in ("sysid_sim", "sysid_controller"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
-    made = Loop()
+    made = Loop(tmp_path_factory.mktemp("loop") / "log.txt")
     yield made
     made.close()
 
