@@ -39,6 +39,8 @@ def _version() -> str:
 
 def _build_parser(wanted: str | None) -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     verbs, troubles = find_verbs(wanted)
+    if not verbs:
+        raise SysidError(f"{troubles[0]}; 'sysid doctor' says what to install")
     parser = _Parser(
         prog="sysid",
         description="Identification of robot dynamics from bags, tables and live robots.",

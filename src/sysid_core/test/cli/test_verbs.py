@@ -224,3 +224,7 @@ def test_verbs_of_other_packages_are_found(
     assert set(find_verbs("again")[0]) == {"again"}
     assert main(["again", "--json"]) == 1  # the doctor finds the broken verb
     assert not json.loads(capsys.readouterr().out)["ok"]
+    assert main(["broken"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "'broken'" in line
+    assert "sysid doctor" in line
