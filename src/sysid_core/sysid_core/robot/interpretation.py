@@ -22,6 +22,7 @@ _STILL = 1e-3
 """A joint that moves less [rad] stands still."""
 _BACKWARD_PERIODS = 5.0
 """Rows that are late by more sampling periods are no mere jitter of the transport."""
+_JOINT_STATE = "sensor_msgs/msg/JointState"
 _QUANTITIES = ("position", "velocity", "effort")
 
 
@@ -95,7 +96,7 @@ def _columns(robot: Robot, recording: Recording, warnings: list[str]) -> IndexAr
     if missing:
         raise DataError(
             f"joints {_quote(missing)} of robot '{robot.name}' are missing; the data have "
-            f"{_quote(recording.joint_names)}{_hint(missing, extra)}",
+            f"{_quote(recording.joint_names)}{_hint(missing, extra)}{_other_topics(recording)}",
             source=recording.source,
         )
     if extra:
@@ -127,6 +128,14 @@ def _hint(missing: Sequence[str], extra: Sequence[str]) -> str:
             ". Give the robot that was recorded, or map the names under 'names' in its description"
         )
     return ". Give the robot that was recorded, or declare these joints passive or locked"
+
+
+def _other_topics(recording: Recording) -> str:
+    """Return what to say where joint states of another robot may have been read."""
+    topics = [t.name for t in recording.topics if t.type == _JOINT_STATE and t.count]
+    if len(topics) < 2:
+        return ""
+    return f". Joint states are on several topics ({', '.join(topics)}): choose with --topic"
 
 
 def _take(values: FloatArray, columns: IndexArray) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import DataError
-from sysid_core.recording import Recording
+from sysid_core.recording import Recording, TopicInfo
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.interpretation import interpret
 
@@ -48,6 +48,18 @@ def test_names_are_mapped(ur10: Robot, recording: Recording) -> None:
     robot = load_robot(replace(ur10.description, names=mapping))
     read = interpret(robot, replace(recording, joint_names=tuple(mapping)))
     np.testing.assert_array_equal(read.position, recording.position)
+
+
+def test_missing_joints_point_to_other_topics(ur10: Robot, recording: Recording) -> None:
+    kind = "sensor_msgs/msg/JointState"
+    topics = (TopicInfo("/hand/joint_states", kind, 9), TopicInfo("/arm/joint_states", kind, 9))
+    others = tuple(f"finger_{i}" for i in range(6))
+    several = replace(recording, joint_names=others, topics=topics)
+    with pytest.raises(DataError, match=r"/arm/joint_states\): choose with --topic"):
+        interpret(ur10, several)
+    with pytest.raises(DataError) as caught:
+        interpret(ur10, replace(several, topics=topics[:1]))
+    assert "--topic" not in str(caught.value)
 
 
 def test_missing_joints_are_named_with_a_guess(ur10: Robot, recording: Recording) -> None:
