@@ -28,6 +28,8 @@ __all__ = ["Interpreter", "PrepareReport", "Prepared", "prepare"]
 
 _MINIMUM_ROWS = 8
 _RATE_TOLERANCE = 0.1
+_SLOW_RATE = 5.0
+"""No dynamics [Hz] show at less; a table in milliseconds seems a thousand times slower."""
 _TURN = 2.0 * np.pi
 _TURN_TOLERANCE = 0.5
 
@@ -130,6 +132,11 @@ def _prepare(recording: Recording, options: SignalOptions) -> Prepared:
     recording, outliers = _cleaned(recording, options, warnings)
     tracks, layout = _tracks(recording)
     synchronised = _synchronised(tracks, options, warnings)
+    if synchronised.sensor_rate < _SLOW_RATE:
+        warnings.append(
+            f"the sensors run at {synchronised.sensor_rate:.3g} Hz, too slow for dynamics: is the "
+            "time in seconds?"
+        )
     cutoff, reason = _cutoff(synchronised, layout, options)
     measured = _use_measured(synchronised, layout, cutoff, options)
     step = 1

@@ -247,3 +247,10 @@ def test_what_cannot_be_prepared_is_refused_with_its_source() -> None:
 def test_settings_out_of_range_are_refused_by_name(setting: dict[str, object]) -> None:
     with pytest.raises(ParameterError, match=list(setting)[-1]):
         SignalOptions(**setting)  # type: ignore[arg-type]
+
+
+def test_time_in_milliseconds_is_noticed() -> None:
+    recording = _recording()
+    assert not any("seconds" in text for text in prepare(recording).report.warnings)
+    slow = prepare(replace(recording, time=1e3 * recording.time))
+    assert any("is the time in seconds?" in text for text in slow.report.warnings)
