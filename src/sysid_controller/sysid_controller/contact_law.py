@@ -289,6 +289,8 @@ class ContactTorque:
     """
 
     def __init__(self, robot: Robot, sign_width: float) -> None:
+        lower, upper = (np.clip(bounds, -np.pi, np.pi) for bounds in robot.limits[:2])
+        self.home = 0.5 * (lower + upper)
         self.joint_names = robot.joint_names
         self.sign_width = sign_width
         self._dynamics = ContactDynamics(robot, sign_width)
@@ -349,3 +351,7 @@ class ContactTorque:
         zero = np.zeros(_BASE + len(position))
         pose = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
         return self._dynamics.terms(np.concatenate([pose, position]), zero).inertia[_BASE:, _BASE:]
+
+    def unreachable(self, positions: FloatArray) -> str:
+        """Return an empty text: feet give way to whatever the joints do."""
+        return ""

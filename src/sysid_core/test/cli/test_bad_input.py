@@ -130,6 +130,30 @@ def test_unknown_robot_lists_the_known_ones(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([("[0.34, 0.0, 0.0]", "[0.9, 0.0, 0.0]")], "loop 'toe_a' cannot close"),
+        ([("type: point", "type: fixed")], "cannot close"),
+        ([("loops:", "loops: []\nignored:")], "unknown"),
+        ([("    - left_toe_roll\n", "    - left_toe_roll\n    - left_knee\n"),
+          ("    - left_knee\n    - left_toe_a\n", "    - left_toe_a\n")], "free"),
+    ],
+)  # fmt: skip
+def test_loops_that_cannot_be(
+    changes: list[tuple[str, str]], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = Path(__file__).resolve().parents[4] / "config" / "robots" / "digit_left_leg.yaml"
+    text = source.read_text(encoding="utf-8")
+    text = text.replace("urdf: urdf/", f"urdf: {source.parent}/urdf/")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    broken = tmp_path / "leg.yaml"
+    broken.write_text(text, encoding="utf-8")
+    _refused(capsys, ["info", "--robot", str(broken)], words)
+
+
 def test_urdf_with_a_negative_mass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     robot = load_robot("ur10")
     text = robot.urdf.path.read_text().replace('<mass value="', '<mass value="-', 1)

@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import ModelError, RobotError
-from sysid_core.recording import FloatArray
+from sysid_core.online.gate import State
+from sysid_core.online.pipeline import OnlineIdentifier
+from sysid_core.recording import FloatArray, Samples
+from sysid_core.regression.closed_dynamics import ClosedChainDynamics
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.robot.loop_check import check_loops, random_closed_configurations
 from sysid_core.robot.loops import LoopClosure
@@ -263,6 +266,37 @@ def test_near_singular_configurations_are_not_valid(four_bar: FourBar) -> None:
     assert motion.residual[2] < 1e-10
     assert motion.condition[2] > 1000.0
     assert motion.residual[3] > 1e-4
+
+
+def test_online_the_estimate_is_held_near_singular_configurations(four_bar: FourBar) -> None:
+    """A rocker at its dead point tells nothing of the crank; the rest of its swing does."""
+    robot = four_bar(joints={"passive": ["q_crank", "q_coupler"]})
+    reach = CRANK + COUPLER
+    dead = np.arccos((GROUND**2 + ROCKER**2 - reach**2) / (2.0 * GROUND * ROCKER)) - np.pi
+    time = np.arange(600) / 100.0
+    depth = np.where(time < 4.0, 0.5, 2e-6)  # [rad] from the dead point
+    swing = 0.3 * depth * np.sin(9.0 * time)
+    arrays = np.full((4, len(time), 3), np.nan)
+    rocker = robot.joint_names.index("q_rocker")
+    arrays[0, :, rocker] = dead - depth + swing
+    arrays[1, :, rocker] = np.where(time < 4.0, 2.7 * depth * np.cos(9.0 * time), 0.5)
+    arrays[2, :, rocker] = -81.0 * swing
+    model, truth = ClosedChainDynamics(robot), robot.consistent_nominal.copy()
+    robot.layout.inertias(truth)[:] *= 1.3
+    model.set_parameters(truth)
+    for i in np.flatnonzero(time < 4.0):
+        arrays[3, i, rocker] = model.torque(*arrays[:3, i, [rocker]])[0]
+    arrays[3, time >= 4.0, rocker] = 1.0
+    samples, identifier = Samples(time, *arrays), OnlineIdentifier(robot)
+    updates = []
+    for start in range(0, len(time), 10):
+        identifier.ingest(samples.select(slice(start, start + 10)))
+        updates.append(identifier.update())
+    before = updates[39]
+    assert before.state is State.IDENTIFIED, before.reasons
+    assert updates[-1].state is State.HOLDING
+    assert any("near a singular configuration" in text for text in updates[-1].warnings)
+    np.testing.assert_array_equal(updates[-1].parameters, before.parameters)
 
 
 @pytest.mark.parametrize(
