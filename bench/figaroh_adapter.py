@@ -158,11 +158,6 @@ class Figaroh:
         selected = self._found.selected
         return selected is not None and bool(selected.accepted)
 
-    @property
-    def physical_seconds(self) -> float:
-        """Time [s] of the conic program alone, as FIGAROH measured it."""
-        return float(self._found.result["physical_fit"]["runtime_s"])
-
     def masses(self) -> FloatArray:
         """Return the masses (nb,) [kg] of the physical fit, in the robot's order of bodies.
 
