@@ -189,7 +189,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     result["speed"] = speed
     met &= speed["ratio"] >= GOAL_SPEED
     print(f"\nwhole solve, {TIMED_ROWS} rows of the UR10, physical consistency included: FIGAROH "
-          f"{speed['figaroh_s']:.3f} s, sysid {speed['sysid_s']:.3f} s, {speed['ratio']:.1f} times")  # fmt: skip
+          f"{speed['figaroh_s']:.3f} s, sysid {speed['sysid_s']:.3f} s, "
+          f"{speed['ratio']:.1f} times")  # fmt: skip
     print(f"\ngoals (torque error ≤ wls's, masses closer than physical_fit's, ≥ {GOAL_SPEED:g}× "
           f"faster): {'met' if met else 'NOT met'}")  # fmt: skip
     result["met"] = bool(met)
