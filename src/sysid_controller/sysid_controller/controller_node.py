@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 import rclpy
@@ -213,8 +214,9 @@ def main(args: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     finally:
-        node.destroy_node()
-        rclpy.try_shutdown()
+        with suppress(KeyboardInterrupt):  # launch repeats the signal that the terminal sent
+            node.destroy_node()
+            rclpy.try_shutdown()
     return 0
 
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -265,8 +266,9 @@ def main() -> int:
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     finally:
-        node.destroy_node()
-        rclpy.try_shutdown()
+        with suppress(KeyboardInterrupt):  # launch repeats the signal that the terminal sent
+            node.destroy_node()
+            rclpy.try_shutdown()
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -269,9 +270,10 @@ def main() -> int:
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     finally:
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.try_shutdown()
+        with suppress(KeyboardInterrupt):  # launch repeats the signal that the terminal sent
+            executor.shutdown()
+            node.destroy_node()
+            rclpy.try_shutdown()
     return 0
 
 

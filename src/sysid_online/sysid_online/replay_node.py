@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from heapq import merge
 from typing import Any
 
@@ -144,8 +145,9 @@ def main() -> int:
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     finally:
-        node.destroy_node()
-        rclpy.try_shutdown()
+        with suppress(KeyboardInterrupt):  # launch repeats the signal that the terminal sent
+            node.destroy_node()
+            rclpy.try_shutdown()
     return 0
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 import numpy as np
 import rclpy
@@ -83,9 +84,10 @@ def main(args: list[str] | None = None) -> int:
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     finally:
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.try_shutdown()
+        with suppress(KeyboardInterrupt):  # launch repeats the signal that the terminal sent
+            executor.shutdown()
+            node.destroy_node()
+            rclpy.try_shutdown()
     return 0
 
 
