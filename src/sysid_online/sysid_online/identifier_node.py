@@ -43,6 +43,8 @@ from sysid_online.parameters import declare, watch
 
 __all__ = ["IdentifierNode", "main"]
 
+_SWITCH_INTERVAL = 5e-4  # [s]
+
 _LEVELS = {State.FAULT: 2, State.REJECTED: 1}
 
 
@@ -254,6 +256,8 @@ class IdentifierNode(Node):
 
 def main() -> int:
     """Run the identifier node."""
+    # callbacks and the solver take turns more often than every 5 ms, Python's default
+    sys.setswitchinterval(_SWITCH_INTERVAL)
     rclpy.init()
     try:
         node = IdentifierNode()

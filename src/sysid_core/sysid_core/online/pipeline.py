@@ -25,7 +25,7 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["OnlineIdentifier", "OnlineSettings", "Request", "Solution", "Update"]
 
-_TOLERANCE = 1e-4
+_TOLERANCE = 1e-3
 """A solve stops when the next step would move the estimate by less standard deviations [-]."""
 
 _SHORTEST_CHANGE = 0.5
