@@ -134,6 +134,7 @@ class RobotDescription:
     coulomb_velocity: float = 0.0
     loops: tuple[Loop, ...] = ()
     contacts: tuple[Contact, ...] = ()
+    imu: FrameOnLink | None = None
     inertias: tuple[str, ...] | str = "all"
     prior: PriorSettings = PriorSettings()
     ellipsoids: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -146,12 +147,14 @@ class RobotDescription:
 _SECTIONS = {
     "": {
         "name", "urdf", "base", "gravity", "tool_frame", "joints", "names", "effort", "friction",
-        "loops", "contacts", "identify", "prior", "ellipsoids", "bounds", "signals", "limits",
+        "loops", "contacts", "imu", "identify", "prior", "ellipsoids", "bounds", "signals",
+        "limits",
     },
     "joints": {"actuated", "passive", "locked"},
     "effort": {"gain", "transmission", "position_offset"},
     "effort.transmission": {"joints", "matrix", "side"},
     "friction": {"terms", "nominal", "coulomb_velocity"},
+    "imu": {"link", "xyz", "rpy"},
     "identify": {"inertias"},
     "prior": {"relative_std", "friction_relative_std", "offset_std", "confidence"},
     "bounds": {"mass", "total_mass"},
@@ -402,6 +405,7 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
         transmission=_transmission(read),
         loops=_loops(read),
         contacts=_contacts(read),
+        imu=None if data.get("imu") is None else read.frame(data["imu"], "imu"),
         inertias=(
             read.choice(inertias, "identify.inertias", ("all", "none"))
             if isinstance(inertias, str)

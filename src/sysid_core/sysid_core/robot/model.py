@@ -17,6 +17,7 @@ from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
 from sysid_core.recording import BoolArray, FloatArray
 from sysid_core.robot.bounds import bounding_ellipsoids
 from sysid_core.robot.description import RobotDescription
+from sysid_core.robot.imu import imu_mounting
 from sysid_core.robot.urdf import Urdf
 
 __all__ = ["Coupling", "Limits", "Robot"]
@@ -83,6 +84,10 @@ class Robot:
         Parameters as the URDF and the description give them.
     couplings : tuple[Coupling, ...]
     limits : Limits
+    imu_rotation : (3, 3)
+        From the axes of the inertial sensor to those of the base.
+    imu_position : (3,) [m]
+        Of the inertial sensor, in the base frame.
     warnings : tuple[str, ...]
 
     Raises
@@ -110,8 +115,10 @@ class Robot:
         self.layout = self._build_layout()
         self.limits = self._find_limits()
         self.nominal = self._nominal_parameters()
+        self.imu_rotation, self.imu_position = imu_mounting(self)
         self.warnings = urdf.warnings + self._warn_about_inertias()
-        for array in (self.nominal, self.passive, self.actuated, *self.limits):
+        imu = (self.imu_rotation, self.imu_position)
+        for array in (self.nominal, self.passive, self.actuated, *self.limits, *imu):
             array.setflags(write=False)
 
     @property
