@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ __all__ = [
     "BoolArray",
     "ContactRecording",
     "FloatArray",
+    "ImuMounting",
     "ImuRecording",
     "Recording",
     "Samples",
@@ -70,6 +71,25 @@ class BaseRecording:
 
 
 @dataclass(frozen=True)
+class ImuMounting:
+    """Where the base carries its inertial sensor, and the gravity that this feels.
+
+    Attributes
+    ----------
+    rotation : (3, 3)
+        From the sensor's axes to the base's.
+    position : (3,) [m]
+        Of the sensor in the base frame.
+    gravity : (3,) [m/s²]
+        In the world.
+    """
+
+    rotation: FloatArray = field(default_factory=lambda: np.eye(3))
+    position: FloatArray = field(default_factory=lambda: np.zeros(3))
+    gravity: FloatArray = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
+
+
+@dataclass(frozen=True)
 class ImuRecording:
     """Inertial measurements, as recorded.
 
@@ -84,6 +104,8 @@ class ImuRecording:
         Quaternion x, y, z, w.
     frame : str
         Sensor frame.
+    mounting : ImuMounting or None
+        None: at the base's origin, along its axes.
     """
 
     time: FloatArray
@@ -91,6 +113,7 @@ class ImuRecording:
     linear_acceleration: FloatArray
     orientation: FloatArray | None = None
     frame: str = ""
+    mounting: ImuMounting | None = None
 
 
 @dataclass(frozen=True)
@@ -185,11 +208,11 @@ class Samples:
 
     def __post_init__(self) -> None:
         n = len(self.time)
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for entry in fields(self):
+            value = getattr(self, entry.name)
             if value is not None and len(value) != n:
                 raise DataError(
-                    f"samples disagree in length: {field.name} has {len(value)} rows, time has {n}"
+                    f"samples disagree in length: {entry.name} has {len(value)} rows, time has {n}"
                 )
 
     def __len__(self) -> int:
@@ -198,10 +221,10 @@ class Samples:
     def select(self, index: slice | npt.NDArray[Any]) -> Samples:
         """Return the samples that a slice, mask or index array picks."""
         chosen: dict[str, Any] = {
-            field.name: None
-            if getattr(self, field.name) is None
-            else getattr(self, field.name)[index]
-            for field in fields(self)
+            entry.name: None
+            if getattr(self, entry.name) is None
+            else getattr(self, entry.name)[index]
+            for entry in fields(self)
         }
         return replace(self, **chosen)
 
@@ -211,13 +234,13 @@ class Samples:
         if not parts:
             raise DataError("nothing to concatenate: give at least one batch of samples")
         joined: dict[str, Any] = {}
-        for field in fields(parts[0]):
-            values = [getattr(part, field.name) for part in parts]
+        for entry in fields(parts[0]):
+            values = [getattr(part, entry.name) for part in parts]
             missing = [value is None for value in values]
             if all(missing):
-                joined[field.name] = None
+                joined[entry.name] = None
             elif any(missing):
-                raise DataError(f"{field.name} is missing from some of the batches")
+                raise DataError(f"{entry.name} is missing from some of the batches")
             else:
-                joined[field.name] = np.concatenate(values)
+                joined[entry.name] = np.concatenate(values)
         return Samples(**joined)

@@ -11,7 +11,7 @@ import numpy as np
 
 from sysid_core.errors import DataError
 from sysid_core.parameters import IndexArray
-from sysid_core.recording import BoolArray, FloatArray, Recording
+from sysid_core.recording import BoolArray, FloatArray, ImuMounting, Recording
 from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.model import Robot
 from sysid_core.robot.plausibility import implausibilities
@@ -63,6 +63,11 @@ def interpret(
         effort=effort,
         warnings=(),
     )
+    if recording.imu is not None:
+        mounting = ImuMounting(
+            robot.imu_rotation, robot.imu_position, np.array(robot.description.gravity)
+        )
+        chosen = replace(chosen, imu=replace(recording.imu, mounting=mounting))
     chosen = _clean(robot, chosen, lenient, warnings)
     if need_effort:
         _require_effort(robot, chosen, warnings)

@@ -44,6 +44,9 @@ class SignalOptions:
         Left out at both ends of every segment; None: the settling time of the filter.
     contact_margin : float [s]
         Samples closer than this to a change of contact are left out.
+    inertial : bool
+        Take a floating base's angular velocity and acceleration from its inertial sensor where
+        one was recorded; else they come from the odometry alone.
 
     Raises
     ------
@@ -62,6 +65,7 @@ class SignalOptions:
     oversampling: float | None = 8.0
     trim: float | None = None
     contact_margin: float = 0.0
+    inertial: bool = True
 
     def __post_init__(self) -> None:
         _require(self.rate is None or _positive(self.rate), "rate", "positive [Hz]", self.rate)

@@ -12,6 +12,7 @@ from sysid_core.errors import DataError
 from sysid_core.recording import BoolArray, FloatArray, Recording, Samples
 from sysid_core.signals.cutoff import choose_cutoff
 from sysid_core.signals.filters import low_pass, settling_time
+from sysid_core.signals.inertial import InertialSignal, with_inertial
 from sysid_core.signals.motion import JointMotion, base_motion, joint_motion, velocity_agreement
 from sysid_core.signals.options import SignalOptions
 from sysid_core.signals.outliers import hampel, without_spoiled
@@ -142,7 +143,8 @@ def _prepare(recording: Recording, options: SignalOptions) -> Prepared:
     step = 1
     if options.oversampling is not None:
         step = max(1, int(synchronised.rate / (options.oversampling * cutoff)))
-    segments = _segments(synchronised, layout, cutoff, measured, step, options, warnings)
+    inertial = _inertial(recording, cutoff, options, warnings)
+    segments = _segments(synchronised, layout, cutoff, measured, step, options, inertial, warnings)
     output_rate = synchronised.rate / step
     report = PrepareReport(
         synchronised.sensor_rate,
@@ -184,6 +186,7 @@ def _segments(
     measured: bool,
     step: int,
     options: SignalOptions,
+    inertial: InertialSignal | None,
     warnings: list[str],
 ) -> list[Samples]:
     """Filter every stretch that is long enough; trim its edges and thin it."""
@@ -199,6 +202,10 @@ def _segments(
             )
             continue
         samples = _samples(segment, layout, rate, cutoff, measured, options)
+        if inertial is not None:
+            samples, trouble = with_inertial(samples, inertial, 1.0 / rate)
+            if trouble and trouble not in warnings:
+                warnings.append(trouble)
         kept = np.zeros(len(segment.time), dtype=np.bool_)
         kept[edge : len(kept) - edge : step] = True
         if samples.contacts is not None and options.contact_margin > 0.0:
@@ -366,6 +373,17 @@ def _samples(
         wrenches = _low_passed(segment.values[layout.wrenches], rate, cutoff, options.order)
         samples = replace(samples, wrenches=wrenches.reshape(len(wrenches), -1, 6))
     return samples
+
+
+def _inertial(
+    recording: Recording, cutoff: float, options: SignalOptions, warnings: list[str]
+) -> InertialSignal | None:
+    if recording.imu is None or recording.base is None or not options.inertial:
+        return None
+    signal = InertialSignal(recording.imu, cutoff, options.order, options.gap)
+    if signal.trouble:
+        warnings.append(signal.trouble)
+    return None if signal.trouble else signal
 
 
 def _low_passed(values: FloatArray, rate: float, cutoff: float, order: int) -> FloatArray:
