@@ -45,13 +45,17 @@ class Pacing:
 
     def ready(self, now: float) -> bool:
         """Tell whether the next period is due; time that cannot be made up is lost."""
-        behind = self._first + (now - self._begin) * self._speed / self._period - self.ticks
-        most = max(1.0, _MOST_BEHIND * self._speed / self._period)
+        behind, most = self._behind(now)
         if behind > most + 1.0:
             self._late += (behind - most) * self._period / self._speed
             self._begin, self._first = now, self.ticks + most
             behind = most
         return behind >= 1.0 - 1e-6
+
+    def _behind(self, now: float) -> tuple[float, float]:
+        """Return how many periods are due, and how many may be."""
+        due = self._first + (now - self._begin) * self._speed / self._period
+        return due - self.ticks, max(1.0, _MOST_BEHIND * self._speed / self._period)
 
     def take(self) -> int:
         """Return the number of the period that is simulated now."""
@@ -59,8 +63,10 @@ class Pacing:
         return self.ticks - 1
 
     def wait(self, now: float) -> None:
-        """Let simulated time stand still until now."""
-        self._begin, self._first = now, float(self.ticks)
+        """Let simulated time stand still until now; only a short wait is made up for later."""
+        behind, most = self._behind(now)
+        if behind > most:
+            self._begin, self._first = now, self.ticks + most
 
     def take_late(self) -> float:
         """Return the time [s] that was lost since the last call."""

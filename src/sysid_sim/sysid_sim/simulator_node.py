@@ -125,6 +125,8 @@ class SimulatorNode(Node):
 
     def _on_command(self, message: Float64MultiArray) -> None:
         self._gate.offer(np.asarray(message.data, dtype=float), self._now())
+        if self._plan.lockstep > 0.0:
+            self._catch_up()  # at once: the robot waited for nothing else
 
     def _on_attach_payload(
         self, request: AttachPayload.Request, response: AttachPayload.Response

@@ -42,12 +42,14 @@ def test_a_change_of_speed_makes_no_jump() -> None:
     assert len(due(pacing, 0.0111)) == 2
 
 
-def test_time_stands_still_while_waiting() -> None:
+def test_a_long_wait_stands_still_and_a_short_one_is_made_up_for() -> None:
     pacing = Pacing(period=0.001, speed=1.0, now=0.0)
     due(pacing, 0.0101)
+    pacing.wait(0.0131)  # the command of the eleventh period comes three periods late
+    assert due(pacing, 0.0131) == [10, 11, 12]
     pacing.wait(0.5)
-    assert not due(pacing, 0.5)
-    assert due(pacing, 0.5011) == [10]
+    assert due(pacing, 0.5) == list(range(13, 63))  # what may be made up for, and no more
+    assert due(pacing, 0.5011) == [63]
     assert pacing.take_late() == 0.0
 
 
