@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sysid_core.contacts.feet import check_feet, foot_motion, switching, widened
+from sysid_core.contacts.feet import FootMotion, check_feet, foot_motion, switching, widened
 from sysid_core.contacts.findings import Finding, percentage
 from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.settings import ContactSettings
@@ -15,7 +15,7 @@ from sysid_core.errors import DataError
 from sysid_core.recording import BoolArray, FloatArray, Samples
 from sysid_core.robot.model import Robot
 
-__all__ = ["Conditioned", "condition_contacts"]
+__all__ = ["Conditioned", "condition_contacts", "judge_contacts"]
 
 
 @dataclass(frozen=True)
@@ -73,20 +73,45 @@ def condition_contacts(
         If the odometry is missing or unusable, e.g. its twist is given in the world frame.
     """
     settings = settings or ContactSettings()
-    findings = list(check_odometry(robot, samples))
-    for finding in findings:
+    odometry = check_odometry(robot, samples)
+    for finding in odometry:
         if finding.fatal:
             raise DataError(finding.message)
     motion = foot_motion(robot, samples, parameters, settings)
-    findings += check_feet(robot, samples, motion, settings)
+    flagged = np.full(len(samples), samples.contacts is not None)
+    judged = judge_contacts(robot, samples, motion, flagged, settings)
+    return replace(judged, findings=odometry + judged.findings)
+
+
+def judge_contacts(
+    robot: Robot,
+    samples: Samples,
+    motion: FootMotion,
+    flagged: BoolArray,
+    settings: ContactSettings,
+) -> Conditioned:
+    """Complete the contacts of samples whose feet's motion is known.
+
+    Parameters
+    ----------
+    robot : Robot
+    samples : Samples
+    motion : FootMotion
+    flagged : (n,) bool
+        Whose flags were measured; those of the others are told from the load alone.
+    settings : ContactSettings
+    """
     measured: BoolArray = np.zeros(motion.loaded.shape, dtype=bool)
     if samples.wrenches is not None:
         measured = np.asarray(np.isfinite(samples.wrenches).all(axis=2))
-    contacts = motion.loaded
+    flags = motion.loaded
     if samples.contacts is not None:
-        contacts = contacts | samples.contacts.astype(bool)
-    elif not measured.all():
-        findings.append(_estimated(len(samples)))
+        flags = np.where(flagged[:, None], samples.contacts, flags)
+    findings = list(check_feet(robot, replace(samples, contacts=flags), motion, settings))
+    contacts = motion.loaded | flags
+    untold = ~flagged & ~measured.all(axis=1)
+    if untold.any():
+        findings.append(_estimated(untold))
     contacts = widened(samples.time, contacts, settings.contact_margin)
     near = switching(samples.time, motion.loaded, settings.switch_margin)
     near &= ~measured.all(axis=1)  # measured wrenches hold through a change as well
@@ -101,9 +126,10 @@ def condition_contacts(
     return Conditioned(replace(samples, contacts=contacts), keep, tuple(findings))
 
 
-def _estimated(count: int) -> Finding:
+def _estimated(untold: BoolArray) -> Finding:
+    what = "the data hold" if untold.all() else f"{percentage(untold)} of the samples hold"
     return Finding(
         "no_contact_data",
-        "the data hold neither contact flags nor wrenches; contacts are told from the torques",
-        np.ones(count, dtype=bool),
+        f"{what} neither contact flags nor wrenches; contacts are told from the torques",
+        untold,
     )

@@ -47,6 +47,21 @@ class FootMotion(NamedTuple):
         """Speed (n, nc) [m/s]."""
         return np.asarray(np.linalg.norm(self.velocity, axis=2))
 
+    def select(self, chosen: BoolArray) -> FootMotion:
+        """Return the motion over the samples that a mask (n,) picks."""
+        return FootMotion(
+            self.position[chosen], self.velocity[chosen], self.force[chosen], self.loaded[chosen]
+        )
+
+    def joined(self, other: FootMotion) -> FootMotion:
+        """Return this motion followed by another one."""
+        return FootMotion(
+            np.concatenate([self.position, other.position]),
+            np.concatenate([self.velocity, other.velocity]),
+            np.concatenate([self.force, other.force]),
+            np.concatenate([self.loaded, other.loaded]),
+        )
+
 
 def foot_motion(
     robot: Robot,
@@ -146,9 +161,8 @@ def check_feet(
     ):
         for c in np.flatnonzero(wrong.any(axis=0)):
             share = percentage(wrong[:, c])
-            findings.append(
-                Finding(kind, f"contact {names[c]} {text} ({share} of the samples)", wrong[:, c])
-            )
+            said = f"contact {names[c]} {text} ({share} of the samples)"
+            findings.append(Finding(kind, said, wrong[:, c], contact=names[c]))
     return tuple(findings + _check_flight(robot, samples, flags | motion.loaded))
 
 

@@ -19,6 +19,8 @@ _MOVING = 0.02
 _CLEARLY = 0.5
 """A frame is mistaken if the other one's error is smaller by this factor."""
 _WORST_DISAGREEMENT = 0.3
+_AVERAGED = 0.1
+"""Velocities are compared as means over this time [s]: a pose's derivative is noisy."""
 
 
 def check_odometry(robot: Robot, samples: Samples) -> tuple[Finding, ...]:
@@ -106,18 +108,21 @@ def _check_twist(
     middle = slice(1, -1)
     span = (t[2:] - t[:-2])[:, None]
     # central differences over gaps and jumps of time say nothing
-    usual = np.median(span)
+    usual = float(np.median(span))
     even = (span[:, 0] > 0.0) & (span[:, 0] < 1.5 * usual)
     if even.sum() < _SHORTEST:
         return []
     quaternion = continuous(normalised(pose[:, 3:]))
     velocity = (pose[2:, :3] - pose[:-2, :3]) / np.where(span > 0.0, span, usual)
     in_body = rotate_into_body(quaternion[middle], velocity)
-    given = twist[middle, :3]
-    speed = _rms(velocity[even])
+    width = int(np.clip(_AVERAGED / max(0.5 * usual, 1e-9), 1, even.sum() // 2))
+    given, in_body, velocity = (
+        _averaged(values[even], width) for values in (twist[middle, :3], in_body, velocity)
+    )
+    speed = _rms(velocity)
     if speed < _MOVING:
         return []
-    error_body, error_world = _rms((given - in_body)[even]), _rms((given - velocity)[even])
+    error_body, error_world = _rms(given - in_body), _rms(given - velocity)
     where = np.array(known)
     if error_world < _CLEARLY * error_body and error_body > 0.02 * speed:
         return [
@@ -142,6 +147,12 @@ def _check_twist(
             )
         ]
     return []
+
+
+def _averaged(vectors: FloatArray, width: int) -> FloatArray:
+    """Return the means over `width` successive rows."""
+    total = np.cumsum(np.vstack([np.zeros((1, vectors.shape[1])), vectors]), axis=0)
+    return np.asarray((total[width:] - total[:-width]) / width)
 
 
 def _rms(vectors: FloatArray) -> float:

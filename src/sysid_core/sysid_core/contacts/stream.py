@@ -3,15 +3,42 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
 
-from sysid_core.contacts.condition import condition_contacts
+from sysid_core.contacts.condition import judge_contacts
+from sysid_core.contacts.estimate import loaded_contacts
+from sysid_core.contacts.feet import FootMotion, foot_motion
 from sysid_core.contacts.findings import Finding
+from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.settings import ContactSettings
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.recording import BoolArray, FloatArray, Samples
 from sysid_core.robot.model import Robot
 
 __all__ = ["ContactStream"]
+
+_VERDICT = 2.0
+"""Time [s] that unusable odometry is refused for: a base at rest does not show its frame."""
+
+
+class _Held(NamedTuple):
+    """Samples that the next ones are judged with, and their feet's motion."""
+
+    samples: Samples
+    motion: FootMotion
+    flagged: BoolArray
+
+    def select(self, chosen: BoolArray) -> _Held:
+        return _Held(self.samples.select(chosen), self.motion.select(chosen), self.flagged[chosen])
+
+    def joined(self, other: _Held) -> _Held:
+        return _Held(
+            Samples.concatenate([self.samples, other.samples]),
+            self.motion.joined(other.motion),
+            np.concatenate([self.flagged, other.flagged]),
+        )
 
 
 class ContactStream:
@@ -38,35 +65,92 @@ class ContactStream:
         self.margin = max(self.settings.switch_margin, self.settings.contact_margin)
         self.history = max(history, 2.0 * self.margin)
         self.parameters: FloatArray | None = None
-        self._tail: Samples | None = None
+        self._tail: _Held | None = None
         self._released = -np.inf
+        self._verdict: Finding | None = None
+        self._refused_until = -np.inf
 
     def reset(self) -> None:
         """Forget the samples held back."""
-        self._tail = None
-        self._released = -np.inf
+        self._tail = self._verdict = None
+        self._released = self._refused_until = -np.inf
 
-    def push(self, samples: Samples) -> tuple[Samples, tuple[Finding, ...]]:
+    def push(
+        self, samples: Samples, flagged: BoolArray | None = None
+    ) -> tuple[Samples, tuple[Finding, ...]]:
         """Take a batch; return those samples that are ready and fit, and the findings.
+
+        Samples whose odometry is unusable are left out, as is what follows within two seconds.
+
+        Parameters
+        ----------
+        samples : Samples
+            With the base's motion.
+        flagged : (n,) bool, optional
+            Whose contact flags were measured; default: all, if there are any.
+
+        Returns
+        -------
+        samples : Samples
+        findings : tuple[Finding, ...]
+            Their masks are over the samples that became ready, fit or not.
 
         Raises
         ------
         DataError
-            If the odometry is missing or unusable.
+            If the odometry is missing.
         """
-        tail = self._tail
-        if tail is not None and len(samples) and samples.time[0] <= tail.time[-1]:
+        if len(samples) == 0:
+            return samples, ()
+        if self._tail is not None and samples.time[0] <= self._tail.samples.time[-1]:
             self.reset()
-            tail = None
-        known = samples if tail is None else Samples.concatenate([tail, samples])
-        if len(known) == 0:
-            return known, ()
-        conditioned = condition_contacts(self.robot, known, self.settings, self.parameters)
-        newest = float(known.time[-1])
-        ready = known.time <= newest - self.margin
+        held = self._held(samples, flagged)
+        loaded = loaded_contacts(self.robot, held.motion.force, self.settings)
+        held = held._replace(motion=held.motion._replace(loaded=loaded))
+        known = held.samples
+        judged = judge_contacts(self.robot, known, held.motion, held.flagged, self.settings)
+        ready = known.time <= known.time[-1] - self.margin
         fresh = ready & (known.time > self._released)
         if ready.any():
             self._released = float(known.time[ready][-1])
-        self._tail = known.select(known.time > self._released - self.history)
-        findings = tuple(f for f in conditioned.findings if f.samples[fresh].any())
-        return conditioned.samples.select(fresh & conditioned.keep), findings
+        self._tail = held.select(known.time > self._released - self.history)
+        findings = (*self._odometry(known), *judged.findings)
+        findings = tuple(
+            replace(finding, samples=finding.samples[fresh])
+            for finding in findings
+            if finding.samples[fresh].any()
+        )
+        fit = fresh & judged.keep & (known.time > self._refused_until)
+        return _without_gaps(judged.samples.select(fit)), findings
+
+    def _held(self, samples: Samples, flagged: BoolArray | None) -> _Held:
+        """Return the new samples behind those of before; wrenches that lack are NaN."""
+        if flagged is None:
+            flagged = np.full(len(samples), samples.contacts is not None)
+        motion = foot_motion(self.robot, samples, self.parameters, self.settings)
+        shape = motion.loaded.shape
+        if samples.contacts is None:
+            samples = replace(samples, contacts=np.zeros(shape, dtype=bool))
+        if samples.wrenches is None:
+            samples = replace(samples, wrenches=np.full((*shape, 6), np.nan))
+        new = _Held(samples, motion, flagged)
+        return new if self._tail is None else self._tail.joined(new)
+
+    def _odometry(self, known: Samples) -> tuple[Finding, ...]:
+        """Check the odometry; an adverse verdict holds on for a while."""
+        findings = check_odometry(self.robot, known)
+        newest = float(known.time[-1])
+        for finding in findings:
+            if finding.fatal:
+                self._verdict, self._refused_until = finding, newest + _VERDICT
+                return findings
+        if self._verdict is None or known.time[0] > self._refused_until:
+            return findings
+        return (*findings, replace(self._verdict, samples=known.time <= self._refused_until))
+
+
+def _without_gaps(samples: Samples) -> Samples:
+    """Return samples with wrenches only if all of them have some."""
+    if samples.wrenches is None or (len(samples) and np.isfinite(samples.wrenches).all()):
+        return samples
+    return replace(samples, wrenches=None)

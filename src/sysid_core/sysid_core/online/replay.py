@@ -17,6 +17,7 @@ from sysid_core.robot.model import Robot
 __all__ = ["ReplayStep", "replay", "stream_settings_for"]
 
 _DEFAULT_CUTOFF = 10.0
+_COMPANIONS = ("base", "imu", "contacts")
 
 
 class ReplayStep(NamedTuple):
@@ -60,6 +61,7 @@ def replay(
     online: OnlineSettings | None = None,
     update_rate: float = 20.0,
     clock: Callable[[], float] | None = None,
+    tell: Callable[[tuple[str, ...]], None] | None = None,
 ) -> Iterator[ReplayStep]:
     """Run recorder and identifier over a recording; yields one step per update.
 
@@ -75,15 +77,24 @@ def replay(
         Updates per second of recorded time.
     clock : callable, optional
         Returns seconds, to time solves with.
+    tell : callable, optional
+        Is told at the end what a live recorder would ask to have mended.
 
     Raises
     ------
     DataError
-        If the recording holds no efforts, or never the robot's joints.
+        If the recording holds no efforts, never the robot's joints, or no usable odometry of a
+        floating base.
     """
     if recording.effort is None:
         raise DataError(
             "holds no efforts; identification needs torques: let the driver publish effort",
+            source=recording.source,
+        )
+    if robot.floating and recording.base is None:
+        raise DataError(
+            f"robot '{robot.name}' has a floating base, but the data hold no odometry; record "
+            "'odom' (nav_msgs/Odometry) along with the joint states",
             source=recording.source,
         )
     settings = online or OnlineSettings()
@@ -93,6 +104,7 @@ def replay(
     live = SampleStream(robot, stream)
     feed = _Companions(recording, live)
     period = 1.0 / update_rate
+    used = 0
     for start, stop in _batches(recording.time, period):
         part = slice(start, stop)
         feed.until(float(recording.time[stop - 1]))
@@ -102,6 +114,7 @@ def replay(
         )  # fmt: skip
         if len(samples) == 0:
             continue
+        used += len(samples)
         identifier.ingest(samples)
         request = identifier.snapshot()
         begin = clock() if clock else np.nan
@@ -115,6 +128,11 @@ def replay(
             "under 'names' in its description",
             source=recording.source,
         )
+    found = live.take_findings()
+    if found and used == 0:
+        raise DataError(f"no sample is usable: {'; '.join(found)}", source=recording.source)
+    if found and tell is not None:
+        tell(found)
 
 
 def _batches(time: FloatArray, period: float) -> Iterator[tuple[int, int]]:
@@ -130,15 +148,15 @@ def _batches(time: FloatArray, period: float) -> Iterator[tuple[int, int]]:
 
 
 class _Companions:
-    """Feeds odometry and contacts to a stream in step with the joint states."""
+    """Feeds odometry, inertial readings and contacts to a stream in step with the joint states."""
 
     def __init__(self, recording: Recording, stream: SampleStream) -> None:
         self._recording = recording
         self._stream = stream
-        self._base = self._contacts = 0
+        self._base = self._imu = self._contacts = 0
 
     def until(self, time: float) -> None:
-        base, contacts = self._recording.base, self._recording.contacts
+        base, imu, contacts = (getattr(self._recording, name) for name in _COMPANIONS)
         if base is not None:
             while self._base < len(base.time) and base.time[self._base] <= time:
                 i = self._base
@@ -146,6 +164,13 @@ class _Companions:
                     float(base.time[i]), base.position[i], base.orientation[i], base.twist[i]
                 )
                 self._base += 1
+        if imu is not None:
+            while self._imu < len(imu.time) and imu.time[self._imu] <= time:
+                i = self._imu
+                self._stream.push_imu(
+                    float(imu.time[i]), imu.angular_velocity[i], imu.linear_acceleration[i]
+                )
+                self._imu += 1
         if contacts is not None:
             while self._contacts < len(contacts.time) and contacts.time[self._contacts] <= time:
                 i = self._contacts

@@ -5,26 +5,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sysid_core.contacts import ContactSettings
 from sysid_core.errors import ParameterError
-from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.online.contact_feed import ContactFeed
+from sysid_core.online.findings import FindingLog
+from sysid_core.online.floating import PATIENCE, FloatingBase
+from sysid_core.online.inertial import Readings
+from sysid_core.recording import FloatArray, Samples
 from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.model import Robot
-from sysid_core.signals.companion import CompanionStream
-from sysid_core.signals.fixed_lag import FixedLagLowPass
+from sysid_core.signals.fixed_lag import FixedLagLowPass, SmoothedBatch
+from sysid_core.signals.motion import BaseMotion
 from sysid_core.signals.stream import StreamCounts, StreamSynchroniser
 
 __all__ = ["SampleStream", "StreamSettings"]
 
-_ODOMETRY = 13  # position 3, quaternion 4, twist 6
 _MEASURED = 0.02
 """Share by which a measured rate may be off; it must not make the sample rate fall a step."""
-
-_PATIENCE = 1.0
-"""Time [s] of joint samples that wait for odometry before the oldest are given up."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class StreamSettings:
     gap : float
         Longest interruption that is interpolated, in periods.
     contact_margin : float [s]
-        Samples closer than this to a change of contact are left out.
+        A foot counts as in contact this long before and after its contact, too.
     """
 
     rate: float = 500.0
@@ -86,14 +87,22 @@ class SampleStream:
     ----------
     robot : Robot
     settings : StreamSettings
+
+    Attributes
+    ----------
+    counts : Counter
+        What came that was not as it should be, by fault.
+    tally : Counter
+        What else happened to samples, by event.
     """
 
     def __init__(self, robot: Robot, settings: StreamSettings) -> None:
         self.robot = robot
         self.settings = settings
         self._conversion = JointConversion(robot)
-        self._contact_names = tuple(contact.name for contact in robot.description.contacts)
         self.counts: Counter[str] = Counter()
+        self.tally: Counter[str] = Counter()
+        self._log = FindingLog()
         nj = len(robot.joint_names)
         self._measured = np.flatnonzero(robot.actuated)
         nm = len(self._measured)
@@ -101,24 +110,32 @@ class SampleStream:
         lag = max(4, round(settings.rate / settings.cutoff))
         self._filter = FixedLagLowPass(settings.cutoff, 1.0 / settings.rate, lag)
         longest = max(0.1, settings.gap / settings.rate)
-        horizon = 2.0 * _PATIENCE + 2.0 * self.delay
-        self._odometry = CompanionStream(_ODOMETRY, longest=longest, horizon=horizon)
-        self._contacts = CompanionStream(
-            max(1, len(self._contact_names)), longest=longest, horizon=horizon, flags=True
-        )
-        self._wrenches = CompanionStream(
-            max(1, 6 * len(self._contact_names)), longest=longest, horizon=horizon
-        )
-        self._held: list[tuple[FloatArray, FloatArray]] = []
+        horizon = 2.0 * PATIENCE + 2.0 * self._filter.delay
+        self._base: FloatingBase | None = None
+        self._contacts: ContactFeed | None = None
+        if robot.floating:
+            self._base = FloatingBase(
+                robot, longest=longest, horizon=horizon, cutoff=settings.cutoff,
+                rate=settings.output_rate, counts=self.counts,
+            )  # fmt: skip
+        if robot.floating and robot.description.contacts:
+            self._contacts = ContactFeed(
+                robot, ContactSettings(contact_margin=settings.contact_margin), longest=longest,
+                horizon=horizon, counts=self.counts, tally=self.tally, log=self._log,
+            )  # fmt: skip
         self._columns: dict[tuple[str, ...], FloatArray | None] = {}
         self._phase = 0
         self._nj, self._nm = nj, nm
-        self._quaternion: FloatArray | None = None
 
     @property
     def delay(self) -> float:
         """Age [s] of a sample when it comes out."""
-        return self._filter.delay
+        return self._filter.delay + (0.0 if self._contacts is None else self._contacts.margin)
+
+    @property
+    def contact_source(self) -> str:
+        """Where contacts come from: ``topic``, ``torques``, or empty while not certain."""
+        return "" if self._contacts is None else self._contacts.source
 
     @property
     def joint_counts(self) -> StreamCounts:
@@ -160,18 +177,18 @@ class SampleStream:
         self, time: float, position: FloatArray, orientation: FloatArray, twist: FloatArray
     ) -> None:
         """Take the base's pose [m, quaternion xyzw] and twist [m/s, rad/s] in the base frame."""
-        size = float(np.linalg.norm(orientation))
-        if not 0.9 < size < 1.1:
-            self.counts["odometry without a unit quaternion"] += 1
-            return
-        quaternion = orientation / size
-        if self._quaternion is not None and quaternion @ self._quaternion < 0.0:
-            quaternion = -quaternion
-        row = np.concatenate([position, quaternion, twist])
-        if self._odometry.push(time, row):
-            self._quaternion = quaternion
-        else:
-            self.counts["odometry late or not finite"] += 1
+        if self._base is not None:
+            self._base.push_odometry(time, position, orientation, twist)
+
+    def push_imu(
+        self, time: float, angular_velocity: FloatArray, linear_acceleration: FloatArray
+    ) -> None:
+        """Take the inertial sensor's angular velocity (3,) [rad/s] and specific force (3,) [m/s²].
+
+        Both in the sensor's own axes; the robot's description says how it is mounted.
+        """
+        if self._base is not None:
+            self._base.push_imu(time, angular_velocity, linear_acceleration)
 
     def push_contacts(
         self,
@@ -180,16 +197,13 @@ class SampleStream:
         wrenches: Mapping[str, FloatArray] | None = None,
     ) -> None:
         """Take contact flags by name, and wrenches (6,) [N, N·m] by name where measured."""
-        if not set(self._contact_names) <= set(active):
-            self.counts["contacts without the robot's feet"] += 1
-            return
-        flags = np.array([float(active[name]) for name in self._contact_names])
-        if not self._contacts.push(time, flags):
-            self.counts["contacts late or not finite"] += 1
-        if wrenches is not None and set(self._contact_names) <= set(wrenches):
-            self._wrenches.push(
-                time, np.concatenate([wrenches[name] for name in self._contact_names])
-            )
+        if self._contacts is not None:
+            self._contacts.push(time, active, wrenches)
+
+    def take_findings(self) -> tuple[str, ...]:
+        """Return what was found since the last call that someone should mend; most are none."""
+        trouble = "" if self._base is None else self._base.trouble
+        return (*self._log.take(), *([trouble] if trouble else []))
 
     def _find_columns(self, names: tuple[str, ...]) -> FloatArray | None:
         if names not in self._columns:
@@ -203,95 +217,60 @@ class SampleStream:
 
     def _restart(self) -> None:
         self._filter.reset()
-        self._odometry.reset()
-        self._contacts.reset()
-        self._wrenches.reset()
-        self._held.clear()
-        self._quaternion = None
+        if self._base is not None:
+            self._base.reset()
+        if self._contacts is not None:
+            self._contacts.reset()
 
     def _filtered(self, time: FloatArray, values: FloatArray) -> Samples:
         nm = self._nm
-        if not self.robot.floating:
-            smooth = self._filter.push(time, values[:, :nm], values[:, nm:])
-            return self._samples(smooth.time, smooth.position, smooth.velocity,
-                                 smooth.acceleration, smooth.companions, None)  # fmt: skip
-        self._held.append((time, values))
-        time = np.concatenate([t for t, _ in self._held])
-        values = np.concatenate([v for _, v in self._held])
-        ready = time <= self._odometry.known_until
-        late = time < time[-1] - _PATIENCE
-        waiting = ~ready & ~late
-        self.counts["joint states without odometry"] += int((late & ~ready).sum())
-        self._held = [(time[waiting], values[waiting])] if waiting.any() else []
-        time, values = time[ready], values[ready]
-        if len(time) == 0:
+        if self._base is not None:
+            return self._floating(self._base, time, values)
+        return self._joints(self._thinned(self._filter.push(time, values[:, :nm], values[:, nm:])))
+
+    def _floating(self, base: FloatingBase, time: FloatArray, values: FloatArray) -> Samples:
+        nm = self._nm
+        joined = base.join(time, values)
+        if len(joined.time) == 0:
             return self._empty()
-        base = self._odometry.at(time)
-        known = np.isfinite(base).all(axis=1)
-        self.counts["joint states without odometry"] += int((~known).sum())
-        time, values, base = time[known], values[known], base[known]
-        if len(time) == 0:
-            return self._empty()
-        smooth = self._filter.push(
-            time,
-            np.hstack([values[:, :nm], base[:, 7:]]),
-            np.hstack([values[:, nm:], base[:, :7]]),
+        joints, odometry, inertial = joined.joints, joined.odometry, joined.inertial
+        smooth = self._thinned(
+            self._filter.push(
+                joined.time,
+                np.hstack([joints[:, :nm], odometry[:, 7:], inertial[:, :3]]),
+                np.hstack([joints[:, nm:], odometry[:, :7], inertial[:, 3:]]),
+            )
         )
-        pose = smooth.companions[:, nm:]
+        twist, gyro = slice(nm, nm + 6), slice(nm + 6, nm + 9)
+        pose = smooth.companions[:, nm : nm + 7]
         pose[:, 3:] /= np.linalg.norm(pose[:, 3:], axis=1, keepdims=True)
-        motion = np.hstack([pose, smooth.position[:, nm:], smooth.velocity[:, nm:]])
-        position, velocity, acceleration = (
-            values[:, :nm] for values in (smooth.position, smooth.velocity, smooth.acceleration)
+        moved = base.motion(
+            pose[:, 3:],
+            BaseMotion(smooth.position[:, twist], smooth.velocity[:, twist]),
+            Readings(
+                smooth.position[:, gyro], smooth.velocity[:, gyro], smooth.companions[:, nm + 7 :]
+            ),
         )
-        effort = smooth.companions[:, :nm]
-        return self._samples(smooth.time, position, velocity, acceleration, effort, motion)
+        samples = replace(
+            self._joints(smooth),
+            base_pose=pose,
+            base_twist=moved.twist,
+            base_acceleration=moved.acceleration,
+        )
+        return samples if self._contacts is None else self._contacts.condition(samples)
 
-    def _samples(
-        self,
-        time: FloatArray,
-        position: FloatArray,
-        velocity: FloatArray,
-        acceleration: FloatArray,
-        effort: FloatArray,
-        motion: FloatArray | None,
-    ) -> Samples:
+    def _joints(self, smooth: SmoothedBatch) -> Samples:
+        signals = (smooth.position, smooth.velocity, smooth.acceleration, smooth.companions)
+        position, velocity, acceleration, effort = (
+            self._spread(signal[:, : self._nm]) for signal in signals
+        )
+        return Samples(smooth.time, position, velocity, acceleration, effort)
+
+    def _thinned(self, smooth: SmoothedBatch) -> SmoothedBatch:
+        """Return every `step`-th estimate."""
         start = (-self._phase) % self.settings.step
-        keep = np.zeros(len(time), dtype=bool)
-        keep[start :: self.settings.step] = True
-        self._phase = (self._phase + len(time)) % self.settings.step
-        contacts, wrenches = self._contacts_at(time, keep)
-        return Samples(
-            time[keep],
-            self._spread(position[keep]),
-            self._spread(velocity[keep]),
-            self._spread(acceleration[keep]),
-            self._spread(effort[keep]),
-            None if motion is None else motion[keep, :7],
-            None if motion is None else motion[keep, 7:13],
-            None if motion is None else motion[keep, 13:],
-            contacts,
-            wrenches,
-        )
-
-    def _contacts_at(
-        self, time: FloatArray, keep: BoolArray
-    ) -> tuple[BoolArray | None, FloatArray | None]:
-        """Return flags and wrenches of the kept samples; drops those near a change from `keep`."""
-        count = len(self._contact_names)
-        if count == 0 or not self.robot.floating:
-            return None, None
-        margin = self.settings.contact_margin
-        around = [self._contacts.at(time + shift) for shift in (0.0, -margin, margin)]
-        known = np.isfinite(around[0]).all(axis=1)
-        self.counts["samples without contacts"] += int((keep & ~known).sum())
-        steady = known.copy()
-        for other in around[1:]:
-            both = np.isfinite(other).all(axis=1)
-            steady &= ~both | (other == around[0]).all(axis=1)
-        keep &= steady
-        wrenches = self._wrenches.at(time)[keep].reshape(-1, count, 6)
-        measured = bool(len(wrenches)) and bool(np.isfinite(wrenches).all())
-        return around[0][keep] > 0.5, wrenches if measured else None
+        self._phase = (self._phase + len(smooth.time)) % self.settings.step
+        return SmoothedBatch(*(field[start :: self.settings.step] for field in smooth))
 
     def _spread(self, values: FloatArray) -> FloatArray:
         """Put columns of the measured joints where the robot has them, NaN elsewhere."""
@@ -305,7 +284,7 @@ class SampleStream:
         none = np.zeros((0, self._nj))
         if not self.robot.floating:
             return Samples(np.zeros(0), none, none, none, none)
-        count = len(self._contact_names)
+        count = len(self.robot.description.contacts)
         return Samples(
             np.zeros(0), none, none, none, none, np.zeros((0, 7)), np.zeros((0, 6)),
             np.zeros((0, 6)), np.zeros((0, count), dtype=bool) if count else None,

@@ -62,7 +62,7 @@ class _Replay:
         with progress_bar() as progress:
             for step in replay(
                 recording, robot, stream=stream, online=online, update_rate=args.rate,
-                clock=time.perf_counter,
+                clock=time.perf_counter, tell=warn,
             ):  # fmt: skip
                 progress("replay", (step.update.time - start) / span)
                 summary.add(step)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Odometry and inertial readings of a floating base, in step with its joint states."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_core.online.inertial import InertialFusion, Readings
+from sysid_core.recording import FloatArray, ImuMounting
+from sysid_core.robot.model import Robot
+from sysid_core.signals.companion import CompanionStream
+from sysid_core.signals.motion import BaseMotion
+
+__all__ = ["PATIENCE", "FloatingBase", "Joined"]
+
+PATIENCE = 1.0
+"""Time [s] of joint samples that wait for odometry before the oldest are given up."""
+
+_INERTIAL_PATIENCE = 0.1
+"""Time [s] that joint samples wait for an inertial sensor that was there just now."""
+
+_ODOMETRY = 13  # position 3, quaternion 4, twist 6
+_INERTIAL = 6  # angular velocity 3, specific force 3
+_SLOWEST = 0.4
+"""Longest interruption of the inertial readings, in periods of the cut-off."""
+_UNIT = 1e-3
+"""Deviation of a quaternion's size that rounding explains."""
+
+
+class Joined(NamedTuple):
+    """Joint samples and what the base did at their times.
+
+    Attributes
+    ----------
+    time : (n,) [s]
+    joints : (n, nc)
+    odometry : (n, 13)
+        Position in the world, quaternion x, y, z, w, twist in the base frame.
+    inertial : (n, 6)
+        Angular velocity and specific force in the sensor's axes; NaN where unknown.
+    """
+
+    time: FloatArray
+    joints: FloatArray
+    odometry: FloatArray
+    inertial: FloatArray
+
+
+class FloatingBase:
+    """Holds joint samples back until the base's motion at their times is known.
+
+    Odometry must be there; the inertial sensor improves on it while it is.
+
+    Parameters
+    ----------
+    robot : Robot
+    longest : float [s]
+        Longest interruption of the odometry that is interpolated.
+    horizon : float [s]
+        Age at which messages are forgotten.
+    cutoff : float [Hz]
+        Of the low-pass; slower inertial readings are not used.
+    rate : float [Hz]
+        Of the samples that come out.
+    counts : Counter
+        Where faults are counted.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        longest: float,
+        horizon: float,
+        cutoff: float,
+        rate: float,
+        counts: Counter[str],
+    ) -> None:
+        self._counts = counts
+        self._odometry = CompanionStream(_ODOMETRY, longest=longest, horizon=horizon)
+        self._inertial = CompanionStream(_INERTIAL, longest=_SLOWEST / cutoff, horizon=horizon)
+        self._fusion = InertialFusion(
+            ImuMounting(
+                robot.imu_rotation, robot.imu_position, np.array(robot.description.gravity)
+            ),
+            rate,
+        )
+        self._held: list[tuple[FloatArray, FloatArray]] = []
+        self._quaternion: FloatArray | None = None
+        self.sensed = False
+
+    @property
+    def trouble(self) -> str:
+        """Why the inertial sensor is not used; empty if nothing is held against it."""
+        return self._fusion.trouble
+
+    def reset(self) -> None:
+        """Forget everything, as when time goes back."""
+        self._odometry.reset()
+        self._inertial.reset()
+        self._fusion.reset()
+        self._held.clear()
+        self._quaternion = None
+
+    def push_odometry(
+        self, time: float, position: FloatArray, orientation: FloatArray, twist: FloatArray
+    ) -> None:
+        """Take a pose [m, quaternion xyzw] and a twist [m/s, rad/s] in the base frame."""
+        size = float(np.linalg.norm(orientation))
+        if not size > _UNIT:
+            self._counts["odometry without a unit quaternion"] += 1
+            return
+        if abs(size - 1.0) > _UNIT:
+            self._counts["odometry quaternions scaled to unit length"] += 1
+        quaternion = orientation / size
+        if self._quaternion is not None and quaternion @ self._quaternion < 0.0:
+            quaternion = -quaternion
+        row = np.concatenate([position, quaternion, twist])
+        if self._odometry.push(time, row):
+            self._quaternion = quaternion
+        else:
+            self._counts["odometry late or not finite"] += 1
+
+    def push_imu(
+        self, time: float, angular_velocity: FloatArray, specific_force: FloatArray
+    ) -> None:
+        """Take readings in the sensor's axes [rad/s, m/s²]."""
+        if self._inertial.push(time, np.concatenate([angular_velocity, specific_force])):
+            self.sensed = True
+        else:
+            self._counts["imu late or not finite"] += 1
+
+    def join(self, time: FloatArray, joints: FloatArray) -> Joined:
+        """Take joint samples (m, nc) and return those whose base's motion is known by now."""
+        self._held.append((time, joints))
+        time = np.concatenate([t for t, _ in self._held])
+        joints = np.concatenate([v for _, v in self._held])
+        newest = float(time[-1])
+        ready = time <= min(self._odometry.known_until, self._inertial_until(newest))
+        late = time < newest - PATIENCE
+        waiting = ~ready & ~late
+        lost = late & ~ready
+        self._held = [(time[waiting], joints[waiting])] if waiting.any() else []
+        time, joints = time[ready], joints[ready]
+        odometry = self._odometry.at(time)
+        known = np.isfinite(odometry).all(axis=1)
+        self._counts["joint states without odometry"] += int(lost.sum() + (~known).sum())
+        time = time[known]
+        return Joined(time, joints[known], odometry[known], self._inertial.at(time))
+
+    def _inertial_until(self, newest: float) -> float:
+        """Return up to which time joint samples need not wait for inertial readings."""
+        known = self._inertial.known_until
+        return known if known > newest - _INERTIAL_PATIENCE else np.inf
+
+    def motion(
+        self, orientation: FloatArray, odometry: BaseMotion, readings: Readings
+    ) -> BaseMotion:
+        """Return the best motion of filtered odometry and readings."""
+        motion, used = self._fusion.motion(orientation, odometry, readings)
+        if self.sensed and not self.trouble:
+            missing = ~np.isfinite(readings.specific_force).all(axis=1)
+            self._counts["samples without imu"] += int(missing.sum())
+        elif self.trouble:
+            self._counts["samples with an implausible imu"] += int((~used).sum())
+        return motion
