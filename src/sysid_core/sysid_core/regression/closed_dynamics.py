@@ -60,6 +60,7 @@ class ClosedChainDynamics:
         self.trouble = ""
         self.home = self._find_home(robot)
         self._tangent = np.zeros((robot.model.nv, len(self.joint_names)))
+        self._jacobian: FloatArray | None = None  # at `configuration`, where it is known
         self._closed = True
         self._robot = robot
         self._model = robot.model.copy()
@@ -116,7 +117,7 @@ class ClosedChainDynamics:
         found = self.closure.solve(position, start, persist=self._closed)
         self.trouble, self._closed = "", found.converged
         if found.converged:
-            self.configuration = found.configuration
+            self.configuration, self._jacobian = found.configuration, found.jacobian
         else:
             self._tangent = np.zeros_like(self._tangent)
             self.trouble = self._gap(found, position)
@@ -149,7 +150,7 @@ class ClosedChainDynamics:
                 allowed = np.maximum(allowed, beyond + _SLACK)
             if (beyond > allowed).any():
                 return self._beyond(position, beyond)
-            condition = closure.map(last)[1]
+            condition = closure.map(last, found.jacobian)[1]
             if condition > closure.options.max_condition:
                 return self._near_singular(condition)
         return ""
@@ -197,7 +198,7 @@ class ClosedChainDynamics:
         if not self.close(position):
             return np.full(len(position), np.nan)
         q = self.configuration
-        G, G_dot, condition = self.closure.maps(q, velocity)
+        G, G_dot, condition = self.closure.maps(q, velocity, self._jacobian)
         if not self._regular(G, condition):
             return np.full(len(position), np.nan)
         v, a = G @ velocity, G @ acceleration + G_dot @ velocity
@@ -229,7 +230,7 @@ class ClosedChainDynamics:
         """Return the torque (na,) [N·m] that holds a configuration at rest."""
         if not self.close(position):
             return np.full(len(position), np.nan)
-        G, condition = self.closure.map(self.configuration)
+        G, condition = self.closure.map(self.configuration, self._jacobian)
         if not self._regular(G, condition):
             return np.full(len(position), np.nan)
         torque = pin.computeGeneralizedGravity(self._model, self._data, self.configuration)
@@ -239,7 +240,7 @@ class ClosedChainDynamics:
         """Return the inertia Gᵀ(M + Ia)G (na, na) [kg·m²] that the actuated joints feel."""
         if not self.close(position):
             return np.full((len(position), len(position)), np.nan)
-        G, condition = self.closure.map(self.configuration)
+        G, condition = self.closure.map(self.configuration, self._jacobian)
         if not self._regular(G, condition):
             return np.full((len(position), len(position)), np.nan)
         return np.asarray(G.T @ self._full_inertia() @ G, dtype=float)
@@ -263,7 +264,7 @@ class ClosedChainDynamics:
         if not self.close(position):
             return np.full(len(position), np.nan)
         q = self.configuration
-        G, G_dot, condition = self.closure.maps(q, velocity)
+        G, G_dot, condition = self.closure.maps(q, velocity, self._jacobian)
         if not self._regular(G, condition):
             return np.full(len(position), np.nan)
         v, a = G @ velocity, G_dot @ velocity

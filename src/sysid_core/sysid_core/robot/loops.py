@@ -3,106 +3,31 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
 
 import numpy as np
 
 from sysid_core.errors import ModelError, RobotError
-from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.recording import FloatArray
 from sysid_core.robot.loop_equations import LoopEquations
+from sysid_core.robot.loop_motion import (
+    ClosedConfiguration,
+    ClosedMotion,
+    ClosureOptions,
+    MotionMaps,
+)
 from sysid_core.robot.model import Robot
 
 __all__ = ["ClosedConfiguration", "ClosedMotion", "ClosureOptions", "LoopClosure", "MotionMaps"]
 
 _HOME_STARTS = 60
+_BEYOND = 0.3  # [rad] that passive joints may exceed their limits in the robot's own assembly
+_NEAR = 0.1  # [rad] that passive joints move at most in one step without changing assembly
 _STALL = 0.01  # relative change of the squared residual of a step that leads nowhere
 _STALLS = 3  # such steps in a row after which a gap remains
 
 
-class ClosureOptions(NamedTuple):
-    """How closures are solved and what counts as solved.
-
-    Attributes
-    ----------
-    tolerance : float [m, rad]
-        Largest residual of any closure equation that counts as closed.
-    max_iterations : int
-        Most Levenberg–Marquardt steps of one solve.
-    max_condition : float [-]
-        Condition number of J_u beyond which a configuration counts as singular. A four-bar reaches
-        300 at 1e-4 rad, an encoder's error, from its dead point.
-    max_step : float [rad]
-        Actuated joints move by at most this between the steps of a continuation.
-    """
-
-    tolerance: float = 1e-12
-    max_iterations: int = 40
-    max_condition: float = 300.0
-    max_step: float = 0.1
-
-
 _DEFAULTS = ClosureOptions()
-
-
-class ClosedConfiguration(NamedTuple):
-    """A solution q of the loops, with the certificate of its convergence.
-
-    Attributes
-    ----------
-    configuration : (nq,) [rad]
-    residual : float [m, rad]
-        Largest absolute residual of the closure equations at `configuration`.
-    iterations : int
-    converged : bool
-    """
-
-    configuration: FloatArray
-    residual: float
-    iterations: int
-    converged: bool
-
-
-class MotionMaps(NamedTuple):
-    """How the whole robot moves with its actuated joints at one closed state.
-
-    Attributes
-    ----------
-    G : (nv, na) [-]
-        q̇ = G q̇_a (Zhang et al. eq. 20).
-    G_dot : (nv, na) [1/s]
-        q̈ = G q̈_a + Ġ q̇_a.
-    condition : float [-]
-        Condition number of J_u with columns of unit length, in the Frobenius norm; inf where it
-        is singular.
-    """
-
-    G: FloatArray
-    G_dot: FloatArray
-    condition: float
-
-
-class ClosedMotion(NamedTuple):
-    """States of the whole robot along actuated motion.
-
-    Attributes
-    ----------
-    q, v, a : (n, nv) [rad, rad/s, rad/s²]
-    G : (n, nv, na) [-]
-    residual : (n,) [m, rad]
-    iterations : (n,)
-    condition : (n,) [-]
-    valid : (n,) bool
-        Closed and not near singular; the other rows must not be used.
-    """
-
-    q: FloatArray
-    v: FloatArray
-    a: FloatArray
-    G: FloatArray
-    residual: FloatArray
-    iterations: FloatArray
-    condition: FloatArray
-    valid: BoolArray
 
 
 class LoopClosure:
@@ -134,6 +59,7 @@ class LoopClosure:
         self.equations = LoopEquations(robot)
         self._a, self._u = self.equations.actuated, self.equations.passive
         self._eye = np.eye(len(self._u))
+        self._selection = np.eye(robot.model.nv)[:, self._a]  # G but for its passive rows
         self._lower, self._upper = robot.limits.lower[self._u], robot.limits.upper[self._u]
         self.home: FloatArray = self._find_home()
         self.home.setflags(write=False)
@@ -159,7 +85,8 @@ class LoopClosure:
         r, J = evaluate(q)
         square, damping, iterations, stalled = float(r @ r), 1.0, 0, 0
         while (
-            np.abs(r).max() > options.tolerance
+            square > options.tolerance**2
+            and np.abs(r).max() > options.tolerance
             and iterations < options.max_iterations
             and stalled < _STALLS
         ):
@@ -179,7 +106,7 @@ class LoopClosure:
             else:
                 damping = max(10.0 * damping, 1e-3)
         error = float(np.abs(r).max())
-        return ClosedConfiguration(q, error, iterations, error <= options.tolerance)
+        return ClosedConfiguration(q, error, iterations, error <= options.tolerance, J)
 
     def excess(self, q: FloatArray) -> FloatArray:
         """Return how far the passive joints (nu,) are beyond their limits [rad]; within, < 0."""
@@ -211,22 +138,28 @@ class LoopClosure:
         ModelError
             If `q_a` does not hold one finite number per actuated joint.
         """
-        if q_a.shape != self._a.shape or not np.isfinite(q_a).all():
+        if q_a.shape != self._a.shape or not math.isfinite(q_a.sum()):
             raise ModelError(
                 f"robot '{self.robot.name}' has {len(self._a)} actuated joints: give that many "
                 f"finite positions, got {q_a}"
             )
         found = self.newton(q_a, self.home if start is None else start)
-        if found.converged and self.inside(found.configuration, slack=0.3):
+        if found.converged and self._same_assembly(found.configuration, start):
             return found
         if not (found.converged or persist):
             return found
         return self._lead(q_a)
 
+    def _same_assembly(self, q: FloatArray, start: FloatArray | None) -> bool:
+        """Tell whether passive joints are about within their limits, or close to their start."""
+        beyond = self.excess(q).max()
+        near = start is not None and np.abs(q - start)[self._u].max() < _NEAR
+        return bool(beyond <= _BEYOND or near)
+
     def _lead(self, q_a: FloatArray) -> ClosedConfiguration:
         origin = self.home[self._a]
         steps = max(1, int(np.ceil(np.abs(q_a - origin).max() / self.options.max_step)))
-        found = ClosedConfiguration(self.home, 0.0, 0, True)
+        found = self.newton(origin, self.home)
         iterations = 0
         for share in np.arange(1, steps + 1) / steps:
             found = self.newton(origin + share * (q_a - origin), found.configuration)
@@ -286,36 +219,52 @@ class LoopClosure:
         """Return a first guess (nq,) at `q_a` from a closed configuration and its G nearby."""
         step = q_a - q[self._a]
         # beyond this the linkage is too curved for its tangent to help
-        return q + G @ step if np.abs(step).max() < 0.2 else q
+        return q + G @ step if abs(step).max() < 0.2 else q
 
     # -- motion -----------------------------------------------------------------------------
 
-    def map(self, q: FloatArray) -> tuple[FloatArray, float]:
-        """Return G (nv, na) with G_u = −J_u⁻¹ J_a, and the condition number of J_u."""
-        G, condition, _ = self._map(q)
+    def map(self, q: FloatArray, jacobian: FloatArray | None = None) -> tuple[FloatArray, float]:
+        """Return G (nv, na) with G_u = −J_u⁻¹ J_a, and the condition number of J_u.
+
+        Parameters
+        ----------
+        q : (nq,) [rad]
+        jacobian : (m, nv) or None
+            Of the closure equations at `q`, where it is known.
+        """
+        G, condition, _ = self._map(q, jacobian)
         return G, condition
 
-    def _map(self, q: FloatArray) -> tuple[FloatArray, float, FloatArray]:
-        J = self.equations.jacobian(q)
+    def _map(
+        self, q: FloatArray, jacobian: FloatArray | None
+    ) -> tuple[FloatArray, float, FloatArray]:
+        J = self.equations.jacobian(q) if jacobian is None else jacobian
         J_u = J[:, self._u]
-        G = np.zeros((J.shape[1], len(self._a)))
-        G[self._a, np.arange(len(self._a))] = 1.0
+        G = self._selection.copy()
         try:
             inverse = _inverse(J_u)
         except np.linalg.LinAlgError:
             return G, np.inf, np.zeros((len(self._u), len(J)))
         G[self._u] = -(inverse @ J[:, self._a])
         # joints on short levers must not count as nearly singular: columns of unit length
-        lengths = np.sqrt((J_u * J_u).sum(axis=0))
-        condition = np.sqrt(len(lengths)) * np.linalg.norm(lengths[:, None] * inverse)
-        return G, float(condition), inverse
+        squares = np.einsum("ij,ij->j", J_u, J_u) @ np.einsum("ij,ij->i", inverse, inverse)
+        return G, math.sqrt(len(self._u) * squares), inverse
 
-    def maps(self, q: FloatArray, v_a: FloatArray) -> MotionMaps:
-        """Return G and Ġ at a closed configuration (nq,) and actuated velocities (na,) [rad/s].
+    def maps(
+        self, q: FloatArray, v_a: FloatArray, jacobian: FloatArray | None = None
+    ) -> MotionMaps:
+        """Return G and Ġ at a closed configuration.
 
         From J G = 0: Ġ_a = 0 and Ġ_u = −J_u⁻¹ J̇ G (Zhang et al. eq. 22).
+
+        Parameters
+        ----------
+        q : (nq,) [rad]
+        v_a : (na,) [rad/s]
+        jacobian : (m, nv) or None
+            Of the closure equations at `q`, where it is known.
         """
-        G, condition, inverse = self._map(q)
+        G, condition, inverse = self._map(q, jacobian)
         G_dot = np.zeros_like(G)
         G_dot[self._u] = -(inverse @ (self.equations.jacobian_dot(q, G @ v_a) @ G))
         return MotionMaps(G, G_dot, condition)
@@ -347,7 +296,7 @@ class LoopClosure:
                 f"robot '{self.robot.name}' has {len(self._a)} actuated joints, got "
                 f"{q_a.shape}, {v_a.shape} and {a_a.shape}"
             )
-        out = _no_motion(n, self.robot.model.nv, na)
+        out = ClosedMotion.unknown(n, self.robot.model.nv, na)
         finite = np.isfinite(q_a).all(1) & np.isfinite(v_a).all(1) & np.isfinite(a_a).all(1)
         last = self.home if start is None or start.ndim == 2 else start
         G = np.zeros((self.robot.model.nv, na))
@@ -363,7 +312,7 @@ class LoopClosure:
             if not closed:
                 continue
             last = q = found.configuration
-            G, G_dot, out.condition[i] = self.maps(q, v_a[i])
+            G, G_dot, out.condition[i] = self.maps(q, v_a[i], found.jacobian)
             out.q[i], out.v[i], out.G[i] = q, G @ v_a[i], G
             out.a[i] = G @ a_a[i] + G_dot @ v_a[i]
             out.valid[i] = out.condition[i] <= self.options.max_condition
@@ -380,17 +329,3 @@ def _inverse(J_u: FloatArray) -> FloatArray:
     if s[-1] <= 1e-14 * s[0]:
         raise np.linalg.LinAlgError
     return np.asarray((Vt.T / s) @ U.T, dtype=float)
-
-
-def _no_motion(n: int, nv: int, na: int) -> ClosedMotion:
-    """Return motion of which nothing is known yet."""
-    return ClosedMotion(
-        q=np.full((n, nv), np.nan),
-        v=np.full((n, nv), np.nan),
-        a=np.full((n, nv), np.nan),
-        G=np.zeros((n, nv, na)),
-        residual=np.full(n, np.inf),
-        iterations=np.zeros(n),
-        condition=np.full(n, np.inf),
-        valid=np.zeros(n, dtype=bool),
-    )
