@@ -11,6 +11,7 @@ from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Vector3
 from nav_msgs.msg import Odometry
+from sensor_msgs.msg import Imu
 
 from sysid_core.errors import DataError
 from sysid_core.online.payload import PayloadEstimate
@@ -28,6 +29,7 @@ from sysid_msgs.msg import (
 __all__ = [
     "contact_flags",
     "diagnostic_status",
+    "imu_arrays",
     "odometry_arrays",
     "parameters_message",
     "payload_message",
@@ -70,6 +72,21 @@ def odometry_arrays(message: Odometry) -> tuple[FloatArray, FloatArray, FloatArr
         np.array([q.x, q.y, q.z, q.w]),
         np.array([v.x, v.y, v.z, w.x, w.y, w.z]),
     )
+
+
+def imu_arrays(message: Imu) -> tuple[FloatArray, FloatArray]:
+    """Return angular velocity (3,) [rad/s] and specific force (3,) [m/s²].
+
+    Where a covariance starts with −1 the sensor lacks the quantity, as `sensor_msgs/Imu` says;
+    it is NaN then.
+    """
+    w, f = message.angular_velocity, message.linear_acceleration
+    angular, linear = np.array([w.x, w.y, w.z]), np.array([f.x, f.y, f.z])
+    if message.angular_velocity_covariance[0] == -1.0:
+        angular = np.full(3, np.nan)
+    if message.linear_acceleration_covariance[0] == -1.0:
+        linear = np.full(3, np.nan)
+    return angular, linear
 
 
 def contact_flags(

@@ -16,7 +16,7 @@ from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Imu, JointState
 
 from sysid_core.data import write_recording
 from sysid_core.errors import DataError, RobotError, SysidError
@@ -28,6 +28,7 @@ from sysid_msgs.srv import SaveBuffer
 from sysid_online.conversions import (
     contact_flags,
     diagnostic_status,
+    imu_arrays,
     odometry_arrays,
     samples_message,
     seconds,
@@ -62,7 +63,7 @@ class RecorderNode(Node):
         self._sequence = 0
         self._rate = float(self._values["rate"])
         self._last_arrival = self._now()
-        self._started = False
+        self._contact_source = ""
         # takes what any driver offers; deep enough for seconds on a machine that is held up
         sensor = QoSProfile(depth=5000, reliability=ReliabilityPolicy.BEST_EFFORT)
         self._samples = self.create_publisher(JointSamples, "samples", 100)
@@ -70,6 +71,7 @@ class RecorderNode(Node):
         self.create_subscription(JointState, "joint_states", self._on_joint_state, sensor)
         if self.robot.floating:
             self.create_subscription(Odometry, "odom", self._on_odometry, sensor)
+            self.create_subscription(Imu, "imu/data", self._on_imu, sensor)
             self.create_subscription(Contacts, "contacts", self._on_contacts, sensor)
         self.create_service(
             SaveBuffer, "~/save", self._on_save, callback_group=MutuallyExclusiveCallbackGroup()
@@ -98,6 +100,13 @@ class RecorderNode(Node):
         self._buffer.add_base(time, np.concatenate([position, orientation, twist]))
         if self._stream is not None:
             self._stream.push_odometry(time, position, orientation, twist)
+
+    def _on_imu(self, message: Imu) -> None:
+        time = seconds(message.header.stamp)
+        angular_velocity, specific_force = imu_arrays(message)
+        self._buffer.add_imu(time, np.concatenate([angular_velocity, specific_force]))
+        if self._stream is not None:
+            self._stream.push_imu(time, angular_velocity, specific_force)
 
     def _on_contacts(self, message: Contacts) -> None:
         time = seconds(message.header.stamp)
@@ -228,6 +237,12 @@ class RecorderNode(Node):
             values.update(self._stream.counts)
         values["samples published"] = self._sequence
         troubles = self._troubles(values)
+        if self._stream is not None:
+            values.update(self._stream.tally)
+            if self.robot.floating:
+                values["contacts from"] = self._stream.contact_source or "nowhere yet"
+            troubles += self._stream.take_findings()
+            self._say_contact_source(self._stream.contact_source)
         if troubles:
             level = 1
         if idle > self._values["stale_after"]:
@@ -241,6 +256,17 @@ class RecorderNode(Node):
         array.status = [diagnostic_status(name, self.robot.name, level, message, values)]
         self._diagnostics.publish(array)
         self._seen = {key: value for key, value in values.items() if isinstance(value, int)}
+
+    def _say_contact_source(self, source: str) -> None:
+        """Log where contacts come from, once a change."""
+        if source and source != self._contact_source:
+            if source == "torques":
+                self.get_logger().warning(
+                    "no 'contacts' come; contacts are told from the torques until they do"
+                )
+            elif self._contact_source:
+                self.get_logger().info("'contacts' came back and are used")
+            self._contact_source = source
 
     _seen: dict[str, int] = {}  # noqa: RUF012 - replaced, never changed
 

@@ -31,7 +31,8 @@ SETTINGS = (
         1.5, 1000.0, read_only=True,
     ),
     Setting(
-        "contact_margin", 0.02, "Samples this close to a change of contact are left out [s]",
+        "contact_margin", 0.02,
+        "A foot counts as in contact this long before and after its contact, too [s]",
         0.0, 1.0, read_only=True,
     ),
     Setting(

@@ -16,7 +16,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock as ClockMessage
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Imu, JointState
 
 from sysid_core.data import read_recording
 from sysid_core.errors import DataError, SysidError
@@ -71,6 +71,24 @@ def _odometry(recording: Recording) -> Iterator[Event]:
         yield time, 1, message
 
 
+def _imu(recording: Recording) -> Iterator[Event]:
+    imu = recording.imu
+    if imu is None:
+        return
+    for i, time in enumerate(imu.time.tolist()):
+        message = Imu()
+        message.header.stamp = stamp(time)
+        message.header.frame_id = imu.frame
+        w, f, q = message.angular_velocity, message.linear_acceleration, message.orientation
+        w.x, w.y, w.z = imu.angular_velocity[i].tolist()
+        f.x, f.y, f.z = imu.linear_acceleration[i].tolist()
+        if imu.orientation is None or not np.isfinite(imu.orientation[i]).all():
+            message.orientation_covariance[0] = -1.0  # sensor_msgs/Imu's word for none
+        else:
+            q.x, q.y, q.z, q.w = imu.orientation[i].tolist()
+        yield time, 3, message
+
+
 def _contacts(recording: Recording) -> Iterator[Event]:
     contacts = recording.contacts
     if contacts is None:
@@ -94,6 +112,7 @@ class ReplayNode(Node):
             self.create_publisher(JointState, "joint_states", 1000),
             self.create_publisher(Odometry, "odom", 1000),
             self.create_publisher(Contacts, "contacts", 1000),
+            self.create_publisher(Imu, "imu/data", 1000),
         ]
         self._time = self.create_publisher(ClockMessage, "clock", 10)
         self._first = float(np.nanmin(self._recording.time))
@@ -107,8 +126,8 @@ class ReplayNode(Node):
 
     def _rewind(self, delay: float) -> None:
         recording = self._recording
-        events = (_joint_states(recording), _odometry(recording), _contacts(recording))
-        self._events = merge(*events, key=lambda event: event[:2])
+        kinds = (_joint_states, _odometry, _contacts, _imu)
+        self._events = merge(*(kind(recording) for kind in kinds), key=lambda event: event[:2])
         self._next = next(self._events, None)
         self._begin = 1e-9 * self._wall.now().nanoseconds + delay
 

@@ -4,12 +4,18 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sysid_core.errors import DataError
-from sysid_core.recording import BaseRecording, ContactRecording, FloatArray, Recording
+from sysid_core.recording import (
+    BaseRecording,
+    ContactRecording,
+    FloatArray,
+    ImuRecording,
+    Recording,
+)
 
 __all__ = ["JointBatch", "RingBuffer"]
 
@@ -44,6 +50,7 @@ class RingBuffer:
         self.duration = duration
         self._joints: deque[JointBatch] = deque()
         self._base: deque[tuple[float, FloatArray]] = deque()
+        self._imu: deque[tuple[float, FloatArray]] = deque()
         self._contacts: deque[tuple[float, dict[str, bool]]] = deque()
 
     def add_joints(self, batch: JointBatch) -> None:
@@ -52,23 +59,34 @@ class RingBuffer:
         if self._joints and newest < self._joints[-1].time[-1]:
             self._clear()  # the clock went back: another run
         self._joints.append(batch)
-        for buffer in (self._base, self._contacts):
-            while buffer and buffer[0][0] < newest - self.duration:
-                buffer.popleft()
+        for buffer in (self._base, self._imu, self._contacts):
+            self._forget(buffer, newest)
         while self._joints[0].time[-1] < newest - self.duration:
             self._joints.popleft()
 
     def add_base(self, time: float, row: FloatArray) -> None:
         """Add odometry: position 3, quaternion xyzw 4, twist 6."""
         self._base.append((time, row))
+        self._forget(self._base, time)
+
+    def add_imu(self, time: float, row: FloatArray) -> None:
+        """Add inertial readings: angular velocity 3, specific force 3."""
+        self._imu.append((time, row))
+        self._forget(self._imu, time)
 
     def add_contacts(self, time: float, flags: dict[str, bool]) -> None:
         """Add contact flags by name."""
         self._contacts.append((time, flags))
+        self._forget(self._contacts, time)
+
+    def _forget(self, buffer: deque[tuple[float, Any]], newest: float) -> None:
+        while buffer and buffer[0][0] < newest - self.duration:
+            buffer.popleft()
 
     def _clear(self) -> None:
         self._joints.clear()
         self._base.clear()
+        self._imu.clear()
         self._contacts.clear()
 
     def snapshot(self) -> Recording:
@@ -92,7 +110,8 @@ class RingBuffer:
             time, names, position,
             None if np.isnan(velocity).all() else velocity,
             None if np.isnan(effort).all() else effort,
-            base=self._base_recording(), contacts=self._contact_recording(), source="ring buffer",
+            base=self._base_recording(), imu=self._imu_recording(),
+            contacts=self._contact_recording(), source="ring buffer",
         )  # fmt: skip
 
     def _base_recording(self) -> BaseRecording | None:
@@ -102,6 +121,13 @@ class RingBuffer:
         rows = np.stack([row for _, row in base])
         time = np.array([t for t, _ in base])
         return BaseRecording(time, rows[:, :3], rows[:, 3:7], rows[:, 7:], "odom", "base")
+
+    def _imu_recording(self) -> ImuRecording | None:
+        imu = list(self._imu)
+        if not imu:
+            return None
+        rows = np.stack([row for _, row in imu])
+        return ImuRecording(np.array([t for t, _ in imu]), rows[:, :3], rows[:, 3:])
 
     def _contact_recording(self) -> ContactRecording | None:
         contacts = list(self._contacts)

@@ -15,11 +15,11 @@ _WORTH_SAYING = {
     "slip": 0.1,
     "flight": 1.1,
     "flight_doubtful": 0.02,
-    "no_contact_data": 0.5,
+    "no_contact_data": 1.1,
     "switch": 0.5,
     "twist_disagrees": 0.25,
 }
-"""Share of the samples from which a finding is more than what every gait shows [-]."""
+"""Share of the samples from which a finding is more than every gait shows [-]; above 1: never."""
 
 
 class FindingLog:

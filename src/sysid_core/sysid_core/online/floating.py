@@ -65,8 +65,8 @@ class FloatingBase:
         Of the low-pass; slower inertial readings are not used.
     rate : float [Hz]
         Of the samples that come out.
-    counts : Counter
-        Where faults are counted.
+    counts, tally : Counter
+        Where faults, and where facts are counted.
     """
 
     def __init__(
@@ -78,8 +78,9 @@ class FloatingBase:
         cutoff: float,
         rate: float,
         counts: Counter[str],
+        tally: Counter[str],
     ) -> None:
-        self._counts = counts
+        self._counts, self._tally = counts, tally
         self._odometry = CompanionStream(_ODOMETRY, longest=longest, horizon=horizon)
         self._inertial = CompanionStream(_INERTIAL, longest=_SLOWEST / cutoff, horizon=horizon)
         self._fusion = InertialFusion(
@@ -90,12 +91,19 @@ class FloatingBase:
         )
         self._held: list[tuple[FloatArray, FloatArray]] = []
         self._quaternion: FloatArray | None = None
-        self.sensed = False
+        self._newest = -np.inf
+        self._sensed = False
 
     @property
-    def trouble(self) -> str:
-        """Why the inertial sensor is not used; empty if nothing is held against it."""
-        return self._fusion.trouble
+    def troubles(self) -> tuple[str, ...]:
+        """What is missing or implausible at present, and how to mend it."""
+        found = [self._fusion.trouble] if self._fusion.trouble else []
+        if self._newest - self._odometry.known_until > PATIENCE:
+            found.append(
+                "joint states come without odometry of their time: publish 'odom' "
+                "(nav_msgs/Odometry) for the floating base, by the same clock"
+            )
+        return tuple(found)
 
     def reset(self) -> None:
         """Forget everything, as when time goes back."""
@@ -104,6 +112,7 @@ class FloatingBase:
         self._fusion.reset()
         self._held.clear()
         self._quaternion = None
+        self._newest = -np.inf
 
     def push_odometry(
         self, time: float, position: FloatArray, orientation: FloatArray, twist: FloatArray
@@ -129,7 +138,7 @@ class FloatingBase:
     ) -> None:
         """Take readings in the sensor's axes [rad/s, m/s²]."""
         if self._inertial.push(time, np.concatenate([angular_velocity, specific_force])):
-            self.sensed = True
+            self._sensed = True
         else:
             self._counts["imu late or not finite"] += 1
 
@@ -138,7 +147,7 @@ class FloatingBase:
         self._held.append((time, joints))
         time = np.concatenate([t for t, _ in self._held])
         joints = np.concatenate([v for _, v in self._held])
-        newest = float(time[-1])
+        newest = self._newest = float(time[-1])
         ready = time <= min(self._odometry.known_until, self._inertial_until(newest))
         late = time < newest - PATIENCE
         waiting = ~ready & ~late
@@ -161,9 +170,10 @@ class FloatingBase:
     ) -> BaseMotion:
         """Return the best motion of filtered odometry and readings."""
         motion, used = self._fusion.motion(orientation, odometry, readings)
-        if self.sensed and not self.trouble:
+        if self._fusion.trouble:
+            self._counts["samples with an implausible imu"] += int((~used).sum())
+        elif self._sensed:
             missing = ~np.isfinite(readings.specific_force).all(axis=1)
             self._counts["samples without imu"] += int(missing.sum())
-        elif self.trouble:
-            self._counts["samples with an implausible imu"] += int((~used).sum())
+        self._tally["samples by imu"] += int(used.sum())
         return motion

@@ -131,6 +131,8 @@ def replay(
     found = live.take_findings()
     if found and used == 0:
         raise DataError(f"no sample is usable: {'; '.join(found)}", source=recording.source)
+    if live.contact_source == "torques":
+        found += ("contact flags are missing; contacts are told from the torques",)
     if found and tell is not None:
         tell(found)
 

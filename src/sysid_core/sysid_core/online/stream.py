@@ -116,7 +116,7 @@ class SampleStream:
         if robot.floating:
             self._base = FloatingBase(
                 robot, longest=longest, horizon=horizon, cutoff=settings.cutoff,
-                rate=settings.output_rate, counts=self.counts,
+                rate=settings.output_rate, counts=self.counts, tally=self.tally,
             )  # fmt: skip
         if robot.floating and robot.description.contacts:
             self._contacts = ContactFeed(
@@ -202,8 +202,8 @@ class SampleStream:
 
     def take_findings(self) -> tuple[str, ...]:
         """Return what was found since the last call that someone should mend; most are none."""
-        trouble = "" if self._base is None else self._base.trouble
-        return (*self._log.take(), *([trouble] if trouble else []))
+        troubles = () if self._base is None else self._base.troubles
+        return (*troubles, *self._log.take())
 
     def _find_columns(self, names: tuple[str, ...]) -> FloatArray | None:
         if names not in self._columns:

@@ -13,6 +13,9 @@ from sysid_core.signals.interpolation import hermite, nearest
 
 __all__ = ["CompanionStream"]
 
+_NODES_BEFORE = 3
+"""Samples before the first wanted time that its interpolation may rest on."""
+
 
 class CompanionStream:
     """Keeps the recent samples of a stream and interpolates them where it is asked to.
@@ -85,10 +88,11 @@ class CompanionStream:
         """Return the values (m, channels) at times (m,) [s]; NaN in gaps and where unknown."""
         time = np.asarray(time, dtype=np.float64)
         result = np.full((len(time), self.channels), np.nan)
-        if not self._rows:
+        if not self._rows or not len(time):
             return result
-        nodes = np.array([stamp for stamp, _ in self._rows])
-        values = np.array([row for _, row in self._rows])
+        rows = self._since(float(time.min()))
+        nodes = np.array([stamp for stamp, _ in rows])
+        values = np.array([row for _, row in rows])
         right = np.searchsorted(nodes, time)
         inside = (time >= nodes[0]) & (time <= nodes[-1])
         right = np.clip(right, 1, max(len(nodes) - 1, 1))
@@ -98,3 +102,14 @@ class CompanionStream:
         interpolate = nearest if self._flags else hermite
         result[inside] = interpolate(nodes, values, time[inside])
         return result
+
+    def _since(self, time: float) -> list[tuple[float, FloatArray]]:
+        """Return the samples from a time [s] on, and those before it that its slope needs."""
+        recent: list[tuple[float, FloatArray]] = []
+        before = 0
+        for sample in reversed(self._rows):
+            recent.append(sample)
+            before += sample[0] < time
+            if before == _NODES_BEFORE:
+                break
+        return recent[::-1]
