@@ -58,17 +58,19 @@ class InertialFusion:
 
     def __init__(self, mounting: ImuMounting, rate: float) -> None:
         self.mounting = mounting
-        self._decay = float(np.exp(-1.0 / (_MEMORY * rate)))
-        # weight of the samples of the first second, under that decay
-        self._enough = (1.0 - self._decay ** max(1, round(_FIRST * rate))) / (1.0 - self._decay)
+        self._enough = max(1, round(_FIRST * rate))
+        decay = float(np.exp(-1.0 / (_MEMORY * rate)))
+        self._turning = _RunningMean(3, decay)
+        self._pushing = _RunningMean(3, decay)
+        self._squares = _RunningMean(2, decay)
         self.reset()
 
     def reset(self) -> None:
         """Forget the biases, as when time goes back."""
         self.trouble = ""
-        self._weight = 0.0
-        self._sum = np.zeros(6)
-        self._squares = np.zeros(2)
+        self._learned = 0
+        for mean in (self._turning, self._pushing, self._squares):
+            mean.reset()
 
     def motion(
         self, orientation: FloatArray, odometry: BaseMotion, readings: Readings
@@ -83,35 +85,53 @@ class InertialFusion:
         readings : Readings
         """
         used = np.zeros(len(orientation), dtype=bool)
-        if not np.isfinite(readings.specific_force).any():
-            return odometry, used
         gyro, turning, force = (values @ self.mounting.rotation.T for values in readings)
-        velocity = odometry.twist[:, :3]
-        linear = inertial_acceleration(orientation, velocity, gyro, turning, force, self.mounting)
-        own = np.hstack([gyro, linear])
-        other = np.hstack([odometry.twist[:, 3:], odometry.acceleration[:, :3]])
-        bias = np.zeros_like(own)
-        for i in np.flatnonzero(np.isfinite(own).all(axis=1)):
-            used[i] = self._learn(own[i], other[i])
-            bias[i] = self._sum / self._weight
-        twist = np.hstack([velocity, gyro - bias[:, :3]])
-        acceleration = np.hstack([linear - bias[:, 3:], turning])
-        return BaseMotion(
-            np.where(used[:, None], twist, odometry.twist),
-            np.where(used[:, None], acceleration, odometry.acceleration),
-        ), used
+        known = np.flatnonzero(np.isfinite(np.hstack([gyro, turning, force])).all(axis=1))
+        if len(known) == 0:
+            return odometry, used
+        twist, acceleration = odometry.twist.copy(), odometry.acceleration.copy()
+        rate = gyro[known] - twist[known, 3:]
+        bias = np.stack([self._turning.push(row) for row in rate])
+        angular = gyro[known] - bias
+        linear = inertial_acceleration(
+            orientation[known], twist[known, :3], angular, turning[known], force[known],
+            self.mounting,
+        )  # fmt: skip
+        for i, k in enumerate(known):
+            shift = self._pushing.push(linear[i] - acceleration[k, :3])
+            spread = self._squares.push(np.array([rate[i] @ rate[i], twist[k, 3:] @ twist[k, 3:]]))
+            self._learned += 1
+            if self._learned < self._enough:
+                continue
+            self.trouble = _trouble(InertialBias(bias[i], shift), *spread)
+            if not self.trouble:
+                used[k] = True
+                twist[k, 3:] = angular[i]
+                acceleration[k] = np.concatenate([linear[i] - shift, turning[k]])
+        return BaseMotion(twist, acceleration), used
 
-    def _learn(self, own: FloatArray, other: FloatArray) -> bool:
-        """Take in one sample; return whether the sensor can be relied on."""
-        difference = own - other
+
+class _RunningMean:
+    """Mean of rows (n,) in which older ones count for less."""
+
+    def __init__(self, size: int, decay: float) -> None:
+        self._size, self._decay = size, decay
+        self.reset()
+
+    def reset(self) -> None:
+        self._sum, self._weight = np.zeros(self._size), 0.0
+
+    def push(self, row: FloatArray) -> FloatArray:
+        """Take in a row; return the mean."""
+        self._sum = self._decay * self._sum + row
         self._weight = self._decay * self._weight + 1.0
-        self._sum = self._decay * self._sum + difference
-        squares = np.array([difference[:3] @ difference[:3], other[:3] @ other[:3]])
-        self._squares = self._decay * self._squares + squares
-        if self._weight < self._enough:
-            return False
-        bias = InertialBias(self._sum[:3] / self._weight, self._sum[3:] / self._weight)
-        around, size = self._squares / self._weight
-        spread = np.sqrt(max(0.0, around - bias.angular_velocity @ bias.angular_velocity) / 3.0)
-        self.trouble = bias.trouble(float(spread / (np.sqrt(size / 3.0) + _MISMATCH_FLOOR)))
-        return not self.trouble
+        return self._sum / self._weight
+
+
+def _trouble(bias: InertialBias, disagreement: float, size: float) -> str:
+    """Say why the sensor cannot be the base's, from mean squares [rad²/s²]; empty if it can."""
+    around = max(0.0, disagreement - float(bias.angular_velocity @ bias.angular_velocity))
+    mismatch = float(np.sqrt(around / 3.0) / (np.sqrt(size / 3.0) + _MISMATCH_FLOOR))
+    # a wrong angular velocity spoils the acceleration, too: say the cause, not the effect
+    turning = bias._replace(acceleration=np.zeros(3))
+    return turning.trouble(mismatch) or bias.trouble(mismatch)
