@@ -43,7 +43,8 @@ from sysid_online.parameters import declare, watch
 
 __all__ = ["IdentifierNode", "main"]
 
-_SWITCH_INTERVAL = 5e-4  # [s]
+_PATIENCE = 0.02
+"""Longest time [s] that samples wait for a solve to end: side by side, both would take longer."""
 
 _LEVELS = {State.FAULT: 2, State.REJECTED: 1}
 
@@ -64,6 +65,8 @@ class IdentifierNode(Node):
         watch(self, self._values, self._configure)
         self._lock = threading.Lock()
         self._wake = threading.Event()
+        self._idle = threading.Event()
+        self._idle.set()
         self._stop = False
         self._frozen = False
         self._expected: int | None = None
@@ -120,6 +123,7 @@ class IdentifierNode(Node):
         if self._expected is not None and message.sequence > self._expected:
             self._lost += message.sequence - self._expected
         self._expected = message.sequence + len(samples)
+        self._idle.wait(_PATIENCE)
         with self._lock:
             self._adopt_rate(samples.time)
             try:
@@ -151,7 +155,11 @@ class IdentifierNode(Node):
         with self._lock:
             request = self._identifier.snapshot()
         begin = time.perf_counter()
-        solution = None if request is None else self._identifier.solve(request)
+        self._idle.clear()
+        try:
+            solution = None if request is None else self._identifier.solve(request)
+        finally:
+            self._idle.set()
         elapsed = time.perf_counter() - begin
         with self._lock:
             if self._frozen:
@@ -256,8 +264,6 @@ class IdentifierNode(Node):
 
 def main() -> int:
     """Run the identifier node."""
-    # callbacks and the solver take turns more often than every 5 ms, Python's default
-    sys.setswitchinterval(_SWITCH_INTERVAL)
     rclpy.init()
     try:
         node = IdentifierNode()
