@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from sysid_core.data import write_recording
-from sysid_core.recording import BaseRecording, ContactRecording, Recording
+from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
 
 Make = Callable[..., Any]
 
 
 @pytest.fixture
 def bag(tmp_path: Path, motion: Any) -> Path:
-    """Return the folder of a bag of 2 s with odometry and contacts."""
+    """Return the folder of a bag of 2 s with odometry, inertial readings and contacts."""
     time = 50.0 + np.arange(400) / 200.0
     slow = time[::4]
     base = BaseRecording(
@@ -26,10 +26,13 @@ def bag(tmp_path: Path, motion: Any) -> Path:
         np.tile(np.arange(6.0), (100, 1)), "odom", "base",
     )  # fmt: skip
     contacts = ContactRecording(slow, ("left", "right"), np.tile([True, False], (100, 1)))
+    imu = ImuRecording(
+        slow, np.tile([1.0, 2.0, 3.0], (100, 1)), np.tile([4.0, 5.0, 6.0], (100, 1))
+    )
     names = motion.robot.joint_names
     write_recording(
         Recording(time, names, motion.position[:400], motion.velocity[:400], motion.effort[:400],
-                  base=base, contacts=contacts),
+                  base=base, imu=imu, contacts=contacts),
         tmp_path / "bag",
     )  # fmt: skip
     return tmp_path / "bag"
@@ -38,11 +41,12 @@ def bag(tmp_path: Path, motion: Any) -> Path:
 def play(g: Any) -> dict[str, list[Any]]:
     from nav_msgs.msg import Odometry
     from rosgraph_msgs.msg import Clock
-    from sensor_msgs.msg import JointState
+    from sensor_msgs.msg import Imu, JointState
 
     from sysid_msgs.msg import Contacts
 
     kinds = {"joint_states": JointState, "odom": Odometry, "contacts": Contacts, "clock": Clock}
+    kinds["imu/data"] = Imu
     heard = {name: g.listen(name, kind, 2000) for name, kind in kinds.items()}
     node = g.start("replay")
     g.until(lambda: node.done)
@@ -58,7 +62,11 @@ def test_every_message_comes_once_and_in_order(graph: Make, bag: Path, motion: A
     np.testing.assert_allclose(stamps, 50.0 + np.arange(400) / 200.0, atol=1e-8)
     seen = np.array([m.position for m in heard["joint_states"]])
     np.testing.assert_array_equal(seen, motion.position[:400])
-    g.until(lambda: len(heard["odom"]) == len(heard["contacts"]) == 100)
+    companions = ("odom", "contacts", "imu/data")
+    g.until(lambda: all(len(heard[name]) == 100 for name in companions))
+    imu = heard["imu/data"][0]
+    assert (imu.angular_velocity.y, imu.linear_acceleration.z) == (2.0, 6.0)
+    assert imu.orientation_covariance[0] == -1.0  # none was recorded
     twist = heard["odom"][0].twist.twist
     assert (twist.linear.x, twist.angular.z) == (0.0, 5.0)
     assert list(heard["contacts"][0].active) == [True, False]

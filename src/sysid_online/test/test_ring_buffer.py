@@ -23,6 +23,7 @@ def test_only_the_last_seconds_stay() -> None:
     for i in range(100):
         buffer.add_joints(batch(0.1 * i))
         buffer.add_base(0.1 * i, np.zeros(13))
+        buffer.add_imu(0.1 * i, np.arange(6.0))
         buffer.add_contacts(0.1 * i, {"left": True})
     recording = buffer.snapshot()
     assert 1.0 <= recording.time[-1] - recording.time[0] <= 1.1
@@ -32,6 +33,25 @@ def test_only_the_last_seconds_stay() -> None:
     assert len(recording.base.time) <= 12
     assert recording.contacts is not None
     assert len(recording.contacts.time) <= 12
+    assert recording.imu is not None
+    assert len(recording.imu.time) <= 12
+    np.testing.assert_array_equal(recording.imu.angular_velocity[0], [0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(recording.imu.linear_acceleration[0], [3.0, 4.0, 5.0])
+
+
+def test_it_stays_small_without_joint_states() -> None:
+    buffer = RingBuffer(1.0)
+    for i in range(1000):
+        buffer.add_base(0.1 * i, np.zeros(13))
+        buffer.add_imu(0.1 * i, np.zeros(6))
+        buffer.add_contacts(0.1 * i, {"left": True})
+    buffer.add_joints(batch(99.9))
+    recording = buffer.snapshot()
+    assert recording.base is not None
+    assert recording.imu is not None
+    assert recording.contacts is not None
+    for companion in (recording.base, recording.imu, recording.contacts):
+        assert len(companion.time) <= 12
 
 
 def test_a_clock_that_goes_back_begins_anew() -> None:

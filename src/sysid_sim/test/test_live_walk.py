@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A walking robot is identified live, whatever of its sensors is missing or wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from sysid_core.errors import DataError
+from sysid_core.online.pipeline import Update
+from sysid_core.online.replay import replay, stream_settings_for
+from sysid_core.online.stream import SampleStream
+from sysid_core.recording import BaseRecording, Recording, Samples
+from sysid_core.regression.contact import ContactRegression
+from sysid_core.regression.contact_residuals import projected_residuals
+from sysid_core.signals.rotation import rotate_into_body
+from sysid_sim.run import Run, run_scenario
+from sysid_sim.scenarios import find_scenario
+
+DURATION = 8.0
+STILL = 2.0
+"""Time [s] that the robot stands before it walks."""
+
+Change = Callable[[Recording], Recording]
+
+
+@cache
+def walked(name: str) -> Run:
+    return run_scenario(find_scenario(name), duration=DURATION)
+
+
+class Outcome(NamedTuple):
+    """What a replay came to."""
+
+    last: Update
+    told: tuple[str, ...]
+    run: Run
+
+    @property
+    def mass(self) -> float:
+        masses = self.run.robot.layout.masses
+        return float(self.last.parameters[masses].sum())
+
+    @property
+    def true_mass(self) -> float:
+        return float(self.run.truth[self.run.robot.layout.masses].sum())
+
+
+def as_it_is(recording: Recording) -> Recording:
+    return recording
+
+
+def replayed(name: str, change: Change = as_it_is) -> Outcome:
+    """Replay a changed recording of a walk."""
+    run, told = walked(name), list[str]()
+    recording = change(run.recording)
+    stream = stream_settings_for(recording, run.robot)
+    for step in replay(recording, run.robot, stream=stream, tell=told.extend):
+        last = step.update
+    return Outcome(last, tuple(told), run)
+
+
+def without_contacts(recording: Recording) -> Recording:
+    return replace(recording, contacts=None)
+
+
+def without_imu(recording: Recording) -> Recording:
+    return replace(recording, imu=None)
+
+
+def with_flags(recording: Recording, share: float, *, none: bool = False) -> Recording:
+    """Return the recording with a share of its flags flipped, or none of them set."""
+    assert recording.contacts is not None
+    active = recording.contacts.active
+    flips = np.random.default_rng(5).random(active.shape) < share
+    wrong = np.zeros_like(active) if none else active ^ flips
+    return replace(recording, contacts=replace(recording.contacts, active=wrong))
+
+
+def one_in_ten_flipped(recording: Recording) -> Recording:
+    return with_flags(recording, 0.1)
+
+
+def all_in_the_air(recording: Recording) -> Recording:
+    return with_flags(recording, 0.0, none=True)
+
+
+def with_base(recording: Recording, change: Callable[[BaseRecording], BaseRecording]) -> Recording:
+    assert recording.base is not None
+    return replace(recording, base=change(recording.base))
+
+
+def flipped(recording: Recording) -> Recording:
+    """Turn every third quaternion's sign, and give all of them half again their length."""
+
+    def change(base: BaseRecording) -> BaseRecording:
+        sign = np.where(np.arange(len(base.time)) % 3 == 0, -1.5, 1.5)[:, None]
+        return replace(base, orientation=sign * base.orientation)
+
+    return with_base(recording, change)
+
+
+def twist_in_the_world(recording: Recording) -> Recording:
+    def change(base: BaseRecording) -> BaseRecording:
+        backward = base.orientation * np.array([-1.0, -1.0, -1.0, 1.0])
+        parts = [rotate_into_body(backward, base.twist[:, k : k + 3]) for k in (0, 3)]
+        return replace(base, twist=np.hstack(parts))
+
+    return with_base(recording, change)
+
+
+@pytest.mark.parametrize("name", ["solo12_trot", "spot_trot"])
+@pytest.mark.parametrize(
+    "change",
+    [as_it_is, without_imu, without_contacts, one_in_ten_flipped, all_in_the_air, flipped],
+)
+def test_a_walk_is_identified_whatever_is_missing_or_wrong(name: str, change: Change) -> None:
+    found = replayed(name, change)
+    assert found.last.identified
+    assert found.last.scores.r2 > 0.99
+    assert found.mass == pytest.approx(found.true_mass, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["solo12_trot", "spot_trot"])
+def test_contacts_from_torques_tell_the_same_as_their_topic(name: str) -> None:
+    given, told = replayed(name), replayed(name, without_contacts)
+    assert any("contacts are told from the torques" in text for text in told.told)
+    assert not any("torques" in text for text in given.told)
+    assert told.last.samples > 0.98 * given.last.samples
+    assert told.mass == pytest.approx(given.mass, rel=0.01)
+    # both predict the same torques, but for a share of what friction and noise leave
+    samples = samples_of(name)
+    regression = ContactRegression(given.run.robot)
+    residuals = [
+        projected_residuals(regression, samples, outcome.last.parameters)
+        for outcome in (given, told)
+    ]
+    between = float(np.sqrt(np.mean((residuals[0].residual - residuals[1].residual) ** 2)))
+    assert between < 0.02 * float(np.sqrt(np.mean(residuals[0].target ** 2)))
+
+
+def samples_of(name: str, change: Change = as_it_is) -> Samples:
+    return stream_of(name, change)[1]
+
+
+def stream_of(name: str, change: Change = as_it_is) -> tuple[SampleStream, Samples]:
+    """Return a stream after a walk, and its samples."""
+    run = walked(name)
+    recording = change(run.recording)
+    stream = SampleStream(run.robot, stream_settings_for(recording, run.robot))
+    base, imu, contacts = recording.base, recording.imu, recording.contacts
+    assert recording.effort is not None
+    parts: list[Samples] = []
+    for start in range(0, len(recording.time), 25):
+        part = slice(start, start + 25)
+        for i in range(start, min(start + 25, len(recording.time))):
+            t = float(recording.time[i])
+            if base is not None:
+                stream.push_odometry(t, base.position[i], base.orientation[i], base.twist[i])
+            if imu is not None:
+                stream.push_imu(t, imu.angular_velocity[i], imu.linear_acceleration[i])
+            if contacts is not None:
+                flags = contacts.active[i].tolist()
+                stream.push_contacts(t, dict(zip(contacts.names, flags, strict=True)))
+        parts.append(
+            stream.push_joint_states(
+                recording.time[part], recording.joint_names, recording.position[part],
+                recording.effort[part],
+            )
+        )  # fmt: skip
+    whole = [part for part in parts if len(part)]
+    return stream, Samples.concatenate(whole) if whole else parts[0]
+
+
+def test_the_inertial_sensor_halves_what_the_true_model_leaves() -> None:
+    """Accelerations from odometry are noise at the base; those from the sensor hardly are."""
+    run = walked("solo12_trot")
+    left = {}
+    for change in (as_it_is, without_imu):
+        samples = samples_of("solo12_trot", change)
+        samples = samples.select(samples.time > samples.time[0] + STILL)
+        found = projected_residuals(ContactRegression(run.robot), samples, run.truth)
+        left[change] = found.total_rmse
+    assert left[as_it_is] < 0.75 * left[without_imu]
+
+
+def test_flags_that_come_back_are_used_again() -> None:
+    def gap(recording: Recording) -> Recording:
+        contacts = recording.contacts
+        assert contacts is not None
+        silent = (contacts.time > 3.0) & (contacts.time < 5.0)
+        return replace(
+            recording,
+            contacts=replace(
+                contacts, time=contacts.time[~silent], active=contacts.active[~silent]
+            ),
+        )
+
+    outcome, whole = replayed("spot_trot", gap), replayed("spot_trot")
+    assert outcome.last.samples > 0.98 * whole.last.samples
+    assert not any("torques" in text for text in outcome.told)
+
+
+def test_a_twist_in_the_world_frame_is_refused_and_told() -> None:
+    stream, samples = stream_of("solo12_trot", twist_in_the_world)
+    whole = samples_of("solo12_trot")
+    assert len(samples) < 0.5 * len(whole)
+    assert stream.counts["samples with unusable odometry"] > 0
+    assert any("world frame" in text and "REP-105" in text for text in stream.take_findings())
+
+
+@pytest.mark.parametrize("change", [one_in_ten_flipped, all_in_the_air])
+def test_wrong_flags_are_told_with_the_foot(change: Change) -> None:
+    stream, _ = stream_of("spot_trot", change)
+    findings = stream.take_findings()
+    assert any("carries load without a contact flag" in text for text in findings)
+
+
+def test_a_good_walk_has_nothing_to_mend() -> None:
+    for name in ("solo12_trot", "spot_trot"):
+        stream, _ = stream_of(name)
+        assert stream.take_findings() == ()
+        assert stream.contact_source == "topic"
+
+
+def test_missing_odometry_is_told() -> None:
+    def gone(recording: Recording) -> Recording:
+        return replace(recording, base=None)
+
+    stream, samples = stream_of("spot_trot", gone)
+    assert len(samples) == 0
+    assert any("publish 'odom'" in text for text in stream.take_findings())
+    with pytest.raises(DataError, match="record 'odom'"):
+        replayed("spot_trot", gone)
+
+
+def test_odometry_that_stops_stops_the_samples_and_is_told() -> None:
+    def stopped(recording: Recording) -> Recording:
+        def change(base: BaseRecording) -> BaseRecording:
+            end = int(np.searchsorted(base.time, 4.0))
+            return BaseRecording(
+                base.time[:end], base.position[:end], base.orientation[:end], base.twist[:end]
+            )
+
+        return with_base(recording, change)
+
+    run = walked("spot_trot")
+    told: list[str] = []
+    recording = stopped(run.recording)
+    stream = stream_settings_for(recording, run.robot)
+    steps = list(replay(recording, run.robot, stream=stream, tell=told.extend))
+    assert steps[-1].update.time < 4.0
+    assert any("publish 'odom'" in text for text in told)
