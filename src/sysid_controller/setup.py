@@ -18,6 +18,7 @@ setup(
     package_data={"sysid_controller": ["py.typed"]},
     install_requires=[
         "numpy>=1.26",
+        "osqp>=0.6.5",
         "pin>=3.0",
         "scipy>=1.10",
         "sysid_core",

@@ -23,13 +23,11 @@ __all__ = [
     "ContactOutput",
     "ContactReference",
     "ContactState",
-    "ContactTorque",
     "projected_torque",
 ]
 
 CONTACT_METHODS = ("projected", "qp")
 _BASE = 6
-_UNKNOWN_BASE = "the base's state is unknown; give odometry and contacts (set_base)"
 
 
 class ContactState(NamedTuple):
@@ -273,85 +271,3 @@ class ContactLaw:
         damping = 1e-6 * np.trace(legs @ legs.T) / len(legs) * np.eye(len(legs))
         joints = legs.T @ np.linalg.solve(legs @ legs.T + damping, right)
         return np.concatenate([base, joints])
-
-
-class ContactTorque:
-    """The `Dynamics` of a robot in contact, so that joint-space laws can drive it.
-
-    The base has no reference of its own: it moves as the joints and the contacts make it. Until
-    `set_base` has told its state, torques are NaN and `trouble` says so.
-
-    Parameters
-    ----------
-    robot : Robot
-    sign_width : float [rad/s]
-        Width of the smoothed sign of Coulomb friction.
-    """
-
-    def __init__(self, robot: Robot, sign_width: float) -> None:
-        lower, upper = (np.clip(bounds, -np.pi, np.pi) for bounds in robot.limits[:2])
-        self.home = 0.5 * (lower + upper)
-        self.joint_names = robot.joint_names
-        self.sign_width = sign_width
-        self._dynamics = ContactDynamics(robot, sign_width)
-        self._state: tuple[FloatArray, FloatArray, BoolArray] | None = None
-        self.trouble = _UNKNOWN_BASE
-
-    def set_parameters(self, parameters: FloatArray) -> None:
-        """Use a parameter vector (p,) of the robot's layout from now on."""
-        self._dynamics.set_parameters(parameters)
-
-    def set_base(self, pose: FloatArray, twist: FloatArray, contacts: BoolArray) -> None:
-        """Tell the measured base pose (7,), its twist (6,) and the feet in contact (nc,)."""
-        self._state = (pose, twist, contacts)
-        self.trouble = ""
-
-    def torque(
-        self,
-        position: FloatArray,
-        velocity: FloatArray,
-        acceleration: FloatArray,
-        sign_velocity: FloatArray,
-    ) -> FloatArray:
-        """Return the torque (nj,) [N·m] of a motion of the joints."""
-        if self._state is None:
-            return np.full(len(position), np.nan)
-        pose, twist, contacts = self._state
-        q, v = np.concatenate([pose, position]), np.concatenate([twist, velocity])
-        terms = self._dynamics.terms(q, v, sign_velocity)
-        J, drift = self._dynamics.constraint(terms, contacts)
-        k = len(J)
-        # the base's own equations of motion, with the feet held fast
-        matrix = np.zeros((_BASE + k, _BASE + k))
-        matrix[:_BASE, :_BASE] = terms.inertia[:_BASE, :_BASE]
-        matrix[:_BASE, _BASE:] = -J[:, :_BASE].T
-        matrix[_BASE:, :_BASE] = J[:, :_BASE]
-        right = np.concatenate(
-            [
-                -terms.bias[:_BASE] - terms.inertia[:_BASE, _BASE:] @ acceleration,
-                -drift - J[:, _BASE:] @ acceleration,
-            ]
-        )
-        base = np.linalg.lstsq(matrix, right, rcond=1e-10)[0][:_BASE]
-        whole = np.concatenate([base, acceleration])
-        return projected_torque(self._dynamics, terms, whole, contacts).effort
-
-    def gravity(self, position: FloatArray) -> FloatArray:
-        """Return the torque (nj,) [N·m] that holds a configuration at rest."""
-        if self._state is None:
-            return np.full(len(position), np.nan)
-        pose, _, contacts = self._state
-        zero = np.zeros(_BASE + len(position))
-        terms = self._dynamics.terms(np.concatenate([pose, position]), zero)
-        return projected_torque(self._dynamics, terms, zero, contacts).effort
-
-    def inertia(self, position: FloatArray) -> FloatArray:
-        """Return the joints' block (nj, nj) [kg·m²] of the inertia, rotors included."""
-        # where the base is makes no difference to the joints' block
-        zero = np.zeros(_BASE + len(position))
-        pose = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
-        return self._dynamics.terms(np.concatenate([pose, position]), zero).inertia[_BASE:, _BASE:]
-
-    def unreachable(self, positions: FloatArray) -> str:
-        """Return an empty text: feet give way to whatever the joints do."""
-        return ""

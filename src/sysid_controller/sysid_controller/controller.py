@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sysid_controller.dynamics import make_dynamics
+from sysid_controller.contact_qp import ConeSettings
+from sysid_controller.contact_torque import ContactTorque
+from sysid_controller.dynamics import Dynamics, make_dynamics
+from sysid_controller.floating_base import FloatingBase
 from sysid_controller.joint_states import JointStates
 from sysid_controller.laws import LawOutput, Motion, make_law
 from sysid_controller.limits import EffortLimiter, LimitedEffort
@@ -18,7 +21,7 @@ from sysid_controller.reference import Reference
 from sysid_controller.safe_hold import SafeHold
 from sysid_controller.settings import ControllerSettings
 from sysid_controller.units import DriverUnits
-from sysid_controller.verdict import Verdict, refused
+from sysid_controller.verdict import ACCEPTED, Verdict, refused
 from sysid_controller.watchdog import State, Watchdog
 from sysid_core.recording import BoolArray, FloatArray
 from sysid_core.robot import Robot
@@ -51,6 +54,10 @@ class Command:
         Whether the position error had grown too large, so that the reference started anew.
     trouble : str
         Why the model gave no torque, so that the robot is held; empty while it does.
+    gave_way : str
+        Why the contact forces' QP gave way to the projected law; empty while it did not.
+    stopped : str
+        Why the controller stopped driving by itself; empty if it did not.
     """
 
     state: State
@@ -63,6 +70,8 @@ class Command:
     clock_jumped: bool
     rejoined: bool
     trouble: str = ""
+    gave_way: str = ""
+    stopped: str = ""
 
     @property
     def limited(self) -> BoolArray:
@@ -94,10 +103,10 @@ class Controller:
         self.joint_names = robot.actuated_names
         chosen = robot.actuated
         self.limits = Limits(*(bounds[chosen] for bounds in robot.limits))
-        self._dynamics = make_dynamics(robot, settings.friction_width)
+        self._dynamics: Dynamics = make_dynamics(robot, settings.friction_width)
         self._law = make_law(settings, len(self.joint_names))
         inertia = self._dynamics.inertia(self._dynamics.home)
-        self._safe_hold = SafeHold(settings, inertia)
+        self._safe_hold = SafeHold(settings, inertia, local=robot.floating)
         self._units = DriverUnits(robot, settings.command_unit)
         self.settings = settings
         self.blend = ParameterBlend(robot, settings.blend_time)
@@ -112,6 +121,9 @@ class Controller:
         )
         self.watchdog = Watchdog(settings.stale_timeout, enabled=settings.start_enabled)
         self._limiter = EffortLimiter(self.limits, settings)
+        self.base = FloatingBase(robot, settings) if robot.floating else None
+        self.stopped = ""
+        self._choose_contact_control(settings)
         self._now: float | None = None
         self._steady: float | None = None
         self._zeros_left = 0.0
@@ -135,16 +147,41 @@ class Controller:
         self.reference.start_tolerance = settings.start_tolerance
         self.watchdog.timeout = settings.stale_timeout
         self._limiter.configure(settings)
+        if self.base is not None:
+            self.base.configure(settings)
+            self._choose_contact_control(settings)
         self.settings = settings
+
+    def _choose_contact_control(self, settings: ControllerSettings) -> None:
+        if isinstance(self._dynamics, ContactTorque):
+            limit = self.limits.effort * settings.effort_scale
+            cones = ConeSettings(friction=settings.contact_friction)
+            self._dynamics.choose(settings.contact_control, cones, limit)
+
+    @property
+    def missing(self) -> str:
+        """What has never been received but is needed to drive, in words; empty if all has."""
+        known = self.joint_states.known
+        base = "" if self.base is None else self.base.missing
+        return " and ".join(text for text in ("" if known else "joint states", base) if text)
+
+    @property
+    def gave_way(self) -> str:
+        """Why the contact forces' QP gave way in the last tick; empty if it did not."""
+        return self._dynamics.gave_way if isinstance(self._dynamics, ContactTorque) else ""
 
     @property
     def trouble(self) -> str:
         """Why the model gives no torque, in words; empty while it does."""
         return self._safe_hold.trouble
 
-    def set_enabled(self, enabled: bool) -> None:
+    def set_enabled(self, enabled: bool) -> Verdict:
         """Start or stop driving; on a start the robot holds the position that it has then."""
+        if enabled and self.base is not None and self.base.fallen:
+            return refused(f"{self.base.fallen}; put it upright first")
+        self.stopped = ""
         self.watchdog.enabled = enabled
+        return ACCEPTED
 
     def take_joint_states(
         self,
@@ -160,13 +197,35 @@ class Controller:
             self.watchdog.feed(steady)
         return verdict
 
+    def take_odometry(self, pose: FloatArray, twist: FloatArray, steady: float) -> Verdict:
+        """Take the base's pose (7,) and twist (6,) that arrived at `steady`, or say why not."""
+        if self.base is None:
+            return refused(f"the base of robot '{self.robot.name}' is fixed")
+        return self.base.take_odometry(pose, twist, steady)
+
+    def take_contacts(
+        self, names: Sequence[str], active: Sequence[bool], stamp: float, steady: float
+    ) -> Verdict:
+        """Take the feet's contacts that arrived at `steady`, or say why not."""
+        if self.base is None:
+            return refused(f"the base of robot '{self.robot.name}' is fixed")
+        return self.base.take_contacts(names, active, stamp, steady)
+
+    def take_contact_plan(
+        self, names: Sequence[str], active: Sequence[bool], start: float, now: float
+    ) -> Verdict:
+        """Take which feet are to carry load from `start` on, or say why not."""
+        if self.base is None:
+            return refused(f"the base of robot '{self.robot.name}' is fixed")
+        return self.base.plan_contacts(names, active, start, now)
+
     def take_reference(self, points: TrajectoryPoints, now: float) -> Verdict:
         """Follow a trajectory, or say why not."""
         if self.watchdog.state in (State.DISABLED, State.WAITING):
             return refused(
                 "the controller is not enabled; call ~/enable"
                 if not self.watchdog.enabled
-                else "no valid joint states yet"
+                else f"no valid {self.missing or 'joint states'} yet"
             )
         return self.reference.offer(points, now)
 
@@ -194,19 +253,37 @@ class Controller:
             self.reference.clear()
             self.blend.forget_history()
             self.joint_states.restart()
+            if self.base is not None:
+                self.base.forget_plan()
         if self.blend.advance(min(elapsed, _GAP)):
             self._dynamics.set_parameters(self.blend.parameters)
+        self._watch_base(now, steady)
         state = self._follow(now, steady, elapsed)
         drives = state in (State.HOLDING, State.TRACKING)
         # what stops safely must do so even where the robot's clock stands still
         step = elapsed if drives else max(elapsed, steady_elapsed)
         return self._command(now, state, min(step, _LONGEST_STEPS * period), jumped)
 
+    def _watch_base(self, now: float, steady: float) -> None:
+        """Hand the base's state to the model; a robot that fell is not driven any more."""
+        if self.base is None or not isinstance(self._dynamics, ContactTorque):
+            return
+        if self.watchdog.enabled and self.base.fallen:
+            self.watchdog.enabled = False
+            self.stopped = self.base.fallen
+            self.base.forget_plan()
+        reason = self.base.trouble(steady)
+        if reason:
+            self._dynamics.lose_base(reason)
+        else:
+            self._dynamics.set_base(self.base.pose, self.base.twist, self.base.contacts(now))
+
     def _follow(self, now: float, steady: float, elapsed: float) -> State:
         """Decide the state and see that there is a reference that starts where the robot is."""
         reference, measured = self.reference, self.joint_states
         moving = reference.moving(now)
-        change = self.watchdog.decide(steady, moving=moving)
+        ready = self.base is None or not self.base.trouble(steady)
+        change = self.watchdog.decide(steady, moving=moving, ready=ready)
         if change.after in (State.HOLDING, State.TRACKING):
             if change.takes_over or not reference.known:
                 reference.hold(now, measured.position)
@@ -250,6 +327,8 @@ class Controller:
             jumped,
             rejoined,
             self.trouble,
+            self.gave_way if state in (State.HOLDING, State.TRACKING) else "",
+            self.stopped,
         )
 
     def _desired(self, now: float) -> tuple[Motion, bool]:
@@ -282,7 +361,11 @@ class Controller:
             asked = self._law(self._dynamics, desired, position, velocity)
             if np.isfinite(asked.effort).all():
                 return asked, desired
-        return LawOutput(*self._safe_hold(self._dynamics, position, velocity)), desired
+        held = LawOutput(*self._safe_hold(self._dynamics, position, velocity))
+        if self.base is not None and self.settings.stale_action == "zero":
+            none = np.zeros(len(position))
+            held = LawOutput(none, none)
+        return held, desired
 
     def _sends(self, state: State, limits: LimitedEffort, step: float) -> bool:
         """Whether to send: a stopped controller ramps down, then leaves the topic alone."""

@@ -11,6 +11,7 @@ from contextlib import suppress
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
@@ -29,6 +30,7 @@ from sysid_controller.conversions import (
     command_message,
     diagnostics_message,
     nanoseconds,
+    odometry_arrays,
     parameter_set,
     status_message,
     trajectory_points,
@@ -38,7 +40,7 @@ from sysid_controller.node_parameters import changed, declare
 from sysid_controller.verdict import Verdict, refused
 from sysid_core.errors import SysidError
 from sysid_core.robot import load_robot
-from sysid_msgs.msg import DynamicParameters, TrackingStatus
+from sysid_msgs.msg import Contacts, DynamicParameters, TrackingStatus
 
 __all__ = ["ControllerNode", "main"]
 
@@ -65,6 +67,7 @@ class ControllerNode(Node):
         self._origin: int | None = None
         self._next_status = self._next_clock_warning = self._next_trouble_warning = 0.0
         self._last_tick = time.monotonic()
+        self._stopped = ""
         self._create_topics()
         self._create_timers()
         self.add_on_set_parameters_callback(self._on_parameters_set)
@@ -84,6 +87,11 @@ class ControllerNode(Node):
         )
         self._tracking = self.create_publisher(TrackingStatus, "tracking", 10)
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
+        if self.controller.base is not None:
+            # before the joint states: these may set off a tick, which wants the newest base
+            self.create_subscription(Odometry, "odom", self._on_odometry, sensor)
+            self.create_subscription(Contacts, "contacts", self._on_contacts, sensor)
+            self.create_subscription(Contacts, "contact_reference", self._on_contact_reference, 10)
         self.create_subscription(JointState, "joint_states", self._on_joint_states, sensor)
         self.create_subscription(JointTrajectory, "reference", self._on_reference, 10)
         self.create_subscription(DynamicParameters, "parameters", self._on_parameters, latched)
@@ -124,6 +132,23 @@ class ControllerNode(Node):
         if verdict.accepted and self.controller.settings.trigger == "joint_states":
             self._tick()
 
+    def _on_odometry(self, message: Odometry) -> None:
+        verdict = self.controller.take_odometry(*odometry_arrays(message), time.monotonic())
+        self._note("odometry", verdict)
+
+    def _on_contacts(self, message: Contacts) -> None:
+        stamp = nanoseconds(message.header.stamp) or self.get_clock().now().nanoseconds
+        verdict = self.controller.take_contacts(
+            message.names, message.active, _NANO * stamp, time.monotonic()
+        )
+        self._note("contacts", verdict)
+
+    def _on_contact_reference(self, message: Contacts) -> None:
+        now, stamp = self._now(), nanoseconds(message.header.stamp)
+        start = _NANO * (stamp - (self._origin or 0)) if stamp else now
+        verdict = self.controller.take_contact_plan(message.names, message.active, start, now)
+        self._note("contact reference", verdict)
+
     def _on_reference(self, message: JointTrajectory) -> None:
         now = self._now()
         try:
@@ -142,10 +167,10 @@ class ControllerNode(Node):
         self._note("parameters", verdict)
 
     def _on_enable(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        self.controller.set_enabled(request.data)
-        response.success = True
-        response.message = "drives" if request.data else "ramps down and stops"
-        self.get_logger().info("enabled" if request.data else "disabled")
+        response.success, response.message = self.controller.set_enabled(request.data)
+        if response.success:
+            response.message = "drives" if request.data else "ramps down and stops"
+            self.get_logger().info("enabled" if request.data else "disabled")
         return response
 
     def _on_parameters_set(self, changes: list[Parameter]) -> SetParametersResult:
@@ -158,6 +183,8 @@ class ControllerNode(Node):
     # -- outputs ----------------------------------------------------------------------------
 
     def _tick(self) -> None:
+        if self.get_clock().now().nanoseconds == 0:
+            return  # simulated time has not begun: torques could not rise with it
         now, steady = self._now(), time.monotonic()
         self._last_tick = steady
         command = self.controller.tick(now, steady)
@@ -168,6 +195,10 @@ class ControllerNode(Node):
         if command.clock_jumped and steady >= self._next_clock_warning:
             self._next_clock_warning = steady + _DIAGNOSTICS_PERIOD
             self.get_logger().warning("the clock was set back: references are dropped")
+        if command.stopped != self._stopped:
+            self._stopped = command.stopped
+            if command.stopped:
+                self.get_logger().error(self.health.warnings(steady)[0])
         if command.trouble and steady >= self._next_trouble_warning:
             self._next_trouble_warning = steady + _DIAGNOSTICS_PERIOD
             self.get_logger().warning(self.health.warnings(steady)[0])

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from nav_msgs.msg import Odometry
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
@@ -26,6 +27,7 @@ __all__ = [
     "command_message",
     "diagnostics_message",
     "nanoseconds",
+    "odometry_arrays",
     "parameter_set",
     "status_message",
     "trajectory_points",
@@ -41,6 +43,16 @@ def nanoseconds(stamp: Time) -> int:
 
 def _doubles(values: FloatArray) -> array[float]:
     return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
+
+
+def odometry_arrays(message: Odometry) -> tuple[FloatArray, FloatArray]:
+    """Return pose (7,) [m, quaternion xyzw] and twist (6,) [m/s, rad/s] of odometry."""
+    p, q = message.pose.pose.position, message.pose.pose.orientation
+    v, w = message.twist.twist.linear, message.twist.twist.angular
+    return (
+        np.array([p.x, p.y, p.z, q.x, q.y, q.z, q.w]),
+        np.array([v.x, v.y, v.z, w.x, w.y, w.z]),
+    )
 
 
 def trajectory_points(message: JointTrajectory, origin: int) -> TrajectoryPoints:

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 import pinocchio as pin
 
+from sysid_controller.contact_torque import ContactTorque
 from sysid_core.errors import ModelError
 from sysid_core.recording import FloatArray
 from sysid_core.regression.closed_dynamics import ClosedChainDynamics
@@ -196,6 +197,8 @@ def make_dynamics(robot: Robot, sign_width: float) -> Dynamics:
     RobotError
         If it has loops that cannot close, or a passive joint that no loop determines.
     """
-    if robot.description.loops and not robot.floating:
+    if robot.floating:
+        return ContactTorque(robot, sign_width)
+    if robot.description.loops:
         return ClosedChainDynamics(robot, sign_width)
     return TreeDynamics(robot, sign_width)

@@ -43,6 +43,10 @@ def _held(trouble: str) -> str:
     return f"holds where the model last gave torque: {trouble}"
 
 
+def _stopped(reason: str) -> str:
+    return f"stopped driving: {reason}; call ~/enable to drive again"
+
+
 class Health:
     """Book of what happened to a controller; times are steady ones [s]."""
 
@@ -56,6 +60,7 @@ class Health:
         self._since_report: Counter[str] = Counter()
         self._limited: dict[str, Counter[int]] = {}
         self._command: Command | None = None
+        self._gave_way = ""
 
     @property
     def rate(self) -> float:
@@ -81,7 +86,10 @@ class Health:
         """Return the refusals of the last seconds in words, and why the model gives no torque."""
         self._forget(steady)
         texts = [f"{kind} refused: {reason}" for _, kind, reason in self._texts]
-        trouble = "" if self._command is None else self._command.trouble
+        command = self._command
+        if command is not None and command.stopped:
+            return [_stopped(command.stopped), *texts]
+        trouble = "" if command is None else command.trouble
         return [_held(trouble), *texts] if trouble else texts
 
     def ticked(self, command: Command, tick_time: float, steady: float) -> None:
@@ -100,6 +108,9 @@ class Health:
             self._since_report["clock jumps"] += 1
         if command.rejoined:
             self._since_report["rejoined"] += 1
+        if command.gave_way:
+            self._since_report["gave way"] += 1
+            self._gave_way = command.gave_way
         limits = command.limits
         for cause, flags in (
             ("position range", limits.by_range),
@@ -117,6 +128,7 @@ class Health:
             self._on_state(controller, steady),
             self._on_input("joint states", controller, steady),
             self._on_input("reference", controller, steady),
+            *self._on_base(controller, steady),
             self._on_parameters(controller, steady),
             self._on_limits(controller),
             self._on_timing(controller),
@@ -137,7 +149,10 @@ class Health:
         age = controller.watchdog.age(steady)
         texts = {
             State.DISABLED: (Level.OK, "disabled; call ~/enable to drive"),
-            State.WAITING: (Level.WARN, "waiting for joint states: is the driver running?"),
+            State.WAITING: (
+                Level.WARN,
+                f"waiting for {controller.missing or 'joint states'}: is the driver running?",
+            ),
             State.HOLDING: (Level.OK, "holds its position"),
             State.TRACKING: (Level.OK, "follows the reference"),
             State.STALE: (
@@ -151,6 +166,8 @@ class Health:
             ),
         }
         level, message = texts[state]
+        if self._last_tick is None and state is State.WAITING and not controller.missing:
+            message = "waiting for simulated time to begin: is /clock published?"
         if self._since_report["clock jumps"]:
             level = max(level, Level.WARN)
             message += "; the clock was set back and references were dropped"
@@ -160,6 +177,8 @@ class Health:
                 f"; an error grew beyond {controller.settings.largest_error:g} rad and the "
                 "reference started anew from the robot: is it blocked or the model far off?"
             )
+        if state is State.DISABLED and controller.stopped:
+            level, message = Level.ERROR, _stopped(controller.stopped)
         if controller.trouble:
             level = max(level, Level.WARN)
             message = _held(controller.trouble)
@@ -176,6 +195,37 @@ class Health:
         if refusals:
             return Finding(kind, Level.WARN, f"refused: {refusals}", values)
         return Finding(kind, Level.OK, "in order", values)
+
+    def _on_base(self, controller: Controller, steady: float) -> list[Finding]:
+        """Return what there is to say of a floating base's inputs; nothing of a fixed one."""
+        base = controller.base
+        if base is None:
+            return []
+        findings = []
+        for kind in ("odometry", "contacts"):
+            found = self._on_input(kind, controller, steady)
+            age = base.age(kind, steady)
+            values = {**found.values, "age [s]": f"{age:.4f}"}
+            level, message = found.level, found.message
+            if age > controller.settings.stale_timeout:
+                level = Level.ERROR
+                silent = "none yet" if age == np.inf else f"none that is valid for {age:.2f} s"
+                message = silent if found.level is Level.OK else f"{silent}; {message}"
+            findings.append(Finding(kind, level, message, values))
+        findings.append(self._on_input("contact reference", controller, steady))
+        odometry, contacts, plan = findings
+        values = {**odometry.values, "tilt [rad]": f"{base.tilt:.3f}"}
+        odometry = Finding(odometry.name, odometry.level, odometry.message, values)
+        gave_way = self._since_report["gave way"]
+        if gave_way and contacts.level is Level.OK:
+            share = gave_way / max(self._since_report["ticks"], 1)
+            contacts = Finding(
+                contacts.name,
+                Level.WARN,
+                f"projected inverse dynamics in {share:.0%} of the ticks: {self._gave_way}",
+                contacts.values,
+            )
+        return [odometry, contacts, plan]
 
     def _on_parameters(self, controller: Controller, steady: float) -> Finding:
         blend = controller.blend

@@ -70,6 +70,17 @@ NODE_PARAMETERS = (
         "largest_error", "of a joint; beyond it the reference is rejoined from the robot [rad]"
     ),
     NodeParameter("command_unit", "joint torques [N·m], or driver units of the robot description"),
+    NodeParameter(
+        "contact_control",
+        "of a floating base in contact: projected inverse dynamics, or a QP with friction cones",
+    ),
+    NodeParameter("contact_friction", "friction coefficient of the QP's cones [-]"),
+    NodeParameter(
+        "contact_hold", "for so long a foot that lost touch still counts as standing [s]"
+    ),
+    NodeParameter(
+        "tilt_limit", "of a floating base; beyond it the robot fell and is not driven [rad]"
+    ),
 )
 
 

@@ -24,6 +24,8 @@ class SafeHold:
     settings : ControllerSettings
     inertia : (na, na) [kg·m²]
         Typical joint-space inertia: accelerations that the gains ask for become torques by it.
+    local : bool
+        Whether the inertia is known at every position, and is taken from where the hold begins.
 
     Attributes
     ----------
@@ -31,8 +33,11 @@ class SafeHold:
         Why the model gives no torque; empty while it does.
     """
 
-    def __init__(self, settings: ControllerSettings, inertia: FloatArray) -> None:
+    def __init__(
+        self, settings: ControllerSettings, inertia: FloatArray, *, local: bool = False
+    ) -> None:
         self._inertia = inertia
+        self._local = local
         self.configure(settings)
         self.trouble = ""
         self._position: FloatArray | None = None
@@ -92,6 +97,8 @@ class SafeHold:
     def _last_gravity(self, dynamics: Dynamics) -> FloatArray:
         if self._held is None:
             self._held = np.zeros(len(self._inertia))
+            if self._local and self._position is not None:
+                self._inertia = dynamics.inertia(self._position)
             for position in self._solvable:
                 gravity = dynamics.gravity(position)
                 if np.isfinite(gravity).all():

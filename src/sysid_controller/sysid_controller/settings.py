@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from sysid_controller.contact_law import CONTACT_METHODS
 from sysid_core.errors import ParameterError
 
 __all__ = [
@@ -29,6 +30,7 @@ _CHOICES = {
     "stale_action": STALE_ACTIONS,
     "trigger": TRIGGERS,
     "command_unit": COMMAND_UNITS,
+    "contact_control": CONTACT_METHODS,
 }
 
 _RANGES = {
@@ -46,6 +48,9 @@ _RANGES = {
     "handover_time": (0.01, 10.0),
     "start_tolerance": (0.001, 10.0),
     "largest_error": (0.01, 1e3),
+    "contact_friction": (0.01, 10.0),
+    "contact_hold": (0.0, 1.0),
+    "tilt_limit": (0.05, 3.2),
 }
 
 
@@ -97,6 +102,14 @@ class ControllerSettings:
     command_unit : str
         ``joint``: N·m at the joints; ``driver``: what the description's effort gain and
         transmission make of it.
+    contact_control : str
+        Of a floating base: ``projected`` inverse dynamics, or a ``qp`` with friction cones.
+    contact_friction : float [-]
+        Friction coefficient that the QP's cones reckon with.
+    contact_hold : float [s]
+        For so long a foot that lost touch still counts as standing.
+    tilt_limit : float [rad]
+        Of a floating base; beyond it the robot fell, and is not driven any more.
 
     Raises
     ------
@@ -126,6 +139,10 @@ class ControllerSettings:
     start_tolerance: float = 0.2
     largest_error: float = 1.0
     command_unit: str = "joint"
+    contact_control: str = "qp"
+    contact_friction: float = 0.5
+    contact_hold: float = 0.015
+    tilt_limit: float = 0.8
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():

@@ -63,18 +63,20 @@ class Watchdog:
         """Return the age [s] of the newest valid joint states; infinite before the first."""
         return float("inf") if self._fed is None else steady - self._fed
 
-    def decide(self, steady: float, *, moving: bool) -> Transition:
+    def decide(self, steady: float, *, moving: bool, ready: bool = True) -> Transition:
         """Move on to the state at a steady time [s].
 
         Parameters
         ----------
         moving : bool
             Whether there is a reference motion under way.
+        ready : bool
+            Whether all else is known that it takes to start driving.
         """
         before = self.state
         if not self.enabled:
             self.state = State.DISABLED
-        elif self._fed is None:
+        elif self._fed is None or not (ready or before in (*_DRIVING, State.STALE)):
             self.state = State.WAITING
         elif self.age(steady) > self.timeout:
             # a controller that never drove has nothing to stop safely

@@ -15,10 +15,10 @@ from sysid_controller.contact_law import (
     ContactLawSettings,
     ContactReference,
     ContactState,
-    ContactTorque,
     projected_torque,
 )
 from sysid_controller.contact_qp import ConeSettings
+from sysid_controller.contact_torque import ContactTorque
 from sysid_controller.dynamics import Dynamics
 from sysid_controller.laws import ComputedTorque, Gains, Motion
 from sysid_core.errors import ModelError, ParameterError
@@ -45,7 +45,9 @@ def standing_state(robot: Robot, seed: int, contacts: BoolArray = FOUR) -> Conta
     pose = np.concatenate([[0.1, -0.2, 0.25], turn])
     twist = 0.1 * rng.normal(size=6)
     q = np.concatenate([pose, position])
-    J = ContactDynamics(robot).kinematics.evaluate(q[None]).jacobian[0, :, :3].reshape(12, 18)
+    kinematics = ContactDynamics(robot).kinematics
+    jacobian = kinematics.at_ground(kinematics.evaluate(q[None]).jacobian[0])
+    J = jacobian[:, :3].reshape(12, 18)  # of where the feet touch the ground: they roll
     velocity = -np.linalg.solve(J[:, 6:], J[:, :6] @ twist)
     velocity = velocity + np.where(np.repeat(contacts, 3), 0.0, rng.normal(size=12))
     return ContactState(pose, twist, position, np.asarray(velocity, np.float64), contacts)

@@ -237,8 +237,9 @@ def test_the_law_can_be_exchanged_while_running(bench: Bench, panda: Robot) -> N
 
 
 def test_robots_that_it_cannot_drive_are_refused() -> None:
-    with pytest.raises(ModelError):
-        Controller(load_robot("solo12"), SETTINGS)
+    footless = replace(load_robot("solo12").description, contacts=())
+    with pytest.raises(ModelError, match="contact frames"):
+        Controller(load_robot(footless), SETTINGS)
 
 
 def test_whatever_arrives_no_torque_leaves_its_limits(panda: Robot, perturbed: Perturbed) -> None:

@@ -301,7 +301,7 @@ def test_a_simulated_clock_may_run_stop_and_jump_back(graph: Graph) -> None:
         (["-p", "robot:=panda", "-p", "rate:=0.0"], "rate"),
         (["-p", "robot:=panda", "-p", "kp:=[1.0, 2.0]"], "1 or 7 numbers"),
         (["-p", "robot:=panda", "-p", "mode:=pid"], "must be one of"),
-        (["-p", "robot:=solo12"], "fixed base"),
+        (["-p", "robot:=panda", "-p", "contact_control:=cones"], "must be one of"),
     ],
 )
 def test_bad_arguments_end_with_one_line(

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sysid_controller.contact_torque import ContactTorque
 from sysid_controller.dynamics import TreeDynamics, make_dynamics
 from sysid_core.errors import ModelError
 from sysid_core.recording import FloatArray
@@ -91,9 +92,10 @@ def test_parameters_that_are_not_finite_leave_the_old_ones(panda: Robot, bad: fl
     np.testing.assert_array_equal(dynamics.torque(q, v, a, v), before)
 
 
-def test_a_floating_base_is_refused() -> None:
+def test_a_floating_base_gets_dynamics_in_contact() -> None:
+    assert isinstance(make_dynamics(load_robot("solo12"), 0.05), ContactTorque)
     with pytest.raises(ModelError, match="fixed base"):
-        make_dynamics(load_robot("solo12"), WIDTH)
+        TreeDynamics(load_robot("solo12"), 0.05)
 
 
 def test_a_closed_chain_is_driven_by_its_actuated_joints() -> None:

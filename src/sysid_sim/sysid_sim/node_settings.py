@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sysid_core.errors import ParameterError
+import numpy as np
+
+from sysid_core.errors import ParameterError, SysidError
 from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot, load_robot
 from sysid_sim.mjcf import PhysicsSettings
 from sysid_sim.sensors import SensorSettings
 from sysid_sim.simulation import SimulationSettings, Stribeck
-from sysid_sim.trajectories import Excitation
+from sysid_sim.stance_trajectory import StanceTrajectory
+from sysid_sim.trajectories import Excitation, FourierTrajectory, exciting_trajectory
 from sysid_sim.truth import TruthSpread, draw_truth, read_truth
-from sysid_sim.walker import MOTIONS, Walker
+from sysid_sim.walker import MOTIONS, Walker, stance_of
 
 __all__ = [
     "REFERENCE",
@@ -25,6 +28,7 @@ __all__ = [
     "SimulatorPlan",
     "chosen_behaviour",
     "chosen_robot",
+    "chosen_start",
     "true_parameters",
 ]
 
@@ -81,7 +85,8 @@ SIMULATOR: Sequence[Setting] = (
         "behaviour",
         "",
         "What a quadruped does by itself, as with the walking controller of a real one: 'trot', "
-        "'new_trot', 'crawl', 'wobble' or 'jump'; empty: it obeys effort_controller/commands",
+        "'new_trot', 'crawl', 'wobble' or 'jump'; empty or none: it obeys "
+        "effort_controller/commands",
     ),
     Setting("behaviour_seed", 1, "Seed of the behaviour's variation [-]", (0, 2**31 - 1)),
     Setting("ground_truth_file", "", "File to write the true parameters to; empty or none: none"),
@@ -152,7 +157,10 @@ REFERENCE: Sequence[Setting] = (
     Setting("duration", 10.0, "After which the trajectory repeats [s]", (0.5, 1000.0)),
     Setting("harmonics", 5, "Harmonics of the Fourier series [-]", (1, 50)),
     Setting(
-        "amplitude", 0.7, "Share of each joint's way from the middle to its limit [-]", (0.01, 1.0)
+        "amplitude",
+        0.7,
+        "Share of each joint's way from the middle to its limit; of a quadruped's usual sway [-]",
+        (0.01, 1.0),
     ),
     Setting("speed", 0.5, "Share of the velocity limits [-]", (0.01, 1.0)),
     Setting("effort", 0.7, "Share of the torque limits, by the nominal model [-]", (0.01, 1.0)),
@@ -248,13 +256,29 @@ def chosen_behaviour(robot: Robot, values: Mapping[str, Any], period: float) -> 
         If there is no such behaviour or the robot cannot do it.
     """
     name = values["behaviour"]
-    if not name:
+    if name in ("", "none"):
         return None
     if name not in MOTIONS:
         raise ParameterError(f"behaviour must be empty or one of {tuple(MOTIONS)}, got '{name}'")
     if values["lockstep"] > 0.0:
         raise ParameterError("lockstep waits for commands, which a robot with a behaviour ignores")
     return Walker(robot, MOTIONS[name], values["behaviour_seed"], period)
+
+
+def chosen_start(robot: Robot, behaviour: Walker | None) -> FloatArray | None:
+    """Return the configuration (nq,) to start from; None: at rest.
+
+    A quadruped starts with bent knees, for straight legs cannot be driven.
+    """
+    if behaviour is not None:
+        return behaviour.start
+    if not robot.floating:
+        return None
+    try:
+        stance = stance_of(robot)
+    except SysidError:  # no quadruped, or none with legs of three joints
+        return None
+    return np.concatenate([stance.pose, stance.joints])
 
 
 def true_parameters(robot: Robot, values: Mapping[str, Any]) -> FloatArray:
@@ -317,4 +341,22 @@ class ReferencePlan:
             values["lead"],
             values["publish_period"],
             1.0 / values["point_rate"],
+        )
+
+    def trajectory(self, robot: Robot) -> FourierTrajectory | StanceTrajectory:
+        """Return the motion of a robot's joints: exciting, or over standing feet.
+
+        Raises
+        ------
+        SysidError
+            If the robot cannot move like this within its limits.
+        """
+        if not robot.floating:
+            return exciting_trajectory(robot, self.seed, self.excitation)
+        return StanceTrajectory(
+            robot,
+            self.seed,
+            amplitude=self.excitation.amplitude,
+            speed=self.excitation.speed,
+            fade=self.excitation.fade,
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference node: publishes an exciting trajectory without end."""
+"""The reference node: publishes an exciting trajectory, or a sway over the feet, without end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from sysid_core.errors import SysidError
 from sysid_sim.messages import stamp, trajectory_message
 from sysid_sim.node_parameters import declare
 from sysid_sim.node_settings import REFERENCE, ReferencePlan, chosen_robot
-from sysid_sim.trajectories import exciting_trajectory
 
 __all__ = ["ReferenceNode", "main"]
 
@@ -24,7 +23,9 @@ _NANO = 1e-9
 
 
 class ReferenceNode(Node):
-    """Publishes pieces of a periodic trajectory, each before its forerunner ends.
+    """Publishes pieces of a trajectory, each before its forerunner ends.
+
+    That of an arm or leg is periodic and excites all its joints; a quadruped sways over its feet.
 
     A piece begins `lead` after it is published, so that a controller that was away meanwhile,
     or starts late, has time to get to where it begins; pieces overlap by half their length.
@@ -35,14 +36,16 @@ class ReferenceNode(Node):
         values = declare(self, REFERENCE)
         self._plan = ReferencePlan.of(values)
         self.robot = chosen_robot(values)
-        self._trajectory = exciting_trajectory(self.robot, self._plan.seed, self._plan.excitation)
+        self._trajectory = self._plan.trajectory(self.robot)
         self._publisher = self.create_publisher(JointTrajectory, "reference", 10)
         self._points = int(np.ceil(2.0 * self._plan.publish_period / self._plan.spacing)) + 1
         self._begin: float | None = None
         self._last = -np.inf
         self.create_timer(min(0.1, self._plan.publish_period), self._publish)
         self.get_logger().info(
-            f"exciting robot '{self.robot.name}' with a period of "
+            f"robot '{self.robot.name}' is to sway over its feet"
+            if self.robot.floating
+            else f"exciting robot '{self.robot.name}' with a period of "
             f"{self._plan.excitation.period:g} s"
         )
 

@@ -43,6 +43,7 @@ from sysid_sim.node_settings import (
     SimulatorPlan,
     chosen_behaviour,
     chosen_robot,
+    chosen_start,
     true_parameters,
 )
 from sysid_sim.pacing import CommandGate, Pacing
@@ -73,7 +74,7 @@ class SimulatorNode(Node):
             truth,
             self._plan.simulation,
             seed=values["seed"],
-            start=None if self._behaviour is None else self._behaviour.start,
+            start=chosen_start(self.robot, self._behaviour),
         )
         _write_truth(values["ground_truth_file"], truth_document(self.robot, truth))
         self._driver = Driver(self.robot)
@@ -174,11 +175,12 @@ class SimulatorNode(Node):
         when = stamp(time)
         if self._plan.publish_clock:
             self._clock_topic.publish(ClockMessage(clock=when))
-        self._joint_states.publish(joint_state_message(self._driver, reading, when))
         if reading.base is not None:
             self._odometry.publish(odometry_message(self.robot, reading.base, when))
             self._imu.publish(imu_message(self.robot, reading.base, when))
             self._contacts.publish(contacts_message(self.robot, reading.base, when))
+        # last, for they set off a controller's tick, which wants the base of the same instant
+        self._joint_states.publish(joint_state_message(self._driver, reading, when))
 
     def _report(self) -> None:
         gate = self._gate

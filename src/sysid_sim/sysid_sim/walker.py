@@ -32,7 +32,7 @@ from sysid_sim.mjcf import PhysicsSettings, foot_radii
 from sysid_sim.plant import rest_configuration, rotation_of
 from sysid_sim.simulation import Simulation
 
-__all__ = ["MOTIONS", "MotionFactory", "Walker", "stance_of", "walking"]
+__all__ = ["MOTIONS", "MotionFactory", "Walker", "legs_of", "stance_of", "walking"]
 
 MotionFactory = Callable[[Stance, int], LeggedMotion]
 """Makes a motion from the stance and the seed."""
@@ -67,7 +67,7 @@ def stance_of(robot: Robot, physics: PhysicsSettings | None = None) -> Stance:
     q = rest_configuration(robot)
     geometry = kinematics.evaluate(q[None])
     places = geometry.position[0]
-    legs = _legs(robot, kinematics)
+    legs = legs_of(robot, kinematics)
     for leg, (own, jacobian) in enumerate(zip(legs, geometry.jacobian[0, :, :3, 6:], strict=True)):
         values = np.linalg.svd(jacobian[:, own], compute_uv=False)
         if values[-1] < _STRAIGHT * values[0]:
@@ -79,7 +79,7 @@ def stance_of(robot: Robot, physics: PhysicsSettings | None = None) -> Stance:
     return Stance(q[:7], q[7:], feet + q[:3])
 
 
-def _legs(robot: Robot, kinematics: ContactKinematics) -> list[IndexArray]:
+def legs_of(robot: Robot, kinematics: ContactKinematics) -> list[IndexArray]:
     """Return the three joints of every leg, from the base to the foot."""
     model, legs = robot.model, []
     for name, (foot, _) in zip(kinematics.names, kinematics.frames, strict=True):

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The dynamics of a robot in contact behind the interface that joint-space laws use."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sysid_controller.contact_law import CONTACT_METHODS
+from sysid_controller.contact_qp import ConeSettings, ContactForceQp
+from sysid_core.errors import ParameterError
+from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.regression.contact import null_space
+from sysid_core.regression.contact_dynamics import ContactDynamics, ContactTerms
+from sysid_core.robot import Robot
+
+__all__ = ["ContactTorque"]
+
+_BASE = 6
+_CALL_BACK = 0.25  # [-] of a foot's load, as most, for each direction
+_CONTACT_DAMPING = 20.0  # [1/s] at which the motion of a standing foot is brought to rest
+_UNKNOWN_BASE = "the base's state is unknown; give odometry and contacts (set_base)"
+
+
+def _projected(
+    terms: ContactTerms, J: FloatArray, wanted: FloatArray, nearest: FloatArray
+) -> FloatArray:
+    """Return the torque (nj,) of a motion (nv,) that is closest to another torque (nj,).
+
+    Free of contact forces as in Mistry & Righetti (2011), where the other torque is zero.
+    """
+    N = null_space(J[None])[0]
+    driven = N[_BASE:].T
+    needed = N.T @ (terms.inertia @ wanted + terms.bias) - driven @ nearest
+    return nearest + np.asarray(np.linalg.lstsq(driven, needed, rcond=1e-9)[0])
+
+
+class ContactTorque:
+    """The `Dynamics` of a robot in contact, so that joint-space laws can drive it.
+
+    The base has no reference of its own: it moves as the joints and the contacts make it. Until
+    `set_base` has told its state, and after `lose_base`, torques are NaN and `trouble` says why;
+    what holds the robot against gravity is still known from the last state then.
+
+    Parameters
+    ----------
+    robot : Robot
+        Floating, with contacts; all joints actuated.
+    sign_width : float [rad/s]
+        Width of the smoothed sign of Coulomb friction.
+
+    Attributes
+    ----------
+    trouble : str
+    gave_way : str
+        Why the QP gave way to the projected law in the last call, else empty.
+
+    Raises
+    ------
+    ModelError
+        If the robot has no contacts, or passive joints or loops.
+    """
+
+    def __init__(self, robot: Robot, sign_width: float) -> None:
+        lower, upper = (np.clip(bounds, -np.pi, np.pi) for bounds in robot.limits[:2])
+        self.home = 0.5 * (lower + upper)
+        self.joint_names = robot.joint_names
+        self._dynamics = ContactDynamics(robot, sign_width)
+        self._nv = robot.model.nv
+        self._mass = float(robot.consistent_nominal[robot.layout.masses].sum())
+        self._gravity = float(np.linalg.norm(robot.description.gravity))
+        self._qp: ContactForceQp | None = None
+        self._state: tuple[FloatArray, FloatArray, BoolArray] | None = None
+        self.trouble = _UNKNOWN_BASE
+        self.gave_way = ""
+
+    @property
+    def sign_width(self) -> float:
+        """Width of the smoothed sign of Coulomb friction [rad/s]."""
+        return self._dynamics.sign_width
+
+    @sign_width.setter
+    def sign_width(self, width: float) -> None:
+        self._dynamics.sign_width = width
+
+    def choose(self, method: str, cones: ConeSettings, limit: FloatArray) -> None:
+        """Choose how contact forces are shared out.
+
+        Parameters
+        ----------
+        method : str
+            ``projected``: least torque, whatever the contact forces (Mistry & Righetti 2011);
+            ``qp``: forces inside friction cones and torques within limits.
+        cones : ConeSettings
+        limit : (nj,) [N·m]
+            Torque limits.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such method.
+        """
+        if method not in CONTACT_METHODS:
+            raise ParameterError(
+                f"method must be one of {', '.join(CONTACT_METHODS)}, got '{method}'"
+            )
+        self.gave_way = ""
+        self._qp = None
+        if method == "qp":
+            self._qp = ContactForceQp(self._nv, self._dynamics.kinematics, limit, cones)
+
+    def set_parameters(self, parameters: FloatArray) -> None:
+        """Use a parameter vector (p,) of the robot's layout from now on."""
+        self._dynamics.set_parameters(parameters)
+
+    def set_base(self, pose: FloatArray, twist: FloatArray, contacts: BoolArray) -> None:
+        """Tell the measured base pose (7,), its twist (6,) and the feet that carry load (nc,).
+
+        The pose is a position in the world [m] and a unit quaternion x, y, z, w; the twist linear
+        [m/s] and angular [rad/s] velocity in the base frame.
+        """
+        self._state = (pose, twist, contacts)
+        self.trouble = ""
+
+    def lose_base(self, reason: str) -> None:
+        """Note that the base's state is not known at present, and why."""
+        self.trouble = reason
+
+    def torque(
+        self,
+        position: FloatArray,
+        velocity: FloatArray,
+        acceleration: FloatArray,
+        sign_velocity: FloatArray,
+    ) -> FloatArray:
+        """Return the torque (nj,) [N·m] of a motion of the joints; see `Dynamics.torque`.
+
+        Where joints and contacts contradict each other, the motion is the one nearest to the
+        wanted one that standing feet allow.
+        """
+        if self.trouble or self._state is None:
+            return np.full(len(position), np.nan)
+        pose, twist, contacts = self._state
+        q, v = np.concatenate([pose, position]), np.concatenate([twist, velocity])
+        terms = self._dynamics.terms(q, v, sign_velocity)
+        J, drift = self._dynamics.constraint(terms, contacts)
+        base = self._follows(terms, J, terms.bias, drift, acceleration)
+        wanted = np.concatenate([base, acceleration])
+        self.gave_way = ""
+        if self._qp is not None:
+            feet = -_CONTACT_DAMPING * self._dynamics.kinematics.at_ground(terms.jacobian) @ v
+            solution = self._qp.solve(terms, wanted, feet, contacts)
+            if not solution.trouble:
+                return solution.effort
+            self.gave_way = solution.trouble
+        return _projected(terms, J, wanted, self._called_back(J, contacts, J @ wanted + drift))
+
+    @staticmethod
+    def _follows(
+        terms: ContactTerms,
+        J: FloatArray,
+        bias: FloatArray,
+        drift: FloatArray,
+        acceleration: FloatArray,
+    ) -> FloatArray:
+        """Return what the base does (6, …) as joints accelerate (nj, …) and feet stand fast."""
+        k = len(J)
+        matrix = np.zeros((_BASE + k, _BASE + k))
+        matrix[:_BASE, :_BASE] = terms.inertia[:_BASE, :_BASE]
+        matrix[:_BASE, _BASE:] = -J[:, :_BASE].T
+        matrix[_BASE:, :_BASE] = J[:, :_BASE]
+        right = np.concatenate(
+            [
+                -bias[:_BASE] - terms.inertia[:_BASE, _BASE:] @ acceleration,
+                -drift - J[:, _BASE:] @ acceleration,
+            ]
+        )
+        return np.asarray(np.linalg.lstsq(matrix, right, rcond=1e-10)[0][:_BASE])
+
+    def _called_back(self, J: FloatArray, contacts: BoolArray, slip: FloatArray) -> FloatArray:
+        """Return the torque (nj,) that calls standing feet back where they slipped.
+
+        It makes no motion, for the feet hold it back, but forces between them: as if each had
+        its share of the robot to move as wanted (`slip` (k,) [m/s²]), within what friction holds.
+        """
+        flat = self._dynamics.kinematics.flat[contacts]
+        linear = np.array([row < 3 for f in flat for row in range(6 if f else 3)], dtype=bool)
+        most = _CALL_BACK * self._gravity
+        share = self._mass / max(len(flat), 1)
+        return J[:, _BASE:].T @ np.where(linear, share * np.clip(slip, -most, most), 0.0)
+
+    def gravity(self, position: FloatArray) -> FloatArray:
+        """Return the torque (nj,) [N·m] that holds a configuration at rest on its feet."""
+        if self._state is None:
+            return np.full(len(position), np.nan)
+        pose, _, contacts = self._state
+        zero = np.zeros(self._nv)
+        terms = self._dynamics.terms(np.concatenate([pose, position]), zero)
+        J, _ = self._dynamics.constraint(terms, contacts)
+        return _projected(terms, J, zero, np.zeros(len(position)))
+
+    def inertia(self, position: FloatArray) -> FloatArray:
+        """Return the inertia (nj, nj) [kg·m²] that joints feel, rotors included.
+
+        The base follows the joints as the standing feet make it, all of them until told else.
+        """
+        nj = len(position)
+        if self._state is None:
+            pose = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+            contacts = np.ones(len(self._dynamics.kinematics.names), dtype=bool)
+        else:
+            pose, _, contacts = self._state
+        terms = self._dynamics.terms(np.concatenate([pose, position]), np.zeros(self._nv))
+        J, _ = self._dynamics.constraint(terms, contacts)
+        still = np.zeros((self._nv, nj))
+        follows = self._follows(terms, J, still, np.zeros((len(J), nj)), np.eye(nj))
+        motion = np.vstack([follows, np.eye(nj)])
+        return np.asarray(motion.T @ terms.inertia @ motion)
+
+    def unreachable(self, positions: FloatArray) -> str:
+        """Return an empty text: feet give way to whatever the joints do."""
+        return ""

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joint trajectories of a quadruped whose base sways over standing feet."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+from scipy.spatial.transform import Rotation
+
+from sysid_core.recording import FloatArray
+from sysid_core.regression.contact_kinematics import ContactKinematics
+from sysid_core.robot import Robot
+from sysid_sim.errors import SimulationError
+from sysid_sim.gait import Wander
+from sysid_sim.legged_motion import SwaySettings
+from sysid_sim.trajectories import Motion
+from sysid_sim.walker import legs_of, stance_of
+
+__all__ = ["BaseMotion", "StanceTrajectory"]
+
+_NEWTON_STEPS = 8
+_STEP = 1e-3  # [s] of the differences
+_CHECKED = 60.0  # [s] of the motion whose range is looked at
+_GRID = 600
+_SHRINK, _SHRINKS = 0.8, 10
+_MARGIN = 0.1  # [rad] to the position limits
+
+
+class BaseMotion(NamedTuple):
+    """Motion of the base in the world, from where it stands at rest.
+
+    Attributes
+    ----------
+    pose : (n, 7)
+        Position [m], quaternion x, y, z, w.
+    velocity, acceleration : (n, 6)
+        Of position [m/s, m/s²] and of roll, pitch and yaw [rad/s, rad/s²].
+    """
+
+    pose: FloatArray
+    velocity: FloatArray
+    acceleration: FloatArray
+
+
+class StanceTrajectory:
+    """The base sways and turns; the joints follow so that all feet stay where they stand.
+
+    Ball feet roll: their centres move by what the turn of the shank since the start rolls off.
+
+    Parameters
+    ----------
+    robot : Robot
+        A quadruped with legs of three joints.
+    seed : int
+    amplitude : float [-]
+        Share of the usual sway.
+    speed : float [-]
+        Share of the velocity limits.
+    fade : float [s]
+        In which the motion grows from rest.
+
+    Raises
+    ------
+    SimulationError
+        If the robot does not stand on legs of three joints each, or cannot sway at all.
+    """
+
+    def __init__(
+        self, robot: Robot, seed: int, *, amplitude: float, speed: float, fade: float
+    ) -> None:
+        self.stance = stance_of(robot)
+        self._kinematics = ContactKinematics(robot)
+        self._legs = legs_of(robot, self._kinematics)
+        q = np.concatenate([self.stance.pose, self.stance.joints])
+        self._upright = self._kinematics.evaluate(q[None]).rotation[0]
+        self._share = amplitude
+        settings = SwaySettings()
+        size = np.concatenate([self.stance.height * np.array(settings.shift), settings.tilt])
+        low, high = (rate / self.stance.time for rate in settings.band)
+        self._sway = Wander(np.random.default_rng(seed), size, (low, high), fade)
+        self._fit(robot, speed)
+
+    def _fit(self, robot: Robot, speed: float) -> None:
+        """Shrink the sway until the joints stay within their limits."""
+        lower, upper, fastest, _ = robot.limits
+        time = np.linspace(0.0, _CHECKED, _GRID)
+        for _ in range(_SHRINKS):
+            moved = self.at(time)
+            inside = (moved.position > lower + _MARGIN) & (moved.position < upper - _MARGIN)
+            if (inside & (np.abs(moved.velocity) < speed * fastest)).all():
+                return
+            self._share *= _SHRINK
+        raise SimulationError(
+            f"robot '{robot.name}' cannot sway over its feet within its joints' limits; "
+            "allow more speed"
+        )
+
+    def base(self, time: FloatArray) -> BaseMotion:
+        """Return the base's motion at times (n,) [s]; before time zero it rests."""
+        signal = [self._sway.at(t) for t in np.maximum(np.asarray(time, dtype=float), 0.0)]
+        x, dx, ddx = (self._share * np.array(part) for part in zip(*signal, strict=True))
+        pose = np.tile(self.stance.pose, (len(x), 1))
+        pose[:, :3] += x[:, :3]
+        for i, (roll, pitch, yaw) in enumerate(x[:, 3:]):
+            pose[i, 3:] = pin.Quaternion(pin.rpy.rpyToMatrix(roll, pitch, yaw)).coeffs()
+        return BaseMotion(pose, dx, ddx)
+
+    def at(self, time: FloatArray) -> Motion:
+        """Return the joints' motion at times (n,) [s]; before time zero they rest."""
+        time = np.asarray(time, dtype=float)
+        n = len(time)
+        joints = self._joints(np.concatenate([time - _STEP, time, time + _STEP]))
+        before, now, after = joints[:n], joints[n : 2 * n], joints[2 * n :]
+        velocity = (after - before) / (2.0 * _STEP)
+        return Motion(now, velocity, (after - 2.0 * now + before) / _STEP**2)
+
+    def _joints(self, time: FloatArray) -> FloatArray:
+        """Return the joints (n, nj) that keep the feet where they stand."""
+        pose = self.base(time).pose
+        q = np.hstack([pose, np.tile(self.stance.joints, (len(pose), 1))])
+        for _ in range(_NEWTON_STEPS):
+            geometry = self._kinematics.evaluate(q)
+            missing = self.stance.feet + self._rolled(geometry.rotation) - geometry.position
+            if np.abs(missing).max(initial=0.0) < 1e-12:
+                break
+            ground = self._kinematics.at_ground(geometry.jacobian)
+            for leg, own in enumerate(self._legs):
+                jacobian = ground[:, leg, :3][:, :, 6 + own]
+                step = np.linalg.solve(jacobian, missing[:, leg, :, None])[..., 0]
+                q[:, 7 + own] += step
+        return q[:, 7:]
+
+    def _rolled(self, rotation: FloatArray) -> FloatArray:
+        """Return how far the feet's centres moved (n, nc, 3) [m] for rotations (n, nc, 3, 3)."""
+        turned = (rotation @ np.swapaxes(self._upright, 1, 2)).reshape(-1, 3, 3)
+        turn = Rotation.from_matrix(turned).as_rotvec().reshape(rotation.shape[:3])
+        return np.cross(turn, -self._kinematics.reach)
