@@ -46,6 +46,11 @@ class Batch:
     def __len__(self) -> int:
         return len(self.samples)
 
+    def before(self, count: int) -> Batch:
+        """Return the first samples."""
+        first = slice(0, count)
+        return replace(self, samples=self.samples.select(first), coulomb=self.coulomb[first])
+
 
 def batch_of(
     robot: Robot, recording: Recording, options: SignalOptions, *, lenient: bool = False

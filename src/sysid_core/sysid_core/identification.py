@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sysid_core.batch import Progress, batch_of, moving_rows, rows_of, select_rows
+from sysid_core.batch import Batch, Progress, batch_of, moving_rows, rows_of, select_rows
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.estimation import Estimate, EstimatorOptions, Prior, Problem, solve
 from sysid_core.estimation.noise import effective_sample_factor
@@ -16,6 +16,8 @@ from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import BoolArray, FloatArray, Recording, Samples
 from sysid_core.regression.closed_chain import ClosedChainRegression
+from sysid_core.regression.contact import ContactRegression
+from sysid_core.regression.contact_residuals import contact_correlation, projected_residuals
 from sysid_core.regression.rows import Regression, Rows
 from sysid_core.regression.select import make_regression
 from sysid_core.regression.statistics import Statistics
@@ -200,12 +202,32 @@ def _problem(
     )
 
 
-def _solve(problem: Problem, rows: Rows, options: EstimatorOptions) -> tuple[Estimate, FloatArray]:
+def _training_rows(
+    robot: Robot, regression: Regression, rows: Rows, batch: Batch, still: float
+) -> Rows:
+    """Return the rows to learn from: dry friction at rest is no ±Fc, so it must not count."""
+    if not isinstance(regression, ContactRegression):
+        return moving_rows(robot, rows, batch.samples, still)
+    top = np.abs(batch.samples.velocity).max(axis=0, initial=0.0)
+    return rows_of(ContactRegression(robot, still_velocity=still * top), batch)
+
+
+def _solve(
+    problem: Problem,
+    rows: Rows,
+    regression: Regression,
+    samples: Samples,
+    options: EstimatorOptions,
+) -> tuple[Estimate, FloatArray]:
     """Solve, find how coloured the residuals are, and solve with the weights that they ask."""
     first = solve(problem, replace(options, covariance="none"))
-    correlation = np.array(
-        [effective_sample_factor(e) for e in rows.residuals(first.base_parameters)]
-    )
+    if isinstance(regression, ContactRegression):
+        residuals = projected_residuals(regression, samples, first.parameters)
+        correlation = np.array([contact_correlation(residuals)])
+    else:
+        correlation = np.array(
+            [effective_sample_factor(e) for e in rows.residuals(first.base_parameters)]
+        )
     problem = replace(problem, correlation=correlation)
     return solve(problem, options, start=first.parameters), correlation
 
@@ -282,11 +304,12 @@ def identify(
         raise DataError("the samples hold gaps in a measured joint", source=recording.source)
     train_rows = select_rows(rows, lambda g, block: block.sample < split)
     held_rows = select_rows(rows, lambda g, block: block.sample >= split)
-    used = moving_rows(robot, train_rows, samples, options.still)
+    training = batch.before(split)
+    used = _training_rows(robot, regression, train_rows, training, options.still)
     _require_enough(regression, used, recording.source)
     progress("estimation", 0.0)
     problem = _problem(robot, regression, used, prior, options)
-    estimate, correlation = _solve(problem, used, options.estimator)
+    estimate, correlation = _solve(problem, used, regression, training.samples, options.estimator)
     progress("estimation", 1.0)
     groups, base = regression.groups, regression.base
     train = score(train_rows, groups, base, nominal, estimate.parameters)

@@ -132,6 +132,7 @@ class Simulation:
         self._sensors = Sensors(self.robot, self.settings.sensors, self._seed)
         self._ticks = 0
         self._last_torque: FloatArray | None = None
+        self._last_velocity: FloatArray | None = None
         self._sensed: tuple[FloatArray, FloatArray] | None = None
         self._sensed_base: BaseState | None = None
         self._feet = self.plant.contacts(wrenches=False)
@@ -232,7 +233,8 @@ class Simulation:
         self._apply_stribeck()
         state = self.plant.advance(torque)
         effort = torque + self.plant.brake_torque() if self.plant.braked else torque
-        base = self._base_reading(state)
+        if self.robot.floating:
+            self._feet = self.plant.contacts(wrenches=self.settings.sensors.wrenches)
         if self.settings.stribeck.level > 0.0:
             for _ in range(n - 1):
                 self._apply_stribeck()
@@ -243,14 +245,16 @@ class Simulation:
         before = effort if self._last_torque is None else self._last_torque
         self._last_torque = effort
         mean = ((n + 1) * effort + (n - 1) * before) / (2 * n)
-        return state, mean, base
+        return state, mean, self._base_reading(state) if self.robot.floating else None
 
-    def _base_reading(self, state: State) -> BaseReading | None:
-        if not self.robot.floating:
-            return None
+    def _base_reading(self, state: State) -> BaseReading:
+        """Return what is measured of the base; accelerometers average over a period, too."""
         pose, twist, _ = self.sense_base()
-        self._feet = self.plant.contacts(wrenches=self.settings.sensors.wrenches)
-        return self._sensors.base(pose, twist, state, self._feet)
+        after, period = self.plant.velocity(), self.settings.period
+        before = state.v - period * state.a if self._last_velocity is None else self._last_velocity
+        self._last_velocity = state.v
+        moved = state._replace(a=(after - before) / (2.0 * period))
+        return self._sensors.base(pose, twist, moved, self._feet)
 
     def _apply_stribeck(self) -> None:
         stribeck = self.settings.stribeck

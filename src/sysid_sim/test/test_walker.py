@@ -57,7 +57,8 @@ def test_the_stance_is_balanced_on_level_ground(
     robot = robot_of(name)
     stance = stance_of(robot)
     assert np.ptp(stance.feet[:, 2]) < 1e-9
-    np.testing.assert_allclose(stance.feet[:, 2], 0.004, atol=1e-9)
+    radii = [contact.radius for contact in robot.description.contacts]
+    np.testing.assert_allclose(stance.feet[:, 2], radii, atol=1e-9)
     assert (stance.joints > robot.limits.lower).all()
     assert (stance.joints < robot.limits.upper).all()
     # symmetric robots: so the middle of the feet is below the trunk's middle but for a little

@@ -210,7 +210,9 @@ class OnlineIdentifier:
     ) -> None:
         self.robot = robot
         self.settings = settings or OnlineSettings()
-        self.regression = regression or make_regression(robot)
+        self.regression = regression or make_regression(
+            robot, still_velocity=self.settings.still_velocity
+        )
         base = self.regression.base
         self.groups = self.regression.groups
         self._payloads = PayloadEstimator(robot, base, len(self.groups), self.settings.payload)

@@ -29,6 +29,8 @@ __all__ = ["ContactRegression", "Projection", "base_null_space", "null_space"]
 _BASE = 6
 _CHUNK = 128
 """Samples worked on at once: their regressors stay in the processor's cache."""
+_STICTION = 1e4
+"""Variance of the torque error of a joint that stands still, relative to the others."""
 
 
 def null_space(jacobian: FloatArray) -> FloatArray:
@@ -95,6 +97,13 @@ class _Stance(NamedTuple):
     wrenches: FloatArray | None
 
 
+def _divide(N: FloatArray, variance: FloatArray) -> FloatArray:
+    """Whiten bases N (n, nv, r) by the Cholesky factor of ``Nᵀ diag(variance) N``."""
+    NT = np.swapaxes(N, 1, 2)
+    L = np.linalg.cholesky(NT @ (variance[..., None] * N))
+    return np.asarray(np.swapaxes(np.linalg.solve(L, NT), 1, 2))
+
+
 class ContactRegression:
     """Rows ``Nᵀ[Y | SᵀF] x = Nᵀ Sᵀτ`` that no contact force enters.
 
@@ -129,7 +138,12 @@ class ContactRegression:
     groups: tuple[str, ...] = ("projected",)
 
     def __init__(
-        self, robot: Robot, *, rows: str = "all", noise_std: FloatArray | None = None
+        self,
+        robot: Robot,
+        *,
+        rows: str = "all",
+        noise_std: FloatArray | None = None,
+        still_velocity: float | FloatArray = 0.0,
     ) -> None:
         if robot.description.loops:
             raise ModelError(
@@ -138,11 +152,18 @@ class ContactRegression:
             )
         if rows not in ("all", "base"):
             raise ParameterError(f"rows must be 'all' or 'base', got '{rows}'")
+        still = np.broadcast_to(np.asarray(still_velocity, dtype=float), len(robot.joint_names))
+        if not (np.isfinite(still).all() and (still >= 0.0).all()):
+            raise ParameterError(
+                f"still_velocity must be at least zero [rad/s], got {still_velocity}"
+            )
         self.robot = robot
         self.kinematics = ContactKinematics(robot)
         self.base_only = rows == "base"
         self._data = robot.model.createData()
         self._noise_std = self._checked_noise(noise_std)
+        dry = "coulomb" in robot.description.friction_terms
+        self._still_velocity = np.concatenate([np.zeros(_BASE), still if dry else 0.0 * still])
 
     def _checked_noise(self, noise_std: FloatArray | None) -> FloatArray | None:
         if noise_std is None:
@@ -191,7 +212,7 @@ class ContactRegression:
         target = np.empty(start[-1])
         for chunk in self._chunks(stances):
             part = State(*(values[chunk.sample] for values in state))
-            force, N = self._force_and_basis(part.q, samples.effort, chunk)
+            force, N = self._force_and_basis(part, samples.effort, chunk)
             NT = np.ascontiguousarray(np.swapaxes(N, 1, 2))
             columns = self._equations(part, self.base.columns)
             where = start[chunk.sample][:, None] + np.arange(NT.shape[1])
@@ -210,8 +231,8 @@ class ContactRegression:
         """
         state = configuration(self.robot, samples)
         for chunk in self._chunks(self._stances(samples, state)):
-            q = state.q[chunk.sample]
-            force, N = self._force_and_basis(q, samples.effort, chunk)
+            part = State(*(values[chunk.sample] for values in state))
+            force, N = self._force_and_basis(part, samples.effort, chunk)
             yield Projection(chunk.sample, N, force)
 
     def _stances(self, samples: Samples, state: State) -> list[_Stance]:
@@ -282,28 +303,35 @@ class ContactRegression:
         return A
 
     def _force_and_basis(
-        self, q: FloatArray, effort: FloatArray, stance: _Stance
+        self, state: State, effort: FloatArray, stance: _Stance
     ) -> tuple[FloatArray, FloatArray]:
-        geometry = self.kinematics.evaluate(q)
-        force = np.zeros((len(q), self.robot.model.nv))
+        geometry = self.kinematics.evaluate(state.q)
+        force = np.zeros((len(state.q), self.robot.model.nv))
         # passive joints carry no motor: their torque is zero, whatever the data say
         force[:, _BASE:] = np.where(self.robot.actuated, effort[stance.sample], 0.0)
         if stance.wrenches is not None:
             force += geometry.generalised(stance.wrenches)
         J = self.kinematics.constraint_rows(geometry.jacobian, stance.active)
-        return force, self._basis(J, stance.active)
-
-    def _basis(self, jacobian: FloatArray, active: BoolArray) -> FloatArray:
         if self.base_only:
-            N = base_null_space(jacobian, self._constrained_base(active))
+            N = base_null_space(J, self._constrained_base(stance.active))
         else:
-            N = null_space(jacobian)
-        if self._noise_std is None or N.shape[2] == 0:
+            N = null_space(J)
+        return force, self._whitened(N, state.v)
+
+    def _whitened(self, N: FloatArray, velocity: FloatArray) -> FloatArray:
+        """Return bases (n, nv, r) whose rows have errors of the same size."""
+        if N.shape[2] == 0:
             return N
-        scaled = N * self._noise_std[:, None]
-        L = np.linalg.cholesky(np.swapaxes(scaled, 1, 2) @ scaled)
-        whitened = np.linalg.solve(L, np.swapaxes(N, 1, 2))
-        return np.swapaxes(whitened, 1, 2) * np.sqrt(np.mean(self._noise_std**2))
+        still = np.abs(velocity) < self._still_velocity  # never true of the base
+        if self._noise_std is not None:
+            usual = float(np.mean(self._noise_std**2))
+            variance = self._noise_std**2 / usual + np.where(still, _STICTION, 0.0)
+            return _divide(N, variance)
+        stuck = np.flatnonzero(still.any(axis=1))
+        if len(stuck):
+            N = np.array(N)
+            N[stuck] = _divide(N[stuck], np.where(still[stuck], 1.0 + _STICTION, 1.0))
+        return N
 
     def _constrained_base(self, active: BoolArray) -> int:
         """Return how many of the base's freedoms the contacts (nc,) take, with rigid joints."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from sysid_core.recording import FloatArray
 from sysid_core.regression.closed_chain import ClosedChainRegression
 from sysid_core.regression.contact import ContactRegression
 from sysid_core.regression.rows import Regression
@@ -12,8 +13,15 @@ from sysid_core.robot.model import Robot
 __all__ = ["make_regression"]
 
 
-def make_regression(robot: Robot) -> Regression:
+def make_regression(robot: Robot, *, still_velocity: float | FloatArray = 0.0) -> Regression:
     """Return the regression of a robot's class.
+
+    Parameters
+    ----------
+    robot : Robot
+    still_velocity : float or (nj,) [rad/s]
+        Below it a joint's dry friction is unknown; see `ContactRegression`. Where rows stand for
+        single joints, those of joints at rest are left out afterwards, and this has no effect.
 
     Raises
     ------
@@ -23,7 +31,7 @@ def make_regression(robot: Robot) -> Regression:
         If it has passive joints that no loop determines, or loops that cannot close.
     """
     if robot.floating:
-        return ContactRegression(robot)
+        return ContactRegression(robot, still_velocity=still_velocity)
     if robot.passive.any() or robot.description.loops:
         return ClosedChainRegression(robot)
     return TreeRegression(robot)

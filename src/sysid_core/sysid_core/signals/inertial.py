@@ -56,13 +56,6 @@ class InertialBias(NamedTuple):
         mismatch : float [-]
             RMS difference of the angular velocities, relative to that of the odometry.
         """
-        worst = float(np.abs(self.acceleration).max())
-        if worst > _WORST_ACCELERATION:
-            return (
-                f"the IMU's acceleration is off the odometry's by {worst:.2g} m/s² on average: "
-                "give its place and axes as 'imu' in the robot's description, publish m/s² with "
-                "gravity in them, and check the odometry's orientation"
-            )
         worst = float(np.abs(self.angular_velocity).max())
         if worst > _WORST_RATE:
             return (
@@ -74,6 +67,13 @@ class InertialBias(NamedTuple):
                 f"gyroscope and odometry differ by {mismatch:.0%} of the base's angular velocity: "
                 "give the sensor's axes as 'imu' in the robot's description, publish rad/s, and "
                 "check both clocks"
+            )
+        worst = float(np.abs(self.acceleration).max())
+        if worst > _WORST_ACCELERATION:
+            return (
+                f"the IMU's acceleration is off the odometry's by {worst:.2g} m/s² on average: "
+                "give its place and axes as 'imu' in the robot's description, publish m/s² with "
+                "gravity in them, and check the odometry's orientation"
             )
         return ""
 
@@ -101,6 +101,7 @@ class InertialSignal:
     ) -> None:
         self.mounting = recording.mounting or ImuMounting()
         self.trouble = ""
+        self._slack = 0.25 / cutoff  # within the filter's edges, which are trimmed anyway
         self._runs: list[tuple[FloatArray, FloatArray]] = []
         values = np.hstack([recording.angular_velocity, recording.linear_acceleration])
         usable = np.isfinite(values).all(axis=1) & np.isfinite(recording.time)
@@ -132,9 +133,8 @@ class InertialSignal:
 
         None where the sensor was silent for a part of `time` (n,) [s].
         """
-        slack = 2.0 * float(time[1] - time[0])
         for grid, values in self._runs:
-            if grid[0] <= time[0] + slack and grid[-1] >= time[-1] - slack:
+            if grid[0] <= time[0] + self._slack and grid[-1] >= time[-1] - self._slack:
                 return hermite(grid, values, np.clip(time, grid[0], grid[-1]))
         return None
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import ParameterError
-from sysid_core.online.stream import SampleStream, StreamSettings
+from sysid_core.online.stream import SampleStream, StreamSettings, stream_cutoff
 from sysid_core.recording import FloatArray, Samples
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.signals.fixed_lag import FixedLagLowPass
@@ -276,6 +276,17 @@ def test_odometry_that_is_none_is_counted() -> None:
 )
 def test_a_rate_that_was_measured_takes_whole_steps(rate: float, step: int) -> None:
     assert StreamSettings(rate=rate, sample_rate=100.0).step == step
+
+
+def test_a_base_without_inertial_sensor_takes_half_the_cutoff_unless_told() -> None:
+    dog, arm = load_robot("solo12"), load_robot("panda")
+    described = dog.description.signals.cutoff
+    assert described is not None
+    assert stream_cutoff(dog, 1000.0) == described
+    assert stream_cutoff(dog, 1000.0, inertial=False) == 0.5 * described
+    assert stream_cutoff(dog, 1000.0, wanted=30.0, inertial=False) == 30.0
+    assert stream_cutoff(dog, 60.0, inertial=False) == 12.0  # a fifth of the rate
+    assert stream_cutoff(arm, 1000.0) == stream_cutoff(arm, 1000.0, inertial=False)
 
 
 @pytest.mark.parametrize(

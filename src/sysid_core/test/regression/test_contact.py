@@ -209,8 +209,33 @@ def test_ball_feet_touch_the_ground_below_their_frames(ball_footed: Any) -> None
     truth = regression.base.project(ball_footed.truth)
     for samples in (measured, projected):
         np.testing.assert_allclose(regression.rows(samples).residuals(truth)[0], 0.0, atol=1e-9)
-    at_centre = ContactRegression(load_robot("solo12")).rows(projected)
+    contacts = tuple(replace(c, radius=0.0) for c in ball_footed.robot.description.contacts)
+    points = load_robot(replace(ball_footed.robot.description, contacts=contacts))
+    at_centre = ContactRegression(points).rows(projected)
     assert np.abs(at_centre.residuals(truth)[0]).max() > 0.1
+
+
+def test_dry_friction_at_rest_does_not_disturb(legged: Any, samples: Samples) -> None:
+    """A slow joint may stick with any torque: the others' equations still hold."""
+    speed = np.abs(samples.velocity)
+    limit = float(np.quantile(speed, 0.2))
+    stuck = np.random.default_rng(5).uniform(-0.5, 0.5, speed.shape) * (speed < limit)
+    sticking = replace(samples, effort=samples.effort + stuck)
+    plain = ContactRegression(legged.robot)
+    truth = plain.base.project(legged.truth)
+    careful = ContactRegression(legged.robot, still_velocity=limit).rows(sticking)
+    left = np.abs(careful.residuals(truth)[0]).max()
+    assert left <= 0.01 * np.linalg.norm(stuck, axis=1).max()
+    assert left < 0.1 * np.abs(plain.rows(sticking).residuals(truth)[0]).max()
+    weight = np.linalg.norm(careful.blocks[0].matrix) / np.linalg.norm(
+        plain.rows(samples).blocks[0].matrix
+    )
+    assert 0.5 < weight < 1.0
+    at_rest = replace(sticking, velocity=0.0 * samples.velocity)
+    same = ContactRegression(legged.robot, still_velocity=1e-9 + 0.0 * speed[0])
+    assert np.isfinite(same.rows(at_rest).blocks[0].matrix).all()
+    with pytest.raises(ParameterError, match="still_velocity"):
+        ContactRegression(legged.robot, still_velocity=-1.0)
 
 
 def test_base_only_rows_on_flat_feet_vanish(solo12: Robot, samples: Samples) -> None:

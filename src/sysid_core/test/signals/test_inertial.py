@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An inertial sensor anywhere on the base tells the base's motion, or is left alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from sysid_core.recording import (
+    BaseRecording,
+    FloatArray,
+    ImuMounting,
+    ImuRecording,
+    Recording,
+    Samples,
+)
+from sysid_core.signals.options import SignalOptions
+from sysid_core.signals.prepare import prepare
+
+RATE = 500.0
+MOUNTING = ImuMounting(
+    pin.rpy.rpyToMatrix(0.3, -0.2, 2.0), np.array([0.1, -0.05, 0.08]), np.array([0.0, 0.0, -9.81])
+)
+
+
+def motion(time: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return positions (n, 3) and roll, pitch, yaw (n, 3) of a swaying base."""
+    w = 2.0 * np.pi * np.array([0.7, 1.1, 1.6])
+    position = 0.05 * np.sin(w * time[:, None] + [0.0, 1.0, 2.0])
+    return position, 0.2 * np.sin(0.9 * w * time[:, None] + [2.0, 0.5, 1.0])
+
+
+def truth(time: FloatArray) -> tuple[list[pin.SE3], FloatArray, FloatArray, FloatArray]:
+    """Return poses, twists in the base, their derivatives, and sensor readings; by differences."""
+    h = 1e-4
+
+    def poses(t: FloatArray) -> list[pin.SE3]:
+        p, rpy = motion(t)
+        return [pin.SE3(pin.rpy.rpyToMatrix(*r), x) for r, x in zip(rpy, p, strict=True)]
+
+    def twists(t: FloatArray) -> FloatArray:
+        before, after = poses(t - h), poses(t + h)
+        linear = (motion(t + h)[0] - motion(t - h)[0]) / (2.0 * h)
+        here = poses(t)
+        return np.array(
+            [
+                np.concatenate([m.rotation.T @ v, pin.log3(a.rotation.T @ b.rotation) / (2.0 * h)])
+                for m, v, a, b in zip(here, linear, before, after, strict=True)
+            ]
+        )
+
+    def sensor(t: FloatArray) -> FloatArray:
+        return np.array([m.act(MOUNTING.position) for m in poses(t)])
+
+    here, twist = poses(time), twists(time)
+    rate = (twists(time + h) - twists(time - h)) / (2.0 * h)
+    lifted = (sensor(time + h) - 2.0 * sensor(time) + sensor(time - h)) / h**2
+    proper = lifted - MOUNTING.gravity
+    readings = np.array(
+        [
+            np.concatenate([MOUNTING.rotation.T @ v[3:], MOUNTING.rotation.T @ m.rotation.T @ f])
+            for m, v, f in zip(here, twist, proper, strict=True)
+        ]
+    )
+    return here, twist, rate, readings
+
+
+@pytest.fixture(scope="module")
+def moving() -> tuple[Recording, FloatArray, FloatArray]:
+    """Return a recording with noisy odometry and a biased sensor, and the true motion."""
+    time = np.arange(0.0, 6.0, 1.0 / RATE)
+    poses, twist, rate, readings = truth(time)
+    rng = np.random.default_rng(1)
+    base = BaseRecording(
+        time,
+        np.array([m.translation for m in poses]),
+        np.array([pin.Quaternion(m.rotation).coeffs() for m in poses]),
+        twist + 0.01 * rng.normal(size=twist.shape),
+    )
+    biased = readings + np.repeat([0.01, 0.1], 3)
+    imu = ImuRecording(time, biased[:, :3], biased[:, 3:], mounting=MOUNTING)
+    joints = np.sin(2.0 * time)[:, None]
+    recording = Recording(time, ("joint",), joints, None, 0.0 * joints, base=base, imu=imu)
+    return recording, twist, rate
+
+
+def samples_of(recording: Recording, *, inertial: bool = True) -> tuple[Samples, tuple[str, ...]]:
+    found = prepare(recording, None, SignalOptions(cutoff=20.0, inertial=inertial))
+    return found.samples(), found.report.warnings
+
+
+def errors(recording: Recording, samples: Samples, rate: FloatArray) -> tuple[float, float]:
+    """Return RMS errors of linear [m/s²] and angular acceleration [rad/s²]."""
+    assert samples.base_acceleration is not None
+    row = np.round((samples.time - recording.time[0]) * RATE).astype(int)
+    error = samples.base_acceleration - rate[row]
+    return float(np.sqrt(np.mean(error[:, :3] ** 2))), float(np.sqrt(np.mean(error[:, 3:] ** 2)))
+
+
+def test_the_sensor_beats_differentiated_odometry_wherever_it_sits(
+    moving: tuple[Recording, FloatArray, FloatArray],
+) -> None:
+    recording, twist, rate = moving
+    with_sensor, warnings = samples_of(recording)
+    without, _ = samples_of(recording, inertial=False)
+    assert not warnings
+    linear, angular = errors(recording, with_sensor, rate)
+    noisy_linear, noisy_angular = errors(recording, without, rate)
+    assert linear < 0.02 < 0.2 * noisy_linear
+    assert angular < 0.02 < 0.2 * noisy_angular
+    row = np.round(with_sensor.time * RATE).astype(int)
+    assert with_sensor.base_twist is not None
+    np.testing.assert_allclose(with_sensor.base_twist[:, 3:], twist[row, 3:], atol=2e-3)
+
+
+def test_a_slower_sensor_with_its_own_clock_serves_as_well(
+    moving: tuple[Recording, FloatArray, FloatArray],
+) -> None:
+    recording, _, rate = moving
+    imu = recording.imu
+    assert imu is not None
+    slow = slice(3, None, 3)
+    part = replace(
+        imu,
+        time=imu.time[slow],
+        angular_velocity=imu.angular_velocity[slow],
+        linear_acceleration=imu.linear_acceleration[slow],
+    )
+    samples, warnings = samples_of(replace(recording, imu=part))
+    assert not warnings
+    assert max(errors(recording, samples, rate)) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda imu: replace(imu, mounting=None), "'imu' in the robot's description"),
+        (lambda imu: replace(imu, linear_acceleration=imu.linear_acceleration / 9.81), "m/s²"),
+        (lambda imu: replace(imu, angular_velocity=np.degrees(imu.angular_velocity)), "rad/s"),
+        (lambda imu: replace(imu, time=imu.time[::-1]), "clock goes back"),
+        (lambda imu: replace(imu, angular_velocity=np.nan * imu.angular_velocity), "no numbers"),
+        (lambda imu: replace(imu, time=20.0 * imu.time), "too slow"),
+        (lambda imu: replace(imu, time=imu.time + 3.0), "silent"),
+    ],
+    ids=["place", "unit of g", "degrees", "time", "nan", "rate", "gap"],
+)
+def test_a_sensor_that_cannot_be_the_bases_is_left_alone_and_named(
+    moving: tuple[Recording, FloatArray, FloatArray], change: object, expected: str
+) -> None:
+    recording, _, _ = moving
+    assert callable(change)
+    samples, warnings = samples_of(replace(recording, imu=change(recording.imu)))
+    plain, _ = samples_of(recording, inertial=False)
+    assert any(expected in warning for warning in warnings), warnings
+    assert samples.base_acceleration is not None
+    np.testing.assert_array_equal(samples.base_acceleration, plain.base_acceleration)
