@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import rclpy
@@ -20,7 +22,7 @@ from sensor_msgs.msg import Imu, JointState
 
 from sysid_core.data import write_recording
 from sysid_core.errors import DataError, RobotError, SysidError
-from sysid_core.online.stream import SampleStream, StreamSettings
+from sysid_core.online.stream import SampleStream, StreamSettings, stream_cutoff
 from sysid_core.recording import Samples
 from sysid_core.robot import load_robot
 from sysid_msgs.msg import Contacts, JointSamples
@@ -42,7 +44,11 @@ __all__ = ["RecorderNode", "main"]
 _RATE_MESSAGES = 100
 """Messages from which the rate of the joint states is measured."""
 
-_DEFAULT_CUTOFF = 10.0
+_MOST_MESSAGES = 2000
+"""Messages that are kept until then at most."""
+
+_INERTIAL_WAIT = 1.0
+"""Time [s] of joint states in which a floating base's inertial sensor has to show itself."""
 
 
 class RecorderNode(Node):
@@ -60,10 +66,14 @@ class RecorderNode(Node):
         self._buffer = RingBuffer(self._values["buffer_duration"])
         self._stream: SampleStream | None = None
         self._first: list[JointBatch] = []
+        self._early: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque(
+            maxlen=3 * _MOST_MESSAGES
+        )
         self._sequence = 0
         self._rate = float(self._values["rate"])
         self._last_arrival = self._now()
         self._contact_source = ""
+        self._inertial = False
         # takes what any driver offers; deep enough for seconds on a machine that is held up
         sensor = QoSProfile(depth=5000, reliability=ReliabilityPolicy.BEST_EFFORT)
         self._samples = self.create_publisher(JointSamples, "samples", 100)
@@ -78,7 +88,7 @@ class RecorderNode(Node):
         )
         self.create_timer(self._values["publish_period"], self._process)
         self.create_timer(1.0, self._report)
-        if self._rate > 0.0:
+        if self._rate > 0.0 and not self.robot.floating:
             self._open_stream(self._rate)
         self.get_logger().info(f"recording robot '{self.robot.name}'")
 
@@ -98,15 +108,14 @@ class RecorderNode(Node):
         time = seconds(message.header.stamp)
         position, orientation, twist = odometry_arrays(message)
         self._buffer.add_base(time, np.concatenate([position, orientation, twist]))
-        if self._stream is not None:
-            self._stream.push_odometry(time, position, orientation, twist)
+        self._feed(SampleStream.push_odometry, time, position, orientation, twist)
 
     def _on_imu(self, message: Imu) -> None:
         time = seconds(message.header.stamp)
         angular_velocity, specific_force = imu_arrays(message)
+        self._inertial = True
         self._buffer.add_imu(time, np.concatenate([angular_velocity, specific_force]))
-        if self._stream is not None:
-            self._stream.push_imu(time, angular_velocity, specific_force)
+        self._feed(SampleStream.push_imu, time, angular_velocity, specific_force)
 
     def _on_contacts(self, message: Contacts) -> None:
         time = seconds(message.header.stamp)
@@ -116,8 +125,14 @@ class RecorderNode(Node):
             self._counts["malformed contacts"] += 1
             return
         self._buffer.add_contacts(time, flags)
-        if self._stream is not None:
-            self._stream.push_contacts(time, flags, wrenches)
+        self._feed(SampleStream.push_contacts, time, flags, wrenches)
+
+    def _feed(self, push: Callable[..., None], *values: Any) -> None:
+        """Hand a companion of the joint states to the stream; keep it until there is one."""
+        if self._stream is None:
+            self._early.append((push, values))
+        else:
+            push(self._stream, *values)
 
     # -- out --------------------------------------------------------------------------------
 
@@ -162,7 +177,7 @@ class RecorderNode(Node):
     def _measure_rate(self, batch: JointBatch) -> None:
         self._first.append(batch)
         time = np.concatenate([b.time for b in self._first])
-        if len(time) < _RATE_MESSAGES:
+        if len(time) < _RATE_MESSAGES or self._awaits_inertial(len(time), float(np.ptp(time))):
             return
         steps = np.diff(time)
         steps = steps[steps > 1e-6]
@@ -172,14 +187,23 @@ class RecorderNode(Node):
             return
         # jitter moves single steps both ways; the mean of the unbroken ones is the period
         period = float(np.mean(steps[steps < 3.0 * np.median(steps)]))
-        self._open_stream(1.0 / period)
+        self._open_stream(self._rate or 1.0 / period)
+        for push, values in self._early:
+            self._feed(push, *values)
+        self._early.clear()
         first, self._first = self._first, []
         for held in first:
             self._push(held)
 
+    def _awaits_inertial(self, count: int, span: float) -> bool:
+        """Whether an inertial sensor, which allows a higher cut-off, may still show itself."""
+        missing = self.robot.floating and not self._inertial
+        return missing and span < _INERTIAL_WAIT and count < _MOST_MESSAGES
+
     def _open_stream(self, rate: float) -> None:
-        wanted = self._values["cutoff"] or self.robot.description.signals.cutoff
-        cutoff = min(wanted or _DEFAULT_CUTOFF, 0.2 * rate)
+        cutoff = stream_cutoff(
+            self.robot, rate, wanted=self._values["cutoff"], inertial=self._inertial
+        )
         settings = StreamSettings(
             rate=rate,
             cutoff=cutoff,
@@ -232,6 +256,7 @@ class RecorderNode(Node):
         level, message = 0, "recording"
         values: dict[str, object] = {"rate [Hz]": round(self._rate, 2), **self._counts}
         if self._stream is not None:
+            values["cut-off [Hz]"] = round(self._stream.settings.cutoff, 2)
             counts = self._stream.joint_counts
             values.update({name: getattr(counts, name) for name in counts.__dataclass_fields__})
             values.update(self._stream.counts)

@@ -18,8 +18,8 @@ SETTINGS = (
     ),
     Setting(
         "cutoff", 0.0,
-        "Cut-off of the low-pass that all signals share [Hz]; 0: the robot description's, "
-        "else 10",
+        "Cut-off of the low-pass that all signals share [Hz]; 0: the robot description's (half of "
+        "it for a floating base without inertial sensor), else 10",
         0.0, 1000.0, read_only=True,
     ),
     Setting(

@@ -158,6 +158,18 @@ def test_an_inertial_sensor_that_falls_silent_costs_nothing(dog: Dog) -> None:
         sequence += len(message.time)
 
 
+def test_without_an_inertial_sensor_the_cutoff_is_half_the_descriptions(dog: Dog) -> None:
+    described = dog.robot.description.signals.cutoff
+    assert described is not None
+    dog.play(3.0, without=["imu/data"])
+    dog.g.until(lambda: dog.value("cut-off [Hz]"))
+    assert float(dog.value("cut-off [Hz]")) == pytest.approx(min(0.5 * described, 0.2 * RATE))
+    dog.g.until(lambda: dog.g.heard["samples"])
+    first = dog.g.heard["samples"][0]
+    # nothing of the wait is lost: the filter's delay and the contacts' margin after the start
+    assert first.header.stamp.sec + 1e-9 * first.header.stamp.nanosec < EPOCH + 1.0
+
+
 def test_missing_odometry_is_told_with_what_to_publish(dog: Dog) -> None:
     dog.play(3.0, without=["odom"])
     dog.g.until(lambda: dog.g.diagnosed("joint states", "publish 'odom' (nav_msgs/Odometry)"))

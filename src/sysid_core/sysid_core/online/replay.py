@@ -10,13 +10,12 @@ import numpy as np
 
 from sysid_core.errors import DataError
 from sysid_core.online.pipeline import OnlineIdentifier, OnlineSettings, Update
-from sysid_core.online.stream import SampleStream, StreamSettings
+from sysid_core.online.stream import SampleStream, StreamSettings, stream_cutoff
 from sysid_core.recording import FloatArray, Recording
 from sysid_core.robot.model import Robot
 
 __all__ = ["ReplayStep", "replay", "stream_settings_for"]
 
-_DEFAULT_CUTOFF = 10.0
 _COMPANIONS = ("base", "imu", "contacts")
 
 
@@ -49,8 +48,8 @@ def stream_settings_for(
     if not len(steps):
         raise DataError("the clock stands still; check the time stamps", source=recording.source)
     rate = 1.0 / float(np.mean(steps[steps < 3.0 * np.median(steps)]))
-    wanted = cutoff or robot.description.signals.cutoff or _DEFAULT_CUTOFF
-    return StreamSettings(rate=rate, cutoff=min(wanted, 0.2 * rate), sample_rate=sample_rate)
+    cutoff = stream_cutoff(robot, rate, wanted=cutoff, inertial=recording.imu is not None)
+    return StreamSettings(rate=rate, cutoff=cutoff, sample_rate=sample_rate)
 
 
 def replay(

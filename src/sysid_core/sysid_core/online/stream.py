@@ -22,10 +22,39 @@ from sysid_core.signals.fixed_lag import FixedLagLowPass, SmoothedBatch
 from sysid_core.signals.motion import BaseMotion
 from sysid_core.signals.stream import StreamCounts, StreamSynchroniser
 
-__all__ = ["SampleStream", "StreamSettings"]
+__all__ = ["SampleStream", "StreamSettings", "stream_cutoff"]
 
 _MEASURED = 0.02
 """Share by which a measured rate may be off; it must not make the sample rate fall a step."""
+
+_DEFAULT_CUTOFF = 10.0
+"""Cut-off [Hz] where nothing else is known."""
+_HIGHEST = 0.2
+"""Share of the rate that the cut-off may reach."""
+_BY_ODOMETRY = 0.5
+"""Share of a description's cut-off that the noise of a base's differentiated odometry allows."""
+
+
+def stream_cutoff(
+    robot: Robot, rate: float, *, wanted: float | None = None, inertial: bool = True
+) -> float:
+    """Return the cut-off [Hz] of a live stream.
+
+    Parameters
+    ----------
+    robot : Robot
+    rate : float [Hz]
+        Of the joint states.
+    wanted : float, optional [Hz]
+        Default: the robot description's; half of it where a floating base's acceleration has to
+        come from odometry.
+    inertial : bool
+        Whether the base has an inertial sensor.
+    """
+    described = robot.description.signals.cutoff
+    if described is not None and robot.floating and not inertial:
+        described *= _BY_ODOMETRY
+    return min(wanted or described or _DEFAULT_CUTOFF, _HIGHEST * rate)
 
 
 @dataclass(frozen=True)
