@@ -45,6 +45,7 @@ from sysid_msgs.msg import Contacts, DynamicParameters, TrackingStatus
 __all__ = ["ControllerNode", "main"]
 
 _NANO = 1e-9
+_CLOCK_LAG = 100_000_000  # [ns] that /clock may be behind joint states stamped with its time
 _DIAGNOSTICS_PERIOD = 1.0
 _SHORTEST_WATCH = 0.01
 
@@ -65,6 +66,7 @@ class ControllerNode(Node):
         self.health = Health()
         # times are counted from here: epoch seconds would cost a float its resolution
         self._origin: int | None = None
+        self._newest_stamp = 0
         self._next_status = self._next_clock_warning = self._next_trouble_warning = 0.0
         self._last_tick = time.monotonic()
         self._stopped = ""
@@ -107,7 +109,10 @@ class ControllerNode(Node):
         self.create_timer(_DIAGNOSTICS_PERIOD, self._report, clock=steady)
 
     def _now(self) -> float:
-        now = self.get_clock().now().nanoseconds
+        clock = self.get_clock()
+        now = clock.now().nanoseconds
+        if clock.ros_time_is_active and 0 < self._newest_stamp - now < _CLOCK_LAG:
+            now = self._newest_stamp
         if self._origin is None:
             self._origin = now
         return _NANO * (now - self._origin)
@@ -121,6 +126,7 @@ class ControllerNode(Node):
             self.get_logger().warning(f"{kind} refused: {verdict.reason}")
 
     def _on_joint_states(self, message: JointState) -> None:
+        self._newest_stamp = nanoseconds(message.header.stamp)
         verdict = self.controller.take_joint_states(
             message.name,
             np.array(message.position, dtype=float),

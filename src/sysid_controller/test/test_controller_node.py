@@ -293,6 +293,27 @@ def test_a_simulated_clock_may_run_stop_and_jump_back(graph: Graph) -> None:
     graph.until(graph.state(TrackingStatus.STALE))  # with the clock at a stand
 
 
+@pytest.mark.parametrize("graph", [{"use_sim_time": "true"}], indirect=True)
+def test_joint_states_tell_simulated_time_between_messages_on_the_clock(graph: Graph) -> None:
+    graph.start()
+    graph.message = None
+    clock = graph.probe.create_publisher(Clock, "/clock", 10)
+    node, state = graph.node, graph.joint_state()
+    assert node is not None
+
+    def time() -> float:
+        clock.publish(Clock(clock=Time(sec=50)))
+        graph.states.publish(state)
+        return node._now()
+
+    begin = 50.0 - 1e-9 * (node._origin or 0)
+    graph.until(lambda: time() == pytest.approx(begin, abs=1e-9))
+    state.header.stamp = Time(sec=50, nanosec=8_000_000)
+    graph.until(lambda: time() == pytest.approx(begin + 0.008, abs=1e-9))
+    state.header.stamp = Time(sec=70)  # the time of another clock
+    graph.until(lambda: time() == pytest.approx(begin, abs=1e-9))
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

@@ -103,6 +103,13 @@ SIMULATOR: Sequence[Setting] = (
         "publish_clock", False, "Publish /clock and stamp messages with simulated time from zero"
     ),
     Setting(
+        "clock_rate",
+        0.0,
+        "Rate of /clock [Hz, simulated], where nodes need it less often than joint states, whose "
+        "stamps the controller goes by; 0: with every joint state",
+        (0.0, 2000.0),
+    ),
+    Setting(
         "lockstep",
         0.0,
         "Simulated time that a command is applied before the next one is waited for [s], so that "
@@ -200,6 +207,8 @@ class SimulatorPlan:
     speed : float [-]
         Simulated seconds per second.
     publish_clock : bool
+    clock_ticks : int
+        Periods from one message on /clock to the next.
     lockstep : float [s]
         Simulated time that a command is applied before the next is waited for; 0: no waiting.
     stale_timeout : float [s]
@@ -209,6 +218,7 @@ class SimulatorPlan:
     simulation: SimulationSettings
     speed: float
     publish_clock: bool
+    clock_ticks: int
     lockstep: float
     stale_timeout: float
     stale_action: str
@@ -241,6 +251,7 @@ class SimulatorPlan:
             ),
             values["speed"],
             values["publish_clock"],
+            max(1, round(values["rate"] / (values["clock_rate"] or values["rate"]))),
             values["lockstep"],
             values["stale_timeout"],
             values["stale_action"],

@@ -169,11 +169,11 @@ class SimulatorNode(Node):
             if command is None and not simulation.holding:
                 simulation.hold()
             reading = simulation.step(command)
-            self._publish(reading, self._origin + self._pacing.take() * period)
+            self._publish(reading, self._pacing.take())
 
-    def _publish(self, reading: Reading, time: float) -> None:
-        when = stamp(time)
-        if self._plan.publish_clock:
+    def _publish(self, reading: Reading, tick: int) -> None:
+        when = stamp(self._origin + tick * self._plan.simulation.period)
+        if self._plan.publish_clock and tick % self._plan.clock_ticks == 0:
             self._clock_topic.publish(ClockMessage(clock=when))
         if reading.base is not None:
             self._odometry.publish(odometry_message(self.robot, reading.base, when))

@@ -165,6 +165,16 @@ def test_in_lockstep_the_robot_waits_for_its_controller(graph: Callable[..., Gra
     g.until(lambda: len(states) > last + 100)
 
 
+def test_the_clock_may_come_less_often_than_joint_states(graph: Callable[..., Graph]) -> None:
+    g = graph(robot="valkyrie_arm", publish_clock=True, rate=500.0, clock_rate=100.0)
+    states, clock = g.listen(JointState, "joint_states"), g.listen(Clock, "/clock")
+    g.start(SimulatorNode)
+    g.until(lambda: len(clock) > 20 and len(states) > 100)
+    ticks = [message.clock.sec + 1e-9 * message.clock.nanosec for message in clock]
+    np.testing.assert_allclose(np.diff(ticks), 0.01, atol=1e-6)
+    np.testing.assert_allclose(np.diff([seconds(s) for s in states]), 0.002, atol=1e-6)
+
+
 def test_malformed_commands_are_counted_and_do_nothing(
     graph: Callable[..., Graph], panda: Robot
 ) -> None:
