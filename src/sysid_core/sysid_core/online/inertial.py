@@ -15,7 +15,7 @@ __all__ = ["InertialFusion", "Readings"]
 
 _MEMORY = 5.0
 """Time constant [s] of the biases: long beside the odometry's noise, short beside their drift."""
-_FIRST = 1.0
+_FIRST = 0.3
 """Time [s] of agreement with the odometry before the sensor is used."""
 _MISMATCH_FLOOR = 0.2
 """Angular velocity [rad/s] below which a disagreement of the gyroscope is not held against it."""
