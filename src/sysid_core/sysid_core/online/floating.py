@@ -25,7 +25,11 @@ _INERTIAL_PATIENCE = 0.1
 _ODOMETRY = 13  # position 3, quaternion 4, twist 6
 _INERTIAL = 6  # angular velocity 3, specific force 3
 _SLOWEST = 0.4
-"""Longest interruption of the inertial readings, in periods of the cut-off."""
+"""Longest period of the inertial readings, in periods of the cut-off."""
+_LONGEST = 1.0
+"""Longest interruption of them that is interpolated, in periods of the cut-off."""
+_FOLLOWING = 0.05
+"""Share that one interval has in the mean period of the inertial readings."""
 _UNIT = 1e-3
 """Deviation of a quaternion's size that rounding explains."""
 
@@ -82,7 +86,8 @@ class FloatingBase:
     ) -> None:
         self._counts, self._tally = counts, tally
         self._odometry = CompanionStream(_ODOMETRY, longest=longest, horizon=horizon)
-        self._inertial = CompanionStream(_INERTIAL, longest=_SLOWEST / cutoff, horizon=horizon)
+        self._cutoff = cutoff
+        self._inertial = CompanionStream(_INERTIAL, longest=_LONGEST / cutoff, horizon=horizon)
         self._fusion = InertialFusion(
             ImuMounting(
                 robot.imu_rotation, robot.imu_position, np.array(robot.description.gravity)
@@ -93,17 +98,29 @@ class FloatingBase:
         self._quaternion: FloatArray | None = None
         self._newest = -np.inf
         self._sensed = False
+        self._last_reading = np.nan
+        self._period = 0.0
 
     @property
     def troubles(self) -> tuple[str, ...]:
         """What is missing or implausible at present, and how to mend it."""
         found = [self._fusion.trouble] if self._fusion.trouble else []
+        if self._too_slow:
+            found.append(
+                f"'imu/data' comes at {1.0 / self._period:.3g} Hz, too slowly for a cut-off of "
+                f"{self._cutoff:.3g} Hz: raise its rate to {self._cutoff / _SLOWEST:.3g} Hz, or "
+                "halve the cut-off; the base's acceleration comes from the odometry instead"
+            )
         if self._newest - self._odometry.known_until > PATIENCE:
             found.append(
                 "joint states come without odometry of their time: publish 'odom' "
                 "(nav_msgs/Odometry) for the floating base, by the same clock"
             )
         return tuple(found)
+
+    @property
+    def _too_slow(self) -> bool:
+        return self._period > _SLOWEST / self._cutoff
 
     def reset(self) -> None:
         """Forget everything, as when time goes back."""
@@ -113,6 +130,7 @@ class FloatingBase:
         self._held.clear()
         self._quaternion = None
         self._newest = -np.inf
+        self._last_reading, self._period = np.nan, 0.0
 
     def push_odometry(
         self, time: float, position: FloatArray, orientation: FloatArray, twist: FloatArray
@@ -139,8 +157,18 @@ class FloatingBase:
         """Take readings in the sensor's axes [rad/s, m/s²]."""
         if self._inertial.push(time, np.concatenate([angular_velocity, specific_force])):
             self._sensed = True
+            self._follow(time)
         else:
             self._counts["imu late or not finite"] += 1
+
+    def _follow(self, time: float) -> None:
+        """Take an inertial reading's time into their mean period."""
+        step = time - self._last_reading
+        self._last_reading = time
+        if np.isfinite(step):
+            step = min(step, 2.0 * _LONGEST / self._cutoff)
+            share = _FOLLOWING if self._period > 0.0 else 1.0
+            self._period += share * (step - self._period)
 
     def join(self, time: FloatArray, joints: FloatArray) -> Joined:
         """Take joint samples (m, nc) and return those whose base's motion is known by now."""
@@ -158,7 +186,10 @@ class FloatingBase:
         known = np.isfinite(odometry).all(axis=1)
         self._counts["joint states without odometry"] += int(lost.sum() + (~known).sum())
         time = time[known]
-        return Joined(time, joints[known], odometry[known], self._inertial.at(time))
+        inertial = self._inertial.at(time)
+        if self._too_slow:
+            inertial = np.full_like(inertial, np.nan)
+        return Joined(time, joints[known], odometry[known], inertial)
 
     def _inertial_until(self, newest: float) -> float:
         """Return up to which time joint samples need not wait for inertial readings."""

@@ -243,3 +243,18 @@ def test_a_sensor_too_slow_for_the_filter_is_left_alone() -> None:
     )
     assert len(odometry) - len(samples) <= 11  # the last ones still wait for a reading
     assert stream.counts["samples without imu"] > 100
+    (finding,) = stream.take_findings()
+    assert "comes at 25 Hz, too slowly for a cut-off of 20 Hz: raise its rate to 50 Hz" in finding
+
+
+def test_a_sensor_that_loses_messages_is_still_used(noisy: Flight) -> None:
+    """At 125 Hz a cut-off of 20 Hz is well within reach; one message in ten never comes."""
+    lossy = copy(noisy)
+    gone = np.random.default_rng(23).random((len(noisy.force), 1)) < 0.1
+    lossy.force = np.where(gone, np.nan, noisy.force)
+    stream = SampleStream(lossy.robot, SETTINGS)
+    every = lossy.errors(lossy.play(stream, every=4))
+    exact = noisy.errors(noisy.play(SampleStream(noisy.robot, SETTINGS)))
+    assert stream.take_findings() == ()
+    assert stream.counts["samples without imu"] == 0
+    np.testing.assert_allclose(every, exact, rtol=0.3)
