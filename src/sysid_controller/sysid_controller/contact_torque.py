@@ -145,13 +145,9 @@ class ContactTorque:
         J, drift = self._dynamics.constraint(terms, contacts)
         base = self._follows(terms, J, terms.bias, drift, acceleration)
         wanted = np.concatenate([base, acceleration])
-        self.gave_way = ""
-        if self._qp is not None:
-            feet = -_CONTACT_DAMPING * self._dynamics.kinematics.at_ground(terms.jacobian) @ v
-            solution = self._qp.solve(terms, wanted, feet, contacts)
-            if not solution.trouble:
-                return solution.effort
-            self.gave_way = solution.trouble
+        effort = self._in_cones(terms, v, wanted, contacts)
+        if effort is not None:
+            return effort
         return _projected(terms, J, wanted, self._called_back(J, contacts, J @ wanted + drift))
 
     @staticmethod
@@ -176,6 +172,18 @@ class ContactTorque:
         )
         return np.asarray(np.linalg.lstsq(matrix, right, rcond=1e-10)[0][:_BASE])
 
+    def _in_cones(
+        self, terms: ContactTerms, v: FloatArray, wanted: FloatArray, contacts: BoolArray
+    ) -> FloatArray | None:
+        """Return the QP's torque (nj,); None where it is not asked for or finds none."""
+        self.gave_way = ""
+        if self._qp is None:
+            return None
+        feet = -_CONTACT_DAMPING * self._dynamics.kinematics.at_ground(terms.jacobian) @ v
+        solution = self._qp.solve(terms, wanted, feet, contacts)
+        self.gave_way = solution.trouble
+        return None if solution.trouble else solution.effort
+
     def _called_back(self, J: FloatArray, contacts: BoolArray, slip: FloatArray) -> FloatArray:
         """Return the torque (nj,) that calls standing feet back where they slipped.
 
@@ -195,6 +203,9 @@ class ContactTorque:
         pose, _, contacts = self._state
         zero = np.zeros(self._nv)
         terms = self._dynamics.terms(np.concatenate([pose, position]), zero)
+        effort = self._in_cones(terms, zero, zero, contacts)
+        if effort is not None:
+            return effort
         J, _ = self._dynamics.constraint(terms, contacts)
         return _projected(terms, J, zero, np.zeros(len(position)))
 

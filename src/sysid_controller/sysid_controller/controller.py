@@ -31,6 +31,7 @@ __all__ = ["Command", "Controller"]
 
 _LONGEST_STEPS = 5.0  # [ticks] that the rate limit and a late tick make up for
 _GAP = 0.2  # [s] without a tick after which the reference is rejoined, not jumped to
+_FORCE_WEIGHT = 6e-3  # [-] of squared forces per weight against squared accelerations, in the QP
 _ZEROS_FOR = 0.5  # [s] that zero torque is sent after a stop, before falling silent
 
 
@@ -123,6 +124,7 @@ class Controller:
         self._limiter = EffortLimiter(self.limits, settings)
         self.base = FloatingBase(robot, settings) if robot.floating else None
         self.stopped = ""
+        self._mass = float(robot.consistent_nominal[robot.layout.masses].sum())
         self._choose_contact_control(settings)
         self._now: float | None = None
         self._steady: float | None = None
@@ -155,7 +157,9 @@ class Controller:
     def _choose_contact_control(self, settings: ControllerSettings) -> None:
         if isinstance(self._dynamics, ContactTorque):
             limit = self.limits.effort * settings.effort_scale
-            cones = ConeSettings(friction=settings.contact_friction)
+            cones = ConeSettings(
+                friction=settings.contact_friction, force_weight=_FORCE_WEIGHT / self._mass**2
+            )
             self._dynamics.choose(settings.contact_control, cones, limit)
 
     @property

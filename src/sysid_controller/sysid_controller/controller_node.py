@@ -127,12 +127,14 @@ class ControllerNode(Node):
 
     def _on_joint_states(self, message: JointState) -> None:
         self._newest_stamp = nanoseconds(message.header.stamp)
+        stamp, steady = _NANO * nanoseconds(message.header.stamp), time.monotonic()
+        self.health.measured(stamp, steady)
         verdict = self.controller.take_joint_states(
             message.name,
             np.array(message.position, dtype=float),
             np.array(message.velocity, dtype=float),
-            _NANO * nanoseconds(message.header.stamp),
-            time.monotonic(),
+            stamp,
+            steady,
         )
         self._note("joint states", verdict)
         if verdict.accepted and self.controller.settings.trigger == "joint_states":

@@ -10,6 +10,7 @@ from enum import IntEnum
 
 import numpy as np
 
+from sysid_controller.arrivals import Arrivals
 from sysid_controller.controller import Command, Controller
 from sysid_controller.watchdog import State
 
@@ -61,6 +62,7 @@ class Health:
         self._limited: dict[str, Counter[int]] = {}
         self._command: Command | None = None
         self._gave_way = ""
+        self._arrivals = Arrivals()
 
     @property
     def rate(self) -> float:
@@ -70,6 +72,10 @@ class Health:
     def accept(self, kind: str) -> None:
         """Note that something of a kind was taken."""
         self._accepted[kind] += 1
+
+    def measured(self, stamp: float, steady: float) -> None:
+        """Note joint states with a time stamp [s] that arrived at a steady time [s]."""
+        self._arrivals.note(stamp, steady)
 
     def refuse(self, kind: str, reason: str, steady: float) -> bool:
         """Note a refusal; return whether it is news."""
@@ -191,9 +197,13 @@ class Health:
             values["age [s]"] = f"{controller.watchdog.age(steady):.4f}"
             measured = controller.joint_states.velocity_measured
             values["velocity"] = "measured" if measured else "differentiated"
+            values["lost"] = f"{self._arrivals.lost:.1%}"
+            values["jitter [s]"] = f"{self._arrivals.jitter:.4f}"
         refusals = self._refusals(kind)
         if refusals:
             return Finding(kind, Level.WARN, f"refused: {refusals}", values)
+        if kind == "joint states" and self._arrivals.trouble():
+            return Finding(kind, Level.WARN, self._arrivals.trouble(), values)
         return Finding(kind, Level.OK, "in order", values)
 
     def _on_base(self, controller: Controller, steady: float) -> list[Finding]:

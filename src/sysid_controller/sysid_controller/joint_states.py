@@ -14,6 +14,8 @@ from sysid_core.recording import FloatArray
 
 __all__ = ["JointStates"]
 
+_OUT_OF_ORDER = 0.1  # [s] by which a message may be overtaken; beyond, the clock was set back
+
 
 class JointStates:
     """The newest measured state of the actuated joints.
@@ -81,6 +83,8 @@ class JointStates:
         if not math.isfinite(float(taken.sum())):
             joint = self.joint_names[int(np.argmin(np.isfinite(taken)))]
             return refused(f"the position of joint '{joint}' is not finite")
+        if self._stamp is not None and 0.0 < self._stamp - stamp < _OUT_OF_ORDER:
+            return refused(f"out of order: {self._stamp - stamp:.3f} s older than the newest")
         self._differentiate(taken, stamp)
         self.position, self.known = taken, True
         self._take_velocity(velocity, len(names))

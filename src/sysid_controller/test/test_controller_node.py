@@ -260,6 +260,47 @@ def test_parameters_can_be_set_and_bad_values_leave_the_old(graph: Graph) -> Non
     assert description.floating_point_range[0].to_value == 60.0
 
 
+def test_lost_late_and_overtaken_joint_states_are_borne_and_named(
+    graph: Graph, panda: Robot
+) -> None:
+    """A tenth is lost, the rest comes up to 20 ms late, in any order, with NaN now and then."""
+    rng = np.random.default_rng(7)
+    under_way: list[tuple[float, JointState]] = []
+    graph.start()
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    graph.until(lambda: graph.probe.count_subscribers("reference") == 1)
+    graph.reference.publish(graph.goal(0.1, 2))
+    graph.until(graph.state(TrackingStatus.TRACKING))
+    graph.message = None
+    graph.commands.clear()
+    end, next_state = time.monotonic() + 2.0, 0.0
+    seen = set()
+    while time.monotonic() < end:
+        now = time.monotonic()
+        if now >= next_state:
+            next_state = now + 0.002
+            message = graph.joint_state()
+            if rng.random() < 0.02:
+                message.position[int(rng.integers(7))] = float("nan")
+            message.header.stamp = graph.probe.get_clock().now().to_msg()
+            if rng.random() >= 0.1:
+                under_way.append((now + float(rng.uniform(0.0, 0.02)), message))
+        for arrives, message in sorted(under_way, key=lambda item: item[0]):
+            if arrives <= now:
+                graph.states.publish(message)
+        under_way = [item for item in under_way if item[0] > now]
+        graph.executor.spin_once(timeout_sec=0.0005)
+        seen |= {status.state for status in graph.tracking}
+    assert seen <= {TrackingStatus.HOLDING, TrackingStatus.TRACKING, TrackingStatus.STALE}
+    assert "out of order" in graph.diagnostics["joint states"].message
+    graph.message = graph.joint_state()
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    assert graph.commands
+    for command in graph.commands:
+        assert np.isfinite(command.data).all()
+        assert (np.abs(command.data) <= panda.limits.effort).all()
+
+
 @pytest.mark.parametrize("graph", [{"trigger": "joint_states"}], indirect=True)
 def test_joint_states_can_trigger_the_ticks(graph: Graph) -> None:
     graph.start()
