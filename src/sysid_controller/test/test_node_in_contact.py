@@ -8,6 +8,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,15 @@ class Legged:
         self.tracking.clear()
         return lambda: bool(self.tracking) and self.tracking[-1].state == state
 
+    def warned(self, text: str) -> Callable[[], bool]:
+        """Return the condition that a status, from now on, warns of something."""
+        self.tracking.clear()
+        return lambda: any(text in w for status in self.tracking for w in status.warnings)
+
+    def tilted(self, roll: float) -> bool:
+        base = self.node.controller.base
+        return base is not None and abs(base.tilt - roll) < 1e-6
+
     def diagnosed(self, name: str, text: str) -> Callable[[], bool]:
         return lambda: name in self.diagnostics and text in self.diagnostics[name].message
 
@@ -147,8 +157,7 @@ def test_silent_odometry_is_named_and_the_joints_are_held(legged: Legged) -> Non
     legged.until(legged.state(TrackingStatus.HOLDING))
     for silent, text in (("odom", "no valid odometry for"), ("contacts", "no valid contacts for")):
         legged.silent = {silent}
-        legged.tracking.clear()
-        legged.until(lambda text=text: any(text in w for m in legged.tracking for w in m.warnings))
+        legged.until(legged.warned(text))
         legged.until(legged.diagnosed("state", text))
         legged.silent = set()
         legged.until(legged.diagnosed("state", "holds its position"))
@@ -189,7 +198,7 @@ def test_a_fall_stops_it_until_it_is_enabled(legged: Legged) -> None:
     legged.until(client.service_is_ready)
     for roll, success in ((1.2, False), (0.0, True)):
         legged.tilt(roll)
-        legged.until(lambda roll=roll: abs(legged.node.controller.base.tilt - roll) < 1e-6)
+        legged.until(partial(legged.tilted, roll))
         answer = client.call_async(SetBool.Request(data=True))
         legged.until(answer.done)
         assert answer.result().success == success
