@@ -82,7 +82,7 @@ def domain_config(environ: Mapping[str, str], *, loopback_only: bool = False) ->
         peers = [p.strip() for p in environ.get("ROS_STATIC_PEERS", "").split(";") if p.strip()]
         if reach != "OFF":
             # Where multicast doesn't get through, processes of one machine find each other still.
-            peers.insert(0, "localhost")
+            peers.insert(0, "127.0.0.1")  # the name needs an /etc/hosts
         parts.insert(0, _fragment(reach, interfaces, peers))
     return ",".join(parts)
 

@@ -31,7 +31,7 @@ def test_localhost_means_no_multicast_and_one_peer(environ: dict[str, str]) -> N
     assert domain.findtext("General/AllowMulticast") == "false"
     peer = domain.find("Discovery/Peers/Peer")
     assert peer is not None
-    assert peer.get("address") == "localhost"
+    assert peer.get("address") == "127.0.0.1"
 
 
 def test_the_user_s_configuration_comes_last_so_that_it_wins() -> None:
@@ -57,7 +57,7 @@ def test_loopback_is_used_beside_the_first_choice_unless_the_user_chooses(tmp_pa
 
 def test_a_machine_with_loopback_only_has_no_second_interface_to_use() -> None:
     domain = ET.fromstring(domain_config({}, loopback_only=True))
-    assert [peer.get("address") for peer in domain.iter("Peer")] == ["localhost"]
+    assert [peer.get("address") for peer in domain.iter("Peer")] == ["127.0.0.1"]
     assert not list(domain.iter("NetworkInterface"))
 
 
