@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -271,6 +272,8 @@ def main() -> int:
         print(f"identifier: {error}", file=sys.stderr)
         rclpy.try_shutdown()
         return 2
+    gc.collect()
+    gc.freeze()  # what stays for good need not be searched for garbage in the middle of a solve
     try:
         rclpy.spin(node)
     except (KeyboardInterrupt, ExternalShutdownException):
