@@ -11,6 +11,14 @@ fail() {
     exit 1
 }
 
+apt_install() {
+    sudo=""
+    [ "$(id -u)" = 0 ] || sudo="sudo"
+    echo "setup: installing $1, which $2"
+    { $sudo apt-get update -qq && $sudo apt-get install -y -qq "$1" >/dev/null; } ||
+        fail "install $1, then run make again"
+}
+
 command -v "$python" >/dev/null || fail "no $python found: install Python 3.10 or newer"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
     fail "$("$python" --version) is too old: set PYTHON to Python 3.10 or newer"
@@ -19,11 +27,7 @@ if ! "$python" -m venv "$venv" >/dev/null 2>&1; then
     # Debian and Ubuntu keep venv in a package of its own.
     rm -rf "$venv"
     package=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
-    sudo=""
-    [ "$(id -u)" = 0 ] || sudo="sudo"
-    echo "setup: installing $package, which Python needs to make virtual environments"
-    { $sudo apt-get update -qq && $sudo apt-get install -y -qq "$package" >/dev/null; } ||
-        fail "install $package, then run make again"
+    apt_install "$package" "Python needs to make virtual environments"
     "$python" -m venv "$venv" || fail "python -m venv failed"
 fi
 
@@ -35,3 +39,8 @@ for package in src/*/pyproject.toml; do
 done
 shift
 $pip install -q --no-deps --no-build-isolation "$@"
+
+# Pinocchio's wheel brings all its libraries but OpenMP's, which the smallest systems lack.
+case $("$venv/bin/python" -c 'import pinocchio' 2>&1) in
+*libgomp*) apt_install libgomp1 "Pinocchio needs" ;;
+esac
