@@ -29,11 +29,14 @@ class Certainty(NamedTuple):
     variance : (n,)
     covariance : (n, n) or None
         None where only the variances are wanted.
+    base : (b, b)
+        Covariance of the base parameters.
     determined : (b,)
     """
 
     variance: FloatArray
     covariance: FloatArray | None
+    base: FloatArray
     determined: FloatArray
 
 
@@ -83,6 +86,7 @@ def certified(
         parameters=x,
         base_parameters=base_vector,
         covariance=covariance,
+        base_covariance=_base_covariance(problem, finding.certainty),
         std=std,
         determined=determined,
         noise_std=finding.noise_std,
@@ -115,6 +119,11 @@ def scaled_condition(information: FloatArray) -> float:
         return float("inf")
     reciprocal, _ = lapack.dpocon(factor, norm, uplo="U")
     return 1.0 / reciprocal if reciprocal > 0.0 else float("inf")
+
+
+def _base_covariance(problem: Problem, certainty: Certainty | None) -> FloatArray:
+    size = problem.base.size
+    return np.full((size, size), np.nan) if certainty is None else certainty.base
 
 
 def _spread(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -76,6 +77,11 @@ class Coordinates:
     def rank(self) -> int:
         """Number r of base parameters among the free ones."""
         return len(self.columns)
+
+    @cached_property
+    def base_mapping(self) -> FloatArray:
+        """Matrix (b, n) from the free parameters to what they change of all base parameters."""
+        return self.mapping if self.lift is None else self.lift @ self.mapping
 
     def full(self, x: FloatArray) -> FloatArray:
         """Return the full vector (p,) of free parameters (n,)."""

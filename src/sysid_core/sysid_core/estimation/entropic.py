@@ -181,10 +181,12 @@ class EntropicSolver:
             posterior = Posterior.of(c, minimum.factor)
             curvature = minimum.curvature
             prior_variance = prior_base_variance(c, curvature.blocks, curvature.diagonal)
+            base = posterior.base
             certainty = Certainty(
                 posterior.variance(),
                 posterior.covariance() if wanted == "full" else None,
-                determined_share(posterior.base_variance, prior_variance),
+                base,
+                determined_share(np.diagonal(base), prior_variance),
             )
             active = self._active(minimum, posterior)
         finding = Finding(

@@ -26,6 +26,8 @@ class Estimate:
         Posterior covariance of `parameters` (Laplace approximation at the optimum); only its
         diagonal, or NaN, where the options ask for no more. Inequalities that `qp` and `sdp`
         enforce are left aside in theirs.
+    base_covariance : (b, b)
+        Posterior covariance of `base_parameters`; NaN where the options ask for none.
     std : (p,)
         Standard deviations.
     determined : (b,) [-]
@@ -53,6 +55,7 @@ class Estimate:
     parameters: FloatArray
     base_parameters: FloatArray
     covariance: FloatArray
+    base_covariance: FloatArray
     std: FloatArray
     determined: FloatArray
     noise_std: FloatArray

@@ -150,13 +150,13 @@ class _Setting:
         free = spread_over_prior(c, self.prior, Gaussian(beta, covariance + open_part))
         rest = moment - gram @ beta
         square = float(rest @ inverse.matrix @ rest)
-        determined = determined_share(
-            np.diagonal(c.lifted(covariance + open_part)), np.diagonal(c.lifted(prior_base))
-        )
+        base = c.lifted(covariance + open_part)
+        determined = determined_share(np.diagonal(base), np.diagonal(c.lifted(prior_base)))
         wanted = self.options.covariance
         certainty = Certainty(
             np.diagonal(free.covariance),
             free.covariance if wanted == "full" else None,
+            base,
             determined,
         )
         finding = Finding(

@@ -41,11 +41,6 @@ class Posterior:
         split = len(self.coordinates.others)
         return self.coordinates.lifted(self.joint[split:, split:])
 
-    @property
-    def base_variance(self) -> FloatArray:
-        """Variances (b,) of all base parameters."""
-        return np.diagonal(self.base)
-
     def covariance(self) -> FloatArray:
         """Return the covariance (n, n) of the free parameters."""
         return self.coordinates.covariance(self.joint)
@@ -67,7 +62,9 @@ def symmetric_inverse(factor: FloatArray) -> FloatArray:
     if failed:
         raise EstimationError("the information matrix is singular; widen no prior to infinity")
     lower = np.tril(inverse)
-    return lower + np.tril(lower, -1).T
+    full = lower + lower.T
+    np.einsum("ii->i", full)[:] *= 0.5
+    return full
 
 
 def prior_base_variance(
@@ -81,9 +78,7 @@ def prior_base_variance(
     blocks, diagonal : (k, 10, 10), (s,)
         Hessian of the prior over free bodies and scalars.
     """
-    mapping = coordinates.mapping
-    if coordinates.lift is not None:
-        mapping = coordinates.lift @ mapping
+    mapping = coordinates.base_mapping
     k, width = len(blocks), len(INERTIAL_TERMS)
     bodies = mapping[:, : width * k].reshape(len(mapping), k, width).swapaxes(0, 1)
     from_bodies = ((bodies @ np.linalg.inv(blocks)) * bodies).sum(axis=(0, 2))

@@ -106,10 +106,12 @@ def certainty_of(quadratic: Quadratic, prior: FloatArray, wanted: str) -> Certai
     c = quadratic.coordinates
     posterior = Posterior.of(c, quadratic.factor.T)
     prior_base = np.diagonal(c.lifted(c.mapping @ prior @ c.mapping.T))
+    base = posterior.base
     return Certainty(
         posterior.variance(),
         posterior.covariance() if wanted == "full" else None,
-        determined_share(posterior.base_variance, prior_base),
+        base,
+        determined_share(np.diagonal(base), prior_base),
     )
 
 

@@ -167,12 +167,6 @@ class PayloadEstimator:
         """Return the base parameters (b,) of a full parameter vector (p,)."""
         return self._base.project(vector)
 
-    def project_covariance(self, covariance: FloatArray | None) -> FloatArray | None:
-        """Return the base parameters' covariance (b, b) from that of all (p, p), if known."""
-        if covariance is None or not np.isfinite(covariance).all():
-            return None
-        return self._base.mapping @ covariance @ self._base.mapping.T
-
     def loaded_problem(
         self, prior: Prior, constraints: Constraints, load: PayloadEstimate
     ) -> tuple[Prior, Constraints]:

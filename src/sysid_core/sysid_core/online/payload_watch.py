@@ -88,8 +88,8 @@ class PayloadWatch:
         window : SlidingWindow
         used : (p,)
             Parameters in use.
-        covariance : (p, p) or None
-            Of `used`.
+        covariance : (b, b) or None
+            Of the base parameters of `used`.
         time : float [s]
 
         Returns
@@ -177,7 +177,8 @@ class PayloadWatch:
         _, trusted, covariance = self._calm[0]
         empty = trusted if self._empty is None else self._empty
         if self._empty is None:
-            self._base_covariance = self._estimator.project_covariance(covariance)
+            known = covariance is not None and bool(np.isfinite(covariance).all())
+            self._base_covariance = covariance if known else None
         found = self._estimate(recent, empty)
         before = recent.residual_square(self._base(used)) / self._usual
         loaded = self._base(empty) + self._estimator.base_shift(found.parameters)

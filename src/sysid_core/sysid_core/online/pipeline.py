@@ -369,7 +369,9 @@ class OnlineIdentifier:
             noise_std=self._noise_std(statistics),
             correlation=np.full(len(self.groups), self.settings.correlation),
         )
-        options = EstimatorOptions(method=self.settings.method, tolerance=_TOLERANCE)
+        options = EstimatorOptions(
+            method=self.settings.method, tolerance=_TOLERANCE, covariance="diagonal"
+        )
         if options.method != "entropic":
             return Request(problem, options, None, self._candidate, self._epoch)
         if self._solver is None or self._solver.problem.prior is not self._prior:
@@ -440,7 +442,7 @@ class OnlineIdentifier:
             self._use(self.robot.nominal, np.full(self.robot.layout.size, np.nan), False)
         elif decision.accepted and fresh and self._estimate is not None:
             self._use(self._estimate.parameters, self._estimate.std, True)
-            self._covariance = self._estimate.covariance
+            self._covariance = self._estimate.base_covariance
             self._changed_at = self._time
         return decision.state, decision.reasons
 
