@@ -13,6 +13,7 @@ from sysid_core.recording import BoolArray, FloatArray, Recording, Samples
 from sysid_core.regression.rows import Regression, RowBlock, Rows
 from sysid_core.regression.tree import coulomb_sign
 from sysid_core.robot.interpretation import interpret
+from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.model import Robot
 from sysid_core.signals import PrepareReport, SignalOptions, prepare
 from sysid_core.signals.filters import low_pass
@@ -65,8 +66,9 @@ def batch_of(
         If the recording is not usable.
     """
     interpreted = interpret(robot, recording, lenient=lenient)
-    if options.cutoff is None and robot.description.signals.cutoff is not None:
-        options = replace(options, cutoff=robot.description.signals.cutoff)
+    if options.cutoff is None:
+        inertial = interpreted.imu is not None and options.inertial
+        options = replace(options, cutoff=described_cutoff(robot, inertial=inertial))
     prepared = prepare(interpreted, None, replace(options, oversampling=None))
     report = prepared.report
     step = 1

@@ -17,6 +17,7 @@ from sysid_core.online.floating import PATIENCE, FloatingBase
 from sysid_core.online.inertial import Readings
 from sysid_core.recording import FloatArray, Samples
 from sysid_core.robot.conversion import JointConversion
+from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.model import Robot
 from sysid_core.signals.fixed_lag import FixedLagLowPass, SmoothedBatch
 from sysid_core.signals.motion import BaseMotion
@@ -31,8 +32,6 @@ _DEFAULT_CUTOFF = 10.0
 """Cut-off [Hz] where nothing else is known."""
 _HIGHEST = 0.2
 """Share of the rate that the cut-off may reach."""
-_BY_ODOMETRY = 0.5
-"""Share of a description's cut-off that the noise of a base's differentiated odometry allows."""
 
 
 def stream_cutoff(
@@ -51,9 +50,7 @@ def stream_cutoff(
     inertial : bool
         Whether the base has an inertial sensor.
     """
-    described = robot.description.signals.cutoff
-    if described is not None and robot.floating and not inertial:
-        described *= _BY_ODOMETRY
+    described = described_cutoff(robot, inertial=inertial)
     return min(wanted or described or _DEFAULT_CUTOFF, _HIGHEST * rate)
 
 

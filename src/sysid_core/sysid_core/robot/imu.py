@@ -14,10 +14,30 @@ from sysid_core.recording import FloatArray
 if TYPE_CHECKING:
     from sysid_core.robot.model import Robot
 
-__all__ = ["imu_mounting"]
+__all__ = ["described_cutoff", "imu_mounting"]
 
 _BASE_JOINT = 1
 """The free-flyer's index in Pinocchio's model."""
+
+
+_BY_ODOMETRY = 0.5
+"""Share of the described cut-off where accelerations of the base come from odometry alone."""
+
+
+def described_cutoff(robot: Robot, *, inertial: bool) -> float | None:
+    """Return the cut-off [Hz] that a robot's description asks for; None if it says nothing.
+
+    Parameters
+    ----------
+    robot : Robot
+    inertial : bool
+        Whether a floating base's inertial sensor is there: differentiated odometry is too noisy
+        for the whole of it.
+    """
+    described = robot.description.signals.cutoff
+    if described is None or inertial or not robot.floating:
+        return described
+    return _BY_ODOMETRY * described
 
 
 def imu_mounting(robot: Robot) -> tuple[FloatArray, FloatArray]:
