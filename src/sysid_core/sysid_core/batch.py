@@ -12,8 +12,8 @@ from sysid_core.contacts import condition_contacts
 from sysid_core.recording import BoolArray, FloatArray, Recording, Samples
 from sysid_core.regression.rows import Regression, RowBlock, Rows
 from sysid_core.regression.tree import coulomb_sign
-from sysid_core.robot.interpretation import interpret
 from sysid_core.robot.imu import described_cutoff
+from sysid_core.robot.interpretation import interpret
 from sysid_core.robot.model import Robot
 from sysid_core.signals import PrepareReport, SignalOptions, prepare
 from sysid_core.signals.filters import low_pass
