@@ -126,8 +126,8 @@ class ControllerNode(Node):
             self.get_logger().warning(f"{kind} refused: {verdict.reason}")
 
     def _on_joint_states(self, message: JointState) -> None:
-        self._newest_stamp = nanoseconds(message.header.stamp)
-        stamp, steady = _NANO * nanoseconds(message.header.stamp), time.monotonic()
+        newest, steady = nanoseconds(message.header.stamp), time.monotonic()
+        stamp = _NANO * newest
         self.health.measured(stamp, steady)
         verdict = self.controller.take_joint_states(
             message.name,
@@ -137,6 +137,8 @@ class ControllerNode(Node):
             steady,
         )
         self._note("joint states", verdict)
+        if verdict.accepted:  # one that was overtaken must not set the time back
+            self._newest_stamp = newest
         if verdict.accepted and self.controller.settings.trigger == "joint_states":
             self._tick()
 
