@@ -14,6 +14,7 @@ from sysid_core.recording import FloatArray
 __all__ = [
     "Ellipsoid",
     "central_inertia",
+    "consistency_margin",
     "equivalent_ellipsoid",
     "from_mass_com_inertia",
     "from_pseudo_inertia",
@@ -112,6 +113,12 @@ def from_pseudo_inertia(J: FloatArray) -> FloatArray:
 def smallest_eigenvalue(phi: FloatArray) -> FloatArray:
     """Return the smallest pseudo-inertia eigenvalue (...,) of inertial parameters (..., 10)."""
     return np.asarray(np.linalg.eigvalsh(pseudo_inertia(phi))[..., 0])
+
+
+def consistency_margin(phi: FloatArray) -> FloatArray:
+    """Return the smallest relative to the largest pseudo-inertia eigenvalue (...,) [-]."""
+    eigenvalues = np.linalg.eigvalsh(pseudo_inertia(phi))
+    return np.asarray(eigenvalues[..., 0] / np.maximum(eigenvalues[..., -1], 1e-300))
 
 
 def rotational_inertia(phi: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from sensor_msgs.msg import Imu
 
 from sysid_core.errors import DataError
 from sysid_core.online.payload import PayloadEstimate
-from sysid_core.online.pipeline import Update
+from sysid_core.online.update import Update
 from sysid_core.recording import BoolArray, FloatArray, Samples
 from sysid_core.robot.model import Robot
 from sysid_msgs.msg import (

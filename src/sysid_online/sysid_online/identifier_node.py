@@ -23,7 +23,8 @@ from std_srvs.srv import SetBool, Trigger
 from sysid_core.errors import DataError, ParameterError, RobotError, SysidError
 from sysid_core.online.export import export_update
 from sysid_core.online.gate import State
-from sysid_core.online.pipeline import OnlineIdentifier, Update
+from sysid_core.online.pipeline import OnlineIdentifier
+from sysid_core.online.update import Update
 from sysid_core.robot import load_robot
 from sysid_msgs.msg import (
     DynamicParameters,

@@ -8,7 +8,7 @@ from typing import Any
 
 from sysid_core.online.gate import GateSettings
 from sysid_core.online.payload import PayloadSettings
-from sysid_core.online.pipeline import OnlineSettings
+from sysid_core.online.settings import OnlineSettings
 from sysid_online.parameters import Setting
 
 __all__ = ["SETTINGS", "online_settings"]

@@ -48,7 +48,7 @@ def test_the_yaml_holds_the_defaults_of_the_code(node: str, module: str) -> None
 def test_every_number_of_the_core_is_a_parameter() -> None:
     from sysid_core.online.gate import GateSettings
     from sysid_core.online.payload import PayloadSettings
-    from sysid_core.online.pipeline import OnlineSettings
+    from sysid_core.online.settings import OnlineSettings
     from sysid_online.identifier_settings import SETTINGS, online_settings
 
     names = {setting.name for setting in SETTINGS}

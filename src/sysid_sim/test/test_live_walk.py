@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import DataError
-from sysid_core.online.pipeline import Update
 from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.online.stream import SampleStream
+from sysid_core.online.update import Update
 from sysid_core.recording import BaseRecording, Recording, Samples
 from sysid_core.regression.contact import ContactRegression
 from sysid_core.regression.contact_residuals import projected_residuals

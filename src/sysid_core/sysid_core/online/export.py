@@ -11,7 +11,8 @@ import numpy as np
 from sysid_core.estimate_file import named_parameters, scores_json, write_estimate
 from sysid_core.files import results_folder, write_text
 from sysid_core.inertia import smallest_eigenvalue
-from sysid_core.online.pipeline import OnlineIdentifier, Update
+from sysid_core.online.pipeline import OnlineIdentifier
+from sysid_core.online.update import Update
 from sysid_core.robot.export import identified_urdf
 from sysid_core.robot.model import Robot
 from sysid_core.scores import Scores

@@ -3,188 +3,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
-from sysid_core.errors import EstimationError, ParameterError, SysidError
-from sysid_core.estimation import EntropicSolver, Estimate, EstimatorOptions, Problem, solve
-from sysid_core.inertia import pseudo_inertia, smallest_eigenvalue
-from sysid_core.online.gate import Evidence, Gate, GateSettings, State
+from sysid_core.errors import EstimationError
+from sysid_core.estimation import EntropicSolver, Estimate, EstimatorOptions, Problem
+from sysid_core.inertia import consistency_margin, smallest_eigenvalue
+from sysid_core.online.gate import Evidence, Gate, State
+from sysid_core.online.intake import moving_rows, noise_of, usable_samples
 from sysid_core.online.left_out import RecentlyLeftOut
-from sysid_core.online.payload import PayloadEstimate, PayloadEstimator, PayloadSettings
+from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.payload_watch import PayloadWatch
 from sysid_core.online.prequential import Prequential, Scores
-from sysid_core.online.window import SlidingWindow, WindowSettings
+from sysid_core.online.settings import OnlineSettings
+from sysid_core.online.update import Request, Solution, Update
+from sysid_core.online.window import SlidingWindow
 from sysid_core.priors import default_constraints, default_prior
-from sysid_core.recording import BoolArray, FloatArray, Samples
-from sysid_core.regression.rows import Regression, RowBlock, Rows
+from sysid_core.recording import FloatArray, Samples
+from sysid_core.regression.rows import Regression
 from sysid_core.regression.select import make_regression
 from sysid_core.regression.statistics import Statistics
 from sysid_core.robot.model import Robot
 
-__all__ = ["OnlineIdentifier", "OnlineSettings", "Request", "Solution", "Update"]
+__all__ = ["OnlineIdentifier"]
 
 _TOLERANCE = 1e-3
 """A solve stops when the next step would move the estimate by less standard deviations [-]."""
 
 _SHORTEST_CHANGE = 0.5
 """Changes are taken to be spread over at least this time [s]: a controller blends them in."""
-
-
-@dataclass(frozen=True)
-class OnlineSettings:
-    """Settings of the online identifier.
-
-    Attributes
-    ----------
-    sample_rate : float [Hz]
-        Rate of the samples; turns durations into sample counts.
-    window : float [s]
-        Span of informative samples that makes the window full.
-    memory : float [s]
-        Time in which data that left the window lose half their weight; 0 forgets them at once.
-    r2_window : float [s]
-        Span of the newest samples that prequential scores are taken over.
-    still_velocity : float [rad/s]
-        Rows of a joint that moves slower are left out: stiction hides their friction.
-    correlation : float [-]
-        Number of samples that count as one independent observation.
-    method : str
-        Estimator.
-    gate : GateSettings
-    payload : PayloadSettings
-    """
-
-    sample_rate: float = 100.0
-    window: float = 2.0
-    memory: float = 20.0
-    r2_window: float = 1.0
-    still_velocity: float = 0.02
-    correlation: float = 4.0
-    method: str = "entropic"
-    gate: GateSettings = field(default_factory=GateSettings)
-    payload: PayloadSettings = field(default_factory=PayloadSettings)
-
-    def __post_init__(self) -> None:
-        for name in ("sample_rate", "window", "r2_window"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0.0):
-                raise ParameterError(f"{name} must be positive, got {value}")
-        for name in ("memory", "still_velocity"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0.0):
-                raise ParameterError(f"{name} must be finite and not negative, got {value}")
-        if not (np.isfinite(self.correlation) and self.correlation >= 1.0):
-            raise ParameterError(f"correlation must be at least 1, got {self.correlation}")
-        EstimatorOptions(method=self.method)
-
-    def samples(self, duration: float) -> int:
-        """Return the number of samples in a duration [s]."""
-        return max(1, round(duration * self.sample_rate))
-
-    @property
-    def window_settings(self) -> WindowSettings:
-        """Settings of the sliding window."""
-        samples = self.samples(self.window)
-        return WindowSettings(samples, min(20, samples), self.memory / self.window)
-
-
-@dataclass(frozen=True)
-class Request:
-    """A solve to be done, with its own copy of the data; made by `OnlineIdentifier.snapshot`.
-
-    Only one request at a time may be solved: solvers reuse their work arrays.
-    """
-
-    problem: Problem
-    options: EstimatorOptions
-    entropic: EntropicSolver | None
-    start: FloatArray
-    epoch: int
-
-    def solve(self) -> Estimate:
-        """Return the estimate."""
-        if self.entropic is None:
-            return solve(self.problem, self.options, start=self.start)
-        return self.entropic.solve(
-            self.problem.statistics,
-            noise_std=self.problem.noise_std,
-            correlation=self.problem.correlation,
-            start=self.start,
-        )
-
-
-@dataclass(frozen=True)
-class Solution:
-    """The outcome of a `Request`: an estimate, or the reason why there is none."""
-
-    estimate: Estimate | None
-    fault: str
-    epoch: int
-
-
-@dataclass(frozen=True)
-class Update:
-    """What the identifier knows after an update.
-
-    Attributes
-    ----------
-    time : float [s]
-        Of the newest sample.
-    state : State
-    reasons, warnings : tuple[str, ...]
-        Why this state; what else was noticed.
-    revision : int
-        Grows whenever `parameters` changes.
-    changed : bool
-        Whether this update changed `parameters`.
-    identified : bool
-        Whether `parameters` are identified rather than nominal.
-    parameters, std : (p,)
-        To be used now, and their standard deviations.
-    scores : Scores
-        Prequential scores.
-    estimate : Estimate or None
-        The newest one, accepted or not.
-    payload : PayloadEstimate or None
-    payload_attached : bool
-    detected_after : float [s]
-        Between the payload's step and its detection.
-    samples, rejected : int
-        Ingested and refused so far.
-    window_samples : int
-    fill, determined, condition, consistency : float
-        See `Evidence` and `Estimate`; `consistency` is the newest estimate's smallest eigenvalue.
-    consistency_bodies : (nb,)
-        Smallest pseudo-inertia eigenvalue of each body of `parameters`.
-    window_duration : float [s]
-        Span that the window's samples would take without interruptions.
-    """
-
-    time: float
-    state: State
-    reasons: tuple[str, ...]
-    warnings: tuple[str, ...]
-    revision: int
-    changed: bool
-    identified: bool
-    parameters: FloatArray
-    std: FloatArray
-    scores: Scores
-    estimate: Estimate | None
-    payload: PayloadEstimate | None
-    payload_attached: bool
-    detected_after: float
-    samples: int
-    rejected: int
-    window_samples: int
-    fill: float
-    determined: float
-    condition: float
-    consistency: float
-    consistency_bodies: FloatArray
-    window_duration: float
 
 
 class OnlineIdentifier:
@@ -218,7 +64,6 @@ class OnlineIdentifier:
         self._payloads = PayloadEstimator(robot, base, len(self.groups), self.settings.payload)
         self._nominal_base = base.project(robot.nominal)
         self._per_joint = self.groups == robot.actuated_names
-        self._torque_limit = 2.0 * robot.limits.effort
         self._gate = Gate(self.settings.gate)
         self._watch: PayloadWatch
         self._window: SlidingWindow
@@ -240,8 +85,12 @@ class OnlineIdentifier:
             self._renew_window()
             self._epoch += 1
         if old.samples(old.r2_window) != settings.samples(settings.r2_window):
-            self._scores = Prequential(len(self.groups), settings.samples(settings.r2_window))
-            self._left_out = RecentlyLeftOut(settings.samples(settings.r2_window))
+            self._renew_scores()
+
+    def _renew_scores(self) -> None:
+        span = self.settings.samples(self.settings.r2_window)
+        self._scores = Prequential(len(self.groups), span)
+        self._left_out = RecentlyLeftOut(span)
 
     def _new_window(self) -> SlidingWindow:
         return SlidingWindow(
@@ -260,10 +109,9 @@ class OnlineIdentifier:
 
     def reset(self) -> None:
         """Forget all data and go back to the nominal parameters."""
-        settings, groups = self.settings, len(self.groups)
+        settings = self.settings
         self._window = self._new_window()
-        self._scores = Prequential(groups, settings.samples(settings.r2_window))
-        self._left_out = RecentlyLeftOut(settings.samples(settings.r2_window))
+        self._renew_scores()
         self._gate = Gate(settings.gate)
         self._watch = PayloadWatch(
             self._payloads, settings.payload, settings.sample_rate, settings.correlation
@@ -275,7 +123,7 @@ class OnlineIdentifier:
         self._covariance: FloatArray | None = None
         self._candidate = self._prior.mean
         self._candidate_base = self._nominal_base
-        self._use(self.robot.nominal, np.full(self.robot.layout.size, np.nan), False)
+        self._use_nominal()
         self._changed_at = -np.inf
         self._time = -np.inf
         self._informative_time = -np.inf
@@ -295,7 +143,8 @@ class OnlineIdentifier:
         Samples that are not finite or exceed twice the effort limit are counted and left out.
         A batch whose time goes back starts the window anew; what was in it fades as memory does.
         """
-        samples = self._usable(samples)
+        given, samples = len(samples), usable_samples(self.robot, samples)
+        self._rejected += given - len(samples)
         if len(samples) == 0:
             return
         if samples.time[0] < self._time - 1e-9:
@@ -312,21 +161,6 @@ class OnlineIdentifier:
         self._watch.restart(time)
         self._changed_at = self._informative_time = time
 
-    def _usable(self, samples: Samples) -> Samples:
-        actuated = self.robot.actuated
-        signals = (samples.effort, samples.position, samples.velocity, samples.acceleration)
-        base = (samples.base_pose, samples.base_twist, samples.base_acceleration)
-        values = np.hstack(
-            [samples.time[:, None]]
-            + [signal[:, actuated] for signal in signals]
-            + [signal for signal in base if signal is not None]
-        )
-        with np.errstate(invalid="ignore"):
-            within = (np.abs(samples.effort) <= self._torque_limit)[:, actuated]
-        usable = np.flatnonzero(np.hstack([np.isfinite(values), within]).all(axis=1))
-        self._rejected += len(samples) - len(usable)
-        return samples if len(usable) == len(samples) else samples.select(usable)
-
     def _ingest_block(self, samples: Samples) -> None:
         rows = self.regression.rows(samples)
         self._left_out.note(self.regression)
@@ -338,7 +172,7 @@ class OnlineIdentifier:
                 np.abs(samples.velocity[:, self.robot.actuated]) > self.settings.still_velocity
             )
             usable &= moving.any(axis=1)
-            rows = _moving_rows(rows, moving)
+            rows = moving_rows(rows, moving)
         informative = int(usable.sum())
         if informative == 0 or not any(len(block.target) for block in rows.blocks):
             return
@@ -359,6 +193,7 @@ class OnlineIdentifier:
             return None
         self._solved_at = self._informative
         statistics = self._window.statistics() + self._window.memory
+        noise = None if self._estimate is None else noise_of(statistics, self._candidate_base)
         problem = Problem(
             self.robot.layout,
             self.regression.base,
@@ -366,7 +201,7 @@ class OnlineIdentifier:
             statistics,
             self._prior,
             self._constraints,
-            noise_std=self._noise_std(statistics),
+            noise_std=noise,
             correlation=np.full(len(self.groups), self.settings.correlation),
         )
         options = EstimatorOptions(
@@ -378,23 +213,9 @@ class OnlineIdentifier:
             self._solver = EntropicSolver(problem, options)
         return Request(problem, options, self._solver, self._candidate, self._epoch)
 
-    def _noise_std(self, statistics: Statistics) -> FloatArray | None:
-        """Return the noise (G,) [N·m] that the newest estimate leaves; None before the first."""
-        if self._estimate is None:
-            return None
-        count = np.maximum(statistics.count, 1.0)
-        floor = 1e-4 * np.sqrt(statistics.square / count)
-        return np.maximum(statistics.rmse(self._candidate_base), floor + 1e-12)
-
     def solve(self, request: Request) -> Solution:
         """Solve a request; touches nothing but the request, so that any thread may call it."""
-        try:
-            estimate = request.solve()
-        except (SysidError, np.linalg.LinAlgError) as error:
-            return Solution(None, str(error), request.epoch)
-        if not np.isfinite(estimate.parameters).all():
-            return Solution(None, "the solver returned numbers that are not finite", request.epoch)
-        return Solution(estimate, "", request.epoch)
+        return request.solve()
 
     def update(self) -> Update:
         """Solve and decide at once."""
@@ -439,7 +260,7 @@ class OnlineIdentifier:
         decision = self._gate.decide(self._evidence(scores))
         if decision.fallback:
             self._watch.forget()
-            self._use(self.robot.nominal, np.full(self.robot.layout.size, np.nan), False)
+            self._use_nominal()
         elif decision.accepted and fresh and self._estimate is not None:
             self._use(self._estimate.parameters, self._estimate.std, True)
             self._covariance = self._estimate.base_covariance
@@ -457,9 +278,7 @@ class OnlineIdentifier:
         if estimate is None:
             relative, determined, optimality, change = np.ones(0), 0.0, 0.0, 0.0
         else:
-            phi = self.robot.layout.inertias(estimate.parameters)
-            eigenvalues = np.linalg.eigvalsh(pseudo_inertia(phi))
-            relative = eigenvalues[:, 0] / np.maximum(eigenvalues[:, -1], 1e-300)
+            relative = consistency_margin(self.robot.layout.inertias(estimate.parameters))
             determined = float(np.mean(estimate.determined))
             optimality, change = estimate.optimality, self._change(estimate)
         fault = self._fault
@@ -491,6 +310,9 @@ class OnlineIdentifier:
         delta = estimate.base_parameters - self._used_base
         moved = float(np.einsum("i,gij,j->", delta, recent.gram, delta))
         return float(np.sqrt(max(moved, 0.0) / max(recent.square.sum(), 1e-300))) / elapsed
+
+    def _use_nominal(self) -> None:
+        self._use(self.robot.nominal, np.full(self.robot.layout.size, np.nan), False)
 
     def _use(self, parameters: FloatArray, std: FloatArray, identified: bool) -> None:
         self._used, self._used_std, self._identified = parameters, std, identified
@@ -536,7 +358,7 @@ class OnlineIdentifier:
         if self._watch.clean and enough and used > nominal * 1.02:
             self._watch.abandon()
             self._gate.reset()
-            self._use(self.robot.nominal, np.full(self.robot.layout.size, np.nan), False)
+            self._use_nominal()
             reason = (
                 f"with its payload the model predicts torque worse ({used:.3g} N·m) than the "
                 f"nominal one ({nominal:.3g} N·m)"
@@ -576,23 +398,9 @@ class OnlineIdentifier:
             rejected=self._rejected,
             window_samples=self._window.samples,
             fill=self._window.fill,
-            determined=float(np.mean(estimate.determined)) if estimate is not None else 0.0,
-            condition=estimate.condition if estimate is not None else float("inf"),
-            consistency=(
-                float(estimate.consistency.min()) if estimate is not None else float("nan")
-            ),
+            determined=0.0 if estimate is None else float(np.mean(estimate.determined)),
+            condition=np.inf if estimate is None else estimate.condition,
+            consistency=np.nan if estimate is None else float(estimate.consistency.min()),
             consistency_bodies=smallest_eigenvalue(self.robot.layout.inertias(self._used)),
             window_duration=self._window.samples / self.settings.sample_rate,
         )
-
-
-def _moving_rows(rows: Rows, moving: BoolArray) -> Rows:
-    """Leave out the rows of joints that stand still; `moving` is (n, G) bool."""
-    if moving.all():
-        return rows
-    return Rows(
-        tuple(
-            RowBlock(*(part[moving[block.sample, g]] for part in block))
-            for g, block in enumerate(rows.blocks)
-        )
-    )

@@ -9,8 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_core.errors import DataError
-from sysid_core.online.pipeline import OnlineIdentifier, OnlineSettings, Update
+from sysid_core.online.pipeline import OnlineIdentifier
+from sysid_core.online.settings import OnlineSettings
 from sysid_core.online.stream import SampleStream, StreamSettings, stream_cutoff
+from sysid_core.online.update import Update
 from sysid_core.recording import FloatArray, Recording
 from sysid_core.robot.model import Robot
 

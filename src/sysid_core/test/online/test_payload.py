@@ -13,7 +13,9 @@ from sysid_core.errors import ParameterError
 from sysid_core.inertia import from_mass_com_inertia, pseudo_inertia
 from sysid_core.online.gate import State
 from sysid_core.online.payload import PayloadEstimator, PayloadSettings
-from sysid_core.online.pipeline import OnlineIdentifier, OnlineSettings, Update
+from sysid_core.online.pipeline import OnlineIdentifier
+from sysid_core.online.settings import OnlineSettings
+from sysid_core.online.update import Update
 from sysid_core.recording import FloatArray, Samples
 from sysid_core.regression.select import make_regression
 from sysid_core.regression.statistics import Statistics

@@ -12,7 +12,9 @@ import pytest
 
 from sysid_core.errors import ParameterError
 from sysid_core.online.gate import GateSettings, State
-from sysid_core.online.pipeline import OnlineIdentifier, OnlineSettings, Update
+from sysid_core.online.pipeline import OnlineIdentifier
+from sysid_core.online.settings import OnlineSettings
+from sysid_core.online.update import Update
 from sysid_core.recording import Samples
 
 BATCH = 10

@@ -15,8 +15,9 @@ from sysid_core.errors import DataError, OutputError
 from sysid_core.estimate_file import read_estimate
 from sysid_core.online.export import export_update
 from sysid_core.online.gate import State
-from sysid_core.online.pipeline import OnlineIdentifier, OnlineSettings
+from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.replay import replay, stream_settings_for
+from sysid_core.online.settings import OnlineSettings
 from sysid_core.recording import Recording
 from sysid_core.robot import load_robot, parse_description
 

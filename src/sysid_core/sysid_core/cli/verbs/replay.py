@@ -15,8 +15,9 @@ from sysid_core.cli.console import number, print_json, progress_bar, stdout, war
 from sysid_core.data import read_recording
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.options import METHODS
-from sysid_core.online.pipeline import OnlineSettings, Update
 from sysid_core.online.replay import ReplayStep, replay, stream_settings_for
+from sysid_core.online.settings import OnlineSettings
+from sysid_core.online.update import Update
 from sysid_core.robot import load_robot
 from sysid_core.robot.interpretation import interpret
 

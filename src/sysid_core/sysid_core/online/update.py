@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the online identifier and who runs it exchange: solves to do, and what came of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sysid_core.errors import SysidError
+from sysid_core.estimation import EntropicSolver, Estimate, EstimatorOptions, Problem, solve
+from sysid_core.online.gate import State
+from sysid_core.online.payload import PayloadEstimate
+from sysid_core.online.prequential import Scores
+from sysid_core.recording import FloatArray
+
+__all__ = ["Request", "Solution", "Update"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A solve to be done, with its own copy of the data; made by `OnlineIdentifier.snapshot`.
+
+    Only one request at a time may be solved: solvers reuse their work arrays.
+    """
+
+    problem: Problem
+    options: EstimatorOptions
+    entropic: EntropicSolver | None
+    start: FloatArray
+    epoch: int
+
+    def solve(self) -> Solution:
+        """Return the estimate, or why there is none."""
+        try:
+            estimate = self._estimate()
+        except (SysidError, np.linalg.LinAlgError) as error:
+            return Solution(None, str(error), self.epoch)
+        if not np.isfinite(estimate.parameters).all():
+            return Solution(None, "the solver returned numbers that are not finite", self.epoch)
+        return Solution(estimate, "", self.epoch)
+
+    def _estimate(self) -> Estimate:
+        if self.entropic is None:
+            return solve(self.problem, self.options, start=self.start)
+        return self.entropic.solve(
+            self.problem.statistics,
+            noise_std=self.problem.noise_std,
+            correlation=self.problem.correlation,
+            start=self.start,
+        )
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The outcome of a `Request`: an estimate, or the reason why there is none."""
+
+    estimate: Estimate | None
+    fault: str
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Update:
+    """What the identifier knows after an update.
+
+    Attributes
+    ----------
+    time : float [s]
+        Of the newest sample.
+    state : State
+    reasons, warnings : tuple[str, ...]
+        Why this state; what else was noticed.
+    revision : int
+        Grows whenever `parameters` changes.
+    changed : bool
+        Whether this update changed `parameters`.
+    identified : bool
+        Whether `parameters` are identified rather than nominal.
+    parameters, std : (p,)
+        To be used now, and their standard deviations.
+    scores : Scores
+        Prequential scores.
+    estimate : Estimate or None
+        The newest one, accepted or not.
+    payload : PayloadEstimate or None
+    payload_attached : bool
+    detected_after : float [s]
+        Between the payload's step and its detection.
+    samples, rejected : int
+        Ingested and refused so far.
+    window_samples : int
+    fill, determined, condition, consistency : float
+        See `Evidence` and `Estimate`; `consistency` is the newest estimate's smallest eigenvalue.
+    consistency_bodies : (nb,)
+        Smallest pseudo-inertia eigenvalue of each body of `parameters`.
+    window_duration : float [s]
+        Span that the window's samples would take without interruptions.
+    """
+
+    time: float
+    state: State
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
+    revision: int
+    changed: bool
+    identified: bool
+    parameters: FloatArray
+    std: FloatArray
+    scores: Scores
+    estimate: Estimate | None
+    payload: PayloadEstimate | None
+    payload_attached: bool
+    detected_after: float
+    samples: int
+    rejected: int
+    window_samples: int
+    fill: float
+    determined: float
+    condition: float
+    consistency: float
+    consistency_bodies: FloatArray
+    window_duration: float
