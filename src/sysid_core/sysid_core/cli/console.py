@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -16,8 +16,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from sysid_core.robot.model import Robot
-from sysid_core.scores import Scores
+if TYPE_CHECKING:  # the doctor prints, too, where Pinocchio cannot be imported
+    from sysid_core.robot.model import Robot
+    from sysid_core.scores import Scores
 
 __all__ = [
     "named_table", "number", "print_json", "print_scores", "print_units", "progress_bar", "stdout",

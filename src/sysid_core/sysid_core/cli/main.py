@@ -40,7 +40,7 @@ def _version() -> str:
 def _build_parser(wanted: str | None) -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     verbs, troubles = find_verbs(wanted)
     if not verbs:
-        raise SysidError(f"{troubles[0]}; 'sysid doctor' says what to install")
+        raise SysidError(_cannot_load(troubles[0]))
     parser = _Parser(
         prog="sysid",
         description="Identification of robot dynamics from bags, tables and live robots.",
@@ -55,6 +55,10 @@ def _build_parser(wanted: str | None) -> tuple[argparse.ArgumentParser, tuple[st
         verb.add_arguments(sub)
         sub.set_defaults(run=verb.run)
     return parser, troubles
+
+
+def _cannot_load(what: str) -> str:
+    return f"{what}; 'sysid doctor' says what to install, 'make setup' installs it"
 
 
 def _one_line(error: BaseException) -> str:
@@ -85,6 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
     except SysidError as error:
         print(f"sysid: {_one_line(error)}", file=sys.stderr)
+        return _BAD_INPUT
+    except ImportError as error:  # a verb imports late what it seldom needs
+        if os.environ.get(_DEBUG):
+            raise
+        print(f"sysid: {_cannot_load(_one_line(error))}", file=sys.stderr)
         return _BAD_INPUT
     except KeyboardInterrupt:
         print("sysid: interrupted", file=sys.stderr)

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
 
-__all__ = ["Verb", "find_verbs"]
+__all__ = ["Verb", "find_verbs", "first_line"]
 
 _BUILT_IN = {
     "init": "sysid_core.cli.verbs.init",
@@ -50,25 +49,30 @@ class Verb(Protocol):
 
 
 def find_verbs(wanted: str | None = None) -> tuple[dict[str, Verb], tuple[str, ...]]:
-    """Return the verbs by name, and in words which could not be loaded.
+    """Return the verbs by name, and in words which could not be loaded and why.
 
     Parameters
     ----------
     wanted : str, optional
         Load this verb only, if there is one of that name: the others cost time to import.
     """
+    points = [EntryPoint(name, f"{path}:verb", _GROUP) for name, path in _BUILT_IN.items()]
+    if wanted not in _BUILT_IN:
+        points += sorted(entry_points(group=_GROUP), key=lambda point: point.name)
+    if any(point.name == wanted for point in points):
+        points = [point for point in points if point.name == wanted]
     verbs: dict[str, Verb] = {}
-    troubles: list[str] = []
-    if wanted in _BUILT_IN:
-        return {wanted: importlib.import_module(_BUILT_IN[wanted]).verb}, ()
-    extensions = {point.name: point for point in entry_points(group=_GROUP)}
-    if wanted in extensions:
-        extensions = {wanted: extensions[wanted]}
-    else:
-        verbs = {name: importlib.import_module(path).verb for name, path in _BUILT_IN.items()}
-    for name, point in sorted(extensions.items()):
+    failed: dict[str, list[str]] = {}
+    for point in points:
         try:
-            verbs.setdefault(name, point.load())
-        except ImportError as error:
-            troubles.append(f"verb '{name}' of {point.value} cannot be loaded ({error})")
-    return verbs, tuple(troubles)
+            verbs.setdefault(point.name, point.load())
+        except (ImportError, OSError) as error:  # OSError: a library that a package opens itself
+            failed.setdefault(first_line(error), []).append(point.name)
+    return verbs, tuple(
+        f"cannot load {', '.join(map(repr, names))}: {why}" for why, names in failed.items()
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, or its kind where it says nothing."""
+    return next(iter(str(error).splitlines()), "") or type(error).__name__

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -193,7 +196,7 @@ def test_an_interruption_ends_in_one_line(
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sysid_core.cli.verbs.doctor.known_robots", interrupted)
+    monkeypatch.setattr("sysid_core.robot.known_robots", interrupted)
     assert main(["doctor"]) == 130
     assert capsys.readouterr().err == "sysid: interrupted\n"
 
@@ -202,7 +205,7 @@ def test_an_error_of_our_own_shows_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("SYSID_DEBUG", raising=False)
-    monkeypatch.setattr("sysid_core.cli.verbs.doctor.known_robots", lambda: math.sqrt(-1.0))
+    monkeypatch.setattr("sysid_core.robot.known_robots", lambda: math.sqrt(-1.0))
     assert main(["doctor"]) == 70
     error = capsys.readouterr().err
     assert error.startswith("sysid: internal error (ValueError")
@@ -228,3 +231,71 @@ def test_verbs_of_other_packages_are_found(
     (line,) = capsys.readouterr().err.splitlines()
     assert "'broken'" in line
     assert "sysid doctor" in line
+
+
+def _without(module: str, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let new processes fail to import a module, for a reason."""
+    (tmp_path / f"{module}.py").write_text(f"raise ImportError({reason!r})\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.delenv("SYSID_DEBUG", raising=False)
+
+
+def _sysid(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sysid_core.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60.0, check=False)
+
+
+NO_OPENMP = "libgomp.so.1: cannot open shared object file: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "reason", "advice"),
+    [
+        ("pinocchio", "pin", NO_OPENMP, "apt install libgomp1"),
+        ("cvxpy", "cvxpy", "No module named 'cvxpy'", "pip install cvxpy"),
+        ("mujoco", "mujoco", NO_OPENMP.replace("gomp.so.1", "X11.so.6"), "apt install libx11-6"),
+        ("cyclonedds", "cyclonedds", "broken", "pip install cyclonedds"),
+        ("numpy", "numpy", "broken", "pip install numpy"),
+    ],
+)
+def test_doctor_diagnoses_what_cannot_be_imported(
+    module: str,
+    package: str,
+    reason: str,
+    advice: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    _without(module, reason, monkeypatch, tmp_path)
+    done = _sysid("doctor", "--json")
+    assert (done.returncode, done.stderr) == (1, "")
+    (check,) = (c for c in json.loads(done.stdout)["checks"] if c["what"] == package)
+    assert check["state"] == "missing"
+    assert reason in check["found"]
+    assert advice in check["advice"]
+
+
+@pytest.mark.parametrize("verb", ["init", "info", "identify", "validate", "replay", "excite"])
+def test_a_verb_whose_packages_cannot_be_imported_ends_in_one_line(
+    verb: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _without("pinocchio", NO_OPENMP, monkeypatch, tmp_path)
+    done = _sysid(verb, "nothing")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "libgomp.so.1" in line
+    assert "sysid doctor" in line
+
+
+def test_a_package_that_is_imported_late_is_missed_in_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _without("cvxpy", "No module named 'cvxpy'", monkeypatch, tmp_path)
+    done = _sysid(
+        "identify", str(folder / "run.csv"), "--robot", "ur10", "--method", "sdp",
+        "--out", str(tmp_path / "out"),
+    )  # fmt: skip
+    assert done.returncode == 2
+    (line,) = (text for text in done.stderr.splitlines() if text.startswith("sysid:"))
+    assert "No module named 'cvxpy'; 'sysid doctor' says what to install" in line
+    assert not (tmp_path / "out" / "estimate.json").exists()

@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import os
 import platform
+import re
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
@@ -17,9 +18,8 @@ from rich.table import Table
 
 from sysid_core.cli.arguments import add_json
 from sysid_core.cli.console import print_json, stdout
-from sysid_core.cli.verb import find_verbs
+from sysid_core.cli.verb import find_verbs, first_line
 from sysid_core.errors import SysidError
-from sysid_core.robot import known_robots, load_robot
 
 __all__ = ["Check", "verb"]
 
@@ -31,11 +31,14 @@ _NEEDED = {
 """Distribution → module."""
 _OPTIONAL = {
     "mujoco": ("mujoco", "simulation: pip install mujoco"),
-    "cyclonedds": ("cyclonedds", "running the nodes without ROS 2: pip install cyclonedds"),
+    "cyclonedds": ("cyclonedds.domain", "running the nodes without ROS 2: pip install cyclonedds"),
     "mosek": ("mosek", "another solver for --method sdp: pip install mosek, and a licence"),
     "figaroh": ("figaroh", "benchmarks only: pip install figaroh"),
     "torch": ("torch", "benchmarks only: pip install torch"),
 }
+_LOOKED_FOR = {"figaroh", "mosek", "torch"}
+"""Not imported, which would take seconds and say nothing about what sysid needs."""
+_LIBRARY = re.compile(r"(lib[\w+-]+)\.so\.(\d+): cannot open shared object file")
 
 
 class Check(NamedTuple):
@@ -71,29 +74,46 @@ def _installed(distribution: str) -> str:
         return "unknown version"
 
 
-def _packages() -> list[Check]:
-    checks = []
-    for distribution, module in _NEEDED.items():
-        try:
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module.partition(".")[0]) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _remedy(distribution: str, trouble: str) -> str:
+    """Return what to do about a distribution that cannot be imported."""
+    library = _LIBRARY.search(trouble)
+    if library:
+        name = library[1].lower()
+        package = f"{name}-{library[2]}" if name[-1].isdigit() else f"{name}{library[2]}"
+        return f"install that library of the system (Debian, Ubuntu: apt install {package})"
+    return f"pip install {distribution}"
+
+
+def _package(distribution: str, module: str, optional: str = "") -> Check:
+    if optional and not _is_there(module):
+        return Check(distribution, "not installed", "optional", optional)
+    try:
+        if distribution not in _LOOKED_FOR:
             importlib.import_module(module)
-        except ImportError as error:
-            advice = f"pip install {distribution}"
-            checks.append(Check(distribution, f"cannot be imported ({error})", "missing", advice))
-        else:
-            checks.append(Check(distribution, _installed(distribution), "ok"))
-    for distribution, (module, advice) in _OPTIONAL.items():
-        if importlib.util.find_spec(module) is None:
-            checks.append(Check(distribution, "not installed", "optional", advice))
-        else:
-            checks.append(Check(distribution, _installed(distribution), "ok"))
-    return checks
+    except Exception as error:  # whatever a package throws while it is imported
+        trouble = first_line(error)
+        found = f"cannot be imported ({trouble})"
+        return Check(distribution, found, "missing", _remedy(distribution, trouble))
+    return Check(distribution, _installed(distribution), "ok")
+
+
+def _packages() -> list[Check]:
+    needed = [_package(distribution, module) for distribution, module in _NEEDED.items()]
+    return needed + [_package(name, *rest) for name, rest in _OPTIONAL.items()]
 
 
 def _ros() -> Check:
     distribution = os.environ.get("ROS_DISTRO")
-    if importlib.util.find_spec("rclpy") is not None:
+    if _is_there("rclpy"):
         return Check("ROS 2", distribution or "rclpy found, ROS_DISTRO not set", "ok")
-    if importlib.util.find_spec("sysid_embedded") is not None:
+    if _is_there("sysid_embedded"):
         return Check("ROS 2", "not found; the embedded runtime stands in", "ok")
     return Check(
         "ROS 2", "not found", "optional",
@@ -103,6 +123,11 @@ def _ros() -> Check:
 
 
 def _robots() -> list[Check]:
+    try:
+        from sysid_core.robot import known_robots, load_robot
+    except (ImportError, OSError) as error:
+        found = f"cannot be looked at ({first_line(error)})"
+        return [Check("robots", found, "missing", "mend the packages above")]
     known = known_robots()
     if not known:
         advice = "source the workspace's setup file, or set SYSID_ROBOTS to a folder of YAMLs"
@@ -121,9 +146,8 @@ def _robots() -> list[Check]:
 def _verbs() -> list[Check]:
     verbs, troubles = find_verbs()
     checks = [Check("verbs", ", ".join(verbs), "ok")]
-    return checks + [
-        Check("verb", text, "missing", "install that package again") for text in troubles
-    ]
+    advice = "mend the packages above; if all are well, install that verb's package again"
+    return checks + [Check("verbs", text, "missing", advice) for text in troubles]
 
 
 class _Doctor:
@@ -161,7 +185,7 @@ def _show(checks: list[Check], missing: list[Check]) -> None:
     console.print(
         "All that is needed is there."
         if not missing
-        else f"{len(missing)} things are missing: see the marked lines."
+        else f"{len(missing)} missing: see the lines marked ✗."
     )
 
 
