@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -24,11 +23,16 @@ import sysid_embedded
 
 sysid_embedded.install()
 
-import rclpy  # noqa: E402 - a real one where there is one, else the embedded
+try:
+    import rclpy  # a real one where there is one, else the embedded
+except ImportError as missing:
+    raise SystemExit(f"demo: {missing}; '.venv/bin/sysid doctor' says what to install") from None
+from demo_nodes import Nodes  # noqa: E402
 from demo_picture import draw  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
 from rich.console import Console  # noqa: E402
+from rich.markup import escape  # noqa: E402
 from rich.table import Table  # noqa: E402
 from std_srvs.srv import SetBool  # noqa: E402
 
@@ -80,8 +84,9 @@ RELEASE, PICK_UP, PUT_DOWN, END = 12.0, 26.0, 41.0, 55.0
 class Watcher(Node):
     """Records what the nodes publish and calls their services."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: Nodes) -> None:
         super().__init__("demo")
+        self.nodes = nodes
         self.log, self.begin = Log(), float("inf")
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.create_subscription(TrackingStatus, "tracking", self._on_tracking, 100)
@@ -121,17 +126,20 @@ class Watcher(Node):
         """Call a service and return its answer; exits where it does not come."""
         client = self.create_client(kind, name)
         if not client.wait_for_service(timeout_sec=timeout):
-            raise SystemExit(f"demo: service {name} is not there; see the output above")
+            self.nodes.check()
+            raise SystemExit(f"demo: service {name} is not there; see {self.nodes.log}")
         future = client.call_async(request)
         rclpy.spin_until_future_complete(self, future, timeout_sec=timeout)
         if future.result() is None:
-            raise SystemExit(f"demo: service {name} did not answer")
+            self.nodes.check()
+            raise SystemExit(f"demo: service {name} did not answer; see {self.nodes.log}")
         return future.result()
 
     def watch_until(self, moment: float) -> None:
         """Go on watching until a time since the start [s]."""
         while self.now < moment:
             rclpy.spin_once(self, timeout_sec=0.05)
+            self.nodes.check()
 
 
 def attach(node: Watcher, mass: float) -> None:
@@ -149,8 +157,11 @@ def play(node: Watcher, console: Console) -> None:
     deadline = time.monotonic() + 60.0
     while not (node.moving and node.ready):
         rclpy.spin_once(node, timeout_sec=0.1)
+        node.nodes.check()
         if time.monotonic() > deadline:
-            raise SystemExit("demo: the nodes did not start within a minute; see the log")
+            raise SystemExit(
+                f"demo: the nodes did not start within a minute; see {node.nodes.log}"
+            )
     node.ask(SetBool, "identifier/freeze", SetBool.Request(data=True))
     node.begin = time.monotonic()
     console.print("[bold] 0 s[/] the arm follows its reference with a wrong model")
@@ -203,7 +214,7 @@ def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
     rows, load = phase_rows(log), loads(log)
     table = Table(title="Tracking, phase by phase")
     for heading in ("phase", "time [s]", "tracking RMS [mrad]", "against wrong model", "R²"):
-        table.add_column(heading, justify="left" if heading == "phase" else "right")
+        table.add_column(escape(heading), justify="left" if heading == "phase" else "right")
     for row in rows:
         table.add_row(
             row["phase"], f"{row['start']:.0f}–{row['stop']:.0f}", f"{1e3 * row['rms']:.2f}",
@@ -221,7 +232,7 @@ def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
             f"centre of mass {load['x']:.3f}, {load['y']:.3f}, {load['z']:.3f} m (true "
             + ", ".join(f"{v:.3f}" for v in LOAD_COM) + ")."
         )  # fmt: skip
-    masses = Table(title="Masses [kg]")
+    masses = Table(title=escape("Masses [kg]"))
     for heading in ("body", "URDF", "true", "identified", "±"):
         masses.add_column(heading, justify="left" if heading == "body" else "right")
     parameters = log.parameters
@@ -237,7 +248,7 @@ def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
     figures = {"phases": rows, "gate_opened_after": None if opened is None else opened - RELEASE,
                "payload": load, "payload_true": LOAD_MASS}  # fmt: skip
     (out / "demo.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    console.print(f"Picture: {picture}")
+    console.print(f"Picture: {picture}", soft_wrap=True)
 
 
 def true_masses(path: Path, robot_name: str) -> dict[str, Any]:
@@ -256,7 +267,7 @@ def report(console: Console, out: Path, robot: str) -> None:
                "--robot", robot, "--out", str(out / "identified")]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
-        console.print(f"Report: {out / 'identified' / 'report.html'}")
+        console.print(f"Report: {out / 'identified' / 'report.html'}", soft_wrap=True)
     else:
         console.print(f"The report could not be made: {done.stderr.strip()}")
 
@@ -277,11 +288,12 @@ def main() -> int:
     up = [sys.executable, "-m", "sysid_core.cli.main", "up", str(ROOT / "launch/sim.launch.yaml"),
           f"robot:={options.robot}", f"truth_seed:={options.seed}",
           f"ground_truth_file:={truth}"]  # fmt: skip
-    console.print(f"Starting simulator, recorder, identifier, controller; log: {out / 'log.txt'}")
-    with (out / "log.txt").open("w") as log:
-        nodes = subprocess.Popen(up, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+    log = out / "log.txt"
+    console.print(f"Starting simulator, recorder, identifier, controller; log: {log}",
+                  soft_wrap=True)  # fmt: skip
+    with Nodes(up, log) as nodes:
         rclpy.init()
-        node = Watcher()
+        node = Watcher(nodes)
         try:
             play(node, console)
             node.ask(ExportModel, "identifier/export",
@@ -291,11 +303,6 @@ def main() -> int:
         except KeyboardInterrupt:
             return 130
         finally:
-            nodes.send_signal(signal.SIGINT)
-            try:
-                nodes.wait(timeout=20.0)
-            except subprocess.TimeoutExpired:
-                nodes.kill()
             node.destroy_node()
             rclpy.try_shutdown()
     show(console, node.log, true_masses(truth, options.robot), out)

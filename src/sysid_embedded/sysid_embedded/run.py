@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ __all__ = ["main"]
 _USAGE = "usage: python -m sysid_embedded.run MODULE[:FUNCTION] [ARGUMENT ...]"
 
 
+_DEBUG = "SYSID_DEBUG"
 _WITH_PARENT = "--with-parent"
 _PR_SET_PDEATHSIG = 1
 
@@ -37,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: the function's if it returns one, else 0.
+        Exit status: the function's if it returns one, else 0; 2, and one line on stderr, if the
+        module or what it needs cannot be imported.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == [_WITH_PARENT]:
@@ -49,7 +52,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     module, _, function = given[0].partition(":")
     install()
     sys.argv = [module, *given[1:]]
-    result = getattr(importlib.import_module(module), function or "main")()
+    try:
+        loaded = importlib.import_module(module)
+    except (ImportError, OSError) as error:  # OSError: a library that a package opens itself
+        if os.environ.get(_DEBUG):
+            raise
+        why = next(iter(str(error).splitlines()), type(error).__name__)
+        print(
+            f"{module} cannot be loaded: {why}; 'sysid doctor' says what to install",
+            file=sys.stderr,
+        )
+        return 2
+    result = getattr(loaded, function or "main")()
     return result if isinstance(result, int) else 0
 
 

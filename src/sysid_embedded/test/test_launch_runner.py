@@ -54,6 +54,22 @@ def test_a_process_that_fails_makes_the_whole_fail() -> None:
     assert "[b-2] ended" in lines
 
 
+def test_a_node_that_cannot_be_loaded_ends_in_one_line_and_status_2(tmp_path: Path) -> None:
+    (tmp_path / "lonely_node.py").write_text("import no_such_package\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment.pop("SYSID_DEBUG", None)
+    command = (sys.executable, "-m", "sysid_embedded.run", "lonely_node:main")
+    status, lines = _run(Process("a-1", command, environment), _process("b-2", "exit(1)"))
+    assert status == 2
+    told = (
+        "[a-1] lonely_node cannot be loaded: No module named 'no_such_package'; "
+        "'sysid doctor' says what to install"
+    )
+    assert {line for line in lines if line.startswith("[a-1]")} == {
+        told, "[a-1] ended with status 2",
+    }  # fmt: skip
+
+
 def test_a_process_that_can_t_be_started_is_told_of() -> None:
     status, lines = _run(Process("a-1", ("/no/such/program",), {}))
     assert status == 1

@@ -16,8 +16,9 @@ from typing import IO
 
 from .plan import Message, Plan, Process
 
-__all__ = ["run"]
+__all__ = ["BAD_INPUT", "run"]
 
+BAD_INPUT = 2
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 _POLL_S = 0.1
 _PATIENCE_S = 5.0
@@ -50,7 +51,7 @@ class _Runner:
             for i, process in enumerate(processes)
         ]
         self.running: list[_Child] = []
-        self.failed = False
+        self.status = 0
         self.stopping = -1
         self.patience = 0.0
         self.interrupts = 0
@@ -82,7 +83,7 @@ class _Runner:
             )
         except OSError as error:
             self.say(child.prefix, f"can't be started: {error.strerror}: {process.command[0]}")
-            self.failed = True
+            self.status = max(self.status, 1)
             if process.shutdown_on_exit:
                 self.interrupts += 1
             return
@@ -137,7 +138,8 @@ class _Runner:
             child.due = time.monotonic() + child.process.respawn_delay
             self.waiting.append(child)
             return
-        self.failed |= status != 0
+        if status:
+            self.status = max(self.status, BAD_INPUT if status == BAD_INPUT else 1)
         if child.process.shutdown_on_exit:
             self.interrupts += 1
 
@@ -185,7 +187,8 @@ def run(plan: Plan, *, out: IO[str] | None = None) -> int:
     Returns
     -------
     int
-        1 if a process failed on its own account, else 0.
+        0; 1 if a process failed on its own account; 2 if one ended with that status, as nodes do
+        whose parameters are wrong or whose packages are missing.
     """
     runner = _Runner(plan, out or sys.stdout)
     numbers: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM)
@@ -198,4 +201,4 @@ def run(plan: Plan, *, out: IO[str] | None = None) -> int:
                 os.killpg(child.popen.pid, signal.SIGKILL)
         for number, handler in before.items():
             signal.signal(number, handler)
-    return int(runner.failed)
+    return runner.status

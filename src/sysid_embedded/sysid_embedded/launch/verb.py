@@ -13,7 +13,7 @@ from ..errors import LaunchError
 from . import packages
 from .plan import Argument
 from .reader import read
-from .runner import run
+from .runner import BAD_INPUT, run
 
 __all__ = ["Up", "find_launch_file", "verb"]
 
@@ -84,18 +84,26 @@ class Up:
         Returns
         -------
         int
-            0; 1 if a node failed; 2 if the launch file or its arguments are wrong.
+            0; 1 if a node failed; 2 if the launch file, its arguments or a node's parameters are
+            wrong, or a node's packages are missing.
         """
         try:
             path = find_launch_file(args.launch)
             plan = read(path, _given(args.arguments), only_arguments=args.show_args)
         except SysidError as error:
             print(f"sysid up: {error}", file=sys.stderr)
-            return 2
+            return BAD_INPUT
         if args.show_args:
             _show(plan.arguments)
             return 0
-        return run(plan)
+        status = run(plan)
+        if status == BAD_INPUT:
+            print(
+                "sysid up: nodes ended for the reasons they give above; mend those and start "
+                "again ('sysid doctor' says which packages are missing)",
+                file=sys.stderr,
+            )
+        return status
 
 
 verb = Up()
