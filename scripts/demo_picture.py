@@ -19,6 +19,7 @@ __all__ = ["draw"]
 
 _STATES = {0: "#d9d9d9", 1: "#f4b183", 2: "#a9d18e", 3: "#9dc3e6", 4: "#ff9999", 5: "#c00000"}
 _NAMES = ("filling", "nominal", "identified", "holding", "rejected", "fault")
+_SILENCE_S = 1.0
 _BLUE, _ORANGE, _GREY = "#1f4e79", "#c55a11", "#7f7f7f"
 
 
@@ -62,6 +63,7 @@ def draw(
             top.annotate(
                 f"{rms:.1f} mrad", (0.5 * (phase.start + phase.stop), rms), xytext=(0, 7),
                 textcoords="offset points", ha="center", color=_ORANGE, weight="bold",
+                bbox={"facecolor": "white", "alpha": 0.75, "lw": 0, "pad": 1},
             )  # fmt: skip
     low, high = top.get_ylim()
     top.set_ylim(low, high * 2.2)
@@ -87,9 +89,14 @@ def draw(
 def _draw_status(axes: Any, log: Any, end: float) -> None:
     times = [row[0] for row in log.status]
     states = [row[1] for row in log.status]
-    for start, stop, state in zip(times, [*times[1:], end], states, strict=True):
+    stops = [*times[1:], end]
+    for start, stop, state in zip(times, stops, states, strict=True):
         axes.axvspan(start, stop, color=_STATES[state], lw=0, alpha=0.8)
-    r2 = [row[2] or np.nan for row in log.status]  # 0 until it is known
+    # 0 until it is known; none while the identifier is held still
+    r2 = [
+        row[2] if row[2] and stop - row[0] < _SILENCE_S else np.nan
+        for row, stop in zip(log.status, stops, strict=True)
+    ]
     axes.plot(times, r2, color=_BLUE, lw=1.5)
     axes.axhline(0.95, color=_GREY, lw=0.8, ls="--")
     axes.set_ylim(0.85, 1.02)

@@ -4,7 +4,6 @@
 set -eu
 
 venv=$1
-python=${PYTHON:-python3}
 
 fail() {
     echo "setup: $1" >&2
@@ -19,9 +18,23 @@ apt_install() {
         fail "install $1, then run make again"
 }
 
-command -v "$python" >/dev/null || fail "no $python found: install Python 3.10 or newer"
-"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
-    fail "$("$python" --version) is too old: set PYTHON to Python 3.10 or newer"
+# The lock holds for these versions only.
+is_supported() {
+    "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null
+}
+
+python="" found=""
+for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.10}; do
+    if is_supported "$candidate"; then
+        python=$candidate
+        break
+    fi
+    version=$("$candidate" -c 'import sys; print(sys.version.split()[0])' 2>/dev/null) || continue
+    found="$found$candidate is Python $version, "
+done
+[ -n "$python" ] || fail "${found:-no ${PYTHON:-python3} found, }but sysid needs Python 3.10 to 3.13; \
+install one (the distribution's package, or 'uv python install 3.13') and name it: \
+make setup PYTHON=/path/to/python3.13"
 
 if ! "$python" -m venv "$venv" >/dev/null 2>&1; then
     # Debian and Ubuntu keep venv in a package of its own.
