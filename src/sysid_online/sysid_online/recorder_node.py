@@ -47,6 +47,9 @@ _RATE_MESSAGES = 100
 _MOST_MESSAGES = 2000
 """Messages that are kept until then at most."""
 
+_SIMULATION_START = 5.0
+"""Time [s] after which no simulation is at its start any more."""
+
 _INERTIAL_WAIT = 1.0
 """Time [s] of joint states in which a floating base's inertial sensor has to show itself."""
 
@@ -99,7 +102,8 @@ class RecorderNode(Node):
 
     def _on_joint_state(self, message: JointState) -> None:
         stamp = message.header.stamp
-        if not (stamp.sec or stamp.nanosec):
+        # a simulation starts at zero, where a stamp of zero is one like others
+        if not (stamp.sec or stamp.nanosec) and self._now() > _SIMULATION_START:
             self._counts["joint states without a time stamp"] += 1
             message.header.stamp = self.get_clock().now().to_msg()
         self._pending.append(message)

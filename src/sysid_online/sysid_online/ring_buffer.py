@@ -19,6 +19,9 @@ from sysid_core.recording import (
 
 __all__ = ["JointBatch", "RingBuffer"]
 
+_ANOTHER_RUN = 0.1
+"""Time [s] by which joint states must go back to be another run's and not merely late."""
+
 
 class JointBatch(NamedTuple):
     """Joint states of one batch, as published.
@@ -55,9 +58,13 @@ class RingBuffer:
 
     def add_joints(self, batch: JointBatch) -> None:
         """Add joint states."""
+        jumps = np.flatnonzero(np.diff(batch.time) < -_ANOTHER_RUN)
+        if len(jumps):
+            rest = slice(int(jumps[-1]) + 1, None)
+            batch = JointBatch(batch.names, *(np.asarray(part)[rest] for part in batch[1:]))
         newest = float(batch.time[-1])
-        if self._joints and newest < self._joints[-1].time[-1]:
-            self._clear()  # the clock went back: another run
+        if len(jumps) or (self._joints and newest < self._joints[-1].time[-1] - _ANOTHER_RUN):
+            self._clear()
         self._joints.append(batch)
         for buffer in (self._base, self._imu, self._contacts):
             self._forget(buffer, newest)

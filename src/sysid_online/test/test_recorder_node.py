@@ -78,6 +78,27 @@ def test_silence_is_an_error_that_names_the_driver(graph: Make) -> None:
     assert g.diagnostics["joint states"][-1].level == b"\x02"
 
 
+def test_a_simulation_starts_at_zero(graph: Make, tmp_path: Path) -> None:
+    """Its first stamp is zero, which is no missing one."""
+    from rosgraph_msgs.msg import Clock
+
+    from sysid_msgs.srv import SaveBuffer
+
+    g = graph("recorder", use_sim_time=True)
+    clock = g.probe.create_publisher(Clock, "/clock", 10)
+
+    def from_zero(index: int, message: Any) -> Sequence[Any]:
+        message.header.stamp.sec -= int(EPOCH)
+        clock.publish(Clock(clock=message.header.stamp))
+        return [message]
+
+    g.play(4.0, from_zero, until=lambda: g.heard["samples"])
+    answer = g.call(SaveBuffer, "recorder/save", SaveBuffer.Request(directory=str(tmp_path / "a")))
+    assert answer.success
+    time = read_recording(tmp_path / "a").time
+    np.testing.assert_allclose(time[:3], np.arange(3) / RATE, atol=1e-6)
+
+
 def test_messages_without_a_stamp_are_used_and_told(graph: Make) -> None:
     def unstamped(index: int, message: Any) -> Sequence[Any]:
         message.header.stamp.sec = message.header.stamp.nanosec = 0

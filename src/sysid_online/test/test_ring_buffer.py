@@ -59,6 +59,16 @@ def test_a_clock_that_goes_back_begins_anew() -> None:
     buffer.add_joints(batch(100.0))
     buffer.add_joints(batch(1.0))
     assert buffer.snapshot().time[-1] < 2.0
+    both = [np.concatenate(parts) for parts in zip(batch(9.0)[1:], batch(0.5)[1:], strict=True)]
+    buffer.add_joints(JointBatch(NAMES, *both))
+    np.testing.assert_array_equal(buffer.snapshot().time, batch(0.5).time)
+
+
+def test_what_is_merely_late_costs_nothing() -> None:
+    buffer = RingBuffer(10.0)
+    for start in (1.0, 1.1, 1.08, 1.2):
+        buffer.add_joints(batch(start))
+    assert len(buffer.snapshot()) == 40
 
 
 def test_other_joints_do_not_mix() -> None:
