@@ -10,27 +10,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sysid_core.batch import Batch, rows_of
 from sysid_core.estimation import Estimate, EstimatorOptions, Problem, solve
 from sysid_core.inertia import pseudo_inertia_basis
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import FloatArray, Samples
 from sysid_core.regression.contact import ContactRegression
+from sysid_core.regression.contact_residuals import contact_correlation, projected_residuals
 from sysid_core.regression.rows import Rows
 from sysid_core.regression.statistics import Statistics
+from sysid_core.robot import Robot
 
-__all__ = ["Projector", "features", "fit_consistent", "fit_svd", "time_offline"]
+__all__ = ["Projector", "careful_rows", "features", "fit_consistent", "fit_svd", "time_offline"]
 
-CORRELATION = 4.0
+STILL = 0.01
+"""Share of its top speed below which a joint is at rest, as in `sysid identify`."""
 
 
 class Projector(NamedTuple):
-    """Scores torque errors in the contact null space, √Σ rmse² over the joints.
+    """Scores torques in the contact null space, √Σ rmse² over the joints.
 
     Attributes
     ----------
     regression : ContactRegression
     samples : Samples
     rows : Rows
+        As they are formed without care for joints at rest.
     """
 
     regression: ContactRegression
@@ -38,49 +43,60 @@ class Projector(NamedTuple):
     rows: Rows
 
     @staticmethod
-    def of(regression: ContactRegression, samples: Samples) -> Projector:
+    def of(regression: ContactRegression, batch: Batch) -> Projector:
         """Return the scorer of samples."""
-        return Projector(regression, samples, regression.rows(samples))
+        return Projector(regression, batch.samples, rows_of(regression, batch))
 
-    def model(self, base_vector: FloatArray) -> float:
-        """Return the error [N·m] of base parameters (b,)."""
-        residual = self.rows.residuals(base_vector)[0]
+    def size(self, values: FloatArray) -> float:
+        """Return the size [N·m] in joint space of what rows (m,) hold."""
         start = np.searchsorted(self.rows.blocks[0].sample, np.arange(len(self.samples)))
         square = np.zeros(len(self.samples))
         for sample, basis, _ in self.regression.projections(self.samples):
-            rows = residual[start[sample][:, None] + np.arange(basis.shape[2])]
-            joints = (basis @ rows[:, :, None])[:, 6:, 0]
+            chosen = values[start[sample][:, None] + np.arange(basis.shape[2])]
+            joints = (basis @ chosen[:, :, None])[:, 6:, 0]
             square[sample] = np.sum(joints**2, axis=1)
         return float(np.sqrt(np.mean(square)))
 
-    def torques(self, predicted: FloatArray) -> float:
-        """Return the error [N·m] of predicted torques (n, nj), projected like the models'."""
-        error = self.samples.effort - predicted
-        square = np.zeros(len(self.samples))
+    def predicted(self, base_vector: FloatArray) -> FloatArray:
+        """Return what base parameters (b,) say of the rows."""
+        return np.asarray(self.rows.blocks[0].matrix @ base_vector)
+
+    def projected(self, torques: FloatArray) -> FloatArray:
+        """Return joint torques (n, nj) as rows."""
+        block = self.rows.blocks[0]
+        start = np.searchsorted(block.sample, np.arange(len(self.samples)))
+        values = np.zeros(len(block.target))
         for sample, basis, _ in self.regression.projections(self.samples):
-            rows = np.swapaxes(basis[:, 6:], 1, 2) @ error[sample][:, :, None]
-            square[sample] = np.sum((basis @ rows)[:, 6:, 0] ** 2, axis=1)
-        return float(np.sqrt(np.mean(square)))
+            where = start[sample][:, None] + np.arange(basis.shape[2])
+            rows = np.swapaxes(basis[:, 6:], 1, 2) @ torques[sample][:, :, None]
+            values[where] = rows[:, :, 0]
+        return values
 
 
-def _problem(regression: ContactRegression, rows: Rows) -> Problem:
+def careful_rows(robot: Robot, batch: Batch) -> Rows:
+    """Return rows in which dry friction at rest does not count, as in `sysid identify`."""
+    top = np.abs(batch.samples.velocity).max(axis=0)
+    return rows_of(ContactRegression(robot, still_velocity=STILL * top), batch)
+
+
+def fit_consistent(
+    regression: ContactRegression, batch: Batch, rows: Rows, method: str = "entropic"
+) -> Estimate:
+    """Return the physically consistent estimate, total mass unknown, as `sysid identify` does."""
     robot = regression.robot
-    return Problem(
+    problem = Problem(
         layout=robot.layout,
         base=regression.base,
         groups=regression.groups,
         statistics=Statistics.of(rows),
         prior=default_prior(robot),
         constraints=replace(default_constraints(robot), total_mass=None),
-        correlation=np.array([CORRELATION]),
     )
-
-
-def fit_consistent(
-    regression: ContactRegression, rows: Rows, method: str = "entropic"
-) -> Estimate:
-    """Return the physically consistent estimate, total mass unknown."""
-    return solve(_problem(regression, rows), EstimatorOptions(method=method))
+    first = solve(problem, EstimatorOptions(covariance="none"))
+    residuals = projected_residuals(regression, batch.samples, first.parameters)
+    correlation = np.array([contact_correlation(residuals)])
+    problem = replace(problem, correlation=correlation)
+    return solve(problem, EstimatorOptions(method=method), start=first.parameters)
 
 
 def fit_svd(rows: Rows) -> FloatArray:
@@ -127,35 +143,33 @@ def _raw_program(regression: ContactRegression, rows: Rows) -> float:
     return time.perf_counter() - begin
 
 
-def time_offline(
-    regression: ContactRegression, samples: Samples, raw_samples: int
-) -> dict[str, Any]:
+def time_offline(regression: ContactRegression, batch: Batch, raw_samples: int) -> dict[str, Any]:
     """Time the whole offline identification, and CVXPY on the raw stacked problem.
 
     Parameters
     ----------
-    samples : Samples
-        All of them are used.
+    batch : Batch
+        All of its samples are used.
     raw_samples : int
         As many go into the stacked problem; 0 leaves it out. Its time grows with their number.
     """
     fresh = ContactRegression(regression.robot)
     begin = time.perf_counter()
-    rows = fresh.rows(samples)
+    rows = careful_rows(fresh.robot, batch)
     regressed = time.perf_counter()
-    fit_consistent(fresh, rows)
+    fit_consistent(fresh, batch, rows)
     end = time.perf_counter()
     result = {
-        "samples": len(samples),
+        "samples": len(batch),
         "rows_s": regressed - begin,
         "solve_s": end - regressed,
         "whole_s": end - begin,
     }
     if raw_samples:
-        part = samples.select(slice(0, raw_samples))
-        rows = fresh.rows(part)
+        part = batch.before(raw_samples)
+        rows = careful_rows(fresh.robot, part)
         begin = time.perf_counter()
-        fit_consistent(fresh, rows)
+        fit_consistent(fresh, part, rows)
         ours = time.perf_counter() - begin
         raw = _raw_program(fresh, rows)
         result |= {"raw_samples": len(part), "raw_s": raw, "raw_ratio": raw / ours}

@@ -18,6 +18,7 @@ __all__ = ["plot_noise", "plot_samples"]
 STYLE = {
     "nominal": ("0.6", ":"),
     "SVD": ("black", "--"),
+    "SVD, same rows": ("0.4", "-."),
     "LMI": ("tab:red", "-"),
     "LMI (sdp)": ("tab:orange", "-."),
     "MLP leaky_relu": ("tab:blue", "-"),

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the legged benchmark learns from and is scored on: walks of the simulated Solo12."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_core.batch import Batch, batch_of
+from sysid_core.recording import FloatArray
+from sysid_core.robot import Robot, load_robot
+from sysid_core.signals.options import SignalOptions
+from sysid_sim.run import Run, run_scenario
+from sysid_sim.scenarios import find_scenario
+from sysid_sim.sensors import SensorSettings
+
+__all__ = ["MOTIONS", "Data", "pick", "simulate"]
+
+ROBOT = "solo12"
+LEARN = "solo12_trot"
+MOTIONS = {"validation": LEARN, "new trot": "solo12_new_trot", "jump": "solo12_jump"}
+"""Scenario of each motion that is scored; validation is the trot that was learned from."""
+
+_HELD_OUT = 10  # one sample in so many of the trot is kept for validation
+_START = 1.5  # [s] in which robots stand before they walk
+
+
+class Data(NamedTuple):
+    """One seed's samples.
+
+    Attributes
+    ----------
+    robot : Robot
+    truth : (p,)
+        True parameters, drawn by the seed.
+    train : Batch
+        Measured, to learn from.
+    measured : dict[str, Batch]
+        Per motion, with the sensors' noise.
+    exact : dict[str, Batch]
+        Per motion, by sensors without noise.
+    """
+
+    robot: Robot
+    truth: FloatArray
+    train: Batch
+    measured: dict[str, Batch]
+    exact: dict[str, Batch]
+
+
+def pick(batch: Batch, index: np.ndarray) -> Batch:
+    """Return some of the samples, in the order of time."""
+    index = np.sort(index)
+    return replace(batch, samples=batch.samples.select(index), coulomb=batch.coulomb[index])
+
+
+def _scaled(sensors: SensorSettings, level: float) -> SensorSettings:
+    noisy = {name: level * value for name, value in vars(sensors).items() if name != "wrenches"}
+    return replace(sensors, **noisy)
+
+
+def _run(scenario: str, seed: int, seconds: float, level: float) -> Run:
+    chosen = find_scenario(scenario)
+    sensors = _scaled(chosen.settings.sensors, level)
+    chosen = replace(chosen, settings=replace(chosen.settings, sensors=sensors))
+    return run_scenario(chosen, seed=seed, duration=_START + seconds)
+
+
+def _batch(robot: Robot, run: Run) -> Batch:
+    batch = batch_of(robot, run.recording, SignalOptions())
+    return pick(batch, np.flatnonzero(batch.samples.time >= _START))
+
+
+def simulate(seed: int, seconds: float, level: float = 1.0) -> Data:
+    """Simulate a seed's robot: its trot to learn from, and shorter motions to be scored on.
+
+    Parameters
+    ----------
+    seed : int
+        Of the true parameters, the motions and the noise.
+    seconds : float
+        Of the motion to learn from; the others last a quarter of it.
+    level : float [-]
+        Multiple of the scenario's sensor noise.
+    """
+    robot = load_robot(ROBOT)
+    run = _run(LEARN, seed, seconds, level)
+    everything = _batch(robot, run)
+    order = np.random.default_rng(seed).permutation(len(everything))
+    held = len(order) // _HELD_OUT
+    measured = {"validation": pick(everything, order[:held])}
+    exact = {}
+    for motion, scenario in MOTIONS.items():
+        exact[motion] = _batch(robot, _run(scenario, seed, 0.25 * seconds, 0.0))
+        if motion not in measured:
+            measured[motion] = _batch(robot, _run(scenario, seed, 0.25 * seconds, level))
+    return Data(robot, run.truth, pick(everything, order[held:]), measured, exact)
