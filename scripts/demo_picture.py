@@ -19,7 +19,6 @@ __all__ = ["draw"]
 
 _STATES = {0: "#d9d9d9", 1: "#f4b183", 2: "#a9d18e", 3: "#9dc3e6", 4: "#ff9999", 5: "#c00000"}
 _NAMES = ("filling", "nominal", "identified", "holding", "rejected", "fault")
-_SILENCE_S = 1.0
 _BLUE, _ORANGE, _GREY = "#1f4e79", "#c55a11", "#7f7f7f"
 
 
@@ -78,7 +77,7 @@ def draw(
             axes.axvline(moment, color=_GREY, lw=0.8, ls=":")
         top.annotate(text, (moment, 1.0), xycoords=("data", "axes fraction"), xytext=(4, -4),
                      textcoords="offset points", va="top", fontsize=9, color=_GREY)  # fmt: skip
-    _draw_status(middle, log, end)
+    _draw_status(middle, log, release, end)
     _draw_payload(bottom, log, moments, mass)
     bottom.set_xlabel("time [s]")
     bottom.set_xlim(0.0, end)
@@ -86,17 +85,15 @@ def draw(
     plt.close(figure)
 
 
-def _draw_status(axes: Any, log: Any, end: float) -> None:
-    times = [row[0] for row in log.status]
-    states = [row[1] for row in log.status]
-    stops = [*times[1:], end]
-    for start, stop, state in zip(times, stops, states, strict=True):
+def _draw_status(axes: Any, log: Any, release: float, end: float) -> None:
+    status = [row for row in log.status if row[0] >= release]
+    times = [row[0] for row in status]
+    states = [row[1] for row in status]
+    axes.text(0.5 * release, 0.925, "identifier\nheld still", ha="center", va="center", fontsize=9,
+              color=_GREY)  # fmt: skip
+    for start, stop, state in zip(times, [*times[1:], end], states, strict=True):
         axes.axvspan(start, stop, color=_STATES[state], lw=0, alpha=0.8)
-    # 0 until it is known; none while the identifier is held still
-    r2 = [
-        row[2] if row[2] and stop - row[0] < _SILENCE_S else np.nan
-        for row, stop in zip(log.status, stops, strict=True)
-    ]
+    r2 = [row[2] or np.nan for row in status]  # 0 until it is known
     axes.plot(times, r2, color=_BLUE, lw=1.5)
     axes.axhline(0.95, color=_GREY, lw=0.8, ls="--")
     axes.set_ylim(0.85, 1.02)

@@ -14,8 +14,15 @@ _MUCH_PRIOR = 0.25
 _ILL_CONDITIONED = 1e3
 
 
-def advice(found: Identification) -> list[str]:
-    """Return the next steps, the most urgent first."""
+def advice(found: Identification, folder: str = "DIR") -> list[str]:
+    """Return the next steps, the most urgent first.
+
+    Parameters
+    ----------
+    found : Identification
+    folder : str
+        Where the results lie, to be named in commands.
+    """
     steps = []
     judged = found.train if found.validation is None else found.validation
     estimate, robot = found.estimate, found.robot
@@ -68,7 +75,7 @@ def advice(found: Identification) -> list[str]:
             "joint states at 100 Hz or more."
         )
     steps.append(
-        f"Check the model on another recording: sysid validate estimate.json DATA. Use "
+        f"Check the model on another recording: sysid validate {folder}/estimate.json DATA. Use "
         f"{robot.name}.urdf where a URDF is wanted; armature and offsets have no place in a URDF "
         "and stand in estimate.json."
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -109,6 +110,20 @@ def test_the_identified_urdf_can_be_identified_from_again(
     assert max(again["validation"]["r2"]["nominal"]) > 0.9
     arguments = ["validate", str(tmp_path / "out"), str(folder / "run.csv"), "--json"]
     assert min(_json(capsys, arguments)["r2"]["identified"]) > 0.9
+
+
+def test_the_example_of_the_readme_runs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    readme = Path(__file__).resolve().parents[4] / "README.md"
+    if not readme.is_file():
+        pytest.skip(f"{readme} is missing")
+    (example,) = re.findall(r"```python\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "my_bag").symlink_to(folder / "bag")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    assert (names["found"].validation.rmse_identified < 1.0).all()
 
 
 def test_only_and_from_give_a_load(

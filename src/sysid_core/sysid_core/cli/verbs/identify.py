@@ -156,7 +156,7 @@ def _show(found: Identification, out: Path, report: bool) -> None:
     )
     files = ["estimate.json", f"{robot.name}.urdf"] + (["report.html"] if report else [])
     console.print(f"wrote {', '.join(files)} to {out}", markup=False)
-    console.print(f"next: {advice(found)[0]}", markup=False)
+    console.print(f"next: {advice(found, str(out))[0]}", markup=False)
 
 
 def _show_friction(found: Identification) -> None:
