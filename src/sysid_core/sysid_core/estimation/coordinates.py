@@ -79,6 +79,15 @@ class Coordinates:
         return len(self.columns)
 
     @cached_property
+    def picked(self) -> IndexArray | None:
+        """Which base parameters (r,) the free ones β are, where each is one of them; else None."""
+        if self.lift is None:
+            return None
+        ones = self.lift == 1.0
+        single = (ones.sum(axis=0) == 1).all() and np.count_nonzero(self.lift) == self.rank
+        return np.argmax(ones, axis=0) if single else None
+
+    @cached_property
     def base_mapping(self) -> FloatArray:
         """Matrix (b, n) from the free parameters to what they change of all base parameters."""
         return self.mapping if self.lift is None else self.lift @ self.mapping
@@ -97,11 +106,20 @@ class Coordinates:
         """Return Gram matrix (r, r) and moment (r,) of β from those of all base parameters."""
         if self.lift is None:
             return gram, moment
+        if self.picked is not None:
+            rest = moment - gram @ self.shift if self.shift.any() else moment
+            return gram[self.picked[:, None], self.picked], rest[self.picked]
         return self.lift.T @ gram @ self.lift, self.lift.T @ (moment - gram @ self.shift)
 
     def lifted(self, covariance: FloatArray) -> FloatArray:
         """Return the covariance (b, b) of all base parameters from that of β (r, r)."""
-        return covariance if self.lift is None else self.lift @ covariance @ self.lift.T
+        if self.lift is None:
+            return covariance
+        if self.picked is None:
+            return self.lift @ covariance @ self.lift.T
+        result = np.zeros((len(self.lift), len(self.lift)))
+        result[self.picked[:, None], self.picked] = covariance
+        return result
 
     def step(self, change: FloatArray) -> FloatArray:
         """Return the change of x (n,) for a change of (z, β) (n,)."""
