@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from sysid_core.identification import Identification
+from sysid_core.robot import Robot
 
 __all__ = ["advice"]
 
@@ -65,9 +66,8 @@ def advice(found: Identification, folder: str = "DIR") -> list[str]:
     lacking = share > 0.0 and estimate.condition > _ILL_CONDITIONED
     if not found.loads and (share > _MUCH_PRIOR or lacking):
         steps.append(
-            f"The data leave {share:.0%} of the base parameters to the prior: record an optimised "
-            f"trajectory ('sysid excite {robot.name}'), or a longer and quicker motion of all "
-            "joints."
+            f"The data leave {share:.0%} of the base parameters to the prior: record "
+            f"{_motion(robot)}."
         )
     if found.signals.sensor_rate < 10.0 * found.signals.cutoff / 4.0:
         steps.append(
@@ -80,3 +80,18 @@ def advice(found: Identification, folder: str = "DIR") -> list[str]:
         "and stand in estimate.json."
     )
     return steps
+
+
+def _motion(robot: Robot) -> str:
+    """Return what to record to learn more."""
+    if robot.floating:
+        return (
+            "more kinds of motion: swaying, tilting and turning over standing feet, other gaits "
+            "and speeds, each foot lifted and swung"
+        )
+    if robot.passive.any() or robot.description.loops:
+        return "a longer and quicker motion of all joints"
+    return (
+        f"an optimised trajectory ('sysid excite {robot.name}'), or a longer and quicker motion "
+        "of all joints"
+    )

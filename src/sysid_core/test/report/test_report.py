@@ -94,3 +94,7 @@ def test_scales_alone_ask_for_no_other_motion(found: Identification) -> None:
     assert not any("excite" in step for step in advice(replace(found, estimate=stretched)))
     lacking = replace(stretched, determined=np.where(np.arange(len(known)) < 2, 0.0, known))
     assert any("excite" in step for step in advice(replace(found, estimate=lacking)))
+    for robot in ("solo12", "digit_left_leg"):  # for which no exciting motion can be designed
+        other = replace(found, estimate=lacking, robot=load_robot(robot))
+        assert any("to the prior" in step for step in advice(other))
+        assert not any("excite" in step for step in advice(other))
