@@ -19,6 +19,7 @@ __all__ = ["draw"]
 
 _STATES = {0: "#d9d9d9", 1: "#f4b183", 2: "#a9d18e", 3: "#9dc3e6", 4: "#ff9999", 5: "#c00000"}
 _NAMES = ("filling", "nominal", "identified", "holding", "rejected", "fault")
+_VISIBLE_S = 0.05
 _BLUE, _ORANGE, _GREY = "#1f4e79", "#c55a11", "#7f7f7f"
 
 
@@ -86,19 +87,23 @@ def draw(
 
 
 def _draw_status(axes: Any, log: Any, release: float, end: float) -> None:
+    axes.axhline(0.95, color=_GREY, lw=0.8, ls="--")
+    axes.set_ylim(0.85, 1.02)
+    axes.set_ylabel("R²\n(predicted)")
     status = [row for row in log.status if row[0] >= release]
+    if not status:
+        return
     times = [row[0] for row in status]
     states = [row[1] for row in status]
     axes.text(0.5 * release, 0.925, "identifier\nheld still", ha="center", va="center", fontsize=9,
               color=_GREY)  # fmt: skip
+    lasted = dict.fromkeys(states, 0.0)
     for start, stop, state in zip(times, [*times[1:], end], states, strict=True):
         axes.axvspan(start, stop, color=_STATES[state], lw=0, alpha=0.8)
+        lasted[state] += stop - start
     r2 = [row[2] or np.nan for row in status]  # 0 until it is known
     axes.plot(times, r2, color=_BLUE, lw=1.5)
-    axes.axhline(0.95, color=_GREY, lw=0.8, ls="--")
-    axes.set_ylim(0.85, 1.02)
-    axes.set_ylabel("R²\n(predicted)")
-    seen = sorted(set(states))
+    seen = sorted(state for state, span in lasted.items() if span > _VISIBLE_S)
     handles = [Patch(color=_STATES[s]) for s in seen]
     axes.legend(handles, [_NAMES[s] for s in seen], loc="lower right", ncols=len(seen), fontsize=8)
 
