@@ -17,20 +17,12 @@ from sysid_core.regression.contact_kinematics import ContactKinematics
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.gait import CRAWL, Footfalls
-from sysid_sim.legged_motion import (
-    Jump,
-    JumpSettings,
-    LeggedMotion,
-    Sensed,
-    Stance,
-    Sway,
-    SwaySettings,
-    Walk,
-    WalkSettings,
-)
+from sysid_sim.jump_motion import Jump, JumpSettings
+from sysid_sim.legged_motion import LeggedMotion, Sensed, Stance, Sway, SwaySettings
 from sysid_sim.mjcf import PhysicsSettings, foot_radii
 from sysid_sim.plant import rest_configuration, rotation_of
 from sysid_sim.simulation import Simulation
+from sysid_sim.walk_motion import Walk, WalkSettings
 
 __all__ = ["MOTIONS", "MotionFactory", "Walker", "legs_of", "stance_of", "walking"]
 
