@@ -14,7 +14,8 @@ from xml.etree import ElementTree
 import numpy as np
 import yaml
 
-from sysid_core.robot.description import RobotDescription, parse_description
+from sysid_core.robot.description import RobotDescription
+from sysid_core.robot.description_reader import parse_description
 from sysid_core.robot.model import Robot
 from sysid_core.robot.urdf import Urdf, read_urdf
 

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 from sysid_core.errors import RobotError, UnknownRobotError
-from sysid_core.robot.description import RobotDescription, read_description
+from sysid_core.robot.description import RobotDescription
+from sysid_core.robot.description_reader import read_description
 from sysid_core.robot.model import Robot
 from sysid_core.robot.urdf import read_urdf
 

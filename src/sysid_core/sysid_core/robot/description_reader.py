@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a robot description's YAML and names the place of whatever is wrong in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sysid_core.errors import RobotError
+from sysid_core.parameters import FRICTION_TERMS
+from sysid_core.robot.description import (
+    Contact,
+    FrameOnLink,
+    Loop,
+    PriorSettings,
+    RobotDescription,
+    SignalSettings,
+    Transmission,
+    Vector3,
+)
+
+__all__ = ["parse_description", "read_description"]
+
+_SECTIONS = {
+    "": {
+        "name", "urdf", "base", "gravity", "tool_frame", "joints", "names", "effort", "friction",
+        "loops", "contacts", "imu", "identify", "prior", "ellipsoids", "bounds", "signals",
+        "limits",
+    },
+    "joints": {"actuated", "passive", "locked"},
+    "effort": {"gain", "transmission", "position_offset"},
+    "effort.transmission": {"joints", "matrix", "side"},
+    "friction": {"terms", "nominal", "coulomb_velocity"},
+    "imu": {"link", "xyz", "rpy"},
+    "identify": {"inertias"},
+    "prior": {"relative_std", "friction_relative_std", "offset_std", "confidence"},
+    "bounds": {"mass", "total_mass"},
+    "signals": {"rate", "cutoff"},
+    "limits": {"effort", "velocity", "position"},
+}  # fmt: skip
+
+
+class _Reader:
+    """Takes values out of the parsed YAML and names the place of whatever is wrong."""
+
+    def __init__(self, data: Mapping[str, Any], source: str) -> None:
+        self.data = data
+        self.source = source
+        for section, known in _SECTIONS.items():
+            unknown = set(self.section(section)) - known
+            if unknown:
+                where = section or "the file"
+                raise self.error(
+                    f"unknown key {sorted(unknown)} in {where}; known keys: {sorted(known)}"
+                )
+
+    def error(self, message: str) -> RobotError:
+        return RobotError(message, source=self.source)
+
+    def section(self, path: str) -> Mapping[str, Any]:
+        node: Any = self.data
+        for key in filter(None, path.split(".")):
+            node = node.get(key) or {}
+            if not isinstance(node, Mapping):
+                raise self.error(f"'{path}' must be a mapping of keys to values")
+        return node
+
+    def number(self, value: Any, where: str, *, low: float = -math.inf) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise self.error(f"'{where}' must be a number, got {value!r}")
+        if not math.isfinite(value) or value < low:
+            raise self.error(f"'{where}' must be finite and at least {low:g}, got {value!r}")
+        return float(value)
+
+    def positive(self, value: Any, where: str) -> float:
+        number = self.number(value, where, low=0.0)
+        if number == 0.0:
+            raise self.error(f"'{where}' must be above zero")
+        return number
+
+    def vector(self, value: Any, where: str) -> Vector3:
+        if not isinstance(value, (list, tuple)) or len(value) != 3:
+            raise self.error(f"'{where}' must be a list of three numbers, got {value!r}")
+        x, y, z = (self.number(v, where) for v in value)
+        return (x, y, z)
+
+    def strings(self, value: Any, where: str) -> tuple[str, ...]:
+        if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) for v in value):
+            raise self.error(f"'{where}' must be a list of names, got {value!r}")
+        if len(set(value)) != len(value):
+            raise self.error(f"'{where}' names something twice")
+        return tuple(value)
+
+    def numbers(self, value: Any, where: str) -> dict[str, float]:
+        if not isinstance(value, Mapping):
+            raise self.error(f"'{where}' must map names to numbers, got {value!r}")
+        return {str(k): self.number(v, f"{where}.{k}") for k, v in value.items()}
+
+    def choice(self, value: Any, where: str, choices: Iterable[str]) -> str:
+        if value not in choices:
+            raise self.error(f"'{where}' must be one of {sorted(choices)}, got {value!r}")
+        return str(value)
+
+    def frame(self, value: Any, where: str) -> FrameOnLink:
+        if not isinstance(value, Mapping) or "link" not in value:
+            raise self.error(f"'{where}' must have a 'link' and may have 'xyz' and 'rpy'")
+        return FrameOnLink(
+            str(value["link"]),
+            self.vector(value.get("xyz", (0.0, 0.0, 0.0)), f"{where}.xyz"),
+            self.vector(value.get("rpy", (0.0, 0.0, 0.0)), f"{where}.rpy"),
+        )
+
+
+def _transmission(read: _Reader) -> Transmission | None:
+    section = read.section("effort.transmission")
+    if not section:
+        return None
+    joints = read.strings(section.get("joints"), "effort.transmission.joints")
+    rows = section.get("matrix")
+    if not isinstance(rows, list) or any(
+        not isinstance(row, list) or len(row) != len(joints) for row in rows
+    ):
+        raise read.error("'effort.transmission.matrix' must be square, a row per joint")
+    matrix = tuple(
+        tuple(read.number(v, "effort.transmission.matrix") for v in row) for row in rows
+    )
+    side = read.choice(
+        section.get("side", "auto"), "effort.transmission.side", ("auto", "joint", "motor")
+    )
+    if len(matrix) != len(joints):
+        raise read.error("'effort.transmission.matrix' must be square, a row per joint")
+    return Transmission(joints, matrix, side)
+
+
+def _loops(read: _Reader) -> tuple[Loop, ...]:
+    loops = []
+    for i, item in enumerate(read.data.get("loops") or []):
+        where = f"loops[{i}]"
+        if not isinstance(item, Mapping):
+            raise read.error(f"'{where}' must be a mapping with frame_a and frame_b")
+        loops.append(
+            Loop(
+                str(item.get("name", where)),
+                read.frame(item.get("frame_a"), f"{where}.frame_a"),
+                read.frame(item.get("frame_b"), f"{where}.frame_b"),
+                read.choice(item.get("type", "point"), f"{where}.type", ("point", "fixed")),
+            )
+        )
+    return tuple(loops)
+
+
+def _contacts(read: _Reader) -> tuple[Contact, ...]:
+    contacts = []
+    for i, item in enumerate(read.data.get("contacts") or []):
+        where = f"contacts[{i}]"
+        frame = read.frame(item, where)
+        contacts.append(
+            Contact(
+                str(item.get("name", frame.link)),
+                frame,
+                read.choice(item.get("type", "point"), f"{where}.type", ("point", "flat")),
+                read.number(item.get("radius", 0.0), f"{where}.radius", low=0.0),
+            )
+        )
+    return tuple(contacts)
+
+
+def _mass_bounds(read: _Reader) -> dict[str, tuple[float, float]]:
+    bounds = {}
+    for body, pair in (read.section("bounds").get("mass") or {}).items():
+        where = f"bounds.mass.{body}"
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise read.error(f"'{where}' must be [minimum, maximum] in kg")
+        low, high = (read.number(v, where, low=0.0) for v in pair)
+        if low >= high:
+            raise read.error(f"'{where}' must rise from minimum to maximum, got {pair}")
+        bounds[str(body)] = (low, high)
+    return bounds
+
+
+def _limits(read: _Reader) -> dict[str, dict[str, float]]:
+    limits: dict[str, dict[str, float]] = {}
+    for kind in ("effort", "velocity"):
+        limits[kind] = read.numbers(read.section("limits").get(kind) or {}, f"limits.{kind}")
+    for joint, pair in (read.section("limits").get("position") or {}).items():
+        where = f"limits.position.{joint}"
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise read.error(f"'{where}' must be [lower, upper] in rad")
+        limits.setdefault("lower", {})[joint] = read.number(pair[0], where)
+        limits.setdefault("upper", {})[joint] = read.number(pair[1], where)
+    return limits
+
+
+def _total_mass(read: _Reader) -> tuple[float, float] | None:
+    value = read.section("bounds").get("total_mass")
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or set(value) != {"value", "std"}:
+        raise read.error("'bounds.total_mass' must have 'value' and 'std' in kg")
+    return (
+        read.positive(value["value"], "bounds.total_mass.value"),
+        read.positive(value["std"], "bounds.total_mass.std"),
+    )
+
+
+def _prior(read: _Reader) -> PriorSettings:
+    section, default = read.section("prior"), PriorSettings()
+    confidence = read.numbers(section.get("confidence") or {}, "prior.confidence")
+    for body, value in confidence.items():
+        read.positive(value, f"prior.confidence.{body}")
+    return PriorSettings(
+        confidence=confidence,
+        **{
+            key: read.positive(section.get(key, getattr(default, key)), f"prior.{key}")
+            for key in ("relative_std", "friction_relative_std", "offset_std")
+        },
+    )
+
+
+def _friction(read: _Reader) -> dict[str, Any]:
+    section = read.section("friction")
+    terms = read.strings(section.get("terms", list(FRICTION_TERMS)), "friction.terms")
+    for term in terms:
+        read.choice(term, "friction.terms", FRICTION_TERMS)
+    nominal = {}
+    for joint, values in (section.get("nominal") or {}).items():
+        where = f"friction.nominal.{joint}"
+        nominal[str(joint)] = read.numbers(values, where)
+        for term, value in nominal[str(joint)].items():
+            read.choice(term, where, FRICTION_TERMS)
+            if term != "offset":
+                read.number(value, f"{where}.{term}", low=0.0)
+    return {
+        "friction_terms": terms,
+        "friction_nominal": nominal,
+        "coulomb_velocity": read.number(
+            section.get("coulomb_velocity", 0.0), "friction.coulomb_velocity", low=0.0
+        ),
+    }
+
+
+def parse_description(data: Mapping[str, Any], *, source: Path | None = None) -> RobotDescription:
+    """Build a robot description from parsed YAML.
+
+    Raises
+    ------
+    RobotError
+        If a key is unknown or a value is not of its kind; the message names the place.
+    """
+    if not isinstance(data, Mapping):
+        raise RobotError("a robot description must be a mapping", source=str(source or ""))
+    read = _Reader(data, str(source or "robot description"))
+    for key in ("name", "urdf"):
+        if not isinstance(data.get(key), str):
+            raise read.error(f"'{key}' is missing: add it at the top of the file")
+    joints, gain = read.section("joints"), read.section("effort").get("gain")
+    inertias = read.section("identify").get("inertias", "all")
+    rates = {
+        key: None if value is None else read.positive(value, f"signals.{key}")
+        for key, value in read.section("signals").items()
+    }
+    actuated = joints.get("actuated")
+    return RobotDescription(
+        name=data["name"],
+        urdf=data["urdf"],
+        source=source,
+        base=read.choice(data.get("base", "fixed"), "base", ("fixed", "floating")),
+        gravity=read.vector(data.get("gravity", (0.0, 0.0, -9.81)), "gravity"),
+        tool_frame=data.get("tool_frame"),
+        actuated=None if actuated is None else read.strings(actuated, "joints.actuated"),
+        passive=read.strings(joints.get("passive") or [], "joints.passive"),
+        locked=read.numbers(joints.get("locked") or {}, "joints.locked"),
+        names={str(k): str(v) for k, v in (data.get("names") or {}).items()},
+        effort_gain=(
+            read.number(gain, "effort.gain")
+            if isinstance(gain, (int, float))
+            else read.numbers(gain or {}, "effort.gain")
+        ),
+        position_offset=read.numbers(
+            read.section("effort").get("position_offset") or {}, "effort.position_offset"
+        ),
+        transmission=_transmission(read),
+        loops=_loops(read),
+        contacts=_contacts(read),
+        imu=None if data.get("imu") is None else read.frame(data["imu"], "imu"),
+        inertias=(
+            read.choice(inertias, "identify.inertias", ("all", "none"))
+            if isinstance(inertias, str)
+            else read.strings(inertias, "identify.inertias")
+        ),
+        prior=_prior(read),
+        ellipsoids=dict(data.get("ellipsoids") or {}),
+        mass_bounds=_mass_bounds(read),
+        total_mass=_total_mass(read),
+        signals=SignalSettings(**rates),
+        limits=_limits(read),
+        **_friction(read),
+    )
+
+
+def read_description(path: Path) -> RobotDescription:
+    """Read a robot description from a YAML file.
+
+    Raises
+    ------
+    RobotError
+        If the file cannot be read, is no YAML, or does not describe a robot.
+    """
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RobotError(f"cannot be read ({error.strerror})", source=str(path)) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        first = str(error).splitlines()[0]
+        raise RobotError(f"is not valid YAML ({first})", source=str(path)) from error
+    return parse_description(data, source=path)
