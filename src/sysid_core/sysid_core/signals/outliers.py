@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding single samples that do not belong, and replacing them."""
+"""Finding samples that do not belong, single ones or by a full turn, and mending them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from numpy.lib.stride_tricks import sliding_window_view
 from sysid_core.errors import ParameterError
 from sysid_core.recording import BoolArray, FloatArray
 
-__all__ = ["HampelResult", "hampel", "without_spoiled"]
+__all__ = ["HampelResult", "hampel", "unwrap", "without_spoiled"]
 
 _MAD_TO_STD = 1.4826
 _NOISY = 0.02
 # No quantity of a robot in SI units comes near; such values are spoiled bytes.
 _ABSURD = 1e12
+_TURN = 2.0 * np.pi
+_TURN_TOLERANCE = 0.5
 
 
 @dataclass(frozen=True)
@@ -103,3 +105,16 @@ def _floor(series: FloatArray, residual: FloatArray) -> float:
     steps = np.abs(np.diff(series))
     steps = steps[steps > 0.0]
     return max(noise, float(steps.min()) if len(steps) else 0.0)
+
+
+def unwrap(series: FloatArray) -> int:
+    """Undo jumps of an angle (n,) [rad] by a full turn in place and return their number.
+
+    Only jumps close to a full turn count: others are outliers or resets.
+    """
+    present = np.flatnonzero(np.isfinite(series))
+    jumps = np.diff(series[present])
+    wrapped = np.abs(np.abs(jumps) - _TURN) < _TURN_TOLERANCE
+    turns = np.cumsum(np.where(wrapped, -np.sign(jumps), 0.0))
+    series[present[1:]] += _TURN * turns
+    return int(np.count_nonzero(wrapped))

@@ -15,7 +15,7 @@ from sysid_core.signals.filters import low_pass, settling_time
 from sysid_core.signals.inertial import InertialSignal, with_inertial
 from sysid_core.signals.motion import JointMotion, base_motion, joint_motion, velocity_agreement
 from sysid_core.signals.options import SignalOptions
-from sysid_core.signals.outliers import hampel, without_spoiled
+from sysid_core.signals.outliers import hampel, unwrap, without_spoiled
 from sysid_core.signals.rotation import continuous, normalised
 from sysid_core.signals.synchronise import (
     Segment,
@@ -31,8 +31,6 @@ _MINIMUM_ROWS = 8
 _RATE_TOLERANCE = 0.1
 _SLOW_RATE = 5.0
 """No dynamics [Hz] show at less; a table in milliseconds seems a thousand times slower."""
-_TURN = 2.0 * np.pi
-_TURN_TOLERANCE = 0.5
 
 
 class Interpreter(Protocol):
@@ -238,7 +236,7 @@ def _cleaned(
     """Undo wraps of a full turn and replace outliers."""
     position = recording.position.copy()
     for joint, name in enumerate(recording.joint_names):
-        wraps = _unwrap(position[:, joint])
+        wraps = unwrap(position[:, joint])
         if wraps:
             warnings.append(f"{name} wraps by a full turn {wraps} times: unwrapped")
     if options.outlier_threshold is None:
@@ -270,19 +268,6 @@ def _cleaned(
         effort=effort.values if effort is not None else None,
     )
     return cleaned, found
-
-
-def _unwrap(series: FloatArray) -> int:
-    """Undo jumps by a full turn in place and return their number.
-
-    Only jumps close to a full turn count: others are outliers or resets.
-    """
-    present = np.flatnonzero(np.isfinite(series))
-    jumps = np.diff(series[present])
-    wrapped = np.abs(np.abs(jumps) - _TURN) < _TURN_TOLERANCE
-    turns = np.cumsum(np.where(wrapped, -np.sign(jumps), 0.0))
-    series[present[1:]] += _TURN * turns
-    return int(np.count_nonzero(wrapped))
 
 
 def _tracks(recording: Recording) -> tuple[list[Track], _Layout]:
