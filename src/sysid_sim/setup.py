@@ -23,6 +23,7 @@ setup(
         "rich>=12",
         "sysid_controller",
         "sysid_core",
+        "sysid_online",
     ],
     extras_require={"test": ["pytest"]},
     entry_points={

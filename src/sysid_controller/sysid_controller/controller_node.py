@@ -5,20 +5,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
-from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
-from rclpy.exceptions import ParameterException
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
@@ -29,18 +24,21 @@ from sysid_controller.controller import Controller
 from sysid_controller.conversions import (
     command_message,
     diagnostics_message,
-    nanoseconds,
     odometry_arrays,
     parameter_set,
     status_message,
     trajectory_points,
 )
 from sysid_controller.health import Health
-from sysid_controller.node_parameters import changed, declare
+from sysid_controller.node_settings import SETTINGS, changed
+from sysid_controller.settings import ControllerSettings
 from sysid_controller.verdict import Verdict, refused
 from sysid_core.errors import SysidError
-from sysid_core.robot import load_robot
+from sysid_core.settings import chosen_robot
 from sysid_msgs.msg import Contacts, DynamicParameters, TrackingStatus
+from sysid_online.fields import nanoseconds
+from sysid_online.node_main import run_node
+from sysid_online.parameters import declare, watch
 
 __all__ = ["ControllerNode", "main"]
 
@@ -61,8 +59,9 @@ class ControllerNode(Node):
 
     def __init__(self) -> None:
         super().__init__("controller")
-        robot, settings = declare(self)
-        self.controller = Controller(load_robot(robot), settings)
+        values = declare(self, SETTINGS)
+        settings = changed(ControllerSettings(), values)
+        self.controller = Controller(chosen_robot(values), settings)
         self.health = Health()
         # times are counted from here: epoch seconds would cost a float its resolution
         self._origin: int | None = None
@@ -72,7 +71,7 @@ class ControllerNode(Node):
         self._stopped = ""
         self._create_topics()
         self._create_timers()
-        self.add_on_set_parameters_callback(self._on_parameters_set)
+        watch(self, SETTINGS, values, self._configure)
         self.get_logger().info(
             f"controls {self.controller.robot.name} "
             f"({len(self.controller.joint_names)} joints) by {settings.mode}"
@@ -183,12 +182,8 @@ class ControllerNode(Node):
             self.get_logger().info("enabled" if request.data else "disabled")
         return response
 
-    def _on_parameters_set(self, changes: list[Parameter]) -> SetParametersResult:
-        try:
-            self.controller.configure(changed(self.controller.settings, changes))
-        except SysidError as error:
-            return SetParametersResult(successful=False, reason=str(error))
-        return SetParametersResult(successful=True)
+    def _configure(self, values: Mapping[str, Any]) -> None:
+        self.controller.configure(changed(self.controller.settings, values))
 
     # -- outputs ----------------------------------------------------------------------------
 
@@ -243,22 +238,7 @@ class ControllerNode(Node):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the controller node."""
-    rclpy.init(args=None if args is None else list(args))
-    try:
-        node = ControllerNode()
-    except (SysidError, ParameterException) as error:
-        print(f"controller: {error}", file=sys.stderr)
-        rclpy.try_shutdown()
-        return 2
-    try:
-        rclpy.spin(node)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        with suppress(KeyboardInterrupt):  # launch repeats the signal that the terminal sent
-            node.destroy_node()
-            rclpy.try_shutdown()
-    return 0
+    return run_node("controller", ControllerNode, args)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
@@ -22,27 +21,16 @@ from sysid_core.parameters import COUPLING_TERMS, FRICTION_TERMS, INERTIAL_TERMS
 from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 from sysid_msgs.msg import DynamicParameters, TrackingStatus
+from sysid_online.fields import diagnostic_status, doubles, nanoseconds
 
 __all__ = [
     "command_message",
     "diagnostics_message",
-    "nanoseconds",
     "odometry_arrays",
     "parameter_set",
     "status_message",
     "trajectory_points",
 ]
-
-_NANO = 1_000_000_000
-
-
-def nanoseconds(stamp: Time) -> int:
-    """Return a message's time stamp [ns]."""
-    return int(stamp.sec) * _NANO + int(stamp.nanosec)
-
-
-def _doubles(values: FloatArray) -> array[float]:
-    return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
 
 
 def odometry_arrays(message: Odometry) -> tuple[FloatArray, FloatArray]:
@@ -150,7 +138,7 @@ def parameter_set(message: DynamicParameters, robot: Robot) -> ParameterSet:
 
 def command_message(output: FloatArray) -> Float64MultiArray:
     """Return a command as ros2_control's effort controllers take it."""
-    return Float64MultiArray(data=_doubles(output))
+    return Float64MultiArray(data=doubles(output))
 
 
 def status_message(
@@ -172,10 +160,10 @@ def status_message(
     message.revision = controller.blend.revision
     message.blend = float(controller.blend.share)
     message.joint_names = list(controller.joint_names)
-    message.position_error = _doubles(command.position_error)
-    message.velocity_error = _doubles(command.velocity_error)
-    message.effort = _doubles(command.effort)
-    message.effort_model = _doubles(command.effort_model)
+    message.position_error = doubles(command.position_error)
+    message.velocity_error = doubles(command.velocity_error)
+    message.effort = doubles(command.effort)
+    message.effort_model = doubles(command.effort_model)
     message.limited = command.limited.tolist()
     message.tick_time = tick_time
     message.rate = rate
@@ -190,12 +178,8 @@ def diagnostics_message(
     message = DiagnosticArray()
     message.header.stamp = stamp
     message.status = [
-        DiagnosticStatus(
-            level=bytes([finding.level]),
-            name=f"{node}: {finding.name}",
-            message=finding.message,
-            hardware_id=hardware,
-            values=[KeyValue(key=key, value=value) for key, value in finding.values.items()],
+        diagnostic_status(
+            f"{node}: {finding.name}", hardware, finding.level, finding.message, finding.values
         )
         for finding in findings
     ]

@@ -167,6 +167,6 @@ class ControllerSettings:
         return _RANGES.get(name)
 
     @staticmethod
-    def choices_of(name: str) -> tuple[str, ...] | None:
-        """Return the allowed texts of a setting, None where there are none."""
-        return _CHOICES.get(name)
+    def choices_of(name: str) -> tuple[str, ...]:
+        """Return the allowed texts of a setting, empty where any will do."""
+        return _CHOICES.get(name, ())

@@ -16,7 +16,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from sysid_controller.controller import Controller
 from sysid_controller.conversions import (
     command_message,
-    nanoseconds,
     parameter_set,
     status_message,
     trajectory_points,
@@ -27,6 +26,7 @@ from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 from sysid_msgs.msg import DynamicParameters
+from sysid_online.fields import nanoseconds
 
 
 def parameters_message(robot: Robot, vector: FloatArray) -> DynamicParameters:

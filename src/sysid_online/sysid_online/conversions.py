@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from builtin_interfaces.msg import Time
-from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Vector3
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu
@@ -25,42 +23,23 @@ from sysid_msgs.msg import (
     JointSamples,
     Payload,
 )
+from sysid_online.fields import doubles, seconds, stamp
 
 __all__ = [
     "contact_flags",
-    "diagnostic_status",
     "imu_arrays",
     "odometry_arrays",
     "parameters_message",
     "payload_message",
     "samples_from_message",
     "samples_message",
-    "seconds",
-    "stamp",
     "status_message",
 ]
-
-_NANO = 1_000_000_000
-
-
-def seconds(time: Time) -> float:
-    """Return a message's time stamp [s]."""
-    return float(time.sec) + 1e-9 * float(time.nanosec)
-
-
-def stamp(time: float) -> Time:
-    """Return a time [s] as a message's time stamp."""
-    nanoseconds = max(0, round(time * _NANO)) if np.isfinite(time) else 0
-    return Time(sec=nanoseconds // _NANO, nanosec=nanoseconds % _NANO)
-
-
-def _doubles(values: FloatArray) -> array[float]:
-    return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
 
 
 def _finite(values: FloatArray) -> array[float]:
     """Return numbers for a message; nothing at all if one of them is unknown."""
-    return _doubles(values) if np.isfinite(values).all() else array("d")
+    return doubles(values) if np.isfinite(values).all() else array("d")
 
 
 def odometry_arrays(message: Odometry) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -113,22 +92,22 @@ def samples_message(robot: Robot, samples: Samples, sequence: int) -> JointSampl
     message.robot = robot.name
     message.sequence = sequence
     message.joint_names = list(robot.joint_names)
-    message.time = _doubles(samples.time - end)
+    message.time = doubles(samples.time - end)
     for name in ("position", "velocity", "acceleration", "effort"):
         values = getattr(samples, name)
         if robot.passive.any():
             message.joint_names = list(robot.actuated_names)
             values = values[:, robot.actuated]
-        setattr(message, name, _doubles(values))
+        setattr(message, name, doubles(values))
     for name in ("base_pose", "base_twist", "base_acceleration"):
         values = getattr(samples, name)
         if values is not None:
-            setattr(message, name, _doubles(values))
+            setattr(message, name, doubles(values))
     if samples.contacts is not None:
         message.contact_names = [contact.name for contact in robot.description.contacts]
         message.contacts = samples.contacts.ravel().tolist()
     if samples.wrenches is not None:
-        message.wrenches = _doubles(samples.wrenches)
+        message.wrenches = doubles(samples.wrenches)
     return message
 
 
@@ -208,17 +187,17 @@ def parameters_message(robot: Robot, update: Update) -> DynamicParameters:
     message.identified = update.identified
     message.r2 = update.scores.r2 if np.isfinite(update.scores.r2) else 0.0
     message.bodies = list(layout.bodies)
-    message.inertial = _doubles(update.parameters[layout.inertial])
+    message.inertial = doubles(update.parameters[layout.inertial])
     message.inertial_std = _finite(update.std[layout.inertial])
-    message.consistency = _doubles(update.consistency_bodies)
+    message.consistency = doubles(update.consistency_bodies)
     message.joints = list(layout.joints)
     message.couplings = list(layout.couplings)
     for term in ("viscous", "coulomb", "armature", "offset"):
-        setattr(message, term, _doubles(update.parameters[layout.term(term)]))
+        setattr(message, term, doubles(update.parameters[layout.term(term)]))
         setattr(message, f"{term}_std", _finite(update.std[layout.term(term)]))
     for term in ("viscous", "coulomb", "armature"):
         values = update.parameters[layout.coupling_term(term)]
-        setattr(message, f"coupling_{term}", _doubles(values))
+        setattr(message, f"coupling_{term}", doubles(values))
     return message
 
 
@@ -238,9 +217,9 @@ def status_message(
     scores = update.scores
     message.r2 = scores.r2 if np.isfinite(scores.r2) else 0.0
     message.joints = list(groups)
-    message.r2_joints = _doubles(scores.r2_groups)
-    message.rmse_joints = _doubles(scores.rmse_groups)
-    message.rmse_nominal_joints = _doubles(scores.rmse_nominal_groups)
+    message.r2_joints = doubles(scores.r2_groups)
+    message.rmse_joints = doubles(scores.rmse_groups)
+    message.rmse_nominal_joints = doubles(scores.rmse_nominal_groups)
     message.samples = update.samples
     message.window_samples = update.window_samples
     message.window_duration = update.window_duration
@@ -275,13 +254,3 @@ def payload_message(
     message.inertia_std = estimate.inertia_std
     message.parameters = estimate.parameters
     return message
-
-
-def diagnostic_status(
-    name: str, hardware: str, level: int, message: str, values: Mapping[str, object]
-) -> DiagnosticStatus:
-    """Return a diagnostic status; `level` 0 is fine, 1 a warning, 2 an error, 3 stale."""
-    status = DiagnosticStatus(name=name, hardware_id=hardware, message=message)
-    status.level = bytes([level])
-    status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
-    return status

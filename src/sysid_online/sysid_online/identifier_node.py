@@ -7,25 +7,22 @@ import gc
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_srvs.srv import SetBool, Trigger
 
-from sysid_core.errors import DataError, ParameterError, RobotError, SysidError
+from sysid_core.errors import DataError, ParameterError, SysidError
 from sysid_core.online.export import export_update
 from sysid_core.online.gate import State
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.update import Update
-from sysid_core.robot import load_robot
+from sysid_core.settings import chosen_robot
 from sysid_msgs.msg import (
     DynamicParameters,
     IdentificationStatus,
@@ -34,13 +31,14 @@ from sysid_msgs.msg import (
 )
 from sysid_msgs.srv import ExportModel
 from sysid_online.conversions import (
-    diagnostic_status,
     parameters_message,
     payload_message,
     samples_from_message,
     status_message,
 )
+from sysid_online.fields import diagnostic_status
 from sysid_online.identifier_settings import SETTINGS, online_settings
+from sysid_online.node_main import run_node
 from sysid_online.parameters import declare, watch
 
 __all__ = ["IdentifierNode", "main"]
@@ -57,14 +55,12 @@ class IdentifierNode(Node):
     def __init__(self) -> None:
         super().__init__("identifier")
         self._values = declare(self, SETTINGS)
-        if not self._values["robot"]:
-            raise RobotError("parameter 'robot' is empty: give a robot's name or description")
-        self.robot = load_robot(self._values["robot"])
+        self.robot = chosen_robot(self._values)
         self._sample_rate = 100.0
         self._identifier = OnlineIdentifier(
             self.robot, online_settings(self._values, self._sample_rate)
         )
-        watch(self, self._values, self._configure)
+        watch(self, SETTINGS, self._values, self._configure)
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._idle = threading.Event()
@@ -264,26 +260,16 @@ class IdentifierNode(Node):
         self._arrived, self._refused = False, ""
 
 
-def main() -> int:
-    """Run the identifier node."""
-    rclpy.init()
-    try:
-        node = IdentifierNode()
-    except SysidError as error:
-        print(f"identifier: {error}", file=sys.stderr)
-        rclpy.try_shutdown()
-        return 2
+def _make() -> IdentifierNode:
+    node = IdentifierNode()
     gc.collect()
     gc.freeze()  # what stays for good need not be searched for garbage in the middle of a solve
-    try:
-        rclpy.spin(node)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        with suppress(KeyboardInterrupt):  # launch repeats the signal that the terminal sent
-            node.destroy_node()
-            rclpy.try_shutdown()
-    return 0
+    return node
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the identifier node."""
+    return run_node("identifier", _make, args)
 
 
 if __name__ == "__main__":

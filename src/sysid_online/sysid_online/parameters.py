@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declares a node's ROS parameters from one table, and refuses bad values with a reason."""
+"""Declares a node's ROS parameters from a table, and refuses bad values with a reason."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rcl_interfaces.msg import (
@@ -14,90 +12,86 @@ from rcl_interfaces.msg import (
     ParameterDescriptor,
     SetParametersResult,
 )
+from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from sysid_core.errors import SysidError
+from sysid_core.errors import ParameterError, SysidError
+from sysid_core.settings import Setting
 
-__all__ = ["Setting", "declare", "watch"]
-
-Value = str | float | int | bool
+__all__ = ["declare", "watch"]
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One ROS parameter.
-
-    Attributes
-    ----------
-    name : str
-    default : str, float, int or bool
-    description : str
-        With its unit in brackets.
-    low, high : float or None
-        Range of numbers, ends included.
-    read_only : bool
-    """
-
-    name: str
-    default: Value
-    description: str
-    low: float | None = None
-    high: float | None = None
-    read_only: bool = False
-
-    @property
-    def descriptor(self) -> ParameterDescriptor:
-        """The descriptor that ``ros2 param describe`` shows."""
-        descriptor = ParameterDescriptor(
-            name=self.name, description=self.description, read_only=self.read_only
-        )
-        if self.low is not None and self.high is not None:
-            if isinstance(self.default, float):
-                limits = FloatingPointRange(from_value=float(self.low), to_value=float(self.high))
-                descriptor.floating_point_range = [limits]
-            else:
-                span = IntegerRange(from_value=int(self.low), to_value=int(self.high), step=1)
-                descriptor.integer_range = [span]
+def _descriptor(setting: Setting) -> ParameterDescriptor:
+    """Return what ``ros2 param describe`` shows."""
+    descriptor = ParameterDescriptor(
+        name=setting.name, description=setting.description, read_only=setting.read_only
+    )
+    if setting.choices:
+        descriptor.additional_constraints = "one of: " + ", ".join(setting.choices)
+    if setting.range is None:
         return descriptor
+    low, high = setting.range
+    if isinstance(setting.default, float):
+        limits = FloatingPointRange(from_value=float(low), to_value=float(high))
+        descriptor.floating_point_range = [limits]
+    else:
+        span = IntegerRange(from_value=int(low), to_value=int(high), step=1)
+        descriptor.integer_range = [span]
+    return descriptor
 
 
 def declare(node: Node, settings: Sequence[Setting]) -> dict[str, Any]:
-    """Declare parameters on a node; returns their values by name."""
-    return {
-        s.name: node.declare_parameter(s.name, s.default, s.descriptor).value for s in settings
-    }
+    """Declare parameters on a node and return their values by name.
+
+    Raises
+    ------
+    ParameterError
+        If the node was started with a value of another type, out of range or not among the
+        choices.
+    """
+    values = {}
+    for s in settings:
+        default = list(s.default) if isinstance(s.default, tuple) else s.default
+        try:
+            value = node.declare_parameter(s.name, default, _descriptor(s)).value
+        except ParameterException as error:
+            raise ParameterError(f"parameter '{s.name}' must be {s.expected} ({error})") from error
+        s.check(value)
+        values[s.name] = value
+    return values
 
 
-def watch(node: Node, values: dict[str, Any], apply: Callable[[Mapping[str, Any]], None]) -> None:
-    """Let parameters be changed while the node runs.
+def watch(
+    node: Node,
+    settings: Sequence[Setting],
+    values: dict[str, Any],
+    apply: Callable[[Mapping[str, Any]], None] | None = None,
+) -> None:
+    """Let parameters be changed while the node runs: all that change at a time, or none.
 
     Parameters
     ----------
     node : Node
+    settings : Sequence[Setting]
+        As declared.
     values : dict
         Current values by name; updated when a change is taken.
-    apply : callable
-        Gets all values as they would be; raises `SysidError` to refuse them, in which case the
-        old ones stay.
+    apply : callable or None
+        Gets all values as they would be; raises `SysidError` to refuse them.
     """
+    known = {setting.name: setting for setting in settings}
 
     def change(parameters: list[Parameter]) -> SetParametersResult:
-        wanted = dict(values)
-        for parameter in parameters:
-            if parameter.name not in values:
-                continue
-            value = parameter.value
-            if isinstance(value, float) and not math.isfinite(value):
-                return SetParametersResult(
-                    successful=False, reason=f"{parameter.name} must be finite, got {value}"
-                )
-            wanted[parameter.name] = value
+        changes = {p.name: p.value for p in parameters if p.name in known}
         try:
-            apply(wanted)
+            for name, value in changes.items():
+                known[name].check(value)
+            if apply is not None:
+                apply({**values, **changes})
         except SysidError as error:
             return SetParametersResult(successful=False, reason=str(error))
-        values.update(wanted)
+        values.update(changes)
         return SetParametersResult(successful=True)
 
     node.add_on_set_parameters_callback(change)

@@ -5,36 +5,33 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
-from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Imu, JointState
 
 from sysid_core.data import write_recording
-from sysid_core.errors import DataError, RobotError, SysidError
+from sysid_core.errors import DataError, SysidError
 from sysid_core.online.stream import SampleStream, StreamSettings, stream_cutoff
 from sysid_core.recording import Samples
-from sysid_core.robot import load_robot
+from sysid_core.settings import chosen_robot
 from sysid_msgs.msg import Contacts, JointSamples
 from sysid_msgs.srv import SaveBuffer
 from sysid_online.conversions import (
     contact_flags,
-    diagnostic_status,
     imu_arrays,
     odometry_arrays,
     samples_message,
-    seconds,
 )
+from sysid_online.fields import diagnostic_status, seconds
+from sysid_online.node_main import run_node
 from sysid_online.parameters import declare, watch
 from sysid_online.recorder_settings import SETTINGS
 from sysid_online.ring_buffer import JointBatch, RingBuffer
@@ -60,10 +57,8 @@ class RecorderNode(Node):
     def __init__(self) -> None:
         super().__init__("recorder")
         self._values = declare(self, SETTINGS)
-        watch(self, self._values, lambda values: None)
-        if not self._values["robot"]:
-            raise RobotError("parameter 'robot' is empty: give a robot's name or description")
-        self.robot = load_robot(self._values["robot"])
+        watch(self, SETTINGS, self._values)
+        self.robot = chosen_robot(self._values)
         self._counts: Counter[str] = Counter()
         self._pending: list[JointState] = []
         self._buffer = RingBuffer(self._values["buffer_duration"])
@@ -309,27 +304,9 @@ class RecorderNode(Node):
         ]
 
 
-def main() -> int:
+def main(args: Sequence[str] | None = None) -> int:
     """Run the recorder node."""
-    rclpy.init()
-    try:
-        node = RecorderNode()
-    except SysidError as error:
-        print(f"recorder: {error}", file=sys.stderr)
-        rclpy.try_shutdown()
-        return 2
-    executor = MultiThreadedExecutor(num_threads=2)
-    executor.add_node(node)
-    try:
-        executor.spin()
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        with suppress(KeyboardInterrupt):  # launch repeats the signal that the terminal sent
-            executor.shutdown()
-            node.destroy_node()
-            rclpy.try_shutdown()
-    return 0
+    return run_node("recorder", RecorderNode, args, threads=2)
 
 
 if __name__ == "__main__":

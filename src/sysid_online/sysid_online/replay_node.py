@@ -4,34 +4,33 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from typing import Any
 
 import numpy as np
-import rclpy
 from nav_msgs.msg import Odometry
 from rclpy.clock import Clock, ClockType
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Imu, JointState
 
 from sysid_core.data import read_recording
-from sysid_core.errors import DataError, SysidError
+from sysid_core.errors import DataError
 from sysid_core.recording import FloatArray, Recording
+from sysid_core.settings import Setting
 from sysid_msgs.msg import Contacts
-from sysid_online.conversions import stamp
-from sysid_online.parameters import Setting, declare
+from sysid_online.fields import stamp
+from sysid_online.node_main import run_node
+from sysid_online.parameters import declare
 
 __all__ = ["SETTINGS", "ReplayNode", "main"]
 
 SETTINGS = (
     Setting("data", "", "Bag folder, .mcap, .db3 or .csv to publish", read_only=True),
-    Setting("speed", 1.0, "Speed of the replay over real time [-]", 0.01, 100.0, read_only=True),
+    Setting("speed", 1.0, "Speed of the replay over real time [-]", (0.01, 100.0), read_only=True),
     Setting("loop", False, "Start again at the end", read_only=True),
-    Setting("start_delay", 1.0, "Wait before the first message [s]", 0.0, 600.0, read_only=True),
+    Setting("start_delay", 1.0, "Wait before the first message [s]", (0.0, 600.0), read_only=True),
 )
 
 _TICK = 0.005
@@ -149,25 +148,9 @@ class ReplayNode(Node):
             self.get_logger().info("replay finished")
 
 
-def main() -> int:
+def main(args: Sequence[str] | None = None) -> int:
     """Run the replay node until the recording ends."""
-    rclpy.init()
-    try:
-        node = ReplayNode()
-    except SysidError as error:
-        print(f"replay: {error}", file=sys.stderr)
-        rclpy.try_shutdown()
-        return 2
-    try:
-        while rclpy.ok() and not node.done:
-            rclpy.spin_once(node, timeout_sec=0.1)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        with suppress(KeyboardInterrupt):  # launch repeats the signal that the terminal sent
-            node.destroy_node()
-            rclpy.try_shutdown()
-    return 0
+    return run_node("replay", ReplayNode, args, done=lambda node: node.done)
 
 
 if __name__ == "__main__":

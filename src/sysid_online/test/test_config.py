@@ -41,8 +41,8 @@ def test_the_yaml_holds_the_defaults_of_the_code(node: str, module: str) -> None
     assert values == {setting.name: setting.default for setting in settings}
     for setting in settings:
         assert type(values[setting.name]) is type(setting.default), setting.name
-        if setting.low is not None and setting.high is not None:
-            assert setting.low <= setting.default <= setting.high, setting.name
+        if setting.range is not None:
+            assert setting.range[0] <= setting.default <= setting.range[1], setting.name
 
 
 def test_every_number_of_the_core_is_a_parameter() -> None:

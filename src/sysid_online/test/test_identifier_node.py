@@ -197,7 +197,7 @@ def test_spoiled_samples_are_counted_and_nothing_spoiled_comes_out(
     from array import array
 
     from sysid_msgs.msg import JointSamples
-    from sysid_online.conversions import stamp
+    from sysid_online.fields import stamp
 
     g = graph("identifier")
     g.until(lambda: g.samples_in.get_subscription_count() > 1)

@@ -80,7 +80,7 @@ class Dog:
                 self.g.until(lambda: self._echoed > self.sent - 60)
 
     def _message(self, name: str, force: Sequence[float]) -> Any:
-        from sysid_online.conversions import stamp
+        from sysid_online.fields import stamp
 
         message = self._kinds[name]()
         message.header.stamp = stamp(EPOCH + self.sent / RATE)

@@ -159,12 +159,12 @@ def test_the_ring_buffer_is_saved_as_a_bag_with_its_joints(graph: Make, tmp_path
 
 def test_an_empty_robot_is_refused_with_a_reason() -> None:
     rclpy = pytest.importorskip("rclpy")
-    from sysid_core.errors import RobotError
+    from sysid_core.errors import ParameterError
     from sysid_online.recorder_node import RecorderNode
 
     rclpy.init(args=[])
     try:
-        with pytest.raises(RobotError, match="'robot' is empty"):
+        with pytest.raises(ParameterError, match="'robot' is empty"):
             RecorderNode()
     finally:
         rclpy.try_shutdown()

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
-from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Point, Quaternion, Vector3, Wrench
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu, JointState
@@ -18,32 +16,19 @@ from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload
+from sysid_online.fields import NANO, doubles
 from sysid_sim.driver import Driver
 from sysid_sim.sensors import BaseReading, Reading
 from sysid_sim.trajectories import Motion
 
 __all__ = [
     "contacts_message",
-    "diagnostic_status",
     "imu_message",
     "joint_state_message",
     "odometry_message",
     "payload_of",
-    "stamp",
     "trajectory_message",
 ]
-
-_NANO = 1_000_000_000
-
-
-def stamp(time: float) -> Time:
-    """Return a time [s] as a message's time stamp."""
-    seconds, nanoseconds = divmod(round(time * _NANO), _NANO)
-    return Time(sec=seconds, nanosec=nanoseconds)
-
-
-def _doubles(values: FloatArray) -> array[float]:
-    return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
 
 
 def _vector(values: FloatArray) -> Vector3:
@@ -62,9 +47,9 @@ def joint_state_message(driver: Driver, reading: Reading, time: Time) -> JointSt
     message = JointState()
     message.header.stamp = time
     message.name = list(driver.names)
-    message.position = _doubles(position)
-    message.velocity = _doubles(velocity)
-    message.effort = _doubles(effort)
+    message.position = doubles(position)
+    message.velocity = doubles(velocity)
+    message.effort = doubles(effort)
     return message
 
 
@@ -125,23 +110,10 @@ def trajectory_message(
     message.joint_names = list(names)
     for i, after in enumerate(time.tolist()):
         point = JointTrajectoryPoint()
-        point.positions = _doubles(motion.position[i])
-        point.velocities = _doubles(motion.velocity[i])
-        point.accelerations = _doubles(motion.acceleration[i])
-        seconds, nanoseconds = divmod(round(after * _NANO), _NANO)
+        point.positions = doubles(motion.position[i])
+        point.velocities = doubles(motion.velocity[i])
+        point.accelerations = doubles(motion.acceleration[i])
+        seconds, nanoseconds = divmod(round(after * NANO), NANO)
         point.time_from_start = Duration(sec=seconds, nanosec=nanoseconds)
         message.points.append(point)
     return message
-
-
-def diagnostic_status(
-    name: str, robot: str, level: int, message: str, values: Mapping[str, object]
-) -> DiagnosticStatus:
-    """Return a diagnostic status; level 0 is fine, 1 a warning, 2 an error."""
-    return DiagnosticStatus(
-        level=bytes([level]),
-        name=name,
-        message=message,
-        hardware_id=robot,
-        values=[KeyValue(key=key, value=str(value)) for key, value in values.items()],
-    )

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sysid_core.errors import ParameterError, SysidError
 from sysid_core.recording import FloatArray
-from sysid_core.robot import Robot, load_robot
+from sysid_core.robot import Robot
+from sysid_core.settings import ROBOT, Setting
 from sysid_sim.mjcf import PhysicsSettings
 from sysid_sim.sensors import SensorSettings
 from sysid_sim.simulation import SimulationSettings, Stribeck
@@ -24,10 +26,8 @@ __all__ = [
     "REFERENCE",
     "SIMULATOR",
     "ReferencePlan",
-    "Setting",
     "SimulatorPlan",
     "chosen_behaviour",
-    "chosen_robot",
     "chosen_start",
     "true_parameters",
 ]
@@ -35,74 +35,51 @@ __all__ = [
 STALE_ACTIONS = ("hold", "zero")
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One ROS parameter.
-
-    Attributes
-    ----------
-    name : str
-    default : str, float, int or bool
-    description : str
-        With its unit in brackets.
-    range : tuple[float, float] or None
-        Of numbers, ends included.
-    read_only : bool
-    """
-
-    name: str
-    default: str | float | int | bool
-    description: str
-    range: tuple[float, float] | None = None
-    read_only: bool = True
-
-
-_ROBOT = Setting("robot", "", "Name of a robot in config/robots, or path of its description")
+_Fixed = partial(Setting, read_only=True)
 
 SIMULATOR: Sequence[Setting] = (
-    _ROBOT,
-    Setting(
+    ROBOT,
+    _Fixed(
         "truth",
         "drawn",
         "True parameters: 'drawn' around the nominal ones, 'nominal', or the path of a "
         "ground truth's or estimate's JSON",
     ),
-    Setting("truth_seed", 1, "Seed of the drawn true parameters [-]", (0, 2**31 - 1)),
-    Setting("mass_spread", 0.2, "Drawn masses differ by up to this share [-]", (0.0, 0.9)),
-    Setting(
+    _Fixed("truth_seed", 1, "Seed of the drawn true parameters [-]", (0, 2**31 - 1)),
+    _Fixed("mass_spread", 0.2, "Drawn masses differ by up to this share [-]", (0.0, 0.9)),
+    _Fixed(
         "com_spread",
         0.3,
         "Drawn centres of mass differ by up to this share of the standard deviation of the "
         "body's mass distribution [-]",
         (0.0, 0.9),
     ),
-    Setting("shape_spread", 0.15, "Drawn bodies are stretched by up to this [-]", (0.0, 0.9)),
-    Setting(
+    _Fixed("shape_spread", 0.15, "Drawn bodies are stretched by up to this [-]", (0.0, 0.9)),
+    _Fixed(
         "friction_spread", 0.5, "Drawn friction and armature differ by up to this share [-]",
         (0.0, 0.9),
     ),
-    Setting(
+    _Fixed(
         "behaviour",
         "",
         "What a quadruped does by itself, as with the walking controller of a real one: 'trot', "
         "'new_trot', 'crawl', 'wobble' or 'jump'; empty or none: it obeys "
         "effort_controller/commands",
     ),
-    Setting("behaviour_seed", 1, "Seed of the behaviour's variation [-]", (0, 2**31 - 1)),
-    Setting("ground_truth_file", "", "File to write the true parameters to; empty or none: none"),
-    Setting("rate", 500.0, "Rate of joint states and commands [Hz]", (10.0, 2000.0)),
-    Setting("time_step", 0.0005, "Time step of the physics [s]; divides 1/rate", (1e-5, 0.01)),
+    _Fixed("behaviour_seed", 1, "Seed of the behaviour's variation [-]", (0, 2**31 - 1)),
+    _Fixed("ground_truth_file", "", "File to write the true parameters to; empty or none: none"),
+    _Fixed("rate", 500.0, "Rate of joint states and commands [Hz]", (10.0, 2000.0)),
+    _Fixed("time_step", 0.0005, "Time step of the physics [s]; divides 1/rate", (1e-5, 0.01)),
     Setting(
         "speed",
         1.0,
         "Simulated seconds per second [-]; other than 1 needs publish_clock",
         (0.01, 100.0),
-        read_only=False,
     ),
-    Setting(
+    _Fixed(
         "publish_clock", False, "Publish /clock and stamp messages with simulated time from zero"
     ),
-    Setting(
+    _Fixed(
         "clock_rate",
         0.0,
         "Rate of /clock [Hz, simulated], where nodes need it less often than joint states, whose "
@@ -116,31 +93,30 @@ SIMULATOR: Sequence[Setting] = (
         "a busy computer slows the robot down instead of its control; 0: never waits; needs "
         "publish_clock",
         (0.0, 1.0),
-        read_only=False,
     ),
-    Setting("latency", 0, "Periods of 1/rate before a command acts [-]", (0, 100)),
-    Setting("seed", 1, "Seed of the sensor noise [-]", (0, 2**31 - 1)),
-    Setting("position_resolution", 1e-5, "Step of the encoders [rad]; 0: none", (0.0, 0.1)),
-    Setting("position_noise", 1e-5, "Noise of positions [rad]", (0.0, 0.1)),
-    Setting("velocity_noise", 1e-3, "Noise of velocities [rad/s]", (0.0, 10.0)),
-    Setting(
+    _Fixed("latency", 0, "Periods of 1/rate before a command acts [-]", (0, 100)),
+    _Fixed("seed", 1, "Seed of the sensor noise [-]", (0, 2**31 - 1)),
+    _Fixed("position_resolution", 1e-5, "Step of the encoders [rad]; 0: none", (0.0, 0.1)),
+    _Fixed("position_noise", 1e-5, "Noise of positions [rad]", (0.0, 0.1)),
+    _Fixed("velocity_noise", 1e-3, "Noise of velocities [rad/s]", (0.0, 10.0)),
+    _Fixed(
         "effort_noise", 1e-3, "Noise of torques as a share of the torque limit [-]", (0.0, 1.0)
     ),
-    Setting("base_position_noise", 1e-4, "Noise of the odometry's position [m]", (0.0, 1.0)),
-    Setting(
+    _Fixed("base_position_noise", 1e-4, "Noise of the odometry's position [m]", (0.0, 1.0)),
+    _Fixed(
         "base_orientation_noise", 1e-4, "Noise of the odometry's orientation [rad]", (0.0, 1.0)
     ),
-    Setting("base_velocity_noise", 1e-3, "Noise of the odometry's velocity [m/s]", (0.0, 10.0)),
-    Setting("gyroscope_noise", 2e-3, "Noise of angular velocities [rad/s]", (0.0, 10.0)),
-    Setting("accelerometer_noise", 0.02, "Noise of the specific force [m/s²]", (0.0, 100.0)),
-    Setting(
+    _Fixed("base_velocity_noise", 1e-3, "Noise of the odometry's velocity [m/s]", (0.0, 10.0)),
+    _Fixed("gyroscope_noise", 2e-3, "Noise of angular velocities [rad/s]", (0.0, 10.0)),
+    _Fixed("accelerometer_noise", 0.02, "Noise of the specific force [m/s²]", (0.0, 100.0)),
+    _Fixed(
         "wrenches", False, "Publish contact wrenches, as robots with force sensors in their feet"
     ),
-    Setting(
+    _Fixed(
         "stribeck_level", 0.0, "Breakaway friction beyond Coulomb's, as a share of it [-]",
         (0.0, 10.0),
     ),
-    Setting(
+    _Fixed(
         "stribeck_velocity", 0.1, "Speed at which that has fallen to 37 % [rad/s]", (1e-4, 10.0)
     ),
     Setting(
@@ -148,53 +124,39 @@ SIMULATOR: Sequence[Setting] = (
         0.1,
         "Without a command for so long the robot is made safe [s, simulated]",
         (0.001, 10.0),
-        read_only=False,
     ),
     Setting(
         "stale_action",
         "hold",
         "Then: 'hold' the joints with their brakes, or 'zero' torque",
-        read_only=False,
+        choices=STALE_ACTIONS,
     ),
 )  # fmt: skip
 
 REFERENCE: Sequence[Setting] = (
-    _ROBOT,
-    Setting("seed", 1, "Seed of the trajectory [-]", (0, 2**31 - 1)),
-    Setting("duration", 10.0, "After which the trajectory repeats [s]", (0.5, 1000.0)),
-    Setting("harmonics", 5, "Harmonics of the Fourier series [-]", (1, 50)),
-    Setting(
+    ROBOT,
+    _Fixed("seed", 1, "Seed of the trajectory [-]", (0, 2**31 - 1)),
+    _Fixed("duration", 10.0, "After which the trajectory repeats [s]", (0.5, 1000.0)),
+    _Fixed("harmonics", 5, "Harmonics of the Fourier series [-]", (1, 50)),
+    _Fixed(
         "amplitude",
         0.7,
         "Share of each joint's way from the middle to its limit; of a quadruped's usual sway [-]",
         (0.01, 1.0),
     ),
-    Setting("speed", 0.5, "Share of the velocity limits [-]", (0.01, 1.0)),
-    Setting("effort", 0.7, "Share of the torque limits, by the nominal model [-]", (0.01, 1.0)),
-    Setting("fade", 2.0, "In which the motion grows from rest [s]", (0.1, 60.0)),
-    Setting("start_delay", 0.0, "Before the first message [s]", (0.0, 3600.0)),
-    Setting(
+    _Fixed("speed", 0.5, "Share of the velocity limits [-]", (0.01, 1.0)),
+    _Fixed("effort", 0.7, "Share of the torque limits, by the nominal model [-]", (0.01, 1.0)),
+    _Fixed("fade", 2.0, "In which the motion grows from rest [s]", (0.1, 60.0)),
+    _Fixed("start_delay", 0.0, "Before the first message [s]", (0.0, 3600.0)),
+    _Fixed(
         "lead",
         2.0,
         "Each message begins so far in the future that a robot elsewhere can get there [s]",
         (0.05, 60.0),
     ),
-    Setting("publish_period", 1.0, "Between messages [s]", (0.05, 60.0)),
-    Setting("point_rate", 50.0, "Trajectory points per second [Hz]", (5.0, 1000.0)),
+    _Fixed("publish_period", 1.0, "Between messages [s]", (0.05, 60.0)),
+    _Fixed("point_rate", 50.0, "Trajectory points per second [Hz]", (5.0, 1000.0)),
 )
-
-
-def chosen_robot(values: Mapping[str, Any]) -> Robot:
-    """Load the robot that the parameters name.
-
-    Raises
-    ------
-    SysidError
-        If none is named or it cannot be loaded.
-    """
-    if not values["robot"]:
-        raise ParameterError("parameter 'robot' is empty: give a robot's name or description")
-    return load_robot(values["robot"])
 
 
 @dataclass(frozen=True)

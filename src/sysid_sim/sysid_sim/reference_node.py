@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from collections.abc import Sequence
 
 import numpy as np
-import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
-from sysid_core.errors import SysidError
-from sysid_sim.messages import stamp, trajectory_message
-from sysid_sim.node_parameters import declare
-from sysid_sim.node_settings import REFERENCE, ReferencePlan, chosen_robot
+from sysid_core.settings import chosen_robot
+from sysid_online.fields import stamp
+from sysid_online.node_main import run_node
+from sysid_online.parameters import declare
+from sysid_sim.messages import trajectory_message
+from sysid_sim.node_settings import REFERENCE, ReferencePlan
 
 __all__ = ["ReferenceNode", "main"]
 
@@ -71,27 +71,9 @@ class ReferenceNode(Node):
         self._publisher.publish(message)
 
 
-def main(args: list[str] | None = None) -> int:
+def main(args: Sequence[str] | None = None) -> int:
     """Run the reference node."""
-    rclpy.init(args=args)
-    try:
-        node = ReferenceNode()
-    except SysidError as error:
-        print(f"reference: {error}", file=sys.stderr)
-        rclpy.try_shutdown()
-        return 2
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    try:
-        executor.spin()
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        with suppress(KeyboardInterrupt):  # launch repeats the signal that the terminal sent
-            executor.shutdown()
-            node.destroy_node()
-            rclpy.try_shutdown()
-    return 0
+    return run_node("reference", ReferenceNode, args)
 
 
 if __name__ == "__main__":

@@ -5,18 +5,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.clock import Clock, ClockType
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Imu, JointState
@@ -25,24 +22,24 @@ from std_srvs.srv import Trigger
 
 from sysid_core.errors import OutputError, SysidError
 from sysid_core.recording import FloatArray
+from sysid_core.settings import chosen_robot
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload
+from sysid_online.fields import diagnostic_status, stamp
+from sysid_online.node_main import run_node
+from sysid_online.parameters import declare, watch
 from sysid_sim.driver import Driver
 from sysid_sim.messages import (
     contacts_message,
-    diagnostic_status,
     imu_message,
     joint_state_message,
     odometry_message,
     payload_of,
-    stamp,
 )
-from sysid_sim.node_parameters import declare, watch
 from sysid_sim.node_settings import (
     SIMULATOR,
     SimulatorPlan,
     chosen_behaviour,
-    chosen_robot,
     chosen_start,
     true_parameters,
 )
@@ -87,7 +84,8 @@ class SimulatorNode(Node):
         if not self._plan.publish_clock:
             self._origin = 1e-9 * float(self.get_clock().now().nanoseconds)
         self._offer_topics()
-        watch(self, values, self._change)
+        # of a copy: a reset begins the behaviour anew as it was asked for at the start
+        watch(self, SIMULATOR, dict(values), self._change)
         self.create_timer(period, self._catch_up, clock=self._steady)
         self.create_timer(1.0, self._report, clock=self._steady)
         self.get_logger().info(
@@ -225,27 +223,9 @@ def _write_truth(path: str, document: dict[str, Any]) -> None:
         raise OutputError(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def main(args: list[str] | None = None) -> int:
+def main(args: Sequence[str] | None = None) -> int:
     """Run the simulator node."""
-    rclpy.init(args=args)
-    try:
-        node = SimulatorNode()
-    except SysidError as error:
-        print(f"simulator: {error}", file=sys.stderr)
-        rclpy.try_shutdown()
-        return 2
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    try:
-        executor.spin()
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        with suppress(KeyboardInterrupt):  # launch repeats the signal that the terminal sent
-            executor.shutdown()
-            node.destroy_node()
-            rclpy.try_shutdown()
-    return 0
+    return run_node("simulator", SimulatorNode, args)
 
 
 if __name__ == "__main__":

@@ -13,13 +13,12 @@ import yaml
 
 from sysid_core.errors import ParameterError, SysidError
 from sysid_core.robot import Robot
+from sysid_core.settings import Setting, chosen_robot
 from sysid_sim.node_settings import (
     REFERENCE,
     SIMULATOR,
     ReferencePlan,
-    Setting,
     SimulatorPlan,
-    chosen_robot,
     true_parameters,
 )
 from sysid_sim.truth import TruthSpread, draw_truth
@@ -53,6 +52,7 @@ def test_every_default_is_within_its_range_and_described(
         else:
             assert setting.range is not None
             low, high = setting.range
+            assert not isinstance(setting.default, tuple)
             assert low <= setting.default <= high
             assert "[" in setting.description, f"{setting.name} has no unit"
 

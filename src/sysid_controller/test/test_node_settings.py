@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
-
-from sysid_controller.node_parameters import NODE_PARAMETERS, changed, defaults
+from sysid_controller.node_settings import SETTINGS, changed
 from sysid_controller.settings import ControllerSettings
 from sysid_core.errors import ParameterError
 
@@ -21,13 +19,19 @@ CONFIG = Path(__file__).parents[3] / "config" / "controller.yaml"
 @pytest.mark.skipif(not CONFIG.is_file(), reason=f"no {CONFIG}")
 def test_the_yaml_holds_every_parameter_at_its_default() -> None:
     data = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
-    assert data["/**"]["ros__parameters"] == defaults()
+    defaults = {
+        setting.name: list(setting.default)
+        if isinstance(setting.default, tuple)
+        else setting.default
+        for setting in SETTINGS
+    }
+    assert data["/**"]["ros__parameters"] == defaults
 
 
 def test_every_setting_is_a_described_parameter() -> None:
-    names = [parameter.name for parameter in NODE_PARAMETERS]
+    names = [setting.name for setting in SETTINGS]
     assert names == ["robot", *(field.name for field in fields(ControllerSettings))]
-    assert all(parameter.description for parameter in NODE_PARAMETERS)
+    assert all(setting.description for setting in SETTINGS)
 
 
 def test_changes_are_applied_to_their_settings_only() -> None:
