@@ -51,7 +51,8 @@ for package in src/*/pyproject.toml; do
     set -- "$@" -e "$(dirname "$package")"
 done
 shift
-$pip install -q --no-deps --no-build-isolation "$@"
+# setuptools warns of spellings that older ones, as on ROS 2, still need
+PYTHONWARNINGS=ignore $pip install -q --no-deps --no-build-isolation "$@"
 
 # Pinocchio's wheel brings all its libraries but OpenMP's, which the smallest systems lack.
 case $("$venv/bin/python" -c 'import pinocchio' 2>&1) in
