@@ -39,7 +39,7 @@ from sysid_core.regression.statistics import Statistics
 
 __all__ = ["EntropicSolver", "solve_entropic"]
 
-_FRESH = 0.02  # relative change that moves standard deviations by no more than this share
+_FRESH = 0.05  # relative change that moves standard deviations by no more than this share
 
 
 class EntropicSolver:

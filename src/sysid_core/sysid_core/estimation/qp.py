@@ -163,8 +163,8 @@ def _polished(
     for _ in range(len(h)):
         rows = G[active]
         multipliers = np.zeros(len(h))
-        multipliers[active] = np.linalg.lstsq(rows @ rows.T, h[active], rcond=None)[0]
-        point = G.T @ multipliers
+        point = np.linalg.lstsq(rows, h[active], rcond=None)[0]  # of all the shortest
+        multipliers[active] = np.linalg.lstsq(rows.T, point, rcond=None)[0]
         wrong = multipliers < 0.0
         broken = G @ point < h - 1e-9
         if not wrong.any() and not broken.any():

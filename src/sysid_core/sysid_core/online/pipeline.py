@@ -26,7 +26,7 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["OnlineIdentifier"]
 
-_TOLERANCE = 1e-3
+_TOLERANCE = 2e-3
 """A solve stops when the next step would move the estimate by less standard deviations [-]."""
 
 _SHORTEST_CHANGE = 0.5
