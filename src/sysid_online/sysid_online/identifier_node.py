@@ -7,6 +7,7 @@ import gc
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,12 @@ __all__ = ["IdentifierNode", "main"]
 _PATIENCE = 0.02
 """Longest time [s] that samples wait for a solve to end: side by side, both would take longer."""
 
+_STEPS = 20
+"""Batches whose smallest steps tell the samples' rate."""
+
+_SHORTEST_STEP = 1e-4
+"""Time [s] that samples are apart at least."""
+
 _LEVELS = {State.FAULT: 2, State.REJECTED: 1}
 
 
@@ -57,6 +64,7 @@ class IdentifierNode(Node):
         self._values = declare(self, SETTINGS)
         self.robot = chosen_robot(self._values)
         self._sample_rate = 100.0
+        self._steps: deque[float] = deque(maxlen=_STEPS)
         self._identifier = OnlineIdentifier(
             self.robot, online_settings(self._values, self._sample_rate)
         )
@@ -130,11 +138,18 @@ class IdentifierNode(Node):
                 self._refused = str(error)
 
     def _adopt_rate(self, stamps: np.ndarray) -> None:
-        """Take the samples' own rate, so that durations mean what they say."""
-        if len(stamps) < 3:
+        """Take the samples' own rate, so that durations mean what they say.
+
+        A walking robot's samples have gaps, so a batch's smallest step counts, and the smallest
+        of some batches.
+        """
+        steps = np.diff(stamps)
+        steps = steps[steps > _SHORTEST_STEP]
+        if len(steps) < 2:
             return
-        rate = 1.0 / float(np.median(np.diff(stamps)))
-        if np.isfinite(rate) and abs(rate - self._sample_rate) > 0.05 * self._sample_rate:
+        self._steps.append(float(steps.min()))
+        rate = 1.0 / min(self._steps)
+        if abs(rate - self._sample_rate) > 0.05 * self._sample_rate:
             self._sample_rate = rate
             self._identifier.configure(online_settings(self._values, rate))
 

@@ -222,6 +222,36 @@ def test_spoiled_samples_are_counted_and_nothing_spoiled_comes_out(
     assert g.all_finite()
 
 
+def test_gaps_between_samples_do_not_start_the_window_anew(graph: Make) -> None:
+    """A walking robot's samples around its steps are left out."""
+    from array import array
+
+    from sysid_msgs.msg import JointSamples
+    from sysid_online.fields import stamp
+
+    g = graph("identifier")
+    g.until(lambda: g.samples_in.get_subscription_count() > 1)
+    m, count = g.motion, 60
+    for batch in range(count):
+        steps = np.array([0, 1, 4]) if batch % 2 else np.array([0, 3, 4])
+        rows = 10 * batch + 2 * steps  # the motion has 200 Hz, the samples 100
+        message = JointSamples(robot="valkyrie_arm", joint_names=list(m.robot.joint_names))
+        message.header.stamp = stamp(1.0 + 0.05 * batch + 0.04)
+        arrays = {
+            "time": (steps - 4) / 100.0,
+            "position": m.position[rows],
+            "velocity": m.velocity[rows],
+            "acceleration": m.velocity[rows],
+            "effort": m.effort[rows],
+        }
+        for name, values in arrays.items():
+            setattr(message, name, array("d", values.tobytes()))
+        g.samples_in.publish(message)
+        g.until(lambda batch=batch: g.heard["status"] and g.newest("status").samples >= 3 * batch)
+    g.until(lambda: g.newest("status").samples == 3 * count)
+    assert g.newest("status").window_samples > 2 * count
+
+
 def test_lost_samples_are_counted(graph: Make) -> None:
     g = graph("recorder", "identifier")
     g.play(2.0)
