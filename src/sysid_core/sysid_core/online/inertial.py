@@ -132,6 +132,4 @@ def _trouble(bias: InertialBias, disagreement: float, size: float) -> str:
     """Say why the sensor cannot be the base's, from mean squares [rad²/s²]; empty if it can."""
     around = max(0.0, disagreement - float(bias.angular_velocity @ bias.angular_velocity))
     mismatch = float(np.sqrt(around / 3.0) / (np.sqrt(size / 3.0) + _MISMATCH_FLOOR))
-    # a wrong angular velocity spoils the acceleration, too: say the cause, not the effect
-    turning = bias._replace(acceleration=np.zeros(3))
-    return turning.trouble(mismatch) or bias.trouble(mismatch)
+    return bias.trouble(mismatch)

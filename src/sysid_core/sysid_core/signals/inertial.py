@@ -56,6 +56,7 @@ class InertialBias(NamedTuple):
         mismatch : float [-]
             RMS difference of the angular velocities, relative to that of the odometry.
         """
+        # a wrong angular velocity spoils the acceleration, too: say the cause, not the effect
         worst = float(np.abs(self.angular_velocity).max())
         if worst > _WORST_RATE:
             return (
