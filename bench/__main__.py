@@ -83,13 +83,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     present = [name for name in BENCHMARKS if find_spec(f"bench.{name}") is not None]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "--out", metavar="DIR", type=Path,
+        "--out",
+        metavar="DIR",
+        type=Path,
         help="results go to DIR/<name>; default: each benchmark's own place in out/bench",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--only", metavar="NAME", nargs="+", choices=present, default=present,
+        "--only",
+        metavar="NAME",
+        nargs="+",
+        choices=present,
+        default=present,
         help=f"of {', '.join(present)}",
-    )  # fmt: skip
+    )
     given = parser.parse_args(arguments)
     outcomes = [_run(name, given.out) for name in given.only]
     print("\n── summary ──")

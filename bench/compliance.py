@@ -22,8 +22,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
+from sysid_core.arrays import FloatArray
 from sysid_core.compliance import AXES, Poses, identify_compliance
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot, load_robot, parse_description
 
 __all__ = ["main"]
@@ -112,9 +112,12 @@ def _motion_of_state(pendulum: Pendulum, state: FloatArray) -> FloatArray:
     body = np.einsum("nji,nj->ni", R, torque)
     wdot = (body - np.cross(w, pendulum.inertia * w)) / pendulum.inertia
     vector, scalar = q[:, :3], q[:, 3:]
-    qdot = 0.5 * np.hstack([
-        scalar * w + np.cross(vector, w), -np.sum(vector * w, axis=1, keepdims=True),
-    ])  # fmt: skip
+    qdot = 0.5 * np.hstack(
+        [
+            scalar * w + np.cross(vector, w),
+            -np.sum(vector * w, axis=1, keepdims=True),
+        ]
+    )
     vdot = force / pendulum.mass[:, None]
     return np.concatenate([v.ravel(), qdot.ravel(), vdot.ravel(), wdot.ravel()])
 
@@ -125,8 +128,9 @@ def highest_mode(pendulum: Pendulum) -> float:
     upright = [[0.0, 0.0, 0.0, 1.0]] * LINKS
     state = np.concatenate([np.ravel(places), np.ravel(upright), np.zeros(6 * LINKS)])
     step = 1e-6 * np.eye(len(state))
-    jacobian = [_motion_of_state(pendulum, state + d) - _motion_of_state(pendulum, state - d)
-                for d in step]  # fmt: skip
+    jacobian = [
+        _motion_of_state(pendulum, state + d) - _motion_of_state(pendulum, state - d) for d in step
+    ]
     roots = np.linalg.eigvals(np.transpose(jacobian) / 2e-6)
     return float(np.abs(roots.imag).max() / (2.0 * np.pi))
 
@@ -145,9 +149,14 @@ def simulate(pendulum: Pendulum, rng: np.random.Generator, seconds: float) -> Po
     start = np.concatenate([np.ravel(places), np.ravel(turns), still])
     time = np.arange(int(seconds * RATE) + 1) / RATE
     run = solve_ivp(
-        lambda _, s: _motion_of_state(pendulum, s), (0.0, time[-1]), start, method="DOP853",
-        t_eval=time, rtol=1e-10, atol=1e-12,
-    )  # fmt: skip
+        lambda _, s: _motion_of_state(pendulum, s),
+        (0.0, time[-1]),
+        start,
+        method="DOP853",
+        t_eval=time,
+        rtol=1e-10,
+        atol=1e-12,
+    )
     if not run.success:
         raise RuntimeError(run.message)
     centres = run.y[: 3 * LINKS].T.reshape(-1, LINKS, 3)
@@ -204,9 +213,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         robot = load_robot(parse_description({"name": "pendulum", "urdf": str(path)}))
     poses = simulate(pendulum, rng, given.seconds)
     exact = errors(robot, pendulum, poses, coupled=False)
-    print(f"three-link pendulum, vibrations up to {highest_mode(pendulum):.1f} Hz, "
-          f"{given.seconds:g} s of poses at {RATE:g} Hz, seed {given.seed}: "
-          "relative errors [%]")  # fmt: skip
+    print(
+        f"three-link pendulum, vibrations up to {highest_mode(pendulum):.1f} Hz, "
+        f"{given.seconds:g} s of poses at {RATE:g} Hz, seed {given.seed}: "
+        "relative errors [%]"
+    )
     print(f"{'':12}{'':11}" + "".join(f"{axis:>9}" for axis in AXES))
     for what in ("stiffness", "damping"):
         for i, row in enumerate(exact[what]):
@@ -223,12 +234,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     print(f"\n{'worst':28}{'stiffness':>12}{'damping':>12}{'negative':>10}{'seconds':>9}")
     for name, result in {"exact poses": exact, **others}.items():
-        print(f"{name:28}{_worst(result, 'stiffness'):12.3%}{_worst(result, 'damping'):12.3%}"
-              f"{result['negative']:10d}{result['seconds']:9.2f}")  # fmt: skip
+        print(
+            f"{name:28}{_worst(result, 'stiffness'):12.3%}{_worst(result, 'damping'):12.3%}"
+            f"{result['negative']:10d}{result['seconds']:9.2f}"
+        )
     worst = max(_worst(exact, "stiffness"), _worst(exact, "damping"))
     met = worst <= GOAL and exact["negative"] == 0
-    print(f"\ngoals (every error ≤ {GOAL:.1%} from exact poses, none negative; Dai: {PAPER:.1%}): "
-          f"{'met' if met else 'NOT met'}")  # fmt: skip
+    print(
+        f"\ngoals (every error ≤ {GOAL:.1%} from exact poses, none negative; Dai: {PAPER:.1%}): "
+        f"{'met' if met else 'NOT met'}"
+    )
     result = {"seed": given.seed, "exact": exact, "others": others, "met": bool(met)}
     given.out.mkdir(parents=True, exist_ok=True)
     target = given.out / "compliance.json"

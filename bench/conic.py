@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from sysid_core.arrays import FloatArray
 from sysid_core.estimation import Problem
 from sysid_core.inertia import pseudo_inertia, pseudo_inertia_basis
-from sysid_core.recording import FloatArray
 
 __all__ = ["ConicTime", "solve_conic"]
 

@@ -27,10 +27,10 @@ from bench.digit_plant import Effects, Log, Plant, draw_parameters, simulate
 from bench.digit_plots import plot_segments, plot_torques, plot_tracking
 from sysid_controller.dynamics import make_dynamics
 from sysid_controller.laws import Gains
+from sysid_core.arrays import FloatArray
 from sysid_core.batch import batch_of, rows_of
 from sysid_core.estimation import EstimatorOptions
 from sysid_core.identification import Identification, IdentifyOptions, identify
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot, load_robot
 from sysid_core.scores import Scores, curves, score
 from sysid_core.signals import SignalOptions
@@ -165,16 +165,24 @@ def _run(
     _say("I: torques on another motion …")
     test = bench.run(nominal, motion=1, seconds=SEGMENTS * SEGMENT + 0.1)
     torque = _torques(bench, found, test, out)
-    _compare("I  torque RMS of inverse dynamics [N·m]", joints, torque.rmse_nominal,
-             torque.rmse_identified)  # fmt: skip
+    _compare(
+        "I  torque RMS of inverse dynamics [N·m]",
+        joints,
+        torque.rmse_nominal,
+        torque.rmse_identified,
+    )
     _say(f"II: forward simulation of {SEGMENTS} segments …")
     segments = {
         name: simulate_segments(robot, x, test, count=SEGMENTS, seconds=SEGMENT, hold=HOLD)
         for name, x in parameters.items()
     }
     l2 = {name: s.l2.mean(axis=0) for name, s in segments.items()}
-    _compare("II  forward simulation, mean L2 error of a segment [rad·√s]", joints, l2["nominal"],
-             l2["identified"])  # fmt: skip
+    _compare(
+        "II  forward simulation, mean L2 error of a segment [rad·√s]",
+        joints,
+        l2["nominal"],
+        l2["identified"],
+    )
     plot_segments(joints, test, segments, out / "forward.png")
     tracking: dict[float, dict[str, Tracking]] = {}
     for omega in SPEEDS:

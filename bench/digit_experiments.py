@@ -12,14 +12,21 @@ import scipy.integrate
 from bench.digit_plant import STEP, Log, Path, Plant, Policy, simulate
 from sysid_controller.dynamics import make_dynamics
 from sysid_controller.laws import FeedForward, Gains, Motion
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError
-from sysid_core.recording import FloatArray
 from sysid_core.regression.closed_dynamics import ClosedChainDynamics
 from sysid_core.robot import Robot
 
 __all__ = [
-    "CENTRE", "MultiSine", "Segments", "Sine", "Tracking", "follow", "simulate_segments", "track",
-]  # fmt: skip
+    "CENTRE",
+    "MultiSine",
+    "Segments",
+    "Sine",
+    "Tracking",
+    "follow",
+    "simulate_segments",
+    "track",
+]
 
 CENTRE = np.array([0.0, 0.0, 0.3, -0.1, 0.0, 0.0])
 """Middle of all motions [rad]: hip roll, yaw, pitch, knee, toe motors A and B."""

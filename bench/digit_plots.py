@@ -62,17 +62,23 @@ def plot_segments(
     shown = log.time <= stop
     for j, axis in enumerate(axes.flat):
         axis.plot(
-            log.time[shown], np.degrees(log.position[shown, j]), lw=2.0,
-            color=COLOURS["measured"], label="measured",
-        )  # fmt: skip
+            log.time[shown],
+            np.degrees(log.position[shown, j]),
+            lw=2.0,
+            color=COLOURS["measured"],
+            label="measured",
+        )
         for name, segments in results.items():
             for k, (time, position) in enumerate(
                 zip(segments.time, segments.position, strict=True)
             ):
                 axis.plot(
-                    time, np.degrees(position[:, j]), lw=0.9, color=COLOURS[name],
+                    time,
+                    np.degrees(position[:, j]),
+                    lw=0.9,
+                    color=COLOURS[name],
                     label=name if k == 0 else None,
-                )  # fmt: skip
+                )
     _save(figure, axes, "position [°]", path)
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import yaml
 
+from sysid_core.arrays import FloatArray
+
 with warnings.catch_warnings():
     # two of its dependencies register the same converter
     warnings.simplefilter("ignore", RuntimeWarning)
@@ -23,7 +25,7 @@ with warnings.catch_warnings():
     from figaroh.tools.robot import Robot as FigarohRobot
 
 from bench.figaroh_arm import Experiment
-from sysid_core.recording import FloatArray, Recording
+from sysid_core.recording import Recording
 from sysid_core.robot import Robot
 from sysid_core.robot.library import resolve_urdf
 from sysid_core.signals import settling_time
@@ -103,8 +105,10 @@ class Figaroh:
         robot, settings = self._robot, self._settings
         rate = 1.0 / float(np.median(np.diff(self._recording.time)))
         terms = robot.description.friction_terms
-        nominal = {t: robot.nominal[robot.layout.term(t)].tolist() for t in
-                   ("viscous", "coulomb", "armature", "offset")}  # fmt: skip
+        nominal = {
+            t: robot.nominal[robot.layout.term(t)].tolist()
+            for t in ("viscous", "coulomb", "armature", "offset")
+        }
         task: dict[str, Any] = {
             "type": "dynamic_identification",
             "problem": {
@@ -117,7 +121,8 @@ class Figaroh:
             "coupling": {"has_coupled_wrist": False},
             "mechanics": {
                 "friction_coefficients": {
-                    "viscous": nominal["viscous"], "static": nominal["coulomb"],
+                    "viscous": nominal["viscous"],
+                    "static": nominal["coulomb"],
                 },
                 "actuator_inertias": nominal["armature"],
                 "joint_offsets": nominal["offset"],
@@ -131,9 +136,11 @@ class Figaroh:
             },
             "select_stage": "physical_fit",
             "physical_fit": {
-                "enabled": True, "solver": "cvxopt", "prior_weight": settings.prior_weight,
+                "enabled": True,
+                "solver": "cvxopt",
+                "prior_weight": settings.prior_weight,
             },
-        }  # fmt: skip
+        }
         joints = {"active_joints": list(robot.joint_names)}
         return {
             "meta": {"schema_version": "2.0"},

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.trees import perturbed
+from sysid_core.arrays import FloatArray
 from sysid_core.excitation import fit_into, motion_limits, random_motion
 from sysid_core.priors import free_parameters
-from sysid_core.recording import FloatArray, Recording
+from sysid_core.recording import Recording
 from sysid_core.regression.tree import TreeRegression
 from sysid_core.robot import Robot
 

@@ -23,9 +23,9 @@ import numpy as np
 
 from bench.figaroh_adapter import Figaroh, FigarohSettings
 from bench.figaroh_arm import Experiment, Noise, make_experiment
+from sysid_core.arrays import FloatArray
 from sysid_core.estimation import EstimatorOptions
 from sysid_core.identification import Identification, IdentifyOptions, identify
-from sysid_core.recording import FloatArray
 from sysid_core.regression.tree import TreeRegression
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals import SignalOptions
@@ -175,8 +175,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     noise = Noise(position=given.encoder)
     seeds = list(range(given.seed, given.seed + given.arms))
     result: dict[str, Any] = {"seeds": seeds, "noise": vars(noise), "cutoff_hz": CUTOFF}
-    print(f"encoder noise {noise.position:g} rad, torque noise {noise.torque:.0%}, "
-          f"cut-off {CUTOFF:g} Hz, seeds {seeds}")  # fmt: skip
+    print(
+        f"encoder noise {noise.position:g} rad, torque noise {noise.torque:.0%}, "
+        f"cut-off {CUTOFF:g} Hz, seeds {seeds}"
+    )
     met = True
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -188,11 +190,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         speed = time_solves(load_robot("ur10"), given.seed, noise, folder, given.repeats)
     result["speed"] = speed
     met &= speed["ratio"] >= GOAL_SPEED
-    print(f"\nwhole solve, {TIMED_ROWS} rows of the UR10, physical consistency included: FIGAROH "
-          f"{speed['figaroh_s']:.3f} s, sysid {speed['sysid_s']:.3f} s, "
-          f"{speed['ratio']:.1f} times")  # fmt: skip
-    print(f"\ngoals (torque error ≤ wls's, masses closer than physical_fit's, ≥ {GOAL_SPEED:g}× "
-          f"faster): {'met' if met else 'NOT met'}")  # fmt: skip
+    print(
+        f"\nwhole solve, {TIMED_ROWS} rows of the UR10, physical consistency included: FIGAROH "
+        f"{speed['figaroh_s']:.3f} s, sysid {speed['sysid_s']:.3f} s, "
+        f"{speed['ratio']:.1f} times"
+    )
+    print(
+        f"\ngoals (torque error ≤ wls's, masses closer than physical_fit's, ≥ {GOAL_SPEED:g}× "
+        f"faster): {'met' if met else 'NOT met'}"
+    )
     result["met"] = bool(met)
     given.out.mkdir(parents=True, exist_ok=True)
     target = given.out / "figaroh_comparison.json"

@@ -41,7 +41,7 @@ from bench.legged_models import (
     time_offline,
 )
 from bench.legged_plots import plot_noise, plot_samples
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.regression.contact import ContactRegression
 from sysid_core.robot import load_robot
 from sysid_sim.scenarios import find_scenario
@@ -53,8 +53,12 @@ SIZES = (100, 300, 1000, 3000, 10_000)
 NOISES = (0.0, 0.3, 1.0, 3.0)
 NETWORKS = ("leaky_relu", "tanh")
 WIDTH, EPOCHS = 256, 200
-GOALS = {("SVD", "new trot"): 0.38, ("SVD", "jump"): 0.21,
-         ("MLP", "new trot"): 0.60, ("MLP", "jump"): 0.30}  # fmt: skip
+GOALS = {
+    ("SVD", "new trot"): 0.38,
+    ("SVD", "jump"): 0.21,
+    ("MLP", "new trot"): 0.60,
+    ("MLP", "jump"): 0.30,
+}
 OFFLINE_GOAL = 3.0  # [s]
 
 Table = dict[str, dict[str, list[float]]]
@@ -71,9 +75,13 @@ def _network(
     """Return predicted torques per kind of samples and motion."""
     learn = _some(data, size, seed).samples
     arrays: dict[str, Any] = {
-        "x": features(learn), "y": learn.effort, "seed": seed, "activation": activation,
-        "width": WIDTH, "epochs": EPOCHS,
-    }  # fmt: skip
+        "x": features(learn),
+        "y": learn.effort,
+        "seed": seed,
+        "activation": activation,
+        "width": WIDTH,
+        "epochs": EPOCHS,
+    }
     sets = {"exact": data.exact, "measured": data.measured}
     names = [(kind, motion) for kind in sets for motion in MOTIONS]
     for kind, motion in names:
@@ -285,10 +293,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _say(f"total mass (true) {', '.join(masses)} kg")
     sensors = vars(find_scenario(MOTIONS["jump"]).settings.sensors)
     result: dict[str, Any] = {
-        "seeds": given.seeds, "noise": sensors, "network_width": WIDTH, "epochs": EPOCHS,
-        "tables": tables, "ratios": {kind: _ratios(tables[kind]) for kind in KINDS},
-        "timing": timing, "facts": facts, "verdicts": verdicts,
-    }  # fmt: skip
+        "seeds": given.seeds,
+        "noise": sensors,
+        "network_width": WIDTH,
+        "epochs": EPOCHS,
+        "tables": tables,
+        "ratios": {kind: _ratios(tables[kind]) for kind in KINDS},
+        "timing": timing,
+        "facts": facts,
+        "verdicts": verdicts,
+    }
     if not given.no_curves:
         few = {seed: worlds[seed] for seed in list(worlds)[:2]}
         sizes = _over_samples(few, python)

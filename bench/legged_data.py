@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.batch import Batch, batch_of
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals.options import SignalOptions
 from sysid_sim.run import Run, run_scenario

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.batch import Batch, rows_of
 from sysid_core.estimation import Estimate, EstimatorOptions, Problem, solve
 from sysid_core.inertia import pseudo_inertia_basis
 from sysid_core.priors import default_constraints, default_prior
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.regression.contact import ContactRegression
 from sysid_core.regression.contact_residuals import contact_correlation, projected_residuals
 from sysid_core.regression.rows import Rows

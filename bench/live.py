@@ -230,9 +230,17 @@ def run(seconds: float, joints: int, rate: float, seed: int) -> dict[str, Any]:
                     raise SystemExit(f"bench.live: the {node} ended with {process.returncode}")
         usage = {node: Usage(process.pid) for node, process in nodes.items()}
         driver = stack.enter_context(
-            _process("-m", "bench.live", "--drive", str(folder / "motion.npz"),
-                     "--seconds", str(seconds), "--rate", str(rate))
-        )  # fmt: skip
+            _process(
+                "-m",
+                "bench.live",
+                "--drive",
+                str(folder / "motion.npz"),
+                "--seconds",
+                str(seconds),
+                "--rate",
+                str(rate),
+            )
+        )
         while driver.poll() is None:
             watcher.spin(1.0)
             for one in usage.values():

@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.estimation import EstimatorOptions, Problem, solve
 from sysid_core.estimation.options import METHODS
 from sysid_core.excitation import fit_into, motion_limits, random_motion
 from sysid_core.inertia import from_pseudo_inertia
 from sysid_core.priors import default_constraints, default_prior, free_parameters
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.regression.statistics import Statistics
 from sysid_core.regression.tree import TreeRegression
 from sysid_core.robot import Robot, load_robot, parse_description
@@ -137,20 +138,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         runs = [run(robot, seed) for seed in seeds]
         report[name] = runs
         print(f"\n{name}, worst of {len(runs)} random arms")
-        print(f"{'method':10}{'base parameters':>17}{'torque NRMS':>13}{'validation':>12}"
-              f"{'seconds':>9}{'consistent':>12}")  # fmt: skip
+        print(
+            f"{'method':10}{'base parameters':>17}{'torque NRMS':>13}{'validation':>12}"
+            f"{'seconds':>9}{'consistent':>12}"
+        )
         for same in zip(*runs, strict=True):
             base, torque, held = (
                 max(result[key] for result in same)
                 for key in ("base_error", "identification", "validation")
             )
             met &= base <= GOAL_BASE and torque <= GOAL_TORQUE and held <= GOAL_TORQUE
-            print(f"{same[0]['method']:10}{base:17.1e}{torque:13.1e}{held:12.1e}"
-                  f"{np.median([r['seconds'] for r in same]):9.2f}"
-                  f"{'yes' if all(r['consistent'] for r in same) else 'no':>12}")  # fmt: skip
+            print(
+                f"{same[0]['method']:10}{base:17.1e}{torque:13.1e}{held:12.1e}"
+                f"{np.median([r['seconds'] for r in same]):9.2f}"
+                f"{'yes' if all(r['consistent'] for r in same) else 'no':>12}"
+            )
     print(f"\nFloBaRoID's KUKA LWR: torque NRMS {FLOBAROID[0]:.1e}, validation {FLOBAROID[1]:.1e}")
-    print(f"goals (base parameters ≤ {GOAL_BASE:g}, torque ≤ {GOAL_TORQUE:g}): "
-          f"{'met' if met else 'NOT met'}")  # fmt: skip
+    print(
+        f"goals (base parameters ≤ {GOAL_BASE:g}, torque ≤ {GOAL_TORQUE:g}): "
+        f"{'met' if met else 'NOT met'}"
+    )
     report["met"] = bool(met)
     given.out.mkdir(parents=True, exist_ok=True)
     target = given.out / "noise_free.json"

@@ -57,9 +57,11 @@ def time_solves(robot: Robot, seed: int) -> dict[str, float]:
     """Time whole solves, covariance included, cold and warm, and CVXPY on the same problem."""
     problem = synthetic_problem(robot, seed)
     free = replace(
-        problem.constraints, ellipsoids=(None,) * len(robot.layout.bodies),
-        lower=np.full(robot.layout.size, -np.inf), upper=np.full(robot.layout.size, np.inf),
-    )  # fmt: skip
+        problem.constraints,
+        ellipsoids=(None,) * len(robot.layout.bodies),
+        lower=np.full(robot.layout.size, -np.inf),
+        upper=np.full(robot.layout.size, np.inf),
+    )
     problem = replace(problem, constraints=free)
     solver = EntropicSolver(problem, EstimatorOptions(tolerance=1e-4))
     statistics, noise = problem.statistics, problem.noise_std
@@ -140,10 +142,12 @@ def check_window(samples: int, seed: int) -> dict[str, float]:
 
 def _report(result: dict[str, Any]) -> bool:
     met = True
-    print(f"{'':7}{'entropic [ms]':>18}{'CVXPY [ms]':>20}{'ratio, cold':>20}"
-          f"{'ratio, warm':>20}")  # fmt: skip
-    print(f"{'bodies':>7}{'cold':>9}{'warm':>9}{'call':>10}{'Clarabel':>10}"
-          + f"{'call':>10}{'Clarabel':>10}" * 2 + f"{'difference':>12}")  # fmt: skip
+    print(f"{'':7}{'entropic [ms]':>18}{'CVXPY [ms]':>20}{'ratio, cold':>20}{'ratio, warm':>20}")
+    print(
+        f"{'bodies':>7}{'cold':>9}{'warm':>9}{'call':>10}{'Clarabel':>10}"
+        + f"{'call':>10}{'Clarabel':>10}" * 2
+        + f"{'difference':>12}"
+    )
     for row in result["solve"]:
         text = f"{row['bodies']:7d}{row['cold_ms']:9.2f}{row['warm_ms']:9.2f}"
         text += f"{row['cvxpy_ms']:10.1f}{row['clarabel_ms']:10.1f}"
@@ -159,10 +163,14 @@ def _report(result: dict[str, Any]) -> bool:
         print(f"{row['bodies']:7d}{row['ingest_us']:16.1f}{row['raw_us']:16.1f}{ratio:8.1f}")
     window = result["window"]
     met &= window["relative_error"] <= GOAL_WINDOW
-    print(f"\nwindow after {window['samples']} samples: relative error "
-          f"{window['relative_error']:.1e}, memory × {window['memory_growth']:.2f}")  # fmt: skip
-    print(f"\ngoals (solve ≥ {GOAL_SOLVE:g}×, ingestion ≤ {GOAL_INGEST:g}×, window "
-          f"≤ {GOAL_WINDOW:g}): {'met' if met else 'NOT met'}")  # fmt: skip
+    print(
+        f"\nwindow after {window['samples']} samples: relative error "
+        f"{window['relative_error']:.1e}, memory × {window['memory_growth']:.2f}"
+    )
+    print(
+        f"\ngoals (solve ≥ {GOAL_SOLVE:g}×, ingestion ≤ {GOAL_INGEST:g}×, window "
+        f"≤ {GOAL_WINDOW:g}): {'met' if met else 'NOT met'}"
+    )
     return met
 
 

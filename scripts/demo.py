@@ -186,16 +186,27 @@ def phase_rows(log: Log) -> list[dict[str, Any]]:
         squares = [sum(v * v for v in error) for error in errors]
         rms = (sum(squares) / max(len(squares), 1)) ** 0.5
         rows.append(
-            {"phase": phase.name, "start": phase.start, "stop": phase.stop, "rms": rms,
-             "r2": sorted(r2)[len(r2) // 2] if r2 else float("nan")}
-        )  # fmt: skip
+            {
+                "phase": phase.name,
+                "start": phase.start,
+                "stop": phase.stop,
+                "rms": rms,
+                "r2": sorted(r2)[len(r2) // 2] if r2 else float("nan"),
+            }
+        )
     return rows
 
 
 def gate_opened(log: Log) -> float | None:
     """Return when the gate opened after the identifier was released [s]."""
-    return next((t for t, state, _, _ in log.status
-                 if t >= RELEASE and state == IdentificationStatus.IDENTIFIED), None)  # fmt: skip
+    return next(
+        (
+            t
+            for t, state, _, _ in log.status
+            if t >= RELEASE and state == IdentificationStatus.IDENTIFIED
+        ),
+        None,
+    )
 
 
 def loads(log: Log) -> dict[str, float]:
@@ -205,8 +216,14 @@ def loads(log: Log) -> dict[str, float]:
         return {}
     last = seen[-1]
     x, y, z = last[4]
-    return {"noticed_after": seen[0][0] - PICK_UP, "mass": last[2], "mass_std": last[3],
-            "x": x, "y": y, "z": z}  # fmt: skip
+    return {
+        "noticed_after": seen[0][0] - PICK_UP,
+        "mass": last[2],
+        "mass_std": last[3],
+        "x": x,
+        "y": y,
+        "z": z,
+    }
 
 
 def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
@@ -217,10 +234,12 @@ def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
         table.add_column(escape(heading), justify="left" if heading == "phase" else "right")
     for row in rows:
         table.add_row(
-            row["phase"], f"{row['start']:.0f}–{row['stop']:.0f}", f"{1e3 * row['rms']:.2f}",
+            row["phase"],
+            f"{row['start']:.0f}–{row['stop']:.0f}",
+            f"{1e3 * row['rms']:.2f}",
             f"× {row['rms'] / rows[0]['rms']:.2f}",
             f"{row['r2']:.4f}" if row["r2"] == row["r2"] else "–",
-        )  # fmt: skip
+        )
     console.print(table)
     opened = gate_opened(log)
     gate = "did not open" if opened is None else f"opened {opened - RELEASE:.1f} s after release"
@@ -230,8 +249,9 @@ def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
             f"The load was noticed {load['noticed_after']:.1f} s after it was picked up: "
             f"[bold]{load['mass']:.3f} ± {load['mass_std']:.3f} kg[/] (true {LOAD_MASS:.3f}), "
             f"centre of mass {load['x']:.3f}, {load['y']:.3f}, {load['z']:.3f} m (true "
-            + ", ".join(f"{v:.3f}" for v in LOAD_COM) + ")."
-        )  # fmt: skip
+            + ", ".join(f"{v:.3f}" for v in LOAD_COM)
+            + ")."
+        )
     masses = Table(title=escape("Masses [kg]"))
     for heading in ("body", "URDF", "true", "identified", "±"):
         masses.add_column(heading, justify="left" if heading == "body" else "right")
@@ -239,14 +259,21 @@ def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
     if parameters is not None and len(parameters.inertial_std):
         for b, body in enumerate(parameters.bodies):
             masses.add_row(
-                body, f"{truth['nominal'][body]:.2f}", f"{truth['true'][body]:.2f}",
-                f"{parameters.inertial[10 * b]:.2f}", f"{parameters.inertial_std[10 * b]:.2f}",
-            )  # fmt: skip
+                body,
+                f"{truth['nominal'][body]:.2f}",
+                f"{truth['true'][body]:.2f}",
+                f"{parameters.inertial[10 * b]:.2f}",
+                f"{parameters.inertial_std[10 * b]:.2f}",
+            )
         console.print(masses)
     picture = out / "demo.png"
     draw(log, PHASES, (RELEASE, PICK_UP, PUT_DOWN, END), LOAD_MASS, picture)
-    figures = {"phases": rows, "gate_opened_after": None if opened is None else opened - RELEASE,
-               "payload": load, "payload_true": LOAD_MASS}  # fmt: skip
+    figures = {
+        "phases": rows,
+        "gate_opened_after": None if opened is None else opened - RELEASE,
+        "payload": load,
+        "payload_true": LOAD_MASS,
+    }
     (out / "demo.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     console.print(f"Picture: {picture}", soft_wrap=True)
 
@@ -263,8 +290,17 @@ def true_masses(path: Path, robot_name: str) -> dict[str, Any]:
 
 def report(console: Console, out: Path, robot: str) -> None:
     """Identify the saved recording in batch, for its report."""
-    command = [sys.executable, "-m", "sysid_core.cli.main", "identify", str(out / "bag"),
-               "--robot", robot, "--out", str(out / "identified")]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "sysid_core.cli.main",
+        "identify",
+        str(out / "bag"),
+        "--robot",
+        robot,
+        "--out",
+        str(out / "identified"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         console.print(f"Report: {out / 'identified' / 'report.html'}", soft_wrap=True)
@@ -285,21 +321,34 @@ def main() -> int:
     out.mkdir(parents=True)
     os.environ.setdefault("ROS_DOMAIN_ID", str(20 + os.getpid() % 80))
     truth = out / "ground_truth.json"
-    up = [sys.executable, "-m", "sysid_core.cli.main", "up", str(ROOT / "launch/sim.launch.yaml"),
-          f"robot:={options.robot}", f"truth_seed:={options.seed}",
-          f"ground_truth_file:={truth}"]  # fmt: skip
+    up = [
+        sys.executable,
+        "-m",
+        "sysid_core.cli.main",
+        "up",
+        str(ROOT / "launch/sim.launch.yaml"),
+        f"robot:={options.robot}",
+        f"truth_seed:={options.seed}",
+        f"ground_truth_file:={truth}",
+    ]
     log = out / "log.txt"
-    console.print(f"Starting simulator, recorder, identifier, controller; log: {log}",
-                  soft_wrap=True)  # fmt: skip
+    console.print(
+        f"Starting simulator, recorder, identifier, controller; log: {log}", soft_wrap=True
+    )
     with Nodes(up, log) as nodes:
         rclpy.init()
         node = Watcher(nodes)
         try:
             play(node, console)
-            node.ask(ExportModel, "identifier/export",
-                     ExportModel.Request(directory=str(out / "live")))  # fmt: skip
-            node.ask(SaveBuffer, "recorder/save", SaveBuffer.Request(directory=str(out / "bag")),
-                     timeout=60.0)  # fmt: skip
+            node.ask(
+                ExportModel, "identifier/export", ExportModel.Request(directory=str(out / "live"))
+            )
+            node.ask(
+                SaveBuffer,
+                "recorder/save",
+                SaveBuffer.Request(directory=str(out / "bag")),
+                timeout=60.0,
+            )
         except KeyboardInterrupt:
             return 130
         finally:

@@ -61,10 +61,15 @@ def draw(
             rms = float(np.sqrt(np.mean(error[inside] ** 2)))
             top.hlines(rms, phase.start, phase.stop, color=_ORANGE, lw=2.5)
             top.annotate(
-                f"{rms:.1f} mrad", (0.5 * (phase.start + phase.stop), rms), xytext=(0, 7),
-                textcoords="offset points", ha="center", color=_ORANGE, weight="bold",
+                f"{rms:.1f} mrad",
+                (0.5 * (phase.start + phase.stop), rms),
+                xytext=(0, 7),
+                textcoords="offset points",
+                ha="center",
+                color=_ORANGE,
+                weight="bold",
                 bbox={"facecolor": "white", "alpha": 0.75, "lw": 0, "pad": 1},
-            )  # fmt: skip
+            )
     low, high = top.get_ylim()
     top.set_ylim(low, high * 2.2)
     notes = (
@@ -76,8 +81,16 @@ def draw(
     for moment, text in notes:
         for axes in (top, middle, bottom):
             axes.axvline(moment, color=_GREY, lw=0.8, ls=":")
-        top.annotate(text, (moment, 1.0), xycoords=("data", "axes fraction"), xytext=(4, -4),
-                     textcoords="offset points", va="top", fontsize=9, color=_GREY)  # fmt: skip
+        top.annotate(
+            text,
+            (moment, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(4, -4),
+            textcoords="offset points",
+            va="top",
+            fontsize=9,
+            color=_GREY,
+        )
     _draw_status(middle, log, release, end)
     _draw_payload(bottom, log, moments, mass)
     bottom.set_xlabel("time [s]")
@@ -95,8 +108,15 @@ def _draw_status(axes: Any, log: Any, release: float, end: float) -> None:
         return
     times = [row[0] for row in status]
     states = [row[1] for row in status]
-    axes.text(0.5 * release, 0.925, "identifier\nheld still", ha="center", va="center", fontsize=9,
-              color=_GREY)  # fmt: skip
+    axes.text(
+        0.5 * release,
+        0.925,
+        "identifier\nheld still",
+        ha="center",
+        va="center",
+        fontsize=9,
+        color=_GREY,
+    )
     lasted = dict.fromkeys(states, 0.0)
     for start, stop, state in zip(times, [*times[1:], end], states, strict=True):
         axes.axvspan(start, stop, color=_STATES[state], lw=0, alpha=0.8)
@@ -110,15 +130,29 @@ def _draw_status(axes: Any, log: Any, release: float, end: float) -> None:
 
 def _draw_payload(axes: Any, log: Any, moments: Sequence[float], mass: float) -> None:
     _, pick_up, put_down, end = moments
-    axes.step([0.0, pick_up, put_down, end], [0.0, mass, 0.0, 0.0], where="post", color=_GREY,
-              lw=1.5, ls="--", label="true")  # fmt: skip
+    axes.step(
+        [0.0, pick_up, put_down, end],
+        [0.0, mass, 0.0, 0.0],
+        where="post",
+        color=_GREY,
+        lw=1.5,
+        ls="--",
+        label="true",
+    )
     if log.payload:
         time = np.array([row[0] for row in log.payload])
         estimate = np.array([row[2] if row[1] else 0.0 for row in log.payload])
         std = np.array([row[3] if row[1] else 0.0 for row in log.payload])
         axes.plot(time, estimate, color=_BLUE, lw=1.8, label="identified")
-        axes.fill_between(time, estimate - 2 * std, estimate + 2 * std, color=_BLUE, alpha=0.25,
-                          lw=0, label="± 2 standard deviations")  # fmt: skip
+        axes.fill_between(
+            time,
+            estimate - 2 * std,
+            estimate + 2 * std,
+            color=_BLUE,
+            alpha=0.25,
+            lw=0,
+            label="± 2 standard deviations",
+        )
     axes.set_ylim(-0.1 * mass, 1.35 * mass)
     axes.set_ylabel("payload [kg]")
     axes.legend(loc="upper left", fontsize=8)

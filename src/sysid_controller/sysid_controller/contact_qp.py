@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import ParameterError
-from sysid_core.recording import BoolArray, FloatArray
 from sysid_core.regression.contact_dynamics import ContactTerms
 from sysid_core.regression.contact_kinematics import ContactKinematics
 

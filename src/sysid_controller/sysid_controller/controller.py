@@ -23,7 +23,7 @@ from sysid_controller.settings import ControllerSettings
 from sysid_controller.units import DriverUnits
 from sysid_controller.verdict import ACCEPTED, Verdict, refused
 from sysid_controller.watchdog import State, Watchdog
-from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.robot import Robot
 from sysid_core.robot.model import Limits
 

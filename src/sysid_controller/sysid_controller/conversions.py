@@ -16,9 +16,9 @@ from sysid_controller.controller import Command, Controller
 from sysid_controller.health import Finding
 from sysid_controller.parameter_blend import ParameterSet
 from sysid_controller.planning import TrajectoryPoints
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.parameters import COUPLING_TERMS, FRICTION_TERMS, INERTIAL_TERMS
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 from sysid_msgs.msg import DynamicParameters, TrackingStatus
 from sysid_online.fields import diagnostic_status, doubles, nanoseconds

@@ -9,8 +9,8 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_controller.contact_torque import ContactTorque
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ModelError
-from sysid_core.recording import FloatArray
 from sysid_core.regression.closed_dynamics import ClosedChainDynamics
 from sysid_core.robot import Robot
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sysid_controller.settings import ControllerSettings
 from sysid_controller.verdict import ACCEPTED, Verdict, refused
-from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.robot import Robot
 
 __all__ = ["FloatingBase"]

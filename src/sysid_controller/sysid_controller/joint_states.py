@@ -10,7 +10,7 @@ import numpy as np
 
 from sysid_controller.units import DriverUnits
 from sysid_controller.verdict import ACCEPTED, Verdict, refused
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 
 __all__ = ["JointStates"]
 

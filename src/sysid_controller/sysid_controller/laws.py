@@ -9,8 +9,8 @@ import numpy as np
 
 from sysid_controller.dynamics import Dynamics
 from sysid_controller.settings import ControllerSettings
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
-from sysid_core.recording import FloatArray
 
 __all__ = [
     "ComputedTorque",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_controller.settings import ControllerSettings
-from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.robot.model import Limits
 
 __all__ = ["EffortLimiter", "LimitedEffort"]

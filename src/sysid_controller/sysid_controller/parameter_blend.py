@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sysid_controller.verdict import ACCEPTED, Verdict, refused
+from sysid_core.arrays import FloatArray
 from sysid_core.inertia import smallest_eigenvalue
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 
 __all__ = ["ParameterBlend", "ParameterSet"]

@@ -11,8 +11,8 @@ import numpy as np
 
 from sysid_controller.laws import Motion
 from sysid_controller.trajectory import Quintics, derive_accelerations, derive_velocities
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
-from sysid_core.recording import FloatArray
 from sysid_core.robot.model import Limits
 
 __all__ = ["CLOSEST_POINTS", "Planner", "Reach", "TrajectoryPoints", "Waypoints", "anywhere"]

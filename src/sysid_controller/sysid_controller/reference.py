@@ -19,8 +19,8 @@ from sysid_controller.planning import (
 )
 from sysid_controller.trajectory import Quintics, rest
 from sysid_controller.verdict import ACCEPTED, Verdict, refused
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
-from sysid_core.recording import FloatArray
 from sysid_core.robot.model import Limits
 
 __all__ = ["Reference"]

@@ -8,7 +8,7 @@ import numpy as np
 from sysid_controller.dynamics import Dynamics
 from sysid_controller.laws import find_gains
 from sysid_controller.settings import ControllerSettings
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 
 __all__ = ["SafeHold"]
 

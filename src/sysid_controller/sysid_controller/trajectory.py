@@ -9,7 +9,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from sysid_controller.laws import Motion
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 
 __all__ = ["Quintics", "derive_accelerations", "derive_velocities", "rest"]
 

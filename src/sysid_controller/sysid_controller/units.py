@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 
 __all__ = ["DriverUnits"]

@@ -16,7 +16,8 @@ from sysid_controller.laws import ComputedTorque, FeedForward, Gains, Motion
 from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.settings import ControllerSettings
 from sysid_controller.watchdog import State
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.arrays import FloatArray
+from sysid_core.recording import Samples
 from sysid_core.regression.closed_chain import ClosedChainRegression
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.loop_check import random_closed_configurations

@@ -14,7 +14,7 @@ from sysid_controller.dynamics import TreeDynamics
 from sysid_controller.parameter_blend import ParameterSet
 from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.settings import ControllerSettings
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot, load_robot
 
 PERIOD = 0.002

@@ -14,8 +14,8 @@ from sysid_controller.parameter_blend import ParameterSet
 from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.settings import ControllerSettings
 from sysid_controller.watchdog import State
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ModelError, ParameterError
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot, load_robot
 
 PERIOD = 0.002

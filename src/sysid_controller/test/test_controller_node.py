@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sysid_core.arrays import FloatArray
+
 rclpy = pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
 
 from builtin_interfaces.msg import Duration, Time
@@ -28,7 +30,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from sysid_controller.controller_node import ControllerNode, main
 from sysid_core.parameters import FRICTION_TERMS
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 from sysid_msgs.msg import DynamicParameters, TrackingStatus
 

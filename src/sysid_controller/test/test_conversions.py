@@ -8,6 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from sysid_core.arrays import FloatArray
+
 pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
 
 from builtin_interfaces.msg import Duration, Time
@@ -23,7 +25,6 @@ from sysid_controller.conversions import (
 from sysid_controller.settings import ControllerSettings
 from sysid_core.errors import ParameterError
 from sysid_core.parameters import FRICTION_TERMS
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 from sysid_msgs.msg import DynamicParameters
 from sysid_online.fields import nanoseconds

@@ -15,7 +15,7 @@ from sysid_controller.parameter_blend import ParameterSet
 from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.settings import ControllerSettings
 from sysid_controller.watchdog import State
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot
 
 PERIOD = 0.002

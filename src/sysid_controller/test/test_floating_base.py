@@ -11,7 +11,7 @@ import pytest
 
 from sysid_controller.floating_base import FloatingBase
 from sysid_controller.settings import ControllerSettings
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.robot import load_robot
 
 FEET = ("FL", "FR", "HL", "HR")

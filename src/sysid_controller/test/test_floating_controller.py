@@ -16,7 +16,7 @@ from sysid_controller.parameter_blend import ParameterSet
 from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.settings import ControllerSettings
 from sysid_controller.watchdog import State
-from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.regression.contact_dynamics import ContactDynamics
 from sysid_core.robot import Robot, load_robot
 

@@ -10,7 +10,7 @@ import pytest
 
 from sysid_controller.joint_states import JointStates
 from sysid_controller.units import DriverUnits
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot, load_robot
 
 NONE = np.zeros(0)

@@ -10,7 +10,7 @@ import pytest
 
 from sysid_controller.limits import EffortLimiter
 from sysid_controller.settings import ControllerSettings
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.robot.model import Limits
 
 PERIOD = 0.002

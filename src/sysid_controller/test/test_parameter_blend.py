@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from sysid_controller.parameter_blend import ParameterBlend, ParameterSet
+from sysid_core.arrays import FloatArray
 from sysid_core.inertia import smallest_eigenvalue
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 
 PERIOD = 0.002

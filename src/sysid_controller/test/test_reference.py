@@ -12,7 +12,7 @@ import pytest
 
 from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.reference import Reference
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.robot.model import Limits
 
 JOINTS = ("a", "b")
@@ -54,9 +54,13 @@ def sine(start: float, begin: float, count: int = 40, shift: float = 0.0) -> Tra
     s, c = np.sin(w * (start + time)), np.cos(w * (start + time))
     both = np.array([0.5, 0.3])
     return TrajectoryPoints(
-        JOINTS, start, time, shift + s[:, None] * both, w * c[:, None] * both,
+        JOINTS,
+        start,
+        time,
+        shift + s[:, None] * both,
+        w * c[:, None] * both,
         -(w**2) * s[:, None] * both,
-    )  # fmt: skip
+    )
 
 
 def test_holds_where_it_was_told(reference: Reference) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sysid_controller.trajectory import Quintics, derive_accelerations, derive_velocities
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 
 TIME = np.array([0.0, 0.4, 1.0, 1.3, 2.0])
 FINE = np.linspace(0.0, 2.0, 203)

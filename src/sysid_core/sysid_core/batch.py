@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts import condition_contacts
-from sysid_core.recording import BoolArray, FloatArray, Recording, Samples
+from sysid_core.recording import Recording, Samples
 from sysid_core.regression.rows import Regression, RowBlock, Rows
 from sysid_core.regression.tree import coulomb_sign
 from sysid_core.robot.imu import described_cutoff

@@ -12,15 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ModelError, ParameterError
 from sysid_core.files import write_text
-from sysid_core.parameters import (
-    COUPLING_TERMS,
-    FRICTION_TERMS,
-    INERTIAL_TERMS,
-    ParameterLayout,
-)
-from sysid_core.recording import FloatArray
+from sysid_core.parameters import COUPLING_TERMS, FRICTION_TERMS, INERTIAL_TERMS, ParameterLayout
 from sysid_core.robot.model import Robot
 from sysid_core.scores import Scores
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.batch import Batch, Progress, batch_of, moving_rows, rows_of, select_rows
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.estimation import Estimate, EstimatorOptions, Prior, Problem, solve
@@ -14,7 +15,7 @@ from sysid_core.estimation.noise import effective_sample_factor
 from sysid_core.inertia import from_mass_com_inertia, nearest_consistent
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.priors import default_constraints, default_prior
-from sysid_core.recording import BoolArray, FloatArray, Recording, Samples
+from sysid_core.recording import Recording, Samples
 from sysid_core.regression.closed_chain import ClosedChainRegression
 from sysid_core.regression.contact import ContactRegression
 from sysid_core.regression.contact_residuals import contact_correlation, projected_residuals

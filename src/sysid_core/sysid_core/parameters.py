@@ -8,20 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.errors import ParameterError
-from sysid_core.recording import FloatArray
 
 __all__ = [
     "COUPLING_TERMS",
     "FRICTION_TERMS",
     "INERTIAL_TERMS",
-    "IndexArray",
     "ParameterLayout",
 ]
-
-IndexArray = npt.NDArray[np.intp]
 
 INERTIAL_TERMS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Per body, about its joint frame's origin [kg, kg·m, kg·m²]; Pinocchio's order."""

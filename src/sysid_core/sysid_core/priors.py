@@ -8,11 +8,11 @@ from collections.abc import Iterable
 import numpy as np
 import pinocchio as pin
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.problem import Constraints, Prior
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.parameters import FRICTION_TERMS
-from sysid_core.recording import BoolArray, FloatArray
 from sysid_core.robot.model import Robot
 
 __all__ = ["default_constraints", "default_prior", "free_parameters", "torque_scale"]

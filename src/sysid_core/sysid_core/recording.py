@@ -10,22 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import DataError
 
 __all__ = [
     "BaseRecording",
-    "BoolArray",
     "ContactRecording",
-    "FloatArray",
     "ImuMounting",
     "ImuRecording",
     "Recording",
     "Samples",
     "TopicInfo",
 ]
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
-from sysid_core.recording import FloatArray
 from sysid_core.regression.base_parameters import BaseParameters
 from sysid_core.regression.rows import Rows
 

@@ -36,9 +36,18 @@ def data(found: Identification) -> dict[str, Any]:
 
 def test_keys_are_the_contract(found: Identification, data: dict[str, Any]) -> None:
     contract = {
-        "robot", "model_hash", "method", "bodies", "joints", "std", "consistency", "train",
-        "validation", "timing_s", "warnings",
-    }  # fmt: skip
+        "robot",
+        "model_hash",
+        "method",
+        "bodies",
+        "joints",
+        "std",
+        "consistency",
+        "train",
+        "validation",
+        "timing_s",
+        "warnings",
+    }
     assert contract <= set(data)
     assert data["robot"] == "tx40"
     assert data["timing_s"] == 0.75

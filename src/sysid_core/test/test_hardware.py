@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.cli.main import main
 from sysid_core.data import read_recording, write_csv
-from sysid_core.recording import FloatArray
 from sysid_core.robot import load_robot
 
 UR10_FLOOR = (3.64, 3.78, 2.19, 0.93, 0.48, 1.17)
@@ -122,9 +122,17 @@ def test_ur10e_load_is_found_from_currents(
     assert first["validation"]["rmse"]["identified"] < first["validation"]["rmse"]["nominal"]
     assert min(first["validation"]["r2"]["identified"]) > 0.95
     found = _identify(
-        capsys, loaded, "ur10e", tmp_path / "load",
-        "--from", str(tmp_path / "bare"), "--only", "wrist_3_link", "--train", "1.0",
-    )  # fmt: skip
+        capsys,
+        loaded,
+        "ur10e",
+        tmp_path / "load",
+        "--from",
+        str(tmp_path / "bare"),
+        "--only",
+        "wrist_3_link",
+        "--train",
+        "1.0",
+    )
     (load,) = found["loads"]
     assert load["mass"] == pytest.approx(UR10E_LOAD, rel=0.12)  # the gains are 9 % too high
     assert 0.005 < load["mass_std"] < 0.15

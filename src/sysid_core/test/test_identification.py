@@ -9,12 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.batch import batch_of, moving_rows, rows_of
 from sysid_core.errors import DataError, ModelError, ParameterError
 from sysid_core.estimation import EstimatorOptions
 from sysid_core.identification import Identification, IdentifyOptions, identify, validate
 from sysid_core.inertia import from_mass_com_inertia, from_pseudo_inertia, pseudo_inertia
-from sysid_core.recording import FloatArray, Recording
+from sysid_core.recording import Recording
 from sysid_core.regression.tree import TreeRegression
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals import SignalOptions
@@ -183,8 +184,11 @@ def test_what_cannot_be_done_is_refused(ur10: Robot, recording: Recording) -> No
     assert recording.velocity is not None
     assert recording.effort is not None
     short = replace(
-        recording, time=recording.time[:n], position=recording.position[:n],
-        velocity=recording.velocity[:n], effort=recording.effort[:n],
-    )  # fmt: skip
+        recording,
+        time=recording.time[:n],
+        position=recording.position[:n],
+        velocity=recording.velocity[:n],
+        effort=recording.effort[:n],
+    )
     with pytest.raises(DataError, match=r"record\s+for longer"):
         identify(ur10, short, IdentifyOptions(train=0.1))

@@ -66,8 +66,9 @@ def test_a_node_that_cannot_be_loaded_ends_in_one_line_and_status_2(tmp_path: Pa
         "'sysid doctor' says what to install"
     )
     assert {line for line in lines if line.startswith("[a-1]")} == {
-        told, "[a-1] ended with status 2",
-    }  # fmt: skip
+        told,
+        "[a-1] ended with status 2",
+    }
 
 
 def test_a_process_that_can_t_be_started_is_told_of() -> None:

@@ -11,10 +11,11 @@ from geometry_msgs.msg import Vector3
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import DataError
 from sysid_core.online.payload import PayloadEstimate
 from sysid_core.online.update import Update
-from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_msgs.msg import (
     Contacts,
@@ -202,9 +203,14 @@ def parameters_message(robot: Robot, update: Update) -> DynamicParameters:
 
 
 def status_message(
-    robot: Robot, groups: Sequence[str], update: Update, *, frozen: bool, lost: int,
+    robot: Robot,
+    groups: Sequence[str],
+    update: Update,
+    *,
+    frozen: bool,
+    lost: int,
     solve_time: float,
-) -> IdentificationStatus:  # fmt: skip
+) -> IdentificationStatus:
     """Return what the identifier knows as a message; unknown numbers are 0."""
     message = IdentificationStatus()
     message.header.stamp = stamp(update.time)

@@ -10,7 +10,7 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 
 __all__ = ["NANO", "diagnostic_status", "doubles", "nanoseconds", "seconds", "stamp"]
 

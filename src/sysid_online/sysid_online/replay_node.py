@@ -15,9 +15,10 @@ from rclpy.node import Node
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Imu, JointState
 
+from sysid_core.arrays import FloatArray
 from sysid_core.data import read_recording
 from sysid_core.errors import DataError
-from sysid_core.recording import FloatArray, Recording
+from sysid_core.recording import Recording
 from sysid_core.settings import Setting
 from sysid_msgs.msg import Contacts
 from sysid_online.fields import stamp

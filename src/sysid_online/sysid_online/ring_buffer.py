@@ -8,14 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
-from sysid_core.recording import (
-    BaseRecording,
-    ContactRecording,
-    FloatArray,
-    ImuRecording,
-    Recording,
-)
+from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
 
 __all__ = ["JointBatch", "RingBuffer"]
 
@@ -114,12 +109,16 @@ class RingBuffer:
             for field in ("time", "position", "velocity", "effort")
         )
         return Recording(
-            time, names, position,
+            time,
+            names,
+            position,
             None if np.isnan(velocity).all() else velocity,
             None if np.isnan(effort).all() else effort,
-            base=self._base_recording(), imu=self._imu_recording(),
-            contacts=self._contact_recording(), source="ring buffer",
-        )  # fmt: skip
+            base=self._base_recording(),
+            imu=self._imu_recording(),
+            contacts=self._contact_recording(),
+            source="ring buffer",
+        )
 
     def _base_recording(self) -> BaseRecording | None:
         base = list(self._base)

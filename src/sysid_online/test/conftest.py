@@ -16,7 +16,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot, load_robot
 
 try:

@@ -203,18 +203,26 @@ def test_samples_whose_arrays_do_not_fit(learned: Any) -> None:
         JointSamples(robot="valkyrie_arm", joint_names=names, position=zeros),
         JointSamples(robot="valkyrie_arm", joint_names=names[:2], time=array("d", [0.0])),
         JointSamples(
-            robot="valkyrie_arm", joint_names=names, time=array("d", [0.0]), position=zeros,
-            velocity=zeros, acceleration=zeros, effort=zeros, contact_names=["foot"],
+            robot="valkyrie_arm",
+            joint_names=names,
+            time=array("d", [0.0]),
+            position=zeros,
+            velocity=zeros,
+            acceleration=zeros,
+            effort=zeros,
+            contact_names=["foot"],
         ),
-    ):  # fmt: skip
+    ):
         learned.diagnostics["identification"].clear()
         learned.samples_in.publish(bad)
         learned.until(
             lambda: any(
-                "numbers" in s.message or "lack" in s.message or "columns" in s.message
+                "numbers" in s.message
+                or "lack" in s.message
+                or "columns" in s.message
                 or "contacts" in s.message
                 for s in learned.diagnostics["identification"]
             )
-        )  # fmt: skip
+        )
     learned.heard["samples"].clear()
     recovers(learned)

@@ -31,8 +31,12 @@ class Dog:
 
         self.g = g
         self.robot = load_robot("solo12")
-        kinds = {"joint_states": JointState, "odom": Odometry, "imu/data": Imu,
-                 "contacts": Contacts}  # fmt: skip
+        kinds = {
+            "joint_states": JointState,
+            "odom": Odometry,
+            "imu/data": Imu,
+            "contacts": Contacts,
+        }
         self._out = {
             name: g.probe.create_publisher(kind, name, 1000) for name, kind in kinds.items()
         }
@@ -55,10 +59,12 @@ class Dog:
         q = np.concatenate([[0.0, 0.0, 0.25, 0.0, 0.0, 0.0, 1.0], self.legs])
         weight = pin.rnea(model, data, q, np.zeros(model.nv), np.zeros(model.nv))
         frames = [model.getFrameId(c.frame.link) for c in self.robot.description.contacts]
-        J = np.vstack([
-            pin.computeFrameJacobian(model, data, q, frame, pin.LOCAL_WORLD_ALIGNED)[:3]
-            for frame in frames
-        ])  # fmt: skip
+        J = np.vstack(
+            [
+                pin.computeFrameJacobian(model, data, q, frame, pin.LOCAL_WORLD_ALIGNED)[:3]
+                for frame in frames
+            ]
+        )
         even = np.tile([0.0, 0.0, weight[2] / 4.0], 4)
         force = even + np.linalg.lstsq(J[:, :6].T, weight[:6] - J[:, :6].T @ even, rcond=None)[0]
         return np.asarray((weight - J.T @ force)[6:])

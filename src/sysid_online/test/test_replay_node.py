@@ -22,19 +22,31 @@ def bag(tmp_path: Path, motion: Any) -> Path:
     time = 50.0 + np.arange(400) / 200.0
     slow = time[::4]
     base = BaseRecording(
-        slow, np.tile([1.0, 2.0, 3.0], (100, 1)), np.tile([0.0, 0.0, 0.0, 1.0], (100, 1)),
-        np.tile(np.arange(6.0), (100, 1)), "odom", "base",
-    )  # fmt: skip
+        slow,
+        np.tile([1.0, 2.0, 3.0], (100, 1)),
+        np.tile([0.0, 0.0, 0.0, 1.0], (100, 1)),
+        np.tile(np.arange(6.0), (100, 1)),
+        "odom",
+        "base",
+    )
     contacts = ContactRecording(slow, ("left", "right"), np.tile([True, False], (100, 1)))
     imu = ImuRecording(
         slow, np.tile([1.0, 2.0, 3.0], (100, 1)), np.tile([4.0, 5.0, 6.0], (100, 1))
     )
     names = motion.robot.joint_names
     write_recording(
-        Recording(time, names, motion.position[:400], motion.velocity[:400], motion.effort[:400],
-                  base=base, imu=imu, contacts=contacts),
+        Recording(
+            time,
+            names,
+            motion.position[:400],
+            motion.velocity[:400],
+            motion.effort[:400],
+            base=base,
+            imu=imu,
+            contacts=contacts,
+        ),
         tmp_path / "bag",
-    )  # fmt: skip
+    )
     return tmp_path / "bag"
 
 
@@ -57,8 +69,9 @@ def test_every_message_comes_once_and_in_order(graph: Make, bag: Path, motion: A
     g = graph(data=bag, speed=4.0, start_delay=0.5)
     heard = play(g)
     g.until(lambda: len(heard["joint_states"]) == 400)
-    stamps = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec
-                       for m in heard["joint_states"]])  # fmt: skip
+    stamps = np.array(
+        [m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in heard["joint_states"]]
+    )
     np.testing.assert_allclose(stamps, 50.0 + np.arange(400) / 200.0, atol=1e-8)
     seen = np.array([m.position for m in heard["joint_states"]])
     np.testing.assert_array_equal(seen, motion.position[:400])

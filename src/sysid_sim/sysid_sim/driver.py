@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot
 from sysid_sim.sensors import Reading
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_sim.errors import SimulationError
 
 __all__ = ["CRAWL", "TROT", "Footfalls", "Phase", "Wander"]
@@ -25,13 +25,19 @@ _FRONT_LEFT, _FRONT_RIGHT, _REAR_LEFT, _REAR_RIGHT = (
 )
 
 TROT: Mapping[Leg, float] = {
-    _FRONT_LEFT: 0.0, _FRONT_RIGHT: 0.5, _REAR_LEFT: 0.5, _REAR_RIGHT: 0.0,
-}  # fmt: skip
+    _FRONT_LEFT: 0.0,
+    _FRONT_RIGHT: 0.5,
+    _REAR_LEFT: 0.5,
+    _REAR_RIGHT: 0.0,
+}
 """Share of the cycle by which a leg is ahead: diagonal pairs step together."""
 
 CRAWL: Mapping[Leg, float] = {
-    _FRONT_LEFT: 0.5, _FRONT_RIGHT: 0.0, _REAR_LEFT: 0.75, _REAR_RIGHT: 0.25,
-}  # fmt: skip
+    _FRONT_LEFT: 0.5,
+    _FRONT_RIGHT: 0.0,
+    _REAR_LEFT: 0.75,
+    _REAR_RIGHT: 0.25,
+}
 """The same where one leg steps after the other, a front one after the rear one of its side."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_controller.contact_law import ContactReference
-from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_sim.gait import Wander
 
 __all__ = [

@@ -12,7 +12,7 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
+from sysid_core.arrays import FloatArray
 from sysid_core.inertia import central_inertia
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 from sysid_core.robot.description import FrameOnLink
 from sysid_sim.errors import SimulationError
@@ -356,10 +356,15 @@ def build_mjcf(
     world = _add(root, "worldbody")
     if robot.floating and settings.ground:
         _add(
-            world, "geom", name="ground", type="plane", size="0 0 1", condim="3",
+            world,
+            "geom",
+            name="ground",
+            type="plane",
+            size="0 0 1",
+            condim="3",
             friction=_text([settings.ground_friction, 0.0, 0.0]),
             solref=_text([settings.ground_time, 1.0]),
-        )  # fmt: skip
+        )
     _add_bodies(world, robot, parameters, settings)
     _add_couplings(root, robot, parameters)
     _add_equalities(root, robot)

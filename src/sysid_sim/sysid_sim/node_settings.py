@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError, SysidError
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 from sysid_core.settings import ROBOT, Setting
 from sysid_sim.mjcf import PhysicsSettings
@@ -56,7 +56,9 @@ SIMULATOR: Sequence[Setting] = (
     ),
     _Fixed("shape_spread", 0.15, "Drawn bodies are stretched by up to this [-]", (0.0, 0.9)),
     _Fixed(
-        "friction_spread", 0.5, "Drawn friction and armature differ by up to this share [-]",
+        "friction_spread",
+        0.5,
+        "Drawn friction and armature differ by up to this share [-]",
         (0.0, 0.9),
     ),
     _Fixed(
@@ -113,7 +115,9 @@ SIMULATOR: Sequence[Setting] = (
         "wrenches", False, "Publish contact wrenches, as robots with force sensors in their feet"
     ),
     _Fixed(
-        "stribeck_level", 0.0, "Breakaway friction beyond Coulomb's, as a share of it [-]",
+        "stribeck_level",
+        0.0,
+        "Breakaway friction beyond Coulomb's, as a share of it [-]",
         (0.0, 10.0),
     ),
     _Fixed(
@@ -131,7 +135,7 @@ SIMULATOR: Sequence[Setting] = (
         "Then: 'hold' the joints with their brakes, or 'zero' torque",
         choices=STALE_ACTIONS,
     ),
-)  # fmt: skip
+)
 
 REFERENCE: Sequence[Setting] = (
     ROBOT,

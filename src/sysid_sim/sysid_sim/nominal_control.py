@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import pinocchio as pin
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.regression.tree import friction_columns
 from sysid_core.robot import Robot
 from sysid_core.robot.loops import LoopClosure

@@ -9,9 +9,8 @@ import mujoco
 import numpy as np
 import scipy.linalg
 
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.errors import ModelError
-from sysid_core.parameters import IndexArray
-from sysid_core.recording import BoolArray, FloatArray
 from sysid_core.robot import Robot
 from sysid_core.robot.loops import LoopClosure
 from sysid_sim.errors import SimulationError

@@ -13,15 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.data import write_recording
 from sysid_core.errors import OutputError
-from sysid_core.recording import (
-    BaseRecording,
-    ContactRecording,
-    FloatArray,
-    ImuRecording,
-    Recording,
-)
+from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
 from sysid_core.robot import Robot, load_robot
 from sysid_sim.driver import Driver
 from sysid_sim.errors import SimulationError

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot
 from sysid_sim.errors import ScenarioError
 from sysid_sim.nominal_control import TrajectoryTracker

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.plant import ContactState, State, cross, rotation_of

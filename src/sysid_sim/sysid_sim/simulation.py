@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pinocchio as pin
 
+from sysid_core.arrays import FloatArray
 from sysid_core.inertia import from_mass_com_inertia, smallest_eigenvalue, transform_matrix
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import PhysicsSettings, foot_radii, frame_of

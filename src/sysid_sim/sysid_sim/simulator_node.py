@@ -20,8 +20,8 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import OutputError, SysidError
-from sysid_core.recording import FloatArray
 from sysid_core.settings import chosen_robot
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload

@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.spatial.transform import Rotation
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.regression.contact_kinematics import ContactKinematics
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError

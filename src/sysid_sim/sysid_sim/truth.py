@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, SysidError
 from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
 from sysid_core.parameters import FRICTION_TERMS, INERTIAL_TERMS
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 

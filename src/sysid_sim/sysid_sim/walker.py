@@ -11,8 +11,7 @@ import pinocchio as pin
 
 from sysid_controller.contact_law import ContactLaw, ContactLawSettings, ContactState
 from sysid_controller.contact_qp import ConeSettings
-from sysid_core.parameters import IndexArray
-from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.regression.contact_kinematics import ContactKinematics
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot, load_robot
 from sysid_sim.truth import draw_truth
 

@@ -176,10 +176,12 @@ def stream_of(name: str, change: Change = as_it_is) -> tuple[SampleStream, Sampl
                 stream.push_contacts(t, dict(zip(contacts.names, flags, strict=True)))
         parts.append(
             stream.push_joint_states(
-                recording.time[part], recording.joint_names, recording.position[part],
+                recording.time[part],
+                recording.joint_names,
+                recording.position[part],
                 recording.effort[part],
             )
-        )  # fmt: skip
+        )
     whole = [part for part in parts if len(part)]
     return stream, Samples.concatenate(whole) if whole else parts[0]
 

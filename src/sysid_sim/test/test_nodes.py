@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sysid_core.arrays import FloatArray
+
 rclpy = pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -27,7 +29,6 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot, load_robot
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_sim.pacing import CommandGate, Pacing
 
 

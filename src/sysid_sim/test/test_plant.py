@@ -9,8 +9,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ModelError
-from sysid_core.recording import FloatArray
 from sysid_core.regression.tree import TreeRegression, friction_columns, random_states
 from sysid_core.robot import Robot
 from sysid_core.robot.loops import LoopClosure
@@ -183,9 +183,10 @@ def test_feet_carry_a_standing_robots_weight(
     assert contacts.active.all()
     world = [
         pose.rotation @ wrench[:3]
-        for pose, wrench in zip(_foot_poses(robot, plant.configuration()), contacts.wrenches,
-                                strict=True)
-    ]  # fmt: skip
+        for pose, wrench in zip(
+            _foot_poses(robot, plant.configuration()), contacts.wrenches, strict=True
+        )
+    ]
     np.testing.assert_allclose(np.sum(world, axis=0), [0.0, 0.0, weight], atol=0.01 * weight)
 
 

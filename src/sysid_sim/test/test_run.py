@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.data import read_recording
 from sysid_core.errors import OutputError
-from sysid_core.recording import FloatArray
 from sysid_core.regression.tree import TreeRegression
 from sysid_core.robot import Robot, known_robots, load_robot
 from sysid_sim.cli import verb

@@ -9,9 +9,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import RobotError
 from sysid_core.inertia import smallest_eigenvalue
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import PhysicsSettings

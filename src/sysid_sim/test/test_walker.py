@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts import condition_contacts
 from sysid_core.data import read_recording
-from sysid_core.recording import BoolArray, FloatArray
 from sysid_core.regression.contact import ContactRegression
 from sysid_core.regression.contact_residuals import projected_residuals
 from sysid_core.robot import Robot

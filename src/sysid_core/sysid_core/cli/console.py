@@ -21,9 +21,15 @@ if TYPE_CHECKING:  # the doctor prints, too, where Pinocchio cannot be imported
     from sysid_core.scores import Scores
 
 __all__ = [
-    "named_table", "number", "print_json", "print_scores", "print_units", "progress_bar", "stdout",
+    "named_table",
+    "number",
+    "print_json",
+    "print_scores",
+    "print_units",
+    "progress_bar",
+    "stdout",
     "warn",
-]  # fmt: skip
+]
 
 _STAGES = {
     "reading": "reading",
@@ -76,17 +82,22 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
         yield lambda stage, share: None
         return
     columns = (
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=1.0)
 
         def show(stage: str, share: float) -> None:
             # a stage that has only begun may never report a share: the bar pulses meanwhile
             progress.update(
-                task, description=_STAGES.get(stage, stage), completed=share,
+                task,
+                description=_STAGES.get(stage, stage),
+                completed=share,
                 total=1.0 if share > 0.0 else None,
-            )  # fmt: skip
+            )
 
         yield show
 
@@ -121,13 +132,22 @@ def print_units(console: Console, robot: Robot) -> None:
 def print_scores(console: Console, scores: Scores, title: str) -> None:
     """Print nominal against identified torque errors per joint."""
     table = named_table(title, "joint")
-    for heading in ("RMSE [N·m]\nnominal", "RMSE [N·m]\nidentified", "ratio", "R²\nnominal",
-                    "R²\nidentified"):  # fmt: skip
+    for heading in (
+        "RMSE [N·m]\nnominal",
+        "RMSE [N·m]\nidentified",
+        "ratio",
+        "R²\nnominal",
+        "R²\nidentified",
+    ):
         table.add_column(escape(heading), justify="right")
     rows = zip(
-        scores.joints, scores.rmse_nominal, scores.rmse_identified,
-        scores.r2_nominal, scores.r2_identified, strict=True,
-    )  # fmt: skip
+        scores.joints,
+        scores.rmse_nominal,
+        scores.rmse_identified,
+        scores.r2_nominal,
+        scores.r2_identified,
+        strict=True,
+    )
     for joint, rmse0, rmse1, r2_0, r2_1 in rows:
         better = rmse1 < rmse0
         table.add_row(

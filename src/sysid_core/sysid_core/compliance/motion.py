@@ -9,9 +9,9 @@ import numpy as np
 from scipy.interpolate import BSpline, make_lsq_spline
 from scipy.spatial.transform import Rotation
 
+from sysid_core.arrays import FloatArray
 from sysid_core.compliance.poses import Poses
 from sysid_core.errors import DataError
-from sysid_core.recording import FloatArray
 from sysid_core.signals import angular_motion
 
 __all__ = ["LinkMotion", "differentiate_poses"]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.data.wording import one_line
 from sysid_core.errors import DataError
-from sysid_core.recording import FloatArray
 from sysid_core.signals import continuous, normalised
 
 __all__ = ["Poses", "read_poses"]

@@ -11,9 +11,9 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from sysid_core.arrays import FloatArray
 from sysid_core.compliance.estimate import AXES, Compliance
 from sysid_core.files import write_text
-from sysid_core.recording import FloatArray
 from sysid_core.robot.model import Robot
 
 __all__ = ["FILES", "compliance_json", "write_compliance"]
@@ -53,9 +53,7 @@ def _plain(values: FloatArray) -> list[Any]:
 
 
 def _picture(found: Compliance, path: Path) -> None:
-    figure = Figure(
-        figsize=(14.0, 0.8 + 1.9 * len(found.joints)), dpi=100, layout="constrained"
-    )  # fmt: skip
+    figure = Figure(figsize=(14.0, 0.8 + 1.9 * len(found.joints)), dpi=100, layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.subplots(len(found.joints), len(AXES), sharex=True, squeeze=False)
     for row, joint in zip(grid, found.joints, strict=True):
@@ -72,8 +70,9 @@ def _picture(found: Compliance, path: Path) -> None:
         axes.set_xlabel("time [s]", fontsize=8)
     figure.suptitle(
         "wrench across each joint, less its mean: from inertia (grey), from springs and dampers "
-        "(blue)", fontsize=9,
-    )  # fmt: skip
+        "(blue)",
+        fontsize=9,
+    )
     figure.savefig(path, format="png")
 
 

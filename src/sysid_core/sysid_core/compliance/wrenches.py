@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from sysid_core.arrays import FloatArray
 from sysid_core.compliance.motion import LinkMotion
 from sysid_core.errors import DataError, ModelError
-from sysid_core.recording import FloatArray
 from sysid_core.robot.model import Robot
 
 __all__ = ["JointLoad", "joint_loads"]

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.feet import FootMotion, check_feet, foot_motion, switching, widened
 from sysid_core.contacts.findings import Finding, percentage
 from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.settings import ContactSettings
 from sysid_core.errors import DataError
-from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
 __all__ = ["Conditioned", "condition_contacts", "judge_contacts"]

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.settings import ContactSettings
 from sysid_core.errors import ParameterError
-from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.regression.contact_kinematics import ContactKinematics, configuration
 from sysid_core.regression.contact_residuals import generalised_forces
 from sysid_core.robot.model import Robot

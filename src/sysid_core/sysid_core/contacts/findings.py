@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sysid_core.recording import BoolArray
+from sysid_core.arrays import BoolArray
 
 __all__ = ["Finding", "percentage", "with_share"]
 

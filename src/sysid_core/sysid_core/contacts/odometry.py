@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.findings import Finding, percentage
-from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.signals.rotation import continuous, normalised, rotate_into_body
 

@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.condition import judge_contacts
 from sysid_core.contacts.estimate import loaded_contacts
 from sysid_core.contacts.feet import FootMotion, foot_motion
 from sysid_core.contacts.findings import Finding
 from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.settings import ContactSettings
-from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
 __all__ = ["ContactStream"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sysid_core.arrays import FloatArray
 from sysid_core.data.stored import StoredMessage
-from sysid_core.recording import FloatArray
 
 __all__ = ["Stream", "stamp_times"]
 

@@ -10,14 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.data.clock import Stream
 from sysid_core.errors import DataError
-from sysid_core.recording import (
-    BaseRecording,
-    ContactRecording,
-    FloatArray,
-    ImuRecording,
-)
+from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording
 
 __all__ = ["JointRows", "base_of", "contacts_of", "imu_of", "joints_of"]
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sysid_core.recording import FloatArray, Recording, TopicInfo
+from sysid_core.arrays import FloatArray
+from sysid_core.recording import Recording, TopicInfo
 from sysid_core.signals.timing import (
     estimate_clock,
     find_passes,

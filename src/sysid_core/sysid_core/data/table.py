@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.data.wording import one_line
 from sysid_core.errors import DataError, OutputError
-from sysid_core.recording import FloatArray, Recording
+from sysid_core.recording import Recording
 
 __all__ = ["read_csv", "write_csv"]
 

@@ -14,15 +14,10 @@ import numpy as np
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys.store import Typestore
 
+from sysid_core.arrays import FloatArray
 from sysid_core.data.message_types import CONTACTS, IMU, JOINT_STATE, ODOMETRY, message_types
 from sysid_core.errors import OutputError
-from sysid_core.recording import (
-    BaseRecording,
-    ContactRecording,
-    FloatArray,
-    ImuRecording,
-    Recording,
-)
+from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
 
 __all__ = ["write_recording"]
 

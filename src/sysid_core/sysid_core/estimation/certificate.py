@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
+from sysid_core.arrays import FloatArray
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.estimate import Estimate
 from sysid_core.estimation.problem import Problem
 from sysid_core.inertia import smallest_eigenvalue
-from sysid_core.recording import FloatArray
 from sysid_core.regression.statistics import Statistics
 
 __all__ = ["Certainty", "Finding", "certified", "scaled_condition"]

@@ -8,8 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sysid_core.parameters import IndexArray
-from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.regression.base_parameters import BaseParameters, find_base_parameters
 
 __all__ = ["Coordinates"]

@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.problem import Problem
 from sysid_core.inertia import pseudo_inertia, pseudo_inertia_basis
-from sysid_core.parameters import INERTIAL_TERMS, IndexArray
-from sysid_core.recording import FloatArray
+from sysid_core.parameters import INERTIAL_TERMS
 
 __all__ = ["Divergence"]
 

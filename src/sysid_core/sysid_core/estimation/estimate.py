@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 
 __all__ = ["Estimate"]
 

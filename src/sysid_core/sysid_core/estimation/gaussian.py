@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
 from sysid_core.estimation.noise import (
@@ -17,7 +18,6 @@ from sysid_core.estimation.noise import (
     target_size,
     weighted_sums,
 )
-from sysid_core.recording import BoolArray, FloatArray
 from sysid_core.regression.statistics import Statistics
 
 _EVIDENCE_ROUNDS = 40

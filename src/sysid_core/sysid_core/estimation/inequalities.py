@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError, ParameterError
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
@@ -14,7 +15,6 @@ from sysid_core.estimation.gaussian import prior_covariance
 from sysid_core.estimation.problem import Problem
 from sysid_core.inertia import pseudo_inertia_basis
 from sysid_core.parameters import INERTIAL_TERMS
-from sysid_core.recording import FloatArray
 
 __all__ = ["Inequalities"]
 

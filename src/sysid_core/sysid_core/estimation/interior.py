@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError
 from sysid_core.estimation.conic import cvxpy, run
 from sysid_core.estimation.divergence import Divergence
@@ -12,7 +13,6 @@ from sysid_core.estimation.gaussian import prior_covariance
 from sysid_core.estimation.inequalities import Inequalities
 from sysid_core.inertia import pseudo_inertia_basis
 from sysid_core.parameters import INERTIAL_TERMS
-from sysid_core.recording import FloatArray
 
 __all__ = ["interior_point", "is_inside", "relative_margins", "repaired"]
 

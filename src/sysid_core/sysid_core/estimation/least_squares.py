@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.certificate import Certainty, Finding, certified
 from sysid_core.estimation.coordinates import Coordinates
@@ -27,7 +28,6 @@ from sysid_core.estimation.noise import (
 from sysid_core.estimation.options import EstimatorOptions
 from sysid_core.estimation.posterior import determined_share
 from sysid_core.estimation.problem import Problem
-from sysid_core.recording import FloatArray
 from sysid_core.regression.rows import RowBlock, Rows
 from sysid_core.regression.statistics import Statistics
 

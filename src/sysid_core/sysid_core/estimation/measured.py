@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.problem import Problem
-from sysid_core.recording import FloatArray
 
 __all__ = ["Measured"]
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError
 from sysid_core.estimation.objective import Curvature, Data, Objective, Point, exact_step
-from sysid_core.recording import FloatArray
 
 __all__ = ["Minimum", "minimise", "refreshed"]
 

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
 from sysid_core.estimation.inequalities import Inequalities
 from sysid_core.estimation.measured import Measured
 from sysid_core.parameters import INERTIAL_TERMS
-from sysid_core.recording import FloatArray
 
 __all__ = ["Curvature", "Data", "Objective", "Point", "exact_step"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.parameters import INERTIAL_TERMS
-from sysid_core.recording import FloatArray
 
 __all__ = ["Posterior", "determined_share", "prior_base_variance", "symmetric_inverse"]
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError
 from sysid_core.estimation.certificate import Finding, certified
 from sysid_core.estimation.estimate import Estimate
@@ -19,7 +20,6 @@ from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.quadratic import Quadratic
 from sysid_core.estimation.regularised import Regularised
 from sysid_core.parameters import INERTIAL_TERMS
-from sysid_core.recording import FloatArray
 
 __all__ = ["solve_qp"]
 

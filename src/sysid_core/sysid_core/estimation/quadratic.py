@@ -6,11 +6,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.measured import Measured
 from sysid_core.estimation.objective import Data
-from sysid_core.recording import FloatArray
 
 __all__ = ["Quadratic"]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.estimation.certificate import Certainty, Finding, certified
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
@@ -30,7 +31,6 @@ from sysid_core.estimation.options import EstimatorOptions
 from sysid_core.estimation.posterior import Posterior, determined_share
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.quadratic import Quadratic
-from sysid_core.recording import FloatArray
 
 __all__ = ["Regularised", "solve_prior"]
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.estimation.certificate import Finding, certified
 from sysid_core.estimation.conic import cvxpy, run
 from sysid_core.estimation.entropic import EntropicSolver
@@ -20,7 +21,6 @@ from sysid_core.estimation.quadratic import Quadratic
 from sysid_core.estimation.regularised import certainty_of
 from sysid_core.inertia import pseudo_inertia_basis
 from sysid_core.parameters import INERTIAL_TERMS
-from sysid_core.recording import FloatArray
 
 __all__ = ["solve_sdp"]
 

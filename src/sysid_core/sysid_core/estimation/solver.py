@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from sysid_core.arrays import FloatArray
 from sysid_core.estimation.entropic import solve_entropic
 from sysid_core.estimation.estimate import Estimate
 from sysid_core.estimation.least_squares import solve_ols, solve_wls
@@ -11,7 +12,6 @@ from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.qp import solve_qp
 from sysid_core.estimation.regularised import solve_prior
 from sysid_core.estimation.sdp import solve_sdp
-from sysid_core.recording import FloatArray
 
 __all__ = ["solve"]
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
-from sysid_core.recording import FloatArray
 
 __all__ = ["FourierMotion", "States", "random_motion", "rest_basis"]
 

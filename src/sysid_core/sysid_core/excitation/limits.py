@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.excitation.fourier import FourierMotion
-from sysid_core.recording import FloatArray
 from sysid_core.robot.model import Robot
 
 __all__ = ["MotionLimits", "fit_into", "motion_limits"]
@@ -118,11 +118,13 @@ def fit_into(
     middle = 0.5 * (swing.max(axis=0) + swing.min(axis=0))
     half = 0.5 * beyond * np.ptp(swing, axis=0)
     low, high = middle - half, middle + half
-    shares = np.stack([
-        (high - low) / (limits.upper - limits.lower),
-        beyond * np.abs(states.velocity).max(axis=0) / limits.velocity,
-        beyond * np.abs(states.acceleration).max(axis=0) / limits.acceleration,
-    ]).max(axis=0)  # fmt: skip
+    shares = np.stack(
+        [
+            (high - low) / (limits.upper - limits.lower),
+            beyond * np.abs(states.velocity).max(axis=0) / limits.velocity,
+            beyond * np.abs(states.acceleration).max(axis=0) / limits.acceleration,
+        ]
+    ).max(axis=0)
     factor = (1.0 - 1e-9) / np.maximum(shares, _TINY)
     factor = factor if fill else np.minimum(factor, 1.0)
     fitted = motion.scaled(factor)

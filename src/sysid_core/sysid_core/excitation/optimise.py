@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.optimize
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.excitation.fourier import FourierMotion, States, random_motion, rest_basis
 from sysid_core.excitation.information import Information, Sensitivity
 from sysid_core.excitation.limits import MotionLimits, fit_into
-from sysid_core.recording import FloatArray
 from sysid_core.robot.model import Robot
 
 __all__ = ["Excitation", "ExciteOptions", "excite"]
@@ -138,11 +138,13 @@ class Design:
     def variables(self, motion: FourierMotion) -> FloatArray:
         """Return the scaled variables of a motion that is at rest at its ends."""
         speed = self.limits.velocity[:, None]
-        return np.concatenate([
-            (motion.centre - self.limits.lower) / self._range,
-            (motion.sine @ self._bases[0] / speed).ravel(),
-            (motion.cosine @ self._bases[1] / speed).ravel(),
-        ])  # fmt: skip
+        return np.concatenate(
+            [
+                (motion.centre - self.limits.lower) / self._range,
+                (motion.sine @ self._bases[0] / speed).ravel(),
+                (motion.cosine @ self._bases[1] / speed).ravel(),
+            ]
+        )
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return minus the merit plus penalties, and its gradient."""
@@ -165,11 +167,13 @@ class Design:
             + by.acceleration.T @ (self._cos * self._omega)
         )
         speed = self.limits.velocity[:, None]
-        return np.concatenate([
-            by.position.sum(axis=0) * self._range,
-            (sine @ self._bases[0] * speed).ravel(),
-            (cosine @ self._bases[1] * speed).ravel(),
-        ])  # fmt: skip
+        return np.concatenate(
+            [
+                by.position.sum(axis=0) * self._range,
+                (sine @ self._bases[0] * speed).ravel(),
+                (cosine @ self._bases[1] * speed).ravel(),
+            ]
+        )
 
     def _penalty(self, states: States, found: Sensitivity) -> tuple[float, States]:
         """Return the weighted sum of squared relative violations and its gradient by states."""
@@ -297,9 +301,13 @@ def excite(
         done = number * options.iterations
         start = ranked[number % len(ranked)]
         found = scipy.optimize.minimize(
-            design, design.variables(start), jac=True, method="L-BFGS-B", callback=stepped,
+            design,
+            design.variables(start),
+            jac=True,
+            method="L-BFGS-B",
+            callback=stepped,
             options={"maxiter": options.iterations},
-        )  # fmt: skip
+        )
         motion = _within(information, limits, design.motion(found.x), options.floor)
         if motion is not None and merit(motion) > merit(best):
             best = motion

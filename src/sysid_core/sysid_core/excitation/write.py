@@ -45,12 +45,17 @@ def _message(found: Excitation, joints: tuple[str, ...]) -> str:
         nanoseconds = round(1e9 * float(t))
         names = ("positions", "velocities", "accelerations")
         points.append(
-            {name: [_rounded(v) for v in values]
-             for name, values in zip(names, state, strict=True)}
-            | {"time_from_start": {
-                "sec": nanoseconds // 10**9, "nanosec": nanoseconds % 10**9,
-            }}
-        )  # fmt: skip
+            {
+                name: [_rounded(v) for v in values]
+                for name, values in zip(names, state, strict=True)
+            }
+            | {
+                "time_from_start": {
+                    "sec": nanoseconds // 10**9,
+                    "nanosec": nanoseconds % 10**9,
+                }
+            }
+        )
     message = {
         "header": {"stamp": {"sec": 0, "nanosec": 0}, "frame_id": ""},
         "joint_names": list(joints),
@@ -65,9 +70,7 @@ def _message(found: Excitation, joints: tuple[str, ...]) -> str:
 def _picture(found: Excitation, joints: tuple[str, ...], path: Path) -> None:
     time = found.motion.times(100.0)
     states, limits = found.motion.states(time), found.limits
-    figure = Figure(
-        figsize=(11.0, 1.2 + 1.3 * len(joints)), dpi=100, layout="constrained"
-    )  # fmt: skip
+    figure = Figure(figsize=(11.0, 1.2 + 1.3 * len(joints)), dpi=100, layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.subplots(len(joints), 3, sharex=True, squeeze=False)
     bounds = (

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts import ContactSettings, ContactStream
 from sysid_core.online.findings import FindingLog
-from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.signals.companion import CompanionStream
 

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.online.inertial import InertialFusion, Readings
-from sysid_core.recording import FloatArray, ImuMounting
+from sysid_core.recording import ImuMounting
 from sysid_core.robot.model import Robot
 from sysid_core.signals.companion import CompanionStream
 from sysid_core.signals.motion import BaseMotion

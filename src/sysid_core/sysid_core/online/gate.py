@@ -8,8 +8,8 @@ from enum import IntEnum
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
-from sysid_core.recording import FloatArray
 
 __all__ = ["Decision", "Evidence", "Gate", "GateSettings", "State"]
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.recording import BoolArray, FloatArray, ImuMounting
+from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.recording import ImuMounting
 from sysid_core.signals.inertial import InertialBias, inertial_acceleration
 from sysid_core.signals.motion import BaseMotion
 
@@ -94,9 +95,13 @@ class InertialFusion:
         bias = np.stack([self._turning.push(row) for row in rate])
         angular = gyro[known] - bias
         linear = inertial_acceleration(
-            orientation[known], twist[known, :3], angular, turning[known], force[known],
+            orientation[known],
+            twist[known, :3],
+            angular,
+            turning[known],
+            force[known],
             self.mounting,
-        )  # fmt: skip
+        )
         for i, k in enumerate(known):
             shift = self._pushing.push(linear[i] - acceleration[k, :3])
             spread = self._squares.push(np.array([rate[i] @ rate[i], twist[k, 3:] @ twist[k, 3:]]))

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.recording import Samples
 from sysid_core.regression.rows import RowBlock, Rows
 from sysid_core.regression.statistics import Statistics
 from sysid_core.robot.model import Robot

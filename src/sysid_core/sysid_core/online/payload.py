@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pinocchio as pin
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError, ParameterError
 from sysid_core.estimation import Constraints, EntropicSolver, Prior, Problem
 from sysid_core.inertia import (
@@ -15,7 +16,6 @@ from sysid_core.inertia import (
     transform_matrix,
 )
 from sysid_core.parameters import ParameterLayout
-from sysid_core.recording import FloatArray
 from sysid_core.regression.base_parameters import BaseParameters, find_base_parameters
 from sysid_core.regression.statistics import Statistics
 from sysid_core.robot.model import Robot
@@ -152,10 +152,14 @@ class PayloadEstimator:
             Statistics.zero(groups, self._structure.size),
             Prior(mean, np.array([settings.prior_std]), np.ones(10)),
             Constraints(
-                np.zeros(10, dtype=bool), (None,), -unbounded, unbounded,
-                np.zeros((0, 10)), np.zeros(0),
+                np.zeros(10, dtype=bool),
+                (None,),
+                -unbounded,
+                unbounded,
+                np.zeros((0, 10)),
+                np.zeros(0),
             ),
-        )  # fmt: skip
+        )
         self._solver = EntropicSolver(problem)
 
     @property
@@ -251,10 +255,12 @@ class PayloadEstimator:
         central = _central(phi)
         step = 1e-6 * np.maximum(np.abs(phi), 1e-6)
         jacobian = np.stack(
-            [(_central(phi + d) - _central(phi - d)) / (2.0 * s)
-             for s, d in zip(step, np.diag(step), strict=True)],
+            [
+                (_central(phi + d) - _central(phi - d)) / (2.0 * s)
+                for s, d in zip(step, np.diag(step), strict=True)
+            ],
             axis=1,
-        )  # fmt: skip
+        )
         std = np.sqrt(np.diag(jacobian @ covariance @ jacobian.T).clip(0.0))
         return PayloadEstimate(
             parameters=phi,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError
 from sysid_core.estimation import EntropicSolver, Estimate, EstimatorOptions, Problem
 from sysid_core.inertia import consistency_margin, smallest_eigenvalue
@@ -18,7 +19,7 @@ from sysid_core.online.settings import OnlineSettings
 from sysid_core.online.update import Request, Solution, Update
 from sysid_core.online.window import SlidingWindow
 from sysid_core.priors import default_constraints, default_prior
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.regression.rows import Regression
 from sysid_core.regression.select import make_regression
 from sysid_core.regression.statistics import Statistics

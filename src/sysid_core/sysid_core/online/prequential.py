@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.regression.rows import Rows
 
 __all__ = ["Prequential", "Scores"]

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineSettings
 from sysid_core.online.stream import SampleStream, StreamSettings, stream_cutoff
 from sysid_core.online.update import Update
-from sysid_core.recording import FloatArray, Recording
+from sysid_core.recording import Recording
 from sysid_core.robot.model import Robot
 
 __all__ = ["ReplayStep", "replay", "stream_settings_for"]
@@ -110,9 +111,11 @@ def replay(
         part = slice(start, stop)
         feed.until(float(recording.time[stop - 1]))
         samples = live.push_joint_states(
-            recording.time[part], recording.joint_names, recording.position[part],
+            recording.time[part],
+            recording.joint_names,
+            recording.position[part],
             recording.effort[part],
-        )  # fmt: skip
+        )
         if len(samples) == 0:
             continue
         used += len(samples)

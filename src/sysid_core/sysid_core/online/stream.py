@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.contacts import ContactSettings
 from sysid_core.errors import ParameterError
 from sysid_core.online.contact_feed import ContactFeed
 from sysid_core.online.findings import FindingLog
 from sysid_core.online.floating import PATIENCE, FloatingBase
 from sysid_core.online.inertial import Readings
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.model import Robot
@@ -141,14 +142,24 @@ class SampleStream:
         self._contacts: ContactFeed | None = None
         if robot.floating:
             self._base = FloatingBase(
-                robot, longest=longest, horizon=horizon, cutoff=settings.cutoff,
-                rate=settings.output_rate, counts=self.counts, tally=self.tally,
-            )  # fmt: skip
+                robot,
+                longest=longest,
+                horizon=horizon,
+                cutoff=settings.cutoff,
+                rate=settings.output_rate,
+                counts=self.counts,
+                tally=self.tally,
+            )
         if robot.floating and robot.description.contacts:
             self._contacts = ContactFeed(
-                robot, ContactSettings(contact_margin=settings.contact_margin), longest=longest,
-                horizon=horizon, counts=self.counts, tally=self.tally, log=self._log,
-            )  # fmt: skip
+                robot,
+                ContactSettings(contact_margin=settings.contact_margin),
+                longest=longest,
+                horizon=horizon,
+                counts=self.counts,
+                tally=self.tally,
+                log=self._log,
+            )
         self._columns: dict[tuple[str, ...], FloatArray | None] = {}
         self._phase = 0
         self._nj, self._nm = nj, nm
@@ -312,6 +323,13 @@ class SampleStream:
             return Samples(np.zeros(0), none, none, none, none)
         count = len(self.robot.description.contacts)
         return Samples(
-            np.zeros(0), none, none, none, none, np.zeros((0, 7)), np.zeros((0, 6)),
-            np.zeros((0, 6)), np.zeros((0, count), dtype=bool) if count else None,
-        )  # fmt: skip
+            np.zeros(0),
+            none,
+            none,
+            none,
+            none,
+            np.zeros((0, 7)),
+            np.zeros((0, 6)),
+            np.zeros((0, 6)),
+            np.zeros((0, count), dtype=bool) if count else None,
+        )

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
 from sysid_core.estimation import EntropicSolver, Estimate, EstimatorOptions, Problem, solve
 from sysid_core.online.gate import State
 from sysid_core.online.payload import PayloadEstimate
 from sysid_core.online.prequential import Scores
-from sysid_core.recording import FloatArray
 
 __all__ = ["Request", "Solution", "Update"]
 

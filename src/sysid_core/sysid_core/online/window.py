@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sysid_core.arrays import IndexArray
 from sysid_core.errors import ParameterError
-from sysid_core.parameters import IndexArray
 from sysid_core.regression.rows import Rows
 from sysid_core.regression.statistics import Statistics
 

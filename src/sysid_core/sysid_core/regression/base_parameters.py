@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.errors import ModelError
-from sysid_core.parameters import IndexArray
-from sysid_core.recording import FloatArray
 
 __all__ = ["BaseParameters", "find_base_parameters"]
 

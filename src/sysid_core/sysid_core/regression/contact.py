@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.errors import DataError, ModelError, ParameterError
-from sysid_core.parameters import IndexArray, ParameterLayout
-from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.parameters import ParameterLayout
+from sysid_core.recording import Samples
 from sysid_core.regression.base_parameters import BaseParameters, find_base_parameters
 from sysid_core.regression.contact_kinematics import (
     ContactKinematics,

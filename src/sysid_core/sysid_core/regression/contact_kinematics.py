@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import DataError, ModelError
-from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.signals.rotation import normalised
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.errors import DataError
 from sysid_core.estimation.noise import effective_sample_factor
-from sysid_core.parameters import IndexArray
-from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.regression.contact import ContactRegression
 from sysid_core.regression.contact_kinematics import State, configuration
 from sysid_core.regression.tree import friction_columns

@@ -7,8 +7,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sysid_core.parameters import IndexArray, ParameterLayout
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.parameters import ParameterLayout
+from sysid_core.recording import Samples
 from sysid_core.regression.base_parameters import BaseParameters
 
 __all__ = ["Regression", "RowBlock", "Rows"]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.regression.closed_chain import ClosedChainRegression
 from sysid_core.regression.contact import ContactRegression
 from sysid_core.regression.rows import Regression

@@ -9,10 +9,10 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from sysid_core.arrays import FloatArray
 from sysid_core.identification import Identification
 from sysid_core.inertia import pseudo_inertia
 from sysid_core.parameters import FRICTION_TERMS
-from sysid_core.recording import FloatArray
 from sysid_core.report.style import HELD_OUT, IDENTIFIED, INK, MEASURED, MUTED, NOMINAL
 from sysid_core.scores import Curve
 
@@ -42,10 +42,17 @@ def _axes(figure: go.Figure, height: int) -> go.Figure:
         height=height,
         margin={"l": 60, "r": 20, "t": 60, "b": 40},
         font={"family": "system-ui, DejaVu Sans, sans-serif", "size": 12, "color": INK},
-        legend={"orientation": "h", "y": 0.995, "yanchor": "top", "x": 0.0, "xanchor": "left",
-                "xref": "container", "yref": "container"},
+        legend={
+            "orientation": "h",
+            "y": 0.995,
+            "yanchor": "top",
+            "x": 0.0,
+            "xanchor": "left",
+            "xref": "container",
+            "yref": "container",
+        },
         hovermode="x unified",
-    )  # fmt: skip
+    )
     figure.update_annotations(font_size=13)
     return figure
 
@@ -137,21 +144,31 @@ def _with_bars(
     down = up if signed else np.minimum(up, np.maximum(identified, 0.0))
     figure.add_trace(
         go.Scatter(
-            x=list(names), y=nominal.tolist(), name="nominal", legendgroup="nominal",
-            mode="markers", showlegend=legend,
+            x=list(names),
+            y=nominal.tolist(),
+            name="nominal",
+            legendgroup="nominal",
+            mode="markers",
+            showlegend=legend,
             marker={"symbol": "line-ew-open", "size": 18, "color": NOMINAL, "line": {"width": 3}},
         ),
-        row=row, col=col,
-    )  # fmt: skip
+        row=row,
+        col=col,
+    )
     figure.add_trace(
         go.Scatter(
-            x=list(names), y=identified.tolist(), name="identified ± 2 σ",
-            legendgroup="identified", mode="markers", showlegend=legend,
+            x=list(names),
+            y=identified.tolist(),
+            name="identified ± 2 σ",
+            legendgroup="identified",
+            mode="markers",
+            showlegend=legend,
             marker={"size": 8, "color": IDENTIFIED},
             error_y={"type": "data", "array": up.tolist(), "arrayminus": down.tolist()},
         ),
-        row=row, col=col,
-    )  # fmt: skip
+        row=row,
+        col=col,
+    )
 
 
 def _grid(titles: Sequence[str]) -> go.Figure:
@@ -170,9 +187,14 @@ def friction_figure(found: Identification) -> go.Figure:
     for k, term in enumerate(FRICTION_TERMS):
         where = layout.term(term)
         _with_bars(
-            figure, layout.joints, found.nominal[where], estimate.parameters[where],
-            estimate.std[where], (k // 2 + 1, k % 2 + 1), term == "offset",
-        )  # fmt: skip
+            figure,
+            layout.joints,
+            found.nominal[where],
+            estimate.parameters[where],
+            estimate.std[where],
+            (k // 2 + 1, k % 2 + 1),
+            term == "offset",
+        )
     return _axes(figure, 620)
 
 
@@ -185,9 +207,14 @@ def mass_figure(found: Identification) -> go.Figure:
     identified, std = layout.inertias(estimate.parameters), layout.inertias(estimate.std)
     for k, column in enumerate(quantities.values()):
         _with_bars(
-            figure, layout.bodies, nominal[:, column], identified[:, column], std[:, column],
-            (k // 2 + 1, k % 2 + 1), column > 0,
-        )  # fmt: skip
+            figure,
+            layout.bodies,
+            nominal[:, column],
+            identified[:, column],
+            std[:, column],
+            (k // 2 + 1, k % 2 + 1),
+            column > 0,
+        )
     return _axes(figure, 620)
 
 
@@ -202,9 +229,13 @@ def consistency_figure(found: Identification) -> go.Figure:
         eigenvalues = np.linalg.eigvalsh(pseudo_inertia(layout.inertias(vector)))
         ratio = eigenvalues[:, 0] / np.maximum(eigenvalues[:, -1], 1e-300)
         figure.add_trace(
-            go.Bar(x=list(layout.bodies), y=np.where(ratio > 0.0, ratio, np.nan).tolist(),
-                   name=name, marker_color=colour)
-        )  # fmt: skip
+            go.Bar(
+                x=list(layout.bodies),
+                y=np.where(ratio > 0.0, ratio, np.nan).tolist(),
+                name=name,
+                marker_color=colour,
+            )
+        )
     figure.update_yaxes(type="log", title_text="smallest / largest eigenvalue", exponentformat="e")
     return _axes(figure, 340)
 

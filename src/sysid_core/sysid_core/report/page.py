@@ -28,8 +28,13 @@ from sysid_core.scores import Scores
 __all__ = ["page"]
 
 _SPARE_BUTTONS = [
-    "zoomIn2d", "zoomOut2d", "autoScale2d", "select2d", "lasso2d", "sendChartToCloud",
-]  # fmt: skip
+    "zoomIn2d",
+    "zoomOut2d",
+    "autoScale2d",
+    "select2d",
+    "lasso2d",
+    "sendChartToCloud",
+]
 """Without these the legend stays free on a narrow screen, and nothing leaves the page."""
 
 
@@ -66,9 +71,16 @@ def _scores(scores: Scores) -> str:
             ]
         )
     return _table(
-        ["joint", "RMSE nominal [N·m]", "RMSE identified [N·m]", "ratio", "R² nominal",
-         "R² identified"], rows,
-    )  # fmt: skip
+        [
+            "joint",
+            "RMSE nominal [N·m]",
+            "RMSE identified [N·m]",
+            "ratio",
+            "R² nominal",
+            "R² identified",
+        ],
+        rows,
+    )
 
 
 def _cards(found: Identification) -> str:
@@ -81,18 +93,23 @@ def _cards(found: Identification) -> str:
     cards = [
         (f"{_number(total)} N·m", f"torque error over all joints, {where}", ""),
         (
-            f"{judged.improvement:.1f} ×", "smaller than the nominal model's",
+            f"{judged.improvement:.1f} ×",
+            "smaller than the nominal model's",
             "good" if judged.improvement > 1.0 else "bad",
         ),
         (
-            "yes" if consistent else "no", "physically consistent",
+            "yes" if consistent else "no",
+            "physically consistent",
             "good" if consistent else "bad",
         ),
         (f"{determined} of {len(estimate.determined)}", "base parameters set by the data", ""),
         (f"{estimate.condition:,.0f}", "condition number of the information", ""),
-        (f"{found.signals.duration:.1f} s", f"of samples, low-pass {found.signals.cutoff:.3g} Hz",
-         ""),
-    ]  # fmt: skip
+        (
+            f"{found.signals.duration:.1f} s",
+            f"of samples, low-pass {found.signals.cutoff:.3g} Hz",
+            "",
+        ),
+    ]
     for load in found.loads:
         cards.insert(0, (f"{load.mass:.2f} ± {load.mass_std:.2f} kg", f"load on {load.body}", ""))
     return "".join(
@@ -128,10 +145,13 @@ def _parameters(found: Identification) -> str:
             _cell(_number(std, 2)),
         ]
         for label, before, after, std in zip(
-            found.robot.layout.labels, found.nominal, estimate.parameters, estimate.std,
+            found.robot.layout.labels,
+            found.nominal,
+            estimate.parameters,
+            estimate.std,
             strict=True,
         )
-    )  # fmt: skip
+    )
     return _table(["parameter", "nominal", "identified", "σ"], rows)
 
 
@@ -146,10 +166,13 @@ def _base_parameters(found: Identification) -> str:
             _cell(f"{share:.0%}"),
         ]
         for text, before, after, share in zip(
-            base.expressions(3), nominal, estimate.base_parameters, estimate.determined,
+            base.expressions(3),
+            nominal,
+            estimate.base_parameters,
+            estimate.determined,
             strict=True,
         )
-    )  # fmt: skip
+    )
     return _table(["base parameter", "nominal", "identified", "from the data"], rows)
 
 

@@ -72,14 +72,27 @@ def _friction(found: Identification) -> Figure:
     place = np.arange(len(layout.joints))
     for axes, term in zip(figure.subplots(2, 2).ravel(), FRICTION_TERMS, strict=True):
         where = layout.term(term)
-        axes.plot(place, found.nominal[where], "_", color=NOMINAL, markersize=14,
-                  markeredgewidth=2.5, label="nominal")  # fmt: skip
+        axes.plot(
+            place,
+            found.nominal[where],
+            "_",
+            color=NOMINAL,
+            markersize=14,
+            markeredgewidth=2.5,
+            label="nominal",
+        )
         value, up = estimate.parameters[where], 2.0 * np.nan_to_num(estimate.std[where])
         down = up if term == "offset" else np.minimum(up, np.maximum(value, 0.0))
         axes.errorbar(
-            place, value, np.vstack([down, up]), fmt="o",
-            color=IDENTIFIED, markersize=5, capsize=3, label="identified ± 2 σ",
-        )  # fmt: skip
+            place,
+            value,
+            np.vstack([down, up]),
+            fmt="o",
+            color=IDENTIFIED,
+            markersize=5,
+            capsize=3,
+            label="identified ± 2 σ",
+        )
         axes.set_title(f"{term} [{_UNITS[term]}]", fontsize=9, loc="left")
         axes.set_xticks(place, layout.joints, rotation=25, ha="right", fontsize=7)
         _plain(axes)

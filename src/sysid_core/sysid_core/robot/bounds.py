@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pinocchio as pin
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import RobotError
 from sysid_core.inertia import Ellipsoid, equivalent_ellipsoid, pseudo_inertia
-from sysid_core.recording import FloatArray
 
 if TYPE_CHECKING:
     from sysid_core.robot.model import Robot

@@ -27,8 +27,23 @@ __all__ = ["parse_description", "read_description"]
 
 _SECTIONS = {
     "": {
-        "name", "urdf", "base", "gravity", "tool_frame", "joints", "names", "effort", "friction",
-        "loops", "contacts", "imu", "identify", "prior", "ellipsoids", "bounds", "signals",
+        "name",
+        "urdf",
+        "base",
+        "gravity",
+        "tool_frame",
+        "joints",
+        "names",
+        "effort",
+        "friction",
+        "loops",
+        "contacts",
+        "imu",
+        "identify",
+        "prior",
+        "ellipsoids",
+        "bounds",
+        "signals",
         "limits",
     },
     "joints": {"actuated", "passive", "locked"},
@@ -41,7 +56,7 @@ _SECTIONS = {
     "bounds": {"mass", "total_mass"},
     "signals": {"rate", "cutoff"},
     "limits": {"effort", "velocity", "position"},
-}  # fmt: skip
+}
 
 
 class _Reader:

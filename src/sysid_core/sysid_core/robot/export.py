@@ -9,9 +9,9 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pinocchio as pin
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ModelError
 from sysid_core.inertia import smallest_eigenvalue, transform_matrix
-from sysid_core.recording import FloatArray
 from sysid_core.robot.model import Robot
 
 __all__ = ["identified_urdf"]
@@ -106,9 +106,13 @@ def _write_inertial(link: ET.Element, phi: FloatArray) -> None:
     ET.SubElement(element, "origin", xyz=xyz, rpy="0 0 0")
     ET.SubElement(element, "mass", value=_text(inertia.mass))
     entries = {
-        "ixx": I[0, 0], "ixy": I[0, 1], "ixz": I[0, 2],
-        "iyy": I[1, 1], "iyz": I[1, 2], "izz": I[2, 2],
-    }  # fmt: skip
+        "ixx": I[0, 0],
+        "ixy": I[0, 1],
+        "ixz": I[0, 2],
+        "iyy": I[1, 1],
+        "iyz": I[1, 2],
+        "izz": I[2, 2],
+    }
     ET.SubElement(element, "inertia", {key: _text(value) for key, value in entries.items()})
     ET.indent(element, space="  ", level=2)
     if old is None:

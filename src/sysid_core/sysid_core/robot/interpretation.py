@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.errors import DataError
-from sysid_core.parameters import IndexArray
-from sysid_core.recording import BoolArray, FloatArray, ImuMounting, Recording
+from sysid_core.recording import ImuMounting, Recording
 from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.model import Robot
 from sysid_core.robot.plausibility import implausibilities
@@ -95,9 +95,10 @@ def _columns(robot: Robot, recording: Recording, warnings: list[str]) -> IndexAr
     missing = [name for name, lacks in zip(robot.joint_names, absent, strict=True) if lacks]
     used = set(robot.joint_names) | set(robot.description.locked)
     extra = [
-        given for given, name in zip(recording.joint_names, renamed, strict=True)
+        given
+        for given, name in zip(recording.joint_names, renamed, strict=True)
         if name not in used
-    ]  # fmt: skip
+    ]
     if missing:
         raise DataError(
             f"joints {_quote(missing)} of robot '{robot.name}' are missing; the data have "

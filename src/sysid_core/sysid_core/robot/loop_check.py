@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.robot.loops import LoopClosure
 from sysid_core.robot.model import Robot
 
@@ -163,6 +163,16 @@ def check_loops(
         residual = max(residual, inside[0].residual)
         condition = max(condition, closure.map(first)[1])
     return LoopReport(
-        robot.name, equations.names, equations.size, len(equations.passive), closure.redundant,
-        tried, unreachable, beyond, reachable, unique, residual, condition,
-    )  # fmt: skip
+        robot.name,
+        equations.names,
+        equations.size,
+        len(equations.passive),
+        closure.redundant,
+        tried,
+        unreachable,
+        beyond,
+        reachable,
+        unique,
+        residual,
+        condition,
+    )

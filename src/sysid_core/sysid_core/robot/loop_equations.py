@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.errors import RobotError
-from sysid_core.parameters import IndexArray
-from sysid_core.recording import FloatArray
 from sysid_core.robot.description import FrameOnLink
 from sysid_core.robot.model import Robot
 from sysid_core.robot.urdf import rotation_from_rpy

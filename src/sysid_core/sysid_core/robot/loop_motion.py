@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.recording import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 
 __all__ = ["ClosedConfiguration", "ClosedMotion", "ClosureOptions", "MotionMaps"]
 

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ModelError, RobotError
-from sysid_core.recording import FloatArray
 from sysid_core.robot.loop_equations import LoopEquations
 from sysid_core.robot.loop_motion import (
     ClosedConfiguration,

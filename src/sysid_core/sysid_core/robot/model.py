@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import ModelError, RobotError
 from sysid_core.inertia import Ellipsoid, nearest_consistent, smallest_eigenvalue
 from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
-from sysid_core.recording import BoolArray, FloatArray
 from sysid_core.robot.bounds import bounding_ellipsoids
 from sysid_core.robot.description import RobotDescription
 from sysid_core.robot.imu import imu_mounting

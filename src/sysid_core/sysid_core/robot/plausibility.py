@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from sysid_core.recording import FloatArray, Recording
+from sysid_core.arrays import FloatArray
+from sysid_core.recording import Recording
 from sysid_core.robot.model import Robot
 
 __all__ = ["implausibilities"]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import RobotError
 from sysid_core.inertia import smallest_eigenvalue
-from sysid_core.recording import FloatArray
 
 __all__ = ["Geometry", "Urdf", "UrdfJoint", "UrdfLink", "read_urdf"]
 
@@ -119,10 +119,11 @@ def _inertial(link: ET.Element, source: str) -> FloatArray:
         )
     keys = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
     entries = [
-        _numbers(inertia_tag.get(k, "0") if inertia_tag is not None else "0", 1,
-                 f"{where} {k}", source)[0]
+        _numbers(
+            inertia_tag.get(k, "0") if inertia_tag is not None else "0", 1, f"{where} {k}", source
+        )[0]
         for k in keys
-    ]  # fmt: skip
+    ]
     xx, xy, yy, xz, yz, zz = entries
     pose = _pose(element.find("origin"), f"{where} inertial", source)
     R, com = pose[:3, :3], pose[:3, 3]
@@ -130,10 +131,16 @@ def _inertial(link: ET.Element, source: str) -> FloatArray:
     about = central + mass * (com @ com * np.eye(3) - np.outer(com, com))
     return np.array(
         [
-            mass, *(mass * com), about[0, 0], about[0, 1], about[1, 1],
-            about[0, 2], about[1, 2], about[2, 2],
+            mass,
+            *(mass * com),
+            about[0, 0],
+            about[0, 1],
+            about[1, 1],
+            about[0, 2],
+            about[1, 2],
+            about[2, 2],
         ]
-    )  # fmt: skip
+    )
 
 
 def _half_extents(geometry: ET.Element, source: str) -> FloatArray | None:

@@ -7,8 +7,8 @@ from collections import deque
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.recording import FloatArray
 from sysid_core.signals.interpolation import hermite, nearest
 
 __all__ = ["CompanionStream"]

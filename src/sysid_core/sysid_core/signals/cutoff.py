@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import DataError
-from sysid_core.recording import BoolArray, FloatArray
 from sysid_core.signals.differences import differentiate
 
 __all__ = ["CutoffChoice", "choose_cutoff"]

@@ -7,8 +7,8 @@ from math import factorial
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.recording import FloatArray
 
 __all__ = ["differentiate"]
 

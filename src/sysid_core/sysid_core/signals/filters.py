@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import scipy
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.recording import FloatArray
 
 __all__ = ["decimate", "exponential_average", "low_pass", "settling_time"]
 

@@ -10,8 +10,8 @@ import numpy as np
 import scipy
 from numpy.lib.stride_tricks import sliding_window_view
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.recording import FloatArray
 
 __all__ = ["FixedLagFilter", "FixedLagLowPass", "FixedLagSavitzkyGolay", "SmoothedBatch"]
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.recording import FloatArray, ImuMounting, ImuRecording, Samples
+from sysid_core.arrays import FloatArray
+from sysid_core.recording import ImuMounting, ImuRecording, Samples
 from sysid_core.signals.differences import differentiate
 from sysid_core.signals.filters import low_pass
 from sysid_core.signals.interpolation import hermite

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 
 __all__ = ["hermite", "nearest"]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.signals.differences import differentiate
 from sysid_core.signals.filters import low_pass
 from sysid_core.signals.rotation import angular_motion, rotate_into_body

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import ParameterError
-from sysid_core.recording import BoolArray, FloatArray
 
 __all__ = ["HampelResult", "hampel", "unwrap", "without_spoiled"]
 

@@ -8,8 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import DataError
-from sysid_core.recording import BoolArray, FloatArray, Recording, Samples
+from sysid_core.recording import Recording, Samples
 from sysid_core.signals.cutoff import choose_cutoff
 from sysid_core.signals.filters import low_pass, settling_time
 from sysid_core.signals.inertial import InertialSignal, with_inertial

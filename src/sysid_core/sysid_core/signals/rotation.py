@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.recording import FloatArray
 
 __all__ = [
     "AngularMotion",

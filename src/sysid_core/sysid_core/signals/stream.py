@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.recording import FloatArray
 from sysid_core.signals.interpolation import hermite
 from sysid_core.signals.timing import ROUNDING
 

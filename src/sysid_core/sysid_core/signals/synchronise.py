@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.recording import FloatArray
 from sysid_core.signals.interpolation import hermite, nearest
 from sysid_core.signals.outliers import without_spoiled
 from sysid_core.signals.timing import (

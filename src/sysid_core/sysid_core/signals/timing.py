@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
-from sysid_core.recording import FloatArray
 
 __all__ = [
     "ROUNDING",

@@ -43,9 +43,12 @@ def _fault(recording: Recording, kind: str) -> Recording:
         assert recording.velocity is not None
         assert recording.effort is not None
         return _changed(
-            recording, joint_names=recording.joint_names[:-1], position=q[:, :-1],
-            velocity=recording.velocity[:, :-1], effort=recording.effort[:, :-1],
-        )  # fmt: skip
+            recording,
+            joint_names=recording.joint_names[:-1],
+            position=q[:, :-1],
+            velocity=recording.velocity[:, :-1],
+            effort=recording.effort[:, :-1],
+        )
     if kind == "joints renamed":
         return _changed(recording, joint_names=tuple(f"r_{n}" for n in recording.joint_names))
     if kind == "time going back":
@@ -136,10 +139,15 @@ def test_unknown_robot_lists_the_known_ones(
         ([("[0.34, 0.0, 0.0]", "[0.9, 0.0, 0.0]")], "loop 'toe_a' cannot close"),
         ([("type: point", "type: fixed")], "cannot close"),
         ([("loops:", "loops: []\nignored:")], "unknown"),
-        ([("    - left_toe_roll\n", "    - left_toe_roll\n    - left_knee\n"),
-          ("    - left_knee\n    - left_toe_a\n", "    - left_toe_a\n")], "free"),
+        (
+            [
+                ("    - left_toe_roll\n", "    - left_toe_roll\n    - left_knee\n"),
+                ("    - left_knee\n    - left_toe_a\n", "    - left_toe_a\n"),
+            ],
+            "free",
+        ),
     ],
-)  # fmt: skip
+)
 def test_loops_that_cannot_be(
     changes: list[tuple[str, str]], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -197,9 +205,12 @@ def test_output_folder_without_permission(
     ],
 )
 def test_bad_settings(
-    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     _refused(capsys, arguments, words)
     assert list(tmp_path.iterdir()) == []

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.cli import verb as verb_module
 from sysid_core.cli.main import main
 from sysid_core.cli.verb import find_verbs
 from sysid_core.data import write_csv, write_recording
-from sysid_core.recording import FloatArray, Recording
+from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
 
 
@@ -130,9 +131,18 @@ def test_only_and_from_give_a_load(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = [
-        "identify", str(folder / "other.csv"), "--robot", "ur10", "--out", str(tmp_path),
-        "--from", str(folder / "out"), "--only", "wrist_3_link", "--no-report",
-    ]  # fmt: skip
+        "identify",
+        str(folder / "other.csv"),
+        "--robot",
+        "ur10",
+        "--out",
+        str(tmp_path),
+        "--from",
+        str(folder / "out"),
+        "--only",
+        "wrist_3_link",
+        "--no-report",
+    ]
     found = _json(capsys, [*arguments, "--json"])
     (load,) = found["loads"]
     assert load["body"] == "wrist_3_link"
@@ -307,9 +317,15 @@ def test_a_package_that_is_imported_late_is_missed_in_one_line(
 ) -> None:
     _without("cvxpy", "No module named 'cvxpy'", monkeypatch, tmp_path)
     done = _sysid(
-        "identify", str(folder / "run.csv"), "--robot", "ur10", "--method", "sdp",
-        "--out", str(tmp_path / "out"),
-    )  # fmt: skip
+        "identify",
+        str(folder / "run.csv"),
+        "--robot",
+        "ur10",
+        "--method",
+        "sdp",
+        "--out",
+        str(tmp_path / "out"),
+    )
     assert done.returncode == 2
     (line,) = (text for text in done.stderr.splitlines() if text.startswith("sysid:"))
     assert "No module named 'cvxpy'; 'sysid doctor' says what to install" in line

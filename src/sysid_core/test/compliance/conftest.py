@@ -11,8 +11,8 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
+from sysid_core.arrays import FloatArray
 from sysid_core.compliance import Poses
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot, load_robot, parse_description
 
 MASS, LEVER = 3.0, np.array([0.02, -0.03, -0.2])

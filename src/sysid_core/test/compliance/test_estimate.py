@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from sysid_core.arrays import FloatArray
 from sysid_core.compliance import Poses, identify_compliance
 from sysid_core.errors import DataError
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot
 
 STIFFNESS = np.diag([2500.0, 1800.0, 3200.0, 90.0, 6.0, 60.0])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts import (
     ContactSettings,
     ContactStream,
@@ -22,7 +23,7 @@ from sysid_core.contacts import (
 from sysid_core.contacts.estimate import hysteresis
 from sysid_core.contacts.feet import switching, widened
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.recording import BoolArray, FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.regression.contact import ContactRegression
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot

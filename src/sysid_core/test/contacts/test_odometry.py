@@ -9,8 +9,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.contacts import check_odometry
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot
 

@@ -105,10 +105,14 @@ def _joint_state(
 
 def _states(n: int = 20, offset: int = EPOCH * 10**9) -> list[tuple[str, str, int, Any]]:
     return [
-        ("/joint_states", JOINT_STATE, offset + k * 10**7,
-         _joint_state(offset + k * 10**7, ["a", "b"], [k, -k], [2.0 * k, 3.0 * k]))
+        (
+            "/joint_states",
+            JOINT_STATE,
+            offset + k * 10**7,
+            _joint_state(offset + k * 10**7, ["a", "b"], [k, -k], [2.0 * k, 3.0 * k]),
+        )
         for k in range(n)
-    ]  # fmt: skip
+    ]
 
 
 def test_a_recording_survives_a_bag(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError, ParameterError
 from sysid_core.estimation import EntropicSolver, EstimatorOptions, Problem, solve
 from sysid_core.estimation import newton as newton_module
 from sysid_core.estimation.interior import is_inside
 from sysid_core.estimation.objective import Data, Objective, Point, exact_step
 from sysid_core.inertia import Ellipsoid, from_pseudo_inertia, pseudo_inertia
-from sysid_core.recording import FloatArray
 
 if TYPE_CHECKING:
     from test.estimation.conftest import Synthetic

@@ -62,11 +62,13 @@ def test_a_fitted_motion_keeps_its_limits_between_samples(
 
 def test_filling_uses_the_tightest_limit(motion: FourierMotion, limits: MotionLimits) -> None:
     states = fit_into(motion, limits, fill=True).states(np.linspace(0.0, motion.period, 5001))
-    used = np.stack([
-        np.ptp(states.position, axis=0) / (limits.upper - limits.lower),
-        np.abs(states.velocity).max(axis=0) / limits.velocity,
-        np.abs(states.acceleration).max(axis=0) / limits.acceleration,
-    ])  # fmt: skip
+    used = np.stack(
+        [
+            np.ptp(states.position, axis=0) / (limits.upper - limits.lower),
+            np.abs(states.velocity).max(axis=0) / limits.velocity,
+            np.abs(states.acceleration).max(axis=0) / limits.acceleration,
+        ]
+    )
     np.testing.assert_allclose(used.max(axis=0), 1.0, atol=1e-3)
 
 

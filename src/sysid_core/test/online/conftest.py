@@ -11,8 +11,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.inertia import from_mass_com_inertia, transform_matrix
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.robot import Robot, load_robot
 
 _HARMONICS = 4

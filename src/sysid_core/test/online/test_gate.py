@@ -62,9 +62,14 @@ def test_states_are_numbered_as_in_the_message() -> None:
         ({"r2": np.nan}, State.NOMINAL, State.NOMINAL, "R² nan is below"),
         ({"rmse_groups": np.array([2.0, 2.0])}, State.NOMINAL, State.NOMINAL, "worse"),
         (
-            {"r2_groups": np.array([0.99, 0.1]), "rmse_groups": np.array([0.1, 1.001]),
-             "rmse_nominal_groups": np.array([5.0, 1.0])},
-            State.NOMINAL, State.REJECTED, "elbow",
+            {
+                "r2_groups": np.array([0.99, 0.1]),
+                "rmse_groups": np.array([0.1, 1.001]),
+                "rmse_nominal_groups": np.array([5.0, 1.0]),
+            },
+            State.NOMINAL,
+            State.REJECTED,
+            "elbow",
         ),
         ({"determined": 0.01}, State.NOMINAL, State.HOLDING, "poor excitation"),
         ({"consistency": np.array([1e-3, -1e-3])}, State.REJECTED, State.REJECTED, "lower"),
@@ -75,7 +80,7 @@ def test_states_are_numbered_as_in_the_message() -> None:
         ({"idle": 3.0, "fill": 0.5}, State.FILLING, State.HOLDING, "no informative samples"),
         ({"fault": "the solver failed"}, State.FAULT, State.FAULT, "the solver failed"),
     ],
-)  # fmt: skip
+)
 def test_poor_evidence_has_its_state_and_reason(
     change: dict[str, object], closed: State, open_: State, words: str
 ) -> None:
@@ -114,9 +119,11 @@ def test_an_open_gate_closes_only_below_the_hysteresis(opened: Gate) -> None:
 
 def test_a_joint_that_is_hard_to_predict_passes_if_it_is_better_than_nominal(gate: Gate) -> None:
     hard = replace(
-        GOOD, r2_groups=np.array([0.99, -1.0]), rmse_groups=np.array([0.1, 0.2]),
+        GOOD,
+        r2_groups=np.array([0.99, -1.0]),
+        rmse_groups=np.array([0.1, 0.2]),
         rmse_nominal_groups=np.array([1.0, 0.3]),
-    )  # fmt: skip
+    )
     assert gate.decide(hard).accepted
 
 
@@ -134,11 +141,18 @@ def test_reset_closes_the_gate(opened: Gate) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("r2_threshold", 1.0), ("r2_threshold", 0.0), ("hysteresis", -0.1), ("hysteresis", 0.96),
-        ("r2_joint_threshold", 1.0), ("max_change", 0.0), ("max_optimality", -1.0),
-        ("stale_after", 0.0), ("r2_threshold", np.nan), ("min_consistency", np.inf),
+        ("r2_threshold", 1.0),
+        ("r2_threshold", 0.0),
+        ("hysteresis", -0.1),
+        ("hysteresis", 0.96),
+        ("r2_joint_threshold", 1.0),
+        ("max_change", 0.0),
+        ("max_optimality", -1.0),
+        ("stale_after", 0.0),
+        ("r2_threshold", np.nan),
+        ("min_consistency", np.inf),
     ],
-)  # fmt: skip
+)
 def test_settings_out_of_range_are_refused_by_name(name: str, value: float) -> None:
     with pytest.raises(ParameterError, match=name):
         GateSettings(**{name: value})

@@ -12,8 +12,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.online.stream import SampleStream, StreamSettings
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.robot import load_robot
 from sysid_core.robot.description import FrameOnLink
 
@@ -39,8 +40,9 @@ class Flight:
         phase = rng.uniform(0.0, 6.0, (2, 3))
         self.position = 0.05 * np.sin(w * t + phase[0])
         velocity, acceleration = (
-            0.05 * w * np.cos(w * t + phase[0]), -0.05 * w**2 * np.sin(w * t + phase[0])
-        )  # fmt: skip
+            0.05 * w * np.cos(w * t + phase[0]),
+            -0.05 * w**2 * np.sin(w * t + phase[0]),
+        )
         # angular velocity in the base's axes; orientation by integration with small steps
         self.omega = 0.8 * np.cos(w[::-1] * t + phase[1])
         self.alpha = -0.8 * w[::-1] * np.sin(w[::-1] * t + phase[1])
@@ -83,10 +85,12 @@ class Flight:
                     stream.push_imu(at, self.gyroscope[k], self.force[k])
             parts.append(
                 stream.push_joint_states(
-                    self.time[chosen], self.robot.joint_names, self.joints[chosen],
+                    self.time[chosen],
+                    self.robot.joint_names,
+                    self.joints[chosen],
                     self.joints[chosen],
                 )
-            )  # fmt: skip
+            )
         return Samples.concatenate([part for part in parts if len(part)])
 
     def errors(self, samples: Samples) -> tuple[float, float, float]:
@@ -152,10 +156,12 @@ def test_batches_do_not_matter_to_biases(noisy: Flight) -> None:
         chosen = slice(k, k + 1)
         fine.append(
             again.push_joint_states(
-                noisy.time[chosen], noisy.robot.joint_names, noisy.joints[chosen],
+                noisy.time[chosen],
+                noisy.robot.joint_names,
+                noisy.joints[chosen],
                 noisy.joints[chosen],
             )
-        )  # fmt: skip
+        )
     one_by_one = Samples.concatenate([part for part in fine if len(part)])
     np.testing.assert_array_equal(one_by_one.time, whole.time)
     np.testing.assert_allclose(

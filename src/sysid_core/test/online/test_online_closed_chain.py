@@ -9,13 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
 from sysid_core.identification import IdentifyOptions, identify, validate
 from sysid_core.online.gate import State
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.update import Update
-from sysid_core.recording import FloatArray, Recording, Samples
+from sysid_core.recording import Recording, Samples
 from sysid_core.regression.closed_chain import ClosedChainRegression
 from sysid_core.regression.closed_dynamics import ClosedChainDynamics
 from sysid_core.robot import Robot, load_robot

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.inertia import from_mass_com_inertia, pseudo_inertia
 from sysid_core.online.gate import State
@@ -16,7 +17,7 @@ from sysid_core.online.payload import PayloadEstimator, PayloadSettings
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineSettings
 from sysid_core.online.update import Update
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.regression.select import make_regression
 from sysid_core.regression.statistics import Statistics
 

@@ -225,9 +225,16 @@ def test_a_new_window_starts_empty_and_fills(opened: OnlineIdentifier, valkyrie:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("window", 0.0), ("window", np.nan), ("r2_window", -1.0), ("memory", -1.0),
-     ("still_velocity", np.inf), ("correlation", 0.5), ("sample_rate", 0.0)],
-)  # fmt: skip
+    [
+        ("window", 0.0),
+        ("window", np.nan),
+        ("r2_window", -1.0),
+        ("memory", -1.0),
+        ("still_velocity", np.inf),
+        ("correlation", 0.5),
+        ("sample_rate", 0.0),
+    ],
+)
 def test_settings_out_of_range_are_refused_by_name(name: str, value: float) -> None:
     with pytest.raises(ParameterError, match=name):
         OnlineSettings(**{name: value})  # type: ignore[arg-type]

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.online.prequential import Prequential
-from sysid_core.recording import FloatArray
 from sysid_core.regression.rows import RowBlock, Rows
 
 GROUPS, SIZE = 2, 3
@@ -56,8 +56,10 @@ def test_a_sample_is_scored_by_the_model_of_its_time() -> None:
     scores, first, second = Prequential(GROUPS, 100), batch(rng, 5), batch(rng, 5)
     scores.push(first, 5, *MODELS)
     scores.push(second, 5, *MODELS[[1, 2, 0]])
-    mixed = [np.concatenate([first.residuals(MODELS[0])[g], second.residuals(MODELS[1])[g]])
-             for g in range(GROUPS)]  # fmt: skip
+    mixed = [
+        np.concatenate([first.residuals(MODELS[0])[g], second.residuals(MODELS[1])[g]])
+        for g in range(GROUPS)
+    ]
     rmse = [np.sqrt(np.mean(e**2)) for e in mixed]
     np.testing.assert_allclose(scores.scores().rmse_groups, rmse)
 

@@ -30,9 +30,13 @@ def recording(valkyrie: Arm) -> Recording:
     """Return ten seconds of Valkyrie's arm as its driver would publish them."""
     samples = valkyrie.samples(0.0, 10.0, rate=RATE, noise=0.02)
     return Recording(
-        1000.0 + samples.time, valkyrie.robot.joint_names, samples.position, samples.velocity,
-        samples.effort, source="arm.mcap",
-    )  # fmt: skip
+        1000.0 + samples.time,
+        valkyrie.robot.joint_names,
+        samples.position,
+        samples.velocity,
+        samples.effort,
+        source="arm.mcap",
+    )
 
 
 def steps(recording: Recording, arm: Arm, **options: Any) -> list[Any]:
@@ -118,10 +122,13 @@ def test_what_is_exported_reads_back_as_what_was_in_use(
     assert data["reasons"] == list(update.reasons)
     again = load_robot(
         parse_description(
-            {"name": "again", "urdf": str(urdf),
-             "joints": {"actuated": list(valkyrie.robot.actuated_names)}}
+            {
+                "name": "again",
+                "urdf": str(urdf),
+                "joints": {"actuated": list(valkyrie.robot.actuated_names)},
+            }
         )
-    )  # fmt: skip
+    )
     inertial = valkyrie.robot.layout.inertial
     scale = np.abs(update.parameters[inertial]).max()
     # a URDF holds about ten digits

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.online.stream import SampleStream, StreamSettings, stream_cutoff
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.signals.fixed_lag import FixedLagLowPass
 
@@ -37,15 +38,21 @@ def gain() -> float:
 
 
 def push(
-    stream: SampleStream, names: Sequence[str], position: FloatArray, effort: FloatArray,
-    *, chunks: int = 37, start: float = 0.0,
-) -> Samples:  # fmt: skip
+    stream: SampleStream,
+    names: Sequence[str],
+    position: FloatArray,
+    effort: FloatArray,
+    *,
+    chunks: int = 37,
+    start: float = 0.0,
+) -> Samples:
     time = start + np.arange(len(position)) / RATE
     parts = [
-        stream.push_joint_states(time[i : i + chunks], names, position[i : i + chunks],
-                                 effort[i : i + chunks])
+        stream.push_joint_states(
+            time[i : i + chunks], names, position[i : i + chunks], effort[i : i + chunks]
+        )
         for i in range(0, len(time), chunks)
-    ]  # fmt: skip
+    ]
     return Samples.concatenate([part for part in parts if len(part)])
 
 
@@ -69,9 +76,11 @@ def test_chunks_do_not_matter(panda: Robot, chunks: int) -> None:
     assert len(whole.time[::step]) - count <= 1
     np.testing.assert_allclose(samples.time, whole.time[::step][:count], atol=1e-9)
     for name, expected in (
-        ("position", whole.position), ("velocity", whole.velocity),
-        ("acceleration", whole.acceleration), ("effort", whole.companions),
-    ):  # fmt: skip
+        ("position", whole.position),
+        ("velocity", whole.velocity),
+        ("acceleration", whole.acceleration),
+        ("effort", whole.companions),
+    ):
         expected = expected[::step][:count]
         scale = np.abs(expected).max()
         np.testing.assert_allclose(getattr(samples, name), expected, atol=1e-9 * scale)
@@ -93,9 +102,11 @@ def test_joints_in_any_order_and_more_of_them(panda: Robot) -> None:
     names = ["finger", *(panda.joint_names[i] for i in order)]
     other = np.full((1000, 1), 7.0)
     mixed = push(
-        SampleStream(panda, SLOW), names, np.hstack([other, position[:, order]]),
+        SampleStream(panda, SLOW),
+        names,
+        np.hstack([other, position[:, order]]),
         np.hstack([other, effort[:, order]]),
-    )  # fmt: skip
+    )
     for name in ("position", "velocity", "acceleration", "effort"):
         np.testing.assert_array_equal(getattr(mixed, name), getattr(straight, name))
 
@@ -132,9 +143,11 @@ def test_motors_behind_coupled_gears_become_joints() -> None:
     joint = sines(1500, 6)
     torque = sines(1500, 6, seed=5)
     samples = push(
-        SampleStream(robot, SLOW), robot.joint_names, (joint - offset) @ gears.T,
+        SampleStream(robot, SLOW),
+        robot.joint_names,
+        (joint - offset) @ gears.T,
         torque @ np.linalg.inv(gears),
-    )  # fmt: skip
+    )
     rows = np.rint(samples.time * RATE).astype(int)
     np.testing.assert_allclose(samples.position, gain() * joint[rows], atol=1e-9)
     np.testing.assert_allclose(samples.effort, gain() * torque[rows], atol=1e-9)
@@ -213,10 +226,12 @@ class Quadruped:
                 stream.push_contacts(t, self.feet(t))
             parts.append(
                 stream.push_joint_states(
-                    self.time[i : i + 20], self.robot.joint_names, self.joints[i : i + 20],
+                    self.time[i : i + 20],
+                    self.robot.joint_names,
+                    self.joints[i : i + 20],
                     self.joints[i : i + 20],
                 )
-            )  # fmt: skip
+            )
         whole = [part for part in parts if len(part)]
         return Samples.concatenate(whole) if whole else parts[0]
 
@@ -291,9 +306,15 @@ def test_a_base_without_inertial_sensor_takes_half_the_cutoff_unless_told() -> N
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("rate", 0.0), ("cutoff", np.nan), ("cutoff", 250.0), ("sample_rate", -1.0), ("gap", 1.0),
-     ("contact_margin", -0.1)],
-)  # fmt: skip
+    [
+        ("rate", 0.0),
+        ("cutoff", np.nan),
+        ("cutoff", 250.0),
+        ("sample_rate", -1.0),
+        ("gap", 1.0),
+        ("contact_margin", -0.1),
+    ],
+)
 def test_settings_out_of_range_are_refused_by_name(name: str, value: float) -> None:
     with pytest.raises(ParameterError, match=name):
         StreamSettings(**{name: value})

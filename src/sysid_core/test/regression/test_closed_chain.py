@@ -11,10 +11,11 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import RobotError
 from sysid_core.estimation import EstimatorOptions, Problem, solve
 from sysid_core.priors import default_constraints, default_prior
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.regression.closed_chain import ClosedChainRegression
 from sysid_core.regression.closed_dynamics import ClosedChainDynamics
 from sysid_core.regression.select import make_regression

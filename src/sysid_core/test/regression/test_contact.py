@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sysid_core.arrays import BoolArray
 from sysid_core.errors import DataError, ModelError, ParameterError
-from sysid_core.recording import BoolArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.regression.contact import ContactRegression, null_space
 from sysid_core.regression.contact_kinematics import ContactKinematics, configuration
 from sysid_core.regression.statistics import Statistics

@@ -10,8 +10,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from sysid_core.arrays import BoolArray
 from sysid_core.errors import ModelError
-from sysid_core.recording import BoolArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.regression.contact import ContactRegression
 from sysid_core.regression.contact_dynamics import ContactDynamics
 from sysid_core.regression.contact_kinematics import configuration

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ModelError
 from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot, known_robots, load_robot
 from sysid_core.robot.export import identified_urdf
 

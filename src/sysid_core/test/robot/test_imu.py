@@ -99,7 +99,8 @@ def test_a_wrong_mounting_is_refused_by_name(dog: Any, imu: Any, words: str) -> 
 
 def test_a_fixed_base_has_no_sensor() -> None:
     arm = load_robot("panda").description
-    description = replace(arm, imu=parse_description(
-        {"name": "a", "urdf": "b", "imu": {"link": "panda_link0"}}).imu)  # fmt: skip
+    description = replace(
+        arm, imu=parse_description({"name": "a", "urdf": "b", "imu": {"link": "panda_link0"}}).imu
+    )
     with pytest.raises(RobotError, match="this base is fixed"):
         load_robot(description)

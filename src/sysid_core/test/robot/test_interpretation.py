@@ -70,10 +70,13 @@ def test_missing_joints_are_named_with_a_guess(ur10: Robot, recording: Recording
         interpret(
             ur10,
             replace(
-                recording, joint_names=("a", "b"), position=recording.position[:, :2],
-                velocity=None, effort=None,
+                recording,
+                joint_names=("a", "b"),
+                position=recording.position[:, :2],
+                velocity=None,
+                effort=None,
             ),
-        )  # fmt: skip
+        )
 
 
 def test_extra_joints_are_left_out_with_a_warning(ur10: Robot, recording: Recording) -> None:

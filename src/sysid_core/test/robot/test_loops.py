@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ModelError, RobotError
 from sysid_core.online.gate import State
 from sysid_core.online.pipeline import OnlineIdentifier
-from sysid_core.recording import FloatArray, Samples
+from sysid_core.recording import Samples
 from sysid_core.regression.closed_dynamics import ClosedChainDynamics
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.robot.loop_check import check_loops, random_closed_configurations
@@ -48,13 +49,15 @@ def four_bar(tmp_path: Path) -> FourBar:
         urdf = "".join(
             [
                 '<robot name="four_bar"><link name="ground"/>',
-                link("crank", CRANK), link("coupler", coupler), link("rocker", ROCKER),
+                link("crank", CRANK),
+                link("coupler", coupler),
+                link("rocker", ROCKER),
                 joint("q_crank", "ground", "crank", 0.0),
                 joint("q_coupler", "crank", "coupler", CRANK),
                 joint("q_rocker", "ground", "rocker", GROUND),
                 "</robot>",
             ]
-        )  # fmt: skip
+        )
         (tmp_path / "four_bar.urdf").write_text(urdf)
         description = {
             "name": "four_bar",
@@ -244,13 +247,17 @@ def test_a_fixed_loop_closes_rotation_too(four_bar: FourBar, tmp_path: Path) -> 
     urdf = "".join(
         [
             '<robot name="chain"><link name="ground"/>',
-            link("crank", CRANK), link("coupler", COUPLER), link("rocker", ROCKER),
+            link("crank", CRANK),
+            link("coupler", COUPLER),
+            link("rocker", ROCKER),
             link("base", 0.1),
-            joint("q1", "ground", "crank", 0.0), joint("q2", "crank", "coupler", CRANK),
-            joint("q3", "coupler", "rocker", COUPLER), joint("q4", "rocker", "base", ROCKER),
+            joint("q1", "ground", "crank", 0.0),
+            joint("q2", "crank", "coupler", CRANK),
+            joint("q3", "coupler", "rocker", COUPLER),
+            joint("q4", "rocker", "base", ROCKER),
             "</robot>",
         ]
-    )  # fmt: skip
+    )
     (tmp_path / "chain.urdf").write_text(urdf)
     weld = loop("weld", "base", 0.0, "ground", GROUND, "fixed")
     description = {

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sysid_core.recording import FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.robot import load_robot, parse_description
 from sysid_core.robot.loop_check import check_loops, random_closed_configurations
 from sysid_core.robot.loops import LoopClosure
@@ -72,8 +72,9 @@ def _urdf(poses: dict[str, FloatArray]) -> str:
     parents = {**{child: parent for child, (parent, *_) in MOVING.items()}, **SPRINGS}
     for child, parent in parents.items():
         relative = np.linalg.inv(poses[parent]) @ poses[child]
-        xyz, rpy = (" ".join(map(repr, map(float, v))) for v in
-                    (relative[:3, 3], _rpy(relative[:3, :3])))  # fmt: skip
+        xyz, rpy = (
+            " ".join(map(repr, map(float, v))) for v in (relative[:3, 3], _rpy(relative[:3, :3]))
+        )
         kind = "revolute" if child in MOVING else "fixed"
         text.append(
             f'<link name="{child}">{inertial}</link><joint name="{child}" type="{kind}">'

@@ -12,8 +12,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.inertia import smallest_eigenvalue
-from sysid_core.recording import FloatArray
 from sysid_core.robot import Robot, known_robots, load_robot
 
 WORKSPACE = Path(__file__).resolve().parents[4]
@@ -21,9 +21,19 @@ ROBOTS = WORKSPACE / "config" / "robots"
 DATA = Path(os.environ.get("SYSID_DATA", WORKSPACE.parent / "shared" / "data"))
 REFERENCE = DATA.parent / "reference"
 SHIPPED = (
-    "digit_left_arm", "digit_left_leg", "digit_right_arm", "digit_right_leg", "kuka_lwr",
-    "panda", "solo12", "spot", "tx40", "ur10", "ur10e", "valkyrie_arm",
-)  # fmt: skip
+    "digit_left_arm",
+    "digit_left_leg",
+    "digit_right_arm",
+    "digit_right_leg",
+    "kuka_lwr",
+    "panda",
+    "solo12",
+    "spot",
+    "tx40",
+    "ur10",
+    "ur10e",
+    "valkyrie_arm",
+)
 DIGIT_LEGS = ("digit_left_leg", "digit_right_leg")
 FLOATING = ("solo12", "spot")
 
@@ -269,9 +279,13 @@ def test_universal_robots_bodies_are_the_manufacturers(
     quarter = np.pi / 2
     rows = [(0, d1, quarter), (a2, 0, 0), (a3, 0, 0), (0, d4, quarter), (0, d5, -quarter)]
     centres = [
-        (0.021, 0.0, 0.027), (0.38, 0.0, 0.158), (0.24, 0.0, 0.068),
-        (0.0, 0.007, 0.018), (0.0, 0.007, 0.018), (0.0, 0.0, -0.026),
-    ]  # fmt: skip
+        (0.021, 0.0, 0.027),
+        (0.38, 0.0, 0.158),
+        (0.24, 0.0, 0.068),
+        (0.0, 0.007, 0.018),
+        (0.0, 0.007, 0.018),
+        (0.0, 0.0, -0.026),
+    ]
     robot = load_robot(ROBOTS / f"{name}.yaml")
     data = robot.model.createData()
     pin.framesForwardKinematics(robot.model, data, pin.neutral(robot.model))

@@ -9,14 +9,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from sysid_core.recording import (
-    BaseRecording,
-    FloatArray,
-    ImuMounting,
-    ImuRecording,
-    Recording,
-    Samples,
-)
+from sysid_core.arrays import FloatArray
+from sysid_core.recording import BaseRecording, ImuMounting, ImuRecording, Recording, Samples
 from sysid_core.signals.options import SignalOptions
 from sysid_core.signals.prepare import prepare
 

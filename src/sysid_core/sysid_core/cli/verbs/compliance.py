@@ -26,18 +26,21 @@ class _Compliance:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "data", metavar="DATA", type=Path,
+            "data",
+            metavar="DATA",
+            type=Path,
             help="CSV with the header time,<link>/x,<link>/y,<link>/z,<link>/qx,<link>/qy,"
             "<link>/qz,<link>/qw,… [s, m, -]: poses of the link frames in the world",
-        )  # fmt: skip
+        )
         add_robot(parser, required=True)
         parser.add_argument(
             "--out", metavar="DIR", type=Path, required=True, help=f"folder for {', '.join(FILES)}"
         )
         parser.add_argument(
-            "--coupled", action="store_true",
+            "--coupled",
+            action="store_true",
             help="full symmetric matrices instead of one coefficient per direction",
-        )  # fmt: skip
+        )
         add_json(parser, "the result")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -63,8 +66,10 @@ def _show(found: Compliance, out: Path) -> None:
     console = stdout()
     table = Table(
         title=f"{len(found.time)} poses at {found.rate:.4g} Hz · per direction of the joint's "
-        "frame", title_justify="left", title_style="bold",
-    )  # fmt: skip
+        "frame",
+        title_justify="left",
+        title_style="bold",
+    )
     table.add_column("joint")
     for heading in ("", "stiffness [N/m, N·m/rad]", "damping [N·s/m, N·m·s/rad]", "R²"):
         table.add_column(escape(heading), justify="right" if heading else "left")

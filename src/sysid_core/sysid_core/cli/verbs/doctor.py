@@ -24,10 +24,19 @@ from sysid_core.errors import SysidError
 __all__ = ["Check", "verb"]
 
 _NEEDED = {
-    "clarabel": "clarabel", "cvxpy": "cvxpy", "matplotlib": "matplotlib", "mcap": "mcap",
-    "numpy": "numpy", "osqp": "osqp", "pin": "pinocchio", "plotly": "plotly", "PyYAML": "yaml",
-    "rich": "rich", "rosbags": "rosbags", "scipy": "scipy",
-}  # fmt: skip
+    "clarabel": "clarabel",
+    "cvxpy": "cvxpy",
+    "matplotlib": "matplotlib",
+    "mcap": "mcap",
+    "numpy": "numpy",
+    "osqp": "osqp",
+    "pin": "pinocchio",
+    "plotly": "plotly",
+    "PyYAML": "yaml",
+    "rich": "rich",
+    "rosbags": "rosbags",
+    "scipy": "scipy",
+}
 """Distribution → module."""
 _OPTIONAL = {
     "mujoco": ("mujoco", "simulation: pip install mujoco"),
@@ -62,9 +71,11 @@ class Check(NamedTuple):
 def _python() -> Check:
     good = sys.version_info >= (3, 10)
     return Check(
-        "Python", platform.python_version(), "ok" if good else "missing",
+        "Python",
+        platform.python_version(),
+        "ok" if good else "missing",
         "" if good else "use Python 3.10 or newer",
-    )  # fmt: skip
+    )
 
 
 def _installed(distribution: str) -> str:
@@ -116,10 +127,12 @@ def _ros() -> Check:
     if _is_there("sysid_embedded"):
         return Check("ROS 2", "not found; the embedded runtime stands in", "ok")
     return Check(
-        "ROS 2", "not found", "optional",
+        "ROS 2",
+        "not found",
+        "optional",
         "only for live robots: source /opt/ros/<distribution>/setup.bash, or pip install "
         "sysid_embedded",
-    )  # fmt: skip
+    )
 
 
 def _robots() -> list[Check]:

@@ -31,17 +31,21 @@ class _Excite:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         default = ExciteOptions()
         parser.add_argument(
-            "robot", metavar="ROBOT",
+            "robot",
+            metavar="ROBOT",
             help="name of a known robot, or the path of its description",
-        )  # fmt: skip
+        )
         parser.add_argument(
             "--out", metavar="DIR", type=Path, required=True, help=f"folder for {', '.join(FILES)}"
         )
         parser.add_argument(
-            "--duration", metavar="S", type=float, default=default.duration,
+            "--duration",
+            metavar="S",
+            type=float,
+            default=default.duration,
             help="from rest to rest; the end meets the start, so it can be repeated; "
             "default: %(default)g s",
-        )  # fmt: skip
+        )
         parser.add_argument("--seed", type=int, default=default.seed, help="of the random starts")
         parser.add_argument(
             "--starts", type=int, default=default.starts, help="default: %(default)s"
@@ -50,26 +54,36 @@ class _Excite:
             "--harmonics", type=int, help="default: up to half a hertz, at least 5"
         )
         parser.add_argument(
-            "--share", type=float, default=0.9,
+            "--share",
+            type=float,
+            default=0.9,
             help="of every joint's range and effort limit that may be used; default: %(default)g",
-        )  # fmt: skip
+        )
         parser.add_argument(
-            "--speed", type=float, default=0.9,
+            "--speed",
+            type=float,
+            default=0.9,
             help="share of every velocity limit that may be used; default: %(default)g",
-        )  # fmt: skip
+        )
         parser.add_argument(
-            "--acceleration", metavar="RAD/S²", type=float,
+            "--acceleration",
+            metavar="RAD/S²",
+            type=float,
             help="limit of all joints; default: top speed within 0.25 s",
-        )  # fmt: skip
+        )
         parser.add_argument(
-            "--floor", metavar="M", type=float,
+            "--floor",
+            metavar="M",
+            type=float,
             help="least height of the tool and of every joint's frame in the world; "
             "collisions are not looked at otherwise",
-        )  # fmt: skip
+        )
         parser.add_argument(
-            "--rate", metavar="HZ", type=float,
+            "--rate",
+            metavar="HZ",
+            type=float,
             help=f"of the table; default: the robot's sensors', at most {_RATE:g} Hz",
-        )  # fmt: skip
+        )
         add_json(parser, "the summary")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -122,8 +136,9 @@ def _show(robot: Robot, found: Excitation, out: Path) -> None:
     table = Table(
         title=f"{robot.name}, {found.motion.period:g} s, {found.motion.harmonics} harmonics · "
         "largest share of each limit that is used",
-        title_justify="left", title_style="bold",
-    )  # fmt: skip
+        title_justify="left",
+        title_style="bold",
+    )
     for heading in ("joint", escape("start [rad]"), *found.usage):
         table.add_column(heading, justify="left" if heading == "joint" else "right")
     start = found.motion.states(found.motion.times(1.0)[:1]).position[0]

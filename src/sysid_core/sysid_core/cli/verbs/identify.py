@@ -62,26 +62,37 @@ class _Identify:
         add_data(parser)
         add_robot(parser, required=True)
         parser.add_argument(
-            "--out", metavar="DIR", type=Path, required=True,
+            "--out",
+            metavar="DIR",
+            type=Path,
+            required=True,
             help="folder for estimate.json, <robot>.urdf, report.html and pictures",
-        )  # fmt: skip
+        )
         parser.add_argument(
             "--method", choices=METHODS, default="entropic", help="default: %(default)s"
         )
         parser.add_argument(
-            "--train", metavar="SHARE", type=float, default=0.7,
+            "--train",
+            metavar="SHARE",
+            type=float,
+            default=0.7,
             help="share of the recording, from its start, that is learned from; the rest "
             "validates; default: %(default)s",
-        )  # fmt: skip
+        )
         parser.add_argument(
-            "--from", dest="start", metavar="ESTIMATE", type=Path,
+            "--from",
+            dest="start",
+            metavar="ESTIMATE",
+            type=Path,
             help="estimate.json whose parameters take the place of the nominal ones",
-        )  # fmt: skip
+        )
         parser.add_argument(
-            "--only", metavar="BODY", nargs="+",
+            "--only",
+            metavar="BODY",
+            nargs="+",
             help="identify the inertias of these bodies and hold all else: what they gain is "
             "their load",
-        )  # fmt: skip
+        )
         add_signals(parser)
         parser.add_argument("--no-report", action="store_true", help="leave out the report")
         add_json(parser, "the estimate")
@@ -141,8 +152,9 @@ def _show(found: Identification, out: Path, report: bool) -> None:
         com = ", ".join(f"{c:.3f} ± {s:.3f}" for c, s in zip(load.com, load.com_std, strict=True))
         console.print(
             f"load on {load.body}: {load.mass:.3f} ± {load.mass_std:.3f} kg at ({com}) m in its "
-            "joint's frame", markup=False,
-        )  # fmt: skip
+            "joint's frame",
+            markup=False,
+        )
         console.print(
             "  (± is one standard deviation of the fit; an error of the effort gains scales the "
             "mass by as much)"

@@ -132,9 +132,11 @@ def _show(summary: RecordingSummary) -> None:
     joints.add_column("lacks")
     for joint in summary.joints:
         joints.add_row(
-            escape(joint.name), number(joint.range), "yes" if joint.moves else "no",
+            escape(joint.name),
+            number(joint.range),
+            "yes" if joint.moves else "no",
             ", ".join(joint.missing) or "–",
-        )  # fmt: skip
+        )
     console.print(joints)
     for text in summary.missing:
         console.print(f"missing: {text}", markup=False)

@@ -36,13 +36,19 @@ class _Replay:
         add_data(parser)
         add_robot(parser, required=True)
         parser.add_argument(
-            "--rate", metavar="HZ", type=float, default=20.0,
+            "--rate",
+            metavar="HZ",
+            type=float,
+            default=20.0,
             help="updates per second of recorded time; default: %(default)s",
-        )  # fmt: skip
+        )
         parser.add_argument(
-            "--window", metavar="S", type=float, default=default.window,
+            "--window",
+            metavar="S",
+            type=float,
+            default=default.window,
             help="span of the sliding window [s]; default: %(default)s",
-        )  # fmt: skip
+        )
         parser.add_argument(
             "--method", choices=METHODS, default=default.method, help="default: %(default)s"
         )
@@ -62,9 +68,14 @@ class _Replay:
         begin = time.perf_counter()
         with progress_bar() as progress:
             for step in replay(
-                recording, robot, stream=stream, online=online, update_rate=args.rate,
-                clock=time.perf_counter, tell=warn,
-            ):  # fmt: skip
+                recording,
+                robot,
+                stream=stream,
+                online=online,
+                update_rate=args.rate,
+                clock=time.perf_counter,
+                tell=warn,
+            ):
                 progress("replay", (step.update.time - start) / span)
                 summary.add(step)
                 if args.json:
@@ -151,15 +162,18 @@ def _line(step: ReplayStep) -> dict[str, Any]:
 
 
 def _show(update: Update, start: float) -> None:
-    payload = "" if update.payload is None else (
-        f" · payload {update.payload.mass:.2f} ± {update.payload.mass_std:.2f} kg"
-    )  # fmt: skip
+    payload = (
+        ""
+        if update.payload is None
+        else (f" · payload {update.payload.mass:.2f} ± {update.payload.mass_std:.2f} kg")
+    )
     reasons = f" · {'; '.join(update.reasons)}" if update.reasons else ""
     stdout().print(
         f"{update.time - start:8.2f} s  {update.state.name:<10}  R² {number(update.scores.r2)}  "
         f"revision {update.revision}{payload}{reasons}",
-        markup=False, soft_wrap=True,
-    )  # fmt: skip
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _show_totals(totals: dict[str, Any]) -> None:
@@ -171,8 +185,9 @@ def _show_totals(totals: dict[str, Any]) -> None:
         f"{number(solve['p50'])} ms median, {number(solve['p99'])} ms 99 %, "
         f"{number(solve['max'])} ms at most; {totals['samples']} samples, "
         f"{totals['samples_per_s']:.0f} per second",
-        markup=False, soft_wrap=True,
-    )  # fmt: skip
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 verb = _Replay()
