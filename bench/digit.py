@@ -29,11 +29,11 @@ from sysid_controller.dynamics import make_dynamics
 from sysid_controller.laws import Gains
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import batch_of, rows_of
-from sysid_core.estimation import EstimatorOptions
-from sysid_core.identification import Identification, IdentifyOptions, identify
+from sysid_core.estimation import EstimatorConfig
+from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.robot import Robot, load_robot
 from sysid_core.scores import Scores, curves, score
-from sysid_core.signals import SignalOptions
+from sysid_core.signals import SignalConfig
 
 __all__ = ["main"]
 
@@ -68,7 +68,7 @@ def _say(text: str) -> None:
 def _torques(bench: Bench, found: Identification, log: Log, out: Path) -> Scores:
     """Table I: torques of inverse dynamics on a motion that nothing was learned from."""
     robot, regression = bench.robot, found.regression
-    batch = batch_of(robot, log.recording(robot), SignalOptions())
+    batch = batch_of(robot, log.recording(robot), SignalConfig())
     rows = rows_of(regression, batch)
     nominal, identified = found.nominal, found.estimate.parameters
     groups, base = regression.groups, regression.base
@@ -151,7 +151,7 @@ def _verdicts(result: dict[str, Any]) -> dict[str, bool]:
 
 
 def _run(
-    bench: Bench, drawn: dict[str, Any], options: IdentifyOptions, out: Path
+    bench: Bench, drawn: dict[str, Any], options: IdentifyConfig, out: Path
 ) -> dict[str, Any]:
     robot, joints = bench.robot, bench.robot.actuated_names
     nominal = np.array(robot.nominal)
@@ -219,7 +219,7 @@ def main(arguments: list[str] | None = None) -> int:
     gains = Gains(given.bandwidth**2 * inertia, 2.0 * given.bandwidth * inertia)
     bench = Bench(robot, Plant(robot, true, Effects()), gains, given.seed)
     given.out.mkdir(parents=True, exist_ok=True)
-    options = IdentifyOptions(train=1.0, estimator=EstimatorOptions(method=given.method))
+    options = IdentifyConfig(train=1.0, estimator=EstimatorConfig(method=given.method))
     result = _run(bench, drawn, options, given.out)
     result["requirements"] = _verdicts(result)
     (given.out / "digit.json").write_text(json.dumps(result, indent=1), encoding="utf-8")

@@ -30,13 +30,13 @@ from sysid_core.robot import Robot
 from sysid_core.robot.library import resolve_urdf
 from sysid_core.signals import settling_time
 
-__all__ = ["Figaroh", "FigarohSettings"]
+__all__ = ["Figaroh", "FigarohConfig"]
 
 _INERTIAS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 
 
 @dataclass(frozen=True)
-class FigarohSettings:
+class FigarohConfig:
     """How FIGAROH is set up.
 
     Torques go in as measured, as by default: filtered like the positions they fit worse here,
@@ -86,13 +86,13 @@ class Figaroh:
     robot : Robot
         Its URDF, friction terms and nominal friction are FIGAROH's too.
     recording : Recording
-    settings : FigarohSettings
+    settings : FigarohConfig
     folder : Path
         For its configuration file.
     """
 
     def __init__(
-        self, robot: Robot, recording: Recording, settings: FigarohSettings, folder: Path
+        self, robot: Robot, recording: Recording, settings: FigarohConfig, folder: Path
     ) -> None:
         logging.getLogger("figaroh").setLevel(logging.CRITICAL)
         self._robot, self._recording, self._settings = robot, recording, settings

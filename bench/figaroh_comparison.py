@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from bench.figaroh_adapter import Figaroh, FigarohSettings
+from bench.figaroh_adapter import Figaroh, FigarohConfig
 from bench.figaroh_arm import Experiment, Noise, make_experiment
 from sysid_core.arrays import FloatArray
-from sysid_core.estimation import EstimatorOptions
-from sysid_core.identification import Identification, IdentifyOptions, identify
+from sysid_core.estimation import EstimatorConfig
+from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.regression.tree import TreeRegression
 from sysid_core.robot import Robot, load_robot
-from sysid_core.signals import SignalOptions
+from sysid_core.signals import SignalConfig
 
 __all__ = ["main"]
 
@@ -48,10 +48,10 @@ def _physical(weight: float) -> str:
 
 
 def _ours(robot: Robot, experiment: Experiment, method: str) -> Identification:
-    options = IdentifyOptions(
+    options = IdentifyConfig(
         train=1.0,
-        signals=SignalOptions(cutoff=CUTOFF),
-        estimator=EstimatorOptions(method=method),
+        signals=SignalConfig(cutoff=CUTOFF),
+        estimator=EstimatorConfig(method=method),
     )
     return identify(robot, experiment.recording, options)
 
@@ -83,7 +83,7 @@ def compare(robot: Robot, seed: int, noise: Noise, folder: Path) -> dict[str, Ro
 
     rows["nominal"] = judge(robot.nominal)
     for weight in PRIOR_WEIGHTS:
-        theirs = Figaroh(robot, experiment.recording, FigarohSettings(CUTOFF, weight), folder)
+        theirs = Figaroh(robot, experiment.recording, FigarohConfig(CUTOFF, weight), folder)
         theirs.solve()
         if weight == PRIOR_WEIGHTS[0]:
             torque = theirs.torques(experiment, physical=False)
@@ -112,7 +112,7 @@ def _median_times(functions: Sequence[Callable[[], object]], repeats: int) -> li
 def time_solves(robot: Robot, seed: int, noise: Noise, folder: Path, repeats: int) -> Row:
     """Time everything from the recording to consistent parameters, on the processor."""
     experiment = make_experiment(robot, seed, noise, samples=TIMED_ROWS)
-    theirs = Figaroh(robot, experiment.recording, FigarohSettings(CUTOFF), folder)
+    theirs = Figaroh(robot, experiment.recording, FigarohConfig(CUTOFF), folder)
     ours, whole = _median_times(
         (lambda: _ours(robot, experiment, "entropic"), theirs.solve), repeats
     )

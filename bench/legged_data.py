@@ -11,10 +11,10 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import Batch, batch_of
 from sysid_core.robot import Robot, load_robot
-from sysid_core.signals.options import SignalOptions
+from sysid_core.signals.options import SignalConfig
 from sysid_sim.run import Run, run_scenario
 from sysid_sim.scenarios import find_scenario
-from sysid_sim.sensors import SensorSettings
+from sysid_sim.sensors import SensorConfig
 
 __all__ = ["MOTIONS", "Data", "pick", "simulate"]
 
@@ -56,7 +56,7 @@ def pick(batch: Batch, index: np.ndarray) -> Batch:
     return replace(batch, samples=batch.samples.select(index), coulomb=batch.coulomb[index])
 
 
-def _scaled(sensors: SensorSettings, level: float) -> SensorSettings:
+def _scaled(sensors: SensorConfig, level: float) -> SensorConfig:
     noisy = {name: level * value for name, value in vars(sensors).items() if name != "wrenches"}
     return replace(sensors, **noisy)
 
@@ -69,7 +69,7 @@ def _run(scenario: str, seed: int, seconds: float, level: float) -> Run:
 
 
 def _batch(robot: Robot, run: Run) -> Batch:
-    batch = batch_of(robot, run.recording, SignalOptions())
+    batch = batch_of(robot, run.recording, SignalConfig())
     return pick(batch, np.flatnonzero(batch.samples.time >= _START))
 
 

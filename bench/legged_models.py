@@ -12,7 +12,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import Batch, rows_of
-from sysid_core.estimation import Estimate, EstimatorOptions, Problem, solve
+from sysid_core.estimation import Estimate, EstimatorConfig, Problem, solve
 from sysid_core.inertia import pseudo_inertia_basis
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
@@ -93,11 +93,11 @@ def fit_consistent(
         prior=default_prior(robot),
         constraints=replace(default_constraints(robot), total_mass=None),
     )
-    first = solve(problem, EstimatorOptions(covariance="none"))
+    first = solve(problem, EstimatorConfig(covariance="none"))
     residuals = projected_residuals(regression, batch.samples, first.parameters)
     correlation = np.array([contact_correlation(residuals)])
     problem = replace(problem, correlation=correlation)
-    return solve(problem, EstimatorOptions(method=method), start=first.parameters)
+    return solve(problem, EstimatorConfig(method=method), start=first.parameters)
 
 
 def fit_svd(rows: Rows) -> FloatArray:

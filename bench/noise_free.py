@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.estimation import EstimatorOptions, Problem, solve
+from sysid_core.estimation import EstimatorConfig, Problem, solve
 from sysid_core.estimation.options import METHODS
 from sysid_core.excitation import fit_into, motion_limits, random_motion
 from sysid_core.inertia import from_pseudo_inertia
@@ -103,7 +103,7 @@ def run(robot: Robot, seed: int) -> list[dict[str, Any]]:
     true_base = regression.base.project(truth)
     results = []
     for method in METHODS:
-        options = EstimatorOptions(method=method, covariance="none")
+        options = EstimatorConfig(method=method, covariance="none")
         begin = time.perf_counter()
         estimate = solve(problem, options)
         seconds = time.perf_counter() - begin

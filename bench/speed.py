@@ -22,8 +22,8 @@ import pinocchio as pin
 
 from bench.conic import solve_conic
 from bench.trees import synthetic_problem, tree_urdf
-from sysid_core.estimation import EntropicSolver, EstimatorOptions
-from sysid_core.online.window import SlidingWindow, WindowSettings
+from sysid_core.estimation import EntropicSolver, EstimatorConfig
+from sysid_core.online.window import SlidingWindow, WindowConfig
 from sysid_core.recording import Samples
 from sysid_core.regression.rows import RowBlock, Rows
 from sysid_core.regression.statistics import Statistics
@@ -63,7 +63,7 @@ def time_solves(robot: Robot, seed: int) -> dict[str, float]:
         upper=np.full(robot.layout.size, np.inf),
     )
     problem = replace(problem, constraints=free)
-    solver = EntropicSolver(problem, EstimatorOptions(tolerance=1e-4))
+    solver = EntropicSolver(problem, EstimatorConfig(tolerance=1e-4))
     statistics, noise = problem.statistics, problem.noise_std
     cold = solver.solve(statistics, noise_std=noise)
     # as online, where the window moved by a fiftieth since the last solve
@@ -92,7 +92,7 @@ def time_ingestion(robot: Robot, seed: int, batch: int = 50) -> dict[str, float]
     window = SlidingWindow(
         len(regression.groups),
         regression.base.size,
-        WindowSettings(samples=500, blocks=10),
+        WindowConfig(samples=500, blocks=10),
         regression.supports,
     )
 
@@ -114,7 +114,7 @@ def time_ingestion(robot: Robot, seed: int, batch: int = 50) -> dict[str, float]
 def check_window(samples: int, seed: int) -> dict[str, float]:
     """Slide a window over many samples; compare with a batch, and watch memory."""
     rng, size, batch = np.random.default_rng(seed), 30, 100
-    window = SlidingWindow(1, size, WindowSettings(samples=2000, blocks=20))
+    window = SlidingWindow(1, size, WindowConfig(samples=2000, blocks=20))
     scale = 10.0 ** rng.uniform(-2, 2, size)
     kept: list[RowBlock] = []
     tracemalloc.start()

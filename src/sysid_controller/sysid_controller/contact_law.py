@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from sysid_controller.contact_qp import ConeSettings, ContactForceQp
+from sysid_controller.contact_qp import ConeConfig, ContactForceQp
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.regression.contact import null_space
@@ -19,7 +19,7 @@ from sysid_core.robot import Robot
 __all__ = [
     "CONTACT_METHODS",
     "ContactLaw",
-    "ContactLawSettings",
+    "ContactLawConfig",
     "ContactOutput",
     "ContactReference",
     "ContactState",
@@ -93,7 +93,7 @@ class ContactOutput(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ContactLawSettings:
+class ContactLawConfig:
     """Settings of `ContactLaw`.
 
     Attributes
@@ -107,7 +107,7 @@ class ContactLawSettings:
     damping_ratio : float [-]
     contact_damping : float [1/s]
         Rate at which the motion of a stance foot is brought to rest.
-    cones : ConeSettings
+    cones : ConeConfig
 
     Raises
     ------
@@ -120,7 +120,7 @@ class ContactLawSettings:
     foot_bandwidth: float = 40.0
     damping_ratio: float = 1.0
     contact_damping: float = 20.0
-    cones: ConeSettings = field(default_factory=ConeSettings)
+    cones: ConeConfig = field(default_factory=ConeConfig)
 
     def __post_init__(self) -> None:
         if self.method not in CONTACT_METHODS:
@@ -169,7 +169,7 @@ class ContactLaw:
     ----------
     robot : Robot
         Floating, with contacts; all joints actuated.
-    settings : ContactLawSettings, optional
+    settings : ContactLawConfig, optional
     sign_width : float [rad/s]
         Width of the smoothed sign of Coulomb friction.
 
@@ -180,9 +180,9 @@ class ContactLaw:
     """
 
     def __init__(
-        self, robot: Robot, settings: ContactLawSettings | None = None, sign_width: float = 0.05
+        self, robot: Robot, settings: ContactLawConfig | None = None, sign_width: float = 0.05
     ) -> None:
-        self.settings = settings or ContactLawSettings()
+        self.settings = settings or ContactLawConfig()
         self.dynamics = ContactDynamics(robot, sign_width)
         self._limit = robot.limits.effort
         self._qp: ContactForceQp | None = None

@@ -16,13 +16,13 @@ from sysid_core.errors import ParameterError
 from sysid_core.regression.contact_dynamics import ContactTerms
 from sysid_core.regression.contact_kinematics import ContactKinematics
 
-__all__ = ["ConeSettings", "ContactForceQp", "QpSolution"]
+__all__ = ["ConeConfig", "ContactForceQp", "QpSolution"]
 
 _BASE = 6
 
 
 @dataclass(frozen=True)
-class ConeSettings:
+class ConeConfig:
     """Limits of contact forces and weights of the QP.
 
     Attributes
@@ -69,7 +69,7 @@ class QpSolution(NamedTuple):
     trouble: str
 
 
-def _cone(flat: bool, settings: ConeSettings) -> FloatArray:
+def _cone(flat: bool, settings: ConeConfig) -> FloatArray:
     """Return rows C with C w ≤ 0 for wrenches that a horizontal foot can carry."""
     mu = settings.friction / np.sqrt(2.0)  # the pyramid inside the cone
     rows = [[1, 0, -mu], [-1, 0, -mu], [0, 1, -mu], [0, -1, -mu], [0, 0, -1]]
@@ -97,11 +97,11 @@ class ContactForceQp:
     kinematics : ContactKinematics
     limit : (nj,) [N·m]
         Torque limits.
-    settings : ConeSettings
+    settings : ConeConfig
     """
 
     def __init__(
-        self, nv: int, kinematics: ContactKinematics, limit: FloatArray, settings: ConeSettings
+        self, nv: int, kinematics: ContactKinematics, limit: FloatArray, settings: ConeConfig
     ) -> None:
         self.settings = settings
         self._nv, self._kinematics, self._limit = nv, kinematics, limit

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from sysid_controller.contact_law import CONTACT_METHODS
-from sysid_controller.contact_qp import ConeSettings, ContactForceQp
+from sysid_controller.contact_qp import ConeConfig, ContactForceQp
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.regression.contact import null_space
@@ -82,7 +82,7 @@ class ContactTorque:
     def sign_width(self, width: float) -> None:
         self._dynamics.sign_width = width
 
-    def choose(self, method: str, cones: ConeSettings, limit: FloatArray) -> None:
+    def choose(self, method: str, cones: ConeConfig, limit: FloatArray) -> None:
         """Choose how contact forces are shared out.
 
         Parameters
@@ -90,7 +90,7 @@ class ContactTorque:
         method : str
             ``projected``: least torque, whatever the contact forces (Mistry & Righetti 2011);
             ``qp``: forces inside friction cones and torques within limits.
-        cones : ConeSettings
+        cones : ConeConfig
         limit : (nj,) [N·m]
             Torque limits.
 

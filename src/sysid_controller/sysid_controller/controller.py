@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sysid_controller.contact_qp import ConeSettings
+from sysid_controller.contact_qp import ConeConfig
 from sysid_controller.contact_torque import ContactTorque
 from sysid_controller.dynamics import Dynamics, make_dynamics
 from sysid_controller.floating_base import FloatingBase
@@ -19,10 +19,10 @@ from sysid_controller.parameter_blend import ParameterBlend, ParameterSet
 from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.reference import Reference
 from sysid_controller.safe_hold import SafeHold
-from sysid_controller.settings import ControllerSettings
+from sysid_controller.settings import ControllerConfig
 from sysid_controller.units import DriverUnits
 from sysid_controller.verdict import ACCEPTED, Verdict, refused
-from sysid_controller.watchdog import State, Watchdog
+from sysid_controller.watchdog import ControlState, Watchdog
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.robot import Robot
 from sysid_core.robot.model import Limits
@@ -41,7 +41,7 @@ class Command:
 
     Attributes
     ----------
-    state : State
+    state : ControlState
     output : (na,) or None
         What to send, in the unit that the settings choose; None: send nothing.
     effort, effort_model : (na,) [N·m]
@@ -61,7 +61,7 @@ class Command:
         Why the controller stopped driving by itself; empty if it did not.
     """
 
-    state: State
+    state: ControlState
     output: FloatArray | None
     effort: FloatArray
     effort_model: FloatArray
@@ -89,7 +89,7 @@ class Controller:
     Parameters
     ----------
     robot : Robot
-    settings : ControllerSettings
+    settings : ControllerConfig
 
     Raises
     ------
@@ -99,7 +99,7 @@ class Controller:
         If a setting does not fit the robot.
     """
 
-    def __init__(self, robot: Robot, settings: ControllerSettings) -> None:
+    def __init__(self, robot: Robot, settings: ControllerConfig) -> None:
         self.robot = robot
         self.joint_names = robot.actuated_names
         chosen = robot.actuated
@@ -130,7 +130,7 @@ class Controller:
         self._steady: float | None = None
         self._zeros_left = 0.0
 
-    def configure(self, settings: ControllerSettings) -> None:
+    def configure(self, settings: ControllerConfig) -> None:
         """Take over new settings while running; trigger and rate are the caller's.
 
         Raises
@@ -154,10 +154,10 @@ class Controller:
             self._choose_contact_control(settings)
         self.settings = settings
 
-    def _choose_contact_control(self, settings: ControllerSettings) -> None:
+    def _choose_contact_control(self, settings: ControllerConfig) -> None:
         if isinstance(self._dynamics, ContactTorque):
             limit = self.limits.effort * settings.effort_scale
-            cones = ConeSettings(
+            cones = ConeConfig(
                 friction=settings.contact_friction, force_weight=_FORCE_WEIGHT / self._mass**2
             )
             self._dynamics.choose(settings.contact_control, cones, limit)
@@ -225,7 +225,7 @@ class Controller:
 
     def take_reference(self, points: TrajectoryPoints, now: float) -> Verdict:
         """Follow a trajectory, or say why not."""
-        if self.watchdog.state in (State.DISABLED, State.WAITING):
+        if self.watchdog.state in (ControlState.DISABLED, ControlState.WAITING):
             return refused(
                 "the controller is not enabled; call ~/enable"
                 if not self.watchdog.enabled
@@ -263,7 +263,7 @@ class Controller:
             self._dynamics.set_parameters(self.blend.parameters)
         self._watch_base(now, steady)
         state = self._follow(now, steady, elapsed)
-        drives = state in (State.HOLDING, State.TRACKING)
+        drives = state in (ControlState.HOLDING, ControlState.TRACKING)
         # what stops safely must do so even where the robot's clock stands still
         step = elapsed if drives else max(elapsed, steady_elapsed)
         return self._command(now, state, min(step, _LONGEST_STEPS * period), jumped)
@@ -282,27 +282,27 @@ class Controller:
         else:
             self._dynamics.set_base(self.base.pose, self.base.twist, self.base.contacts(now))
 
-    def _follow(self, now: float, steady: float, elapsed: float) -> State:
+    def _follow(self, now: float, steady: float, elapsed: float) -> ControlState:
         """Decide the state and see that there is a reference that starts where the robot is."""
         reference, measured = self.reference, self.joint_states
         moving = reference.moving(now)
         ready = self.base is None or not self.base.trouble(steady)
         change = self.watchdog.decide(steady, moving=moving, ready=ready)
-        if change.after in (State.HOLDING, State.TRACKING):
+        if change.after in (ControlState.HOLDING, ControlState.TRACKING):
             if change.takes_over or not reference.known:
                 reference.hold(now, measured.position)
-                self.watchdog.state = State.HOLDING
+                self.watchdog.state = ControlState.HOLDING
             elif change.recovers or (moving and elapsed > _GAP):
                 reference.rejoin(now, measured.position, measured.velocity)
-        elif change.after is not State.STALE:
+        elif change.after is not ControlState.STALE:
             reference.clear()
         return self.watchdog.state
 
-    def _command(self, now: float, state: State, step: float, jumped: bool) -> Command:
+    def _command(self, now: float, state: ControlState, step: float, jumped: bool) -> Command:
         measured, none = self.joint_states, np.zeros(len(self.joint_names))
         position_error = velocity_error = none
         asked, rejoined = LawOutput(none, none), False
-        if state in (State.HOLDING, State.TRACKING):
+        if state in (ControlState.HOLDING, ControlState.TRACKING):
             desired, rejoined = self._desired(now)
             asked, desired = self._asked(now, desired)
             position_error = desired.position - measured.position
@@ -314,7 +314,7 @@ class Controller:
                 asked.effort, step, hold, measured.position, measured.velocity
             )
         else:
-            if state is State.STALE and self.settings.stale_action == "gravity":
+            if state is ControlState.STALE and self.settings.stale_action == "gravity":
                 gravity = self._gravity()
                 asked = LawOutput(gravity, gravity)
             else:
@@ -331,7 +331,7 @@ class Controller:
             jumped,
             rejoined,
             self.trouble,
-            self.gave_way if state in (State.HOLDING, State.TRACKING) else "",
+            self.gave_way if state in (ControlState.HOLDING, ControlState.TRACKING) else "",
             self.stopped,
         )
 
@@ -371,9 +371,9 @@ class Controller:
             held = LawOutput(none, none)
         return held, desired
 
-    def _sends(self, state: State, limits: LimitedEffort, step: float) -> bool:
+    def _sends(self, state: ControlState, limits: LimitedEffort, step: float) -> bool:
         """Whether to send: a stopped controller ramps down, then leaves the topic alone."""
-        if state not in (State.DISABLED, State.WAITING) or limits.effort.any():
+        if state not in (ControlState.DISABLED, ControlState.WAITING) or limits.effort.any():
             self._zeros_left = _ZEROS_FOR
             return True
         self._zeros_left -= step

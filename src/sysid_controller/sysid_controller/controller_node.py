@@ -31,7 +31,7 @@ from sysid_controller.conversions import (
 )
 from sysid_controller.health import Health
 from sysid_controller.node_settings import SETTINGS, changed
-from sysid_controller.settings import ControllerSettings
+from sysid_controller.settings import ControllerConfig
 from sysid_controller.verdict import Verdict, refused
 from sysid_core.errors import SysidError
 from sysid_core.settings import chosen_robot
@@ -60,7 +60,7 @@ class ControllerNode(Node):
     def __init__(self) -> None:
         super().__init__("controller")
         values = declare(self, SETTINGS)
-        settings = changed(ControllerSettings(), values)
+        settings = changed(ControllerConfig(), values)
         self.controller = Controller(chosen_robot(values), settings)
         self.health = Health()
         # times are counted from here: epoch seconds would cost a float its resolution

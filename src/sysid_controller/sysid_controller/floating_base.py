@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sysid_controller.settings import ControllerSettings
+from sysid_controller.settings import ControllerConfig
 from sysid_controller.verdict import ACCEPTED, Verdict, refused
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.robot import Robot
@@ -26,7 +26,7 @@ class FloatingBase:
     Parameters
     ----------
     robot : Robot
-    settings : ControllerSettings
+    settings : ControllerConfig
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class FloatingBase:
         Angle between the base's vertical axis and the world's.
     """
 
-    def __init__(self, robot: Robot, settings: ControllerSettings) -> None:
+    def __init__(self, robot: Robot, settings: ControllerConfig) -> None:
         self.foot_names = tuple(contact.name for contact in robot.description.contacts)
         gravity = np.array(robot.description.gravity)
         self._up = -gravity / max(float(np.linalg.norm(gravity)), 1e-300)
@@ -52,7 +52,7 @@ class FloatingBase:
         self._tilted = 0
         self.configure(settings)
 
-    def configure(self, settings: ControllerSettings) -> None:
+    def configure(self, settings: ControllerConfig) -> None:
         """Take over new settings."""
         self._timeout = settings.stale_timeout
         self._hold = settings.contact_hold

@@ -12,7 +12,7 @@ import numpy as np
 
 from sysid_controller.arrivals import Arrivals
 from sysid_controller.controller import Command, Controller
-from sysid_controller.watchdog import State
+from sysid_controller.watchdog import ControlState
 
 __all__ = ["Finding", "Health", "Level"]
 
@@ -154,14 +154,14 @@ class Health:
         state = controller.watchdog.state
         age = controller.watchdog.age(steady)
         texts = {
-            State.DISABLED: (Level.OK, "disabled; call ~/enable to drive"),
-            State.WAITING: (
+            ControlState.DISABLED: (Level.OK, "disabled; call ~/enable to drive"),
+            ControlState.WAITING: (
                 Level.WARN,
                 f"waiting for {controller.missing or 'joint states'}: is the driver running?",
             ),
-            State.HOLDING: (Level.OK, "holds its position"),
-            State.TRACKING: (Level.OK, "follows the reference"),
-            State.STALE: (
+            ControlState.HOLDING: (Level.OK, "holds its position"),
+            ControlState.TRACKING: (Level.OK, "follows the reference"),
+            ControlState.STALE: (
                 Level.ERROR,
                 f"no valid joint states for {age:.2f} s: "
                 + (
@@ -172,7 +172,7 @@ class Health:
             ),
         }
         level, message = texts[state]
-        if self._last_tick is None and state is State.WAITING and not controller.missing:
+        if self._last_tick is None and state is ControlState.WAITING and not controller.missing:
             message = "waiting for simulated time to begin: is /clock published?"
         if self._since_report["clock jumps"]:
             level = max(level, Level.WARN)
@@ -183,7 +183,7 @@ class Health:
                 f"; an error grew beyond {controller.settings.largest_error:g} rad and the "
                 "reference started anew from the robot: is it blocked or the model far off?"
             )
-        if state is State.DISABLED and controller.stopped:
+        if state is ControlState.DISABLED and controller.stopped:
             level, message = Level.ERROR, _stopped(controller.stopped)
         if controller.trouble:
             level = max(level, Level.WARN)
@@ -279,7 +279,7 @@ class Health:
             values["tick p99 [µs]"] = f"{p99:.0f}"
             values["tick max [µs]"] = f"{largest:.0f}"
         wanted = controller.settings.rate
-        driving = controller.watchdog.state in (State.HOLDING, State.TRACKING)
+        driving = controller.watchdog.state in (ControlState.HOLDING, ControlState.TRACKING)
         if controller.settings.trigger == "timer" and driving and self.rate < 0.9 * wanted:
             return Finding(
                 "timing",

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from sysid_controller.dynamics import Dynamics
-from sysid_controller.settings import ControllerSettings
+from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 
@@ -136,14 +136,14 @@ def _per_joint(values: tuple[float, ...], count: int, name: str) -> FloatArray:
     return np.array(np.broadcast_to(np.asarray(values, dtype=float), count))
 
 
-def find_gains(settings: ControllerSettings, count: int) -> tuple[Gains, Gains]:
+def find_gains(settings: ControllerConfig, count: int) -> tuple[Gains, Gains]:
     """Return the gains that are given, zero where open, and the open ones, zero where given.
 
     Open ones follow from bandwidth ω and damping ratio ζ: ``ω²`` [1/s²] and ``2ζω`` [1/s].
 
     Parameters
     ----------
-    settings : ControllerSettings
+    settings : ControllerConfig
     count : int
         Number of actuated joints.
 
@@ -160,7 +160,7 @@ def find_gains(settings: ControllerSettings, count: int) -> tuple[Gains, Gains]:
     )
 
 
-def make_law(settings: ControllerSettings, count: int) -> ControlLaw:
+def make_law(settings: ControllerConfig, count: int) -> ControlLaw:
     """Return the control law of `count` joints that the settings choose; see `find_gains`."""
     given, open_gains = find_gains(settings, count)
     measured_sign = settings.friction_velocity == "measured"

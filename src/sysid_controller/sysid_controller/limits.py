@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_controller.settings import ControllerSettings
+from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.robot.model import Limits
 
@@ -46,15 +46,15 @@ class EffortLimiter:
     ----------
     limits : Limits
         Of the actuated joints; ±inf where there is none.
-    settings : ControllerSettings
+    settings : ControllerConfig
     """
 
-    def __init__(self, limits: Limits, settings: ControllerSettings) -> None:
+    def __init__(self, limits: Limits, settings: ControllerConfig) -> None:
         self._limits = limits
         self.last: FloatArray = np.zeros(len(limits.effort))
         self.configure(settings)
 
-    def configure(self, settings: ControllerSettings) -> None:
+    def configure(self, settings: ControllerConfig) -> None:
         """Take over new settings; the last torque stays."""
         self.effort_limit = self._limits.effort * settings.effort_scale
         self._rate = self.effort_limit * settings.effort_rate

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from sysid_controller.settings import ControllerSettings
+from sysid_controller.settings import ControllerConfig
 from sysid_core.errors import ParameterError
 from sysid_core.settings import ROBOT, Setting
 
 __all__ = ["SETTINGS", "changed"]
 
-_DEFAULTS = ControllerSettings()
+_DEFAULTS = ControllerConfig()
 
 
 def _setting(name: str, description: str, *, read_only: bool = False) -> Setting:
@@ -21,8 +21,8 @@ def _setting(name: str, description: str, *, read_only: bool = False) -> Setting
         name,
         getattr(_DEFAULTS, name),
         description,
-        range=ControllerSettings.range_of(name),
-        choices=ControllerSettings.choices_of(name),
+        range=ControllerConfig.range_of(name),
+        choices=ControllerConfig.choices_of(name),
         read_only=read_only,
     )
 
@@ -77,7 +77,7 @@ SETTINGS = (
 )
 
 
-def changed(settings: ControllerSettings, values: Mapping[str, Any]) -> ControllerSettings:
+def changed(settings: ControllerConfig, values: Mapping[str, Any]) -> ControllerConfig:
     """Return settings with values of parameters in them; those of others are passed over.
 
     Raises

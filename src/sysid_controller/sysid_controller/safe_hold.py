@@ -7,7 +7,7 @@ import numpy as np
 
 from sysid_controller.dynamics import Dynamics
 from sysid_controller.laws import find_gains
-from sysid_controller.settings import ControllerSettings
+from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
 
 __all__ = ["SafeHold"]
@@ -21,7 +21,7 @@ class SafeHold:
 
     Parameters
     ----------
-    settings : ControllerSettings
+    settings : ControllerConfig
     inertia : (na, na) [kg·m²]
         Typical joint-space inertia: accelerations that the gains ask for become torques by it.
     local : bool
@@ -34,7 +34,7 @@ class SafeHold:
     """
 
     def __init__(
-        self, settings: ControllerSettings, inertia: FloatArray, *, local: bool = False
+        self, settings: ControllerConfig, inertia: FloatArray, *, local: bool = False
     ) -> None:
         self._inertia = inertia
         self._local = local
@@ -44,7 +44,7 @@ class SafeHold:
         self._solvable: tuple[FloatArray, ...] = ()
         self._held: FloatArray | None = None
 
-    def configure(self, settings: ControllerSettings) -> None:
+    def configure(self, settings: ControllerConfig) -> None:
         """Take over new gains."""
         given, open_gains = find_gains(settings, len(self._inertia))
         torque_gains = settings.mode == "feed_forward"

@@ -15,7 +15,7 @@ __all__ = [
     "MODES",
     "STALE_ACTIONS",
     "TRIGGERS",
-    "ControllerSettings",
+    "ControllerConfig",
 ]
 
 MODES = ("computed_torque", "feed_forward")
@@ -55,7 +55,7 @@ _RANGES = {
 
 
 @dataclass(frozen=True)
-class ControllerSettings:
+class ControllerConfig:
     """What can be set on the controller; the defaults are those of the node and its YAML.
 
     Attributes

@@ -6,10 +6,10 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["State", "Transition", "Watchdog"]
+__all__ = ["ControlState", "Transition", "Watchdog"]
 
 
-class State(IntEnum):
+class ControlState(IntEnum):
     """What the controller does; the numbers are those of ``sysid_msgs/TrackingStatus``."""
 
     DISABLED = 0
@@ -22,21 +22,24 @@ class State(IntEnum):
 class Transition(NamedTuple):
     """The state before and after a decision."""
 
-    before: State
-    after: State
+    before: ControlState
+    after: ControlState
 
     @property
     def takes_over(self) -> bool:
         """Whether the controller starts to drive."""
-        return self.after in _DRIVING and self.before in (State.DISABLED, State.WAITING)
+        return self.after in _DRIVING and self.before in (
+            ControlState.DISABLED,
+            ControlState.WAITING,
+        )
 
     @property
     def recovers(self) -> bool:
         """Whether joint states are back."""
-        return self.after in _DRIVING and self.before is State.STALE
+        return self.after in _DRIVING and self.before is ControlState.STALE
 
 
-_DRIVING = (State.HOLDING, State.TRACKING)
+_DRIVING = (ControlState.HOLDING, ControlState.TRACKING)
 
 
 class Watchdog:
@@ -52,7 +55,7 @@ class Watchdog:
     def __init__(self, timeout: float, *, enabled: bool) -> None:
         self.timeout = timeout
         self.enabled = enabled
-        self.state = State.WAITING if enabled else State.DISABLED
+        self.state = ControlState.WAITING if enabled else ControlState.DISABLED
         self._fed: float | None = None
 
     def feed(self, steady: float) -> None:
@@ -75,13 +78,13 @@ class Watchdog:
         """
         before = self.state
         if not self.enabled:
-            self.state = State.DISABLED
-        elif self._fed is None or not (ready or before in (*_DRIVING, State.STALE)):
-            self.state = State.WAITING
+            self.state = ControlState.DISABLED
+        elif self._fed is None or not (ready or before in (*_DRIVING, ControlState.STALE)):
+            self.state = ControlState.WAITING
         elif self.age(steady) > self.timeout:
             # a controller that never drove has nothing to stop safely
-            idle = before in (State.DISABLED, State.WAITING)
-            self.state = State.WAITING if idle else State.STALE
+            idle = before in (ControlState.DISABLED, ControlState.WAITING)
+            self.state = ControlState.WAITING if idle else ControlState.STALE
         else:
-            self.state = State.TRACKING if moving else State.HOLDING
+            self.state = ControlState.TRACKING if moving else ControlState.HOLDING
         return Transition(before, self.state)

@@ -14,8 +14,8 @@ from sysid_controller.controller import Command, Controller
 from sysid_controller.dynamics import make_dynamics
 from sysid_controller.laws import ComputedTorque, FeedForward, Gains, Motion
 from sysid_controller.planning import TrajectoryPoints
-from sysid_controller.settings import ControllerSettings
-from sysid_controller.watchdog import State
+from sysid_controller.settings import ControllerConfig
+from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.recording import Samples
 from sysid_core.regression.closed_chain import ClosedChainRegression
@@ -84,7 +84,7 @@ class Stand:
 
     def __init__(self, leg: Robot, mode: str) -> None:
         self.leg = leg
-        self.controller = Controller(leg, ControllerSettings(mode=mode))
+        self.controller = Controller(leg, ControllerConfig(mode=mode))
         self.now = 0.0
         self.position, self.velocity = HOME.copy(), np.zeros(6)
 
@@ -122,13 +122,13 @@ def test_references_within_reach_are_followed(stand: Stand) -> None:
         stand.controller.reference.hold(stand.now, HOME)
         assert stand.go(closed[stand.leg.actuated]) == ""
         command = stand.tick(3)
-        assert command.state is State.TRACKING
+        assert command.state is ControlState.TRACKING
         assert command.trouble == ""
 
 
 def test_a_reference_that_opens_a_loop_is_refused(stand: Stand) -> None:
     assert "within the linkage's reach" in stand.go(BEYOND)
-    assert stand.tick().state is State.HOLDING
+    assert stand.tick().state is ControlState.HOLDING
     # between ends that can be reached, too
     assert "within the linkage's reach" in stand.go(HOME, BEYOND, HOME)
 
@@ -158,7 +158,7 @@ def test_where_the_linkage_cannot_be_the_leg_is_held(stand: Stand) -> None:
     stand.controller.reference.hold(stand.now, BEYOND)  # what no trajectory can do
     stand.position = BEYOND.copy()
     command = stand.tick(100)
-    assert command.state is State.HOLDING
+    assert command.state is ControlState.HOLDING
     assert "leave a gap" in command.trouble
     np.testing.assert_allclose(command.effort_model, stand.gravity, atol=1e-6)
     pull = command.effort - command.effort_model
@@ -187,7 +187,7 @@ def test_without_joint_states_gravity_is_that_of_where_the_linkage_was(stand: St
     for _ in range(200):
         stand.now += PERIOD
         command = stand.controller.tick(stand.now, stand.now)
-    assert command.state is State.STALE
+    assert command.state is ControlState.STALE
     np.testing.assert_allclose(command.effort, stand.gravity, atol=1e-6)
 
 

@@ -13,7 +13,7 @@ from sysid_controller.controller import Controller
 from sysid_controller.dynamics import TreeDynamics
 from sysid_controller.parameter_blend import ParameterSet
 from sysid_controller.planning import TrajectoryPoints
-from sysid_controller.settings import ControllerSettings
+from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot, load_robot
 
@@ -36,7 +36,7 @@ class Run:
         return np.sqrt(np.mean(self.error[chosen] ** 2, axis=0))
 
 
-def simulate(robot: Robot, truth: FloatArray, settings: ControllerSettings) -> Run:
+def simulate(robot: Robot, truth: FloatArray, settings: ControllerConfig) -> Run:
     """Track sines; the true parameters are offered at `SWITCH`."""
     plant = TreeDynamics(robot, 0.03)
     plant.set_parameters(truth)
@@ -81,7 +81,7 @@ def test_tracking_error_at_least_halves_without_a_jump(
     name: str, mode: str, perturbed: Callable[[Robot, int], FloatArray]
 ) -> None:
     robot = load_robot(name)
-    settings = ControllerSettings(mode=mode)
+    settings = ControllerConfig(mode=mode)
     run = simulate(robot, perturbed(robot, 9), settings)
     before, after = run.rms(2.0, SWITCH), run.rms(SWITCH + 3.0, END)
     assert (after <= 0.5 * before).all()
@@ -99,7 +99,7 @@ def test_the_blend_adds_no_torque_step_of_its_own(
 ) -> None:
     """Steps in torque around the change are no larger than the motion's own elsewhere."""
     robot = load_robot("panda")
-    run = simulate(robot, perturbed(robot, 10), replace(ControllerSettings(), blend_time=1.0))
+    run = simulate(robot, perturbed(robot, 10), replace(ControllerConfig(), blend_time=1.0))
     steps = np.abs(np.diff(run.effort, axis=0))
     usual = steps[(run.time[1:] > 1.0) & (run.time[1:] < SWITCH - 0.1)].max(axis=0)
     change = steps[(run.time[1:] >= SWITCH - 0.1) & (run.time[1:] < SWITCH + 0.3)].max(axis=0)

@@ -12,12 +12,12 @@ import pytest
 
 from sysid_controller.contact_law import (
     ContactLaw,
-    ContactLawSettings,
+    ContactLawConfig,
     ContactReference,
     ContactState,
     projected_torque,
 )
-from sysid_controller.contact_qp import ConeSettings
+from sysid_controller.contact_qp import ConeConfig
 from sysid_controller.contact_torque import ContactTorque
 from sysid_controller.dynamics import Dynamics
 from sysid_controller.laws import ComputedTorque, Gains, Motion
@@ -95,7 +95,7 @@ def test_projected_torque_is_that_of_mistry_and_righetti(solo12: Robot, seed: in
 def test_torques_make_the_wanted_motion(solo12: Robot, method: str, seed: int) -> None:
     """On four feet, after forward dynamics with the feet held fast."""
     state = standing_state(solo12, seed)
-    law = ContactLaw(solo12, ContactLawSettings(method=method))
+    law = ContactLaw(solo12, ContactLawConfig(method=method))
     output = law(reference_at(solo12, state), state)
     assert output.trouble == ""
     terms = law.dynamics.terms(*joined(state))
@@ -115,7 +115,7 @@ def test_torques_make_the_wanted_motion(solo12: Robot, method: str, seed: int) -
 def test_forces_and_torques_obey_the_equations_of_motion(solo12: Robot, method: str) -> None:
     for active in (FOUR, TROT):
         state = standing_state(solo12, 5, active)
-        law = ContactLaw(solo12, ContactLawSettings(method=method))
+        law = ContactLaw(solo12, ContactLawConfig(method=method))
         output = law(reference_at(solo12, state), state)
         terms = law.dynamics.terms(*joined(state))
         left = terms.inertia @ output.acceleration + terms.bias
@@ -134,7 +134,7 @@ def test_standing_carries_the_weight(solo12: Robot) -> None:
     reference = ContactReference(pose, np.zeros(6), np.zeros(6), zero, zero, zero)
     weight = 9.81 * solo12.nominal[solo12.layout.masses].sum()
     for method in METHODS:
-        output = ContactLaw(solo12, ContactLawSettings(method=method))(reference, state)
+        output = ContactLaw(solo12, ContactLawConfig(method=method))(reference, state)
         assert output.wrenches[:, 2].sum() == pytest.approx(weight, rel=1e-3)
         np.testing.assert_allclose(output.acceleration, 0.0, atol=2e-2)
 
@@ -145,13 +145,13 @@ def test_forces_stay_inside_friction_cones(solo12: Robot) -> None:
     wanted = reference_at(solo12, state)
     wanted = wanted._replace(acceleration=np.array([0.0, 15.0, 0.0, 0.0, 0.0, 0.0]))
     for friction in (0.3, 0.8):
-        settings = ContactLawSettings(cones=ConeSettings(friction=friction))
+        settings = ContactLawConfig(cones=ConeConfig(friction=friction))
         output = ContactLaw(solo12, settings)(wanted, state)
         assert output.trouble == ""
         tangential = np.linalg.norm(output.wrenches[:, :2], axis=1)
         assert (tangential <= friction * output.wrenches[:, 2] + 0.01).all()
         assert tangential.sum() > 0.5 * friction * output.wrenches[:, 2].sum()
-    projected = ContactLaw(solo12, ContactLawSettings(method="projected"))(wanted, state)
+    projected = ContactLaw(solo12, ContactLawConfig(method="projected"))(wanted, state)
     sideways = np.linalg.norm(projected.wrenches[:, :2], axis=1)
     assert (sideways > 0.3 * projected.wrenches[:, 2]).any()
 
@@ -164,7 +164,7 @@ def test_torques_stay_within_limits(solo12: Robot) -> None:
     wanted = reference_at(weak, state)
     wanted = wanted._replace(acceleration=np.array([0.0, 0.0, 20.0, 0.0, 0.0, 0.0]))
     for method in METHODS:
-        output = ContactLaw(weak, ContactLawSettings(method=method))(wanted, state)
+        output = ContactLaw(weak, ContactLawConfig(method=method))(wanted, state)
         assert np.abs(output.effort).max() <= 0.9
         assert np.abs(output.effort).max() > 0.85
 
@@ -172,7 +172,7 @@ def test_torques_stay_within_limits(solo12: Robot) -> None:
 def test_parameters_take_effect(solo12: Robot, perturbed: Callable[..., FloatArray]) -> None:
     truth = perturbed(solo12, 3)
     state = standing_state(solo12, 8)
-    law = ContactLaw(solo12, ContactLawSettings(method="projected"), sign_width=0.05)
+    law = ContactLaw(solo12, ContactLawConfig(method="projected"), sign_width=0.05)
     reference = reference_at(solo12, state)
     plant = ContactDynamics(solo12, 0.05)
     plant.set_parameters(truth)
@@ -194,7 +194,7 @@ def test_a_swaying_base_is_tracked_on_fixed_feet(
 ) -> None:
     """One second at 500 Hz with exact parameters, against a plant that differs from nominal."""
     truth = perturbed(solo12, 9)
-    law = ContactLaw(solo12, ContactLawSettings(method=method), sign_width=0.05)
+    law = ContactLaw(solo12, ContactLawConfig(method=method), sign_width=0.05)
     law.set_parameters(truth)
     plant = ContactDynamics(solo12, 0.05)
     plant.set_parameters(truth)
@@ -256,13 +256,13 @@ def test_gravity_holds_the_stance(solo12: Robot) -> None:
 
 def test_settings_are_checked(solo12: Robot) -> None:
     with pytest.raises(ParameterError, match="projected, qp"):
-        ContactLawSettings(method="magic")
+        ContactLawConfig(method="magic")
     with pytest.raises(ParameterError, match="base_bandwidth"):
-        ContactLawSettings(base_bandwidth=float("nan"))
+        ContactLawConfig(base_bandwidth=float("nan"))
     with pytest.raises(ParameterError, match="friction"):
-        ConeSettings(friction=0.0)
+        ConeConfig(friction=0.0)
     with pytest.raises(ParameterError, match="sole"):
-        ConeSettings(sole=(0.0, 0.1))
+        ConeConfig(sole=(0.0, 0.1))
     with pytest.raises(ModelError, match="floating base"):
         ContactLaw(load_robot("panda"))
 
@@ -270,7 +270,7 @@ def test_settings_are_checked(solo12: Robot) -> None:
 def test_flat_feet_bound_their_centre_of_pressure(solo12: Robot) -> None:
     contacts = tuple(replace(c, type="flat") for c in solo12.description.contacts)
     robot = load_robot(replace(solo12.description, contacts=contacts))
-    settings = ContactLawSettings(cones=ConeSettings(sole=(0.02, 0.01)))
+    settings = ContactLawConfig(cones=ConeConfig(sole=(0.02, 0.01)))
     pose = np.array([0.0, 0.0, 0.25, 0.0, 0.0, 0.0, 1.0])
     state = ContactState(pose, np.zeros(6), STANDING, np.zeros(12), FOUR)
     zero = np.zeros((4, 3))

@@ -12,14 +12,14 @@ import pytest
 from sysid_controller.controller import Command, Controller
 from sysid_controller.parameter_blend import ParameterSet
 from sysid_controller.planning import TrajectoryPoints
-from sysid_controller.settings import ControllerSettings
-from sysid_controller.watchdog import State
+from sysid_controller.settings import ControllerConfig
+from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ModelError, ParameterError
 from sysid_core.robot import Robot, load_robot
 
 PERIOD = 0.002
-SETTINGS = ControllerSettings()
+SETTINGS = ControllerConfig()
 HOME = np.array([0.0, -0.5, 0.0, -1.8, 0.0, 1.4, 0.6])
 Perturbed = Callable[[Robot, int], FloatArray]
 
@@ -27,7 +27,7 @@ Perturbed = Callable[[Robot, int], FloatArray]
 class Bench:
     """Ticks a controller on a robot that stands wherever it is told to."""
 
-    def __init__(self, robot: Robot, settings: ControllerSettings = SETTINGS) -> None:
+    def __init__(self, robot: Robot, settings: ControllerConfig = SETTINGS) -> None:
         self.controller = Controller(robot, settings)
         self.robot = robot
         self.now = 100.0
@@ -67,10 +67,10 @@ def gravity(robot: Robot, position: FloatArray) -> FloatArray:
 
 def test_waits_silently_then_holds_against_gravity(bench: Bench, panda: Robot) -> None:
     command = bench.tick(10, measure=False)
-    assert command.state is State.WAITING
+    assert command.state is ControlState.WAITING
     assert command.output is None
     command = bench.tick(200)
-    assert command.state is State.HOLDING
+    assert command.state is ControlState.HOLDING
     assert command.output is not None
     np.testing.assert_allclose(command.output, gravity(panda, HOME), atol=1e-9)
     np.testing.assert_array_equal(command.position_error, 0.0)
@@ -86,9 +86,9 @@ def test_follows_a_trajectory_then_holds_its_end(bench: Bench) -> None:
     bench.tick(10)
     target = HOME + 0.2
     assert bench.go(target, 0.5)
-    assert bench.tick().state is State.TRACKING
+    assert bench.tick().state is ControlState.TRACKING
     command = bench.tick(300)
-    assert command.state is State.HOLDING
+    assert command.state is ControlState.HOLDING
     np.testing.assert_allclose(command.position_error, 0.2, atol=1e-9)
 
 
@@ -99,12 +99,12 @@ def test_stale_joint_states_stop_safely_and_fresh_ones_resume(panda: Robot, acti
     bench.go(HOME + 0.3, 6.0)
     bench.tick(100)
     command = bench.tick(1000, measure=False)
-    assert command.state is State.STALE
+    assert command.state is ControlState.STALE
     expected = gravity(panda, HOME) if action == "gravity" else np.zeros(7)
     np.testing.assert_allclose(command.effort, expected, atol=1e-9)
     bench.position += 0.4  # it moved meanwhile
     command = bench.tick()
-    assert command.state is State.TRACKING
+    assert command.state is ControlState.TRACKING
     # the reference returns from where the robot is; there is no error to jump at
     assert np.abs(command.position_error).max() < 1e-3
 
@@ -115,7 +115,7 @@ def test_stops_safely_even_where_the_robots_clock_stands_still(bench: Bench) -> 
     for _ in range(500):
         bench.steady += PERIOD
         command = bench.controller.tick(bench.now, bench.steady)
-    assert command.state is State.STALE
+    assert command.state is ControlState.STALE
     np.testing.assert_array_equal(command.effort, 0.0)
 
 
@@ -124,7 +124,7 @@ def test_disabling_ramps_down_and_falls_silent_enabling_holds_here(bench: Bench)
     before = bench.tick().effort
     bench.controller.set_enabled(False)
     command = bench.tick()
-    assert command.state is State.DISABLED
+    assert command.state is ControlState.DISABLED
     assert np.abs(command.effort).max() > 0.5 * np.abs(before).max()
     command = bench.tick(100)
     np.testing.assert_array_equal(command.effort, 0.0)
@@ -134,14 +134,14 @@ def test_disabling_ramps_down_and_falls_silent_enabling_holds_here(bench: Bench)
     bench.position = HOME + 0.3
     bench.controller.set_enabled(True)
     command = bench.tick()
-    assert command.state is State.HOLDING
+    assert command.state is ControlState.HOLDING
     np.testing.assert_array_equal(command.position_error, 0.0)
 
 
 def test_can_start_disabled(panda: Robot) -> None:
     bench = Bench(panda, replace(SETTINGS, start_enabled=False))
     command = bench.tick(10)
-    assert command.state is State.DISABLED
+    assert command.state is ControlState.DISABLED
     assert command.output is None
 
 
@@ -162,17 +162,17 @@ def test_a_clock_set_back_drops_the_reference_and_holds_here(bench: Bench) -> No
     bench.tick(200)
     bench.go(HOME + 0.3, 2.0)
     before = bench.tick(300)
-    assert before.state is State.TRACKING
+    assert before.state is ControlState.TRACKING
     bench.now = 0.0
     bench.position = HOME + 0.1
     command = bench.tick()
     assert command.clock_jumped
-    assert command.state is State.HOLDING
+    assert command.state is ControlState.HOLDING
     np.testing.assert_array_equal(command.position_error, 0.0)
     assert np.isfinite(command.effort).all()
     assert not bench.tick().clock_jumped
     assert bench.go(HOME + 0.2, 1.0)
-    assert bench.tick().state is State.TRACKING
+    assert bench.tick().state is ControlState.TRACKING
 
 
 def test_a_clock_set_forward_rejoins_the_reference(bench: Bench) -> None:
@@ -189,12 +189,12 @@ def test_a_single_bad_joint_state_is_passed_over(bench: Bench) -> None:
     bench.position[2] = np.nan
     assert not bench.measure()
     command = bench.tick(20)
-    assert command.state is State.HOLDING
+    assert command.state is ControlState.HOLDING
     assert np.isfinite(command.effort).all()
     command = bench.tick(100)
-    assert command.state is State.STALE
+    assert command.state is ControlState.STALE
     bench.position = HOME.copy()
-    assert bench.tick().state is State.HOLDING
+    assert bench.tick().state is ControlState.HOLDING
 
 
 def test_new_parameters_change_the_torque_within_the_rate_limit(
@@ -288,4 +288,9 @@ def test_whatever_arrives_no_torque_leaves_its_limits(panda: Robot, perturbed: P
             assert (np.abs(command.effort) <= limit).all()
             assert (np.abs(command.effort - last) <= rate * 5 * PERIOD * 1.001).all()
             last = command.effort
-    assert seen >= {State.DISABLED, State.HOLDING, State.TRACKING, State.STALE}
+    assert seen >= {
+        ControlState.DISABLED,
+        ControlState.HOLDING,
+        ControlState.TRACKING,
+        ControlState.STALE,
+    }

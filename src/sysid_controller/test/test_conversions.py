@@ -22,7 +22,7 @@ from sysid_controller.conversions import (
     status_message,
     trajectory_points,
 )
-from sysid_controller.settings import ControllerSettings
+from sysid_controller.settings import ControllerConfig
 from sysid_core.errors import ParameterError
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot import Robot
@@ -122,7 +122,7 @@ def test_trajectories_with_holes_are_refused() -> None:
 
 
 def test_a_tick_becomes_messages(panda: Robot) -> None:
-    controller = Controller(panda, ControllerSettings())
+    controller = Controller(panda, ControllerConfig())
     controller.take_joint_states(panda.joint_names, np.zeros(7) - 0.1, np.zeros(7), 0.0, 0.0)
     command = controller.tick(0.0, 0.0)
     assert command.output is not None

@@ -13,14 +13,14 @@ from sysid_controller.dynamics import TreeDynamics
 from sysid_controller.health import Health, Level
 from sysid_controller.parameter_blend import ParameterSet
 from sysid_controller.planning import TrajectoryPoints
-from sysid_controller.settings import ControllerSettings
-from sysid_controller.watchdog import State
+from sysid_controller.settings import ControllerConfig
+from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot
 
 PERIOD = 0.002
 HOME = np.array([0.0, -0.5, 0.0, -1.8, 0.0, 1.4, 0.6])
-SETTINGS = ControllerSettings()
+SETTINGS = ControllerConfig()
 Arrival = Callable[[float], list[float]]
 """Returns the times [s] at which joint states with a stamp [s] arrive; none: they are lost."""
 
@@ -130,7 +130,7 @@ def test_a_tenth_lost_and_20_ms_of_jitter_are_borne_named_and_got_over(
     loop.tick(200)
     loop.follow_sines()
     commands = loop.tick(1200)
-    assert {c.state for c in commands} == {State.TRACKING}
+    assert {c.state for c in commands} == {ControlState.TRACKING}
     # a state that is up to 20 ms old costs accuracy, not stability
     assert errors(commands[500:]) < 0.02
     level, message = loop.finding("joint states")
@@ -165,13 +165,13 @@ def test_two_seconds_of_silence_stop_it_and_it_resumes_without_help(panda: Robot
     loop.tick(300)
     silent = True
     commands = loop.tick(1000)
-    assert commands[-1].state is State.STALE
+    assert commands[-1].state is ControlState.STALE
     level, message = loop.finding("state")
     assert level is Level.ERROR
     assert "no valid joint states for" in message
     silent = False
     commands = loop.tick(1000)
-    assert commands[0].state is State.TRACKING
+    assert commands[0].state is ControlState.TRACKING
     assert np.abs(commands[0].position_error).max() < 1e-3  # it returns from where it is
     assert np.isfinite(loop.q).all()
     assert errors(commands[-300:]) < 0.005
@@ -194,7 +194,7 @@ def test_broken_numbers_now_and_then_do_no_harm(panda: Robot) -> None:
     loop.tick(200)
     loop.follow_sines()
     commands = loop.tick(1200)
-    assert {c.state for c in commands} == {State.TRACKING}
+    assert {c.state for c in commands} == {ControlState.TRACKING}
     assert errors(commands[500:]) < 0.01
     assert any("not finite" in reason for reason in loop.refused)
 
@@ -214,5 +214,5 @@ def test_a_clock_that_jumps_back_under_way_is_got_over(panda: Robot) -> None:
         assert np.isfinite(command.effort).all()
         assert (np.abs(command.effort) <= panda.limits.effort).all()
         loop._move(command.effort)
-    assert command.state is State.HOLDING
+    assert command.state is ControlState.HOLDING
     assert np.abs(command.position_error).max() < 2e-3

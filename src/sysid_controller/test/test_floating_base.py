@@ -10,14 +10,14 @@ import pinocchio as pin
 import pytest
 
 from sysid_controller.floating_base import FloatingBase
-from sysid_controller.settings import ControllerSettings
+from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
 from sysid_core.robot import load_robot
 
 FEET = ("FL", "FR", "HL", "HR")
 ALL = (True,) * 4
 LEVEL = np.array([0.0, 0.0, 0.25, 0.0, 0.0, 0.0, 1.0])
-SETTINGS = ControllerSettings()
+SETTINGS = ControllerConfig()
 
 
 @pytest.fixture

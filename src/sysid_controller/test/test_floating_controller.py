@@ -14,8 +14,8 @@ from sysid_controller.controller import Command, Controller
 from sysid_controller.health import Health, Level
 from sysid_controller.parameter_blend import ParameterSet
 from sysid_controller.planning import TrajectoryPoints
-from sysid_controller.settings import ControllerSettings
-from sysid_controller.watchdog import State
+from sysid_controller.settings import ControllerConfig
+from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.regression.contact_dynamics import ContactDynamics
 from sysid_core.robot import Robot, load_robot
@@ -25,7 +25,7 @@ STANDING = np.array([0.0, 0.7, -1.4] * 2 + [0.0, -0.7, 1.4] * 2)
 START = np.concatenate([[0.0, 0.0, 0.24, 0.0, 0.0, 0.0, 1.0], STANDING])
 ALL = np.ones(4, dtype=bool)
 METHODS = ("projected", "qp")
-SETTINGS = ControllerSettings()
+SETTINGS = ControllerConfig()
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def solo12() -> Robot:
 class Bench:
     """A controller, and a robot whose loaded feet the ground holds fast."""
 
-    def __init__(self, robot: Robot, settings: ControllerSettings = SETTINGS) -> None:
+    def __init__(self, robot: Robot, settings: ControllerConfig = SETTINGS) -> None:
         self.robot = robot
         self.controller = Controller(robot, settings)
         self.plant = ContactDynamics(robot, 0.05)
@@ -102,7 +102,7 @@ def offered(robot: Robot, vector: FloatArray, stamp: float) -> ParameterSet:
 
 def test_waits_for_joint_states_odometry_and_contacts_by_name(solo12: Robot) -> None:
     bench = Bench(solo12)
-    assert bench.tick(base=False, moves=False).state is State.WAITING
+    assert bench.tick(base=False, moves=False).state is ControlState.WAITING
     assert bench.finding("state") == (
         Level.WARN,
         "waiting for odometry and contacts: is the driver running?",
@@ -114,14 +114,14 @@ def test_waits_for_joint_states_odometry_and_contacts_by_name(solo12: Robot) -> 
     assert "no valid odometry and contacts yet" in refused.reason
     command = bench.tick(base=False, moves=False)
     assert command.output is None or not command.output.any()
-    assert bench.tick().state is State.HOLDING
+    assert bench.tick().state is ControlState.HOLDING
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_stands_still_on_its_feet(solo12: Robot, method: str) -> None:
     bench = Bench(solo12, replace(SETTINGS, contact_control=method))
     command = bench.tick(1000)
-    assert command.state is State.HOLDING
+    assert command.state is ControlState.HOLDING
     assert command.gave_way == ""
     # Euler's method and the sag while torque ramps up leave less than a millimetre
     np.testing.assert_allclose(bench.q[:3], START[:3], atol=1e-3)
@@ -192,7 +192,7 @@ def test_a_lost_base_is_held_by_name_and_taken_up_again(solo12: Robot) -> None:
     np.testing.assert_allclose(bench.q[:3], START[:3], atol=2e-3)
     command = bench.tick(100)
     assert command.trouble == ""
-    assert command.state is State.HOLDING
+    assert command.state is ControlState.HOLDING
     assert bench.finding("odometry")[0] is Level.OK
 
 
@@ -212,7 +212,7 @@ def test_stale_joint_states_stop_it_too(solo12: Robot) -> None:
         bench.time += PERIOD
         bench.measure(joints=False)
         command = bench.controller.tick(bench.time, bench.time)
-    assert command.state is State.STALE
+    assert command.state is ControlState.STALE
     np.testing.assert_allclose(command.effort, held, atol=0.1)
 
 
@@ -222,7 +222,7 @@ def test_a_fall_stops_it_with_a_reason_until_it_stands_and_is_enabled(solo12: Ro
     upright = bench.q[3:7].copy()
     bench.q[3:7] = pin.Quaternion(pin.rpy.rpyToMatrix(1.2, 0.0, 0.0)).coeffs()
     command = bench.tick(100, moves=False)
-    assert command.state is State.DISABLED
+    assert command.state is ControlState.DISABLED
     np.testing.assert_array_equal(command.effort, 0.0)
     level, text = bench.finding("state")
     assert level is Level.ERROR
@@ -232,10 +232,12 @@ def test_a_fall_stops_it_with_a_reason_until_it_stands_and_is_enabled(solo12: Ro
     assert not verdict.accepted
     assert "upright" in verdict.reason
     bench.q[3:7] = upright
-    assert bench.tick(10, moves=False).state is State.DISABLED  # it does not start by itself
+    assert (
+        bench.tick(10, moves=False).state is ControlState.DISABLED
+    )  # it does not start by itself
     assert bench.controller.set_enabled(True).accepted
     command = bench.tick(200)
-    assert command.state is State.HOLDING
+    assert command.state is ControlState.HOLDING
     assert command.stopped == ""
 
 
@@ -310,4 +312,9 @@ def test_whatever_arrives_no_torque_leaves_its_limits(
             most = settings.effort_rate * limit * 5.0 * PERIOD * 1.001
             assert (np.abs(command.effort - last) <= most).all()
             last = command.effort
-    assert states >= {State.DISABLED, State.HOLDING, State.TRACKING, State.STALE}
+    assert states >= {
+        ControlState.DISABLED,
+        ControlState.HOLDING,
+        ControlState.TRACKING,
+        ControlState.STALE,
+    }

@@ -8,7 +8,7 @@ import pytest
 
 from sysid_controller.controller import Controller
 from sysid_controller.health import Finding, Health, Level
-from sysid_controller.settings import ControllerSettings
+from sysid_controller.settings import ControllerConfig
 from sysid_core.robot import Robot
 
 PERIOD = 0.002
@@ -16,7 +16,7 @@ PERIOD = 0.002
 
 @pytest.fixture
 def controller(panda: Robot) -> Controller:
-    return Controller(panda, ControllerSettings())
+    return Controller(panda, ControllerConfig())
 
 
 def findings(health: Health, controller: Controller, steady: float) -> dict[str, Finding]:

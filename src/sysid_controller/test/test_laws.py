@@ -17,7 +17,7 @@ from sysid_controller.laws import (
     find_gains,
     make_law,
 )
-from sysid_controller.settings import ControllerSettings
+from sysid_controller.settings import ControllerConfig
 from sysid_core.errors import ParameterError
 from sysid_core.regression.tree import TreeRegression, random_states
 from sysid_core.robot import Robot, load_robot
@@ -75,7 +75,7 @@ def test_without_error_both_laws_give_the_motions_torque(
 ) -> None:
     desired, _ = states
     dynamics = TreeDynamics(robot, WIDTH)
-    law = make_law(ControllerSettings(mode=mode), 7)
+    law = make_law(ControllerConfig(mode=mode), 7)
     output = law(dynamics, desired, desired.position, desired.velocity)
     expected = dynamics.torque(*desired, desired.velocity)
     np.testing.assert_allclose(output.effort, expected, atol=1e-10)
@@ -89,7 +89,7 @@ def test_noise_around_standstill_does_not_chatter_with_the_desired_sign(
     dynamics = TreeDynamics(robot, WIDTH)
     x = robot.consistent_nominal.copy()
     x[robot.layout.term("coulomb")] = 10.0
-    law = make_law(ControllerSettings(mode=mode, kd=(1e-9,)), 7)
+    law = make_law(ControllerConfig(mode=mode, kd=(1e-9,)), 7)
     q = np.zeros(7)
     still = Motion(q, np.zeros(7), np.zeros(7))
     outputs = []
@@ -110,7 +110,7 @@ def test_smooth_sign_changes_continuously_through_zero(robot: Robot) -> None:
 
 
 def test_open_gains_follow_from_bandwidth_and_damping() -> None:
-    settings = ControllerSettings(bandwidth=10.0, damping_ratio=0.7, kp=(0.0, 30.0))
+    settings = ControllerConfig(bandwidth=10.0, damping_ratio=0.7, kp=(0.0, 30.0))
     given, open_gains = find_gains(settings, 2)
     np.testing.assert_allclose(given.proportional, [0.0, 30.0])
     np.testing.assert_allclose(given.derivative, 0.0)
@@ -122,7 +122,7 @@ def test_open_gains_follow_from_bandwidth_and_damping() -> None:
 def test_open_gains_have_the_bandwidth_asked_for_however_joints_are_coupled(name: str) -> None:
     """In feed forward, too, an error's acceleration is the gain times it."""
     dynamics = make_dynamics(load_robot(name), WIDTH)
-    law = make_law(ControllerSettings(mode="feed_forward"), len(dynamics.home))
+    law = make_law(ControllerConfig(mode="feed_forward"), len(dynamics.home))
     rest = Motion(dynamics.home, 0.0 * dynamics.home, 0.0 * dynamics.home)
     error, rate = np.random.default_rng(3).normal(scale=0.01, size=(2, len(dynamics.home)))
     output = law(dynamics, rest, rest.position - error, rest.velocity - rate)
@@ -134,4 +134,4 @@ def test_open_gains_have_the_bandwidth_asked_for_however_joints_are_coupled(name
 
 def test_gains_of_another_number_of_joints_are_refused() -> None:
     with pytest.raises(ParameterError, match="kp must have 1 or 2 numbers"):
-        find_gains(ControllerSettings(kp=(1.0, 2.0, 3.0)), 2)
+        find_gains(ControllerConfig(kp=(1.0, 2.0, 3.0)), 2)

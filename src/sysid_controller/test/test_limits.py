@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from sysid_controller.limits import EffortLimiter
-from sysid_controller.settings import ControllerSettings
+from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
 from sysid_core.robot.model import Limits
 
 PERIOD = 0.002
-SETTINGS = ControllerSettings(effort_rate=20.0, position_margin=0.05)
+SETTINGS = ControllerConfig(effort_rate=20.0, position_margin=0.05)
 LIMITS = Limits(
     np.array([-1.0, -2.0, -np.inf]),
     np.array([1.0, 0.5, np.inf]),

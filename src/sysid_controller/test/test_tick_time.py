@@ -9,14 +9,14 @@ import numpy as np
 
 from sysid_controller.controller import Controller
 from sysid_controller.planning import TrajectoryPoints
-from sysid_controller.settings import ControllerSettings
+from sysid_controller.settings import ControllerConfig
 from sysid_core.robot import Robot
 
 LIMIT = 0.2e-3
 
 
 def test_torques_of_seven_joints_take_less_than_a_fifth_of_a_millisecond(panda: Robot) -> None:
-    controller = Controller(panda, ControllerSettings())
+    controller = Controller(panda, ControllerConfig())
     position = np.array([0.0, -0.5, 0.0, -1.8, 0.0, 1.4, 0.6])
     velocity = np.zeros(7)
     knots = np.linspace(0.0, 60.0, 601)[:, None]

@@ -16,7 +16,7 @@ from sysid_core.regression.tree import coulomb_sign
 from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.interpretation import interpret
 from sysid_core.robot.model import Robot
-from sysid_core.signals import PrepareReport, SignalOptions, prepare
+from sysid_core.signals import PrepareReport, SignalConfig, prepare
 from sysid_core.signals.filters import low_pass
 
 __all__ = ["Batch", "Progress", "batch_of", "moving_rows", "rows_of", "select_rows"]
@@ -55,7 +55,7 @@ class Batch:
 
 
 def batch_of(
-    robot: Robot, recording: Recording, options: SignalOptions, *, lenient: bool = False
+    robot: Robot, recording: Recording, options: SignalConfig, *, lenient: bool = False
 ) -> Batch:
     """Interpret a recording as a robot's and turn it into samples.
 

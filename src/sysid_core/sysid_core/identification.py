@@ -10,7 +10,7 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.batch import Batch, Progress, batch_of, moving_rows, rows_of, select_rows
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.estimation import Estimate, EstimatorOptions, Prior, Problem, solve
+from sysid_core.estimation import Estimate, EstimatorConfig, Prior, Problem, solve
 from sysid_core.estimation.noise import effective_sample_factor
 from sysid_core.inertia import from_mass_com_inertia, nearest_consistent
 from sysid_core.parameters import FRICTION_TERMS
@@ -24,11 +24,11 @@ from sysid_core.regression.select import make_regression
 from sysid_core.regression.statistics import Statistics
 from sysid_core.robot.model import Robot
 from sysid_core.scores import Curve, Scores, curves, score
-from sysid_core.signals import PrepareReport, SignalOptions
+from sysid_core.signals import PrepareReport, SignalConfig
 
 __all__ = [
     "Identification",
-    "IdentifyOptions",
+    "IdentifyConfig",
     "Load",
     "identify",
     "validate",
@@ -43,7 +43,7 @@ _LOAD_STD = 5.0
 
 
 @dataclass(frozen=True)
-class IdentifyOptions:
+class IdentifyConfig:
     """Settings of a batch identification.
 
     Attributes
@@ -59,8 +59,8 @@ class IdentifyOptions:
         Parameters that take the place of the nominal ones, e.g. of an earlier identification.
     lenient : bool
         Use what is usable of a faulty recording.
-    signals : SignalOptions
-    estimator : EstimatorOptions
+    signals : SignalConfig
+    estimator : EstimatorConfig
     """
 
     train: float = 0.7
@@ -68,8 +68,8 @@ class IdentifyOptions:
     only: tuple[str, ...] | None = None
     start: FloatArray | None = None
     lenient: bool = False
-    signals: SignalOptions = field(default_factory=SignalOptions)
-    estimator: EstimatorOptions = field(default_factory=EstimatorOptions)
+    signals: SignalConfig = field(default_factory=SignalConfig)
+    estimator: EstimatorConfig = field(default_factory=EstimatorConfig)
 
     def __post_init__(self) -> None:
         if not 0.0 < self.train <= 1.0:
@@ -115,7 +115,7 @@ class Identification:
         `validation` is None when everything was learned from.
     curves : tuple[Curve, ...]
     loads : tuple[Load, ...]
-        One per body of `IdentifyOptions.only`.
+        One per body of `IdentifyConfig.only`.
     signals : PrepareReport
     samples : Samples
     split : int
@@ -143,7 +143,7 @@ def _quiet(stage: str, share: float) -> None:
     """Report no progress."""
 
 
-def _start(robot: Robot, options: IdentifyOptions) -> tuple[FloatArray, Prior]:
+def _start(robot: Robot, options: IdentifyConfig) -> tuple[FloatArray, Prior]:
     """Return the nominal parameters and the prior."""
     prior = default_prior(robot)
     if options.start is None:
@@ -180,7 +180,7 @@ def _expecting_loads(robot: Robot, prior: Prior, loaded: BoolArray) -> Prior:
 
 
 def _problem(
-    robot: Robot, regression: Regression, rows: Rows, prior: Prior, options: IdentifyOptions
+    robot: Robot, regression: Regression, rows: Rows, prior: Prior, options: IdentifyConfig
 ) -> Problem:
     constraints = default_constraints(robot, only=options.only)
     if options.only is not None:
@@ -218,7 +218,7 @@ def _solve(
     rows: Rows,
     regression: Regression,
     samples: Samples,
-    options: EstimatorOptions,
+    options: EstimatorConfig,
 ) -> tuple[Estimate, FloatArray]:
     """Solve, find how coloured the residuals are, and solve with the weights that they ask."""
     first = solve(problem, replace(options, covariance="none"))
@@ -280,7 +280,7 @@ def _warnings(robot: Robot, estimate: Estimate, train: Scores, held: Scores | No
 def identify(
     robot: Robot,
     recording: Recording,
-    options: IdentifyOptions | None = None,
+    options: IdentifyConfig | None = None,
     progress: Progress = _quiet,
 ) -> Identification:
     """Identify a robot from a recording.
@@ -292,7 +292,7 @@ def identify(
     EstimationError, ParameterError
         If the estimation cannot be done as asked.
     """
-    options = options or IdentifyOptions()
+    options = options or IdentifyConfig()
     nominal, prior = _start(robot, options)
     progress("signals", 0.0)
     batch = batch_of(robot, recording, options.signals, lenient=options.lenient)
@@ -356,7 +356,7 @@ def validate(
     recording: Recording,
     nominal: FloatArray,
     identified: FloatArray,
-    options: IdentifyOptions | None = None,
+    options: IdentifyConfig | None = None,
     progress: Progress = _quiet,
 ) -> tuple[Scores, tuple[str, ...]]:
     """Score nominal and identified parameters (p,) on a whole recording.
@@ -374,7 +374,7 @@ def validate(
     ModelError
         If the parameters do not belong to the robot.
     """
-    options = options or IdentifyOptions()
+    options = options or IdentifyConfig()
     for vector in (nominal, identified):
         robot.check_parameters(vector)
     batch = batch_of(robot, recording, options.signals, lenient=options.lenient)

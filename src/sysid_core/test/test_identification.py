@@ -12,13 +12,13 @@ import pytest
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import batch_of, moving_rows, rows_of
 from sysid_core.errors import DataError, ModelError, ParameterError
-from sysid_core.estimation import EstimatorOptions
-from sysid_core.identification import Identification, IdentifyOptions, identify, validate
+from sysid_core.estimation import EstimatorConfig
+from sysid_core.identification import Identification, IdentifyConfig, identify, validate
 from sysid_core.inertia import from_mass_com_inertia, from_pseudo_inertia, pseudo_inertia
 from sysid_core.recording import Recording
 from sysid_core.regression.tree import TreeRegression
 from sysid_core.robot import Robot, load_robot
-from sysid_core.signals import SignalOptions
+from sysid_core.signals import SignalConfig
 
 NOISE = 0.3
 
@@ -88,7 +88,7 @@ def test_parts_are_split_by_time(found: Identification) -> None:
 def test_every_method_beats_the_nominal_model(
     ur10: Robot, recording: Recording, method: str
 ) -> None:
-    options = IdentifyOptions(estimator=EstimatorOptions(method=method))
+    options = IdentifyConfig(estimator=EstimatorConfig(method=method))
     result = identify(ur10, recording, options)
     assert result.validation is not None
     assert result.validation.improvement > 5.0
@@ -96,7 +96,7 @@ def test_every_method_beats_the_nominal_model(
 
 
 def test_nothing_is_held_out_when_all_is_learned_from(ur10: Robot, recording: Recording) -> None:
-    result = identify(ur10, recording, IdentifyOptions(train=1.0))
+    result = identify(ur10, recording, IdentifyConfig(train=1.0))
     assert result.validation is None
     assert not any(curve.held_out.any() for curve in result.curves)
 
@@ -113,7 +113,7 @@ def test_a_load_is_found_with_the_rest_held(
         3.0, com, np.diag([0.01, 0.012, 0.008])
     )
     recording = make_recording(ur10, loaded, duration=30.0, noise=NOISE, seed=8)
-    options = IdentifyOptions(only=("wrist_3_link",), start=found.estimate.parameters)
+    options = IdentifyConfig(only=("wrist_3_link",), start=found.estimate.parameters)
     result = identify(ur10, recording, options)
     (load,) = result.loads
     assert load.body == "wrist_3_link"
@@ -127,7 +127,7 @@ def test_a_load_is_found_with_the_rest_held(
 
 
 def test_slow_rows_are_not_learned_from(ur10: Robot, recording: Recording) -> None:
-    batch = batch_of(ur10, recording, SignalOptions())
+    batch = batch_of(ur10, recording, SignalConfig())
     samples, rows = batch.samples, rows_of(TreeRegression(ur10), batch)
     used = moving_rows(ur10, rows, samples, 0.01)
     top = np.abs(samples.velocity).max(axis=0)
@@ -138,7 +138,7 @@ def test_slow_rows_are_not_learned_from(ur10: Robot, recording: Recording) -> No
 
 
 def test_rows_in_pieces_are_those_at_once(ur10: Robot, recording: Recording) -> None:
-    batch = batch_of(ur10, recording, SignalOptions())
+    batch = batch_of(ur10, recording, SignalConfig())
     samples = batch.samples
     plain = replace(batch, coulomb=np.ones_like(batch.coulomb))
     regression = TreeRegression(ur10)
@@ -155,7 +155,7 @@ def test_rows_in_pieces_are_those_at_once(ur10: Robot, recording: Recording) -> 
 def test_both_sides_of_the_rows_are_filtered_alike(
     ur10: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
 ) -> None:
-    batch = batch_of(ur10, make_recording(ur10, truth, duration=20.0), SignalOptions())
+    batch = batch_of(ur10, make_recording(ur10, truth, duration=20.0), SignalConfig())
     regression = TreeRegression(ur10)
     base = regression.base.project(truth)
     filtered = rows_of(regression, batch).residuals(base)
@@ -177,9 +177,9 @@ def test_validation_scores_any_two_models(
 
 def test_what_cannot_be_done_is_refused(ur10: Robot, recording: Recording) -> None:
     with pytest.raises(ParameterError, match="train"):
-        IdentifyOptions(train=0.0)
+        IdentifyConfig(train=0.0)
     with pytest.raises(ParameterError, match="wrist_9"):
-        identify(ur10, recording, IdentifyOptions(only=("wrist_9",)))
+        identify(ur10, recording, IdentifyConfig(only=("wrist_9",)))
     n = 60
     assert recording.velocity is not None
     assert recording.effort is not None
@@ -191,4 +191,4 @@ def test_what_cannot_be_done_is_refused(ur10: Robot, recording: Recording) -> No
         effort=recording.effort[:n],
     )
     with pytest.raises(DataError, match=r"record\s+for longer"):
-        identify(ur10, short, IdentifyOptions(train=0.1))
+        identify(ur10, short, IdentifyConfig(train=0.1))

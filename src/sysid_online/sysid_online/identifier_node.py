@@ -20,7 +20,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from sysid_core.errors import DataError, ParameterError, SysidError
 from sysid_core.online.export import export_update
-from sysid_core.online.gate import State
+from sysid_core.online.gate import GateState
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.update import Update
 from sysid_core.settings import chosen_robot
@@ -53,7 +53,7 @@ _STEPS = 20
 _SHORTEST_STEP = 1e-4
 """Time [s] that samples are apart at least."""
 
-_LEVELS = {State.FAULT: 2, State.REJECTED: 1}
+_LEVELS = {GateState.FAULT: 2, GateState.REJECTED: 1}
 
 
 class IdentifierNode(Node):

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from sysid_core.estimation.options import METHODS
-from sysid_core.online.gate import GateSettings
-from sysid_core.online.payload import PayloadSettings
-from sysid_core.online.settings import OnlineSettings
+from sysid_core.online.gate import GateConfig
+from sysid_core.online.payload import PayloadConfig
+from sysid_core.online.settings import OnlineConfig
 from sysid_core.settings import ROBOT, Setting
 
 __all__ = ["SETTINGS", "online_settings"]
 
-_ONLINE, _GATE, _PAYLOAD = OnlineSettings(), GateSettings(), PayloadSettings()
+_ONLINE, _GATE, _PAYLOAD = OnlineConfig(), GateConfig(), PayloadConfig()
 
 SETTINGS = (
     ROBOT,
@@ -143,7 +143,7 @@ SETTINGS = (
 )
 
 
-def online_settings(values: Mapping[str, Any], sample_rate: float) -> OnlineSettings:
+def online_settings(values: Mapping[str, Any], sample_rate: float) -> OnlineConfig:
     """Build the core's settings from parameter values by name.
 
     Raises
@@ -156,9 +156,9 @@ def online_settings(values: Mapping[str, Any], sample_rate: float) -> OnlineSett
         return {k.removeprefix(prefix): v for k, v in values.items() if k.startswith(prefix)}
 
     top = {k: v for k, v in values.items() if "." not in k and k not in ("robot", "solve_rate")}
-    return OnlineSettings(
+    return OnlineConfig(
         sample_rate=sample_rate,
-        gate=GateSettings(**part("gate.")),
-        payload=PayloadSettings(**part("payload.")),
-        **{key: top[key] for key in OnlineSettings.__dataclass_fields__ if key in top},
+        gate=GateConfig(**part("gate.")),
+        payload=PayloadConfig(**part("payload.")),
+        **{key: top[key] for key in OnlineConfig.__dataclass_fields__ if key in top},
     )

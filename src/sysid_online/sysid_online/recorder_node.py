@@ -19,7 +19,7 @@ from sensor_msgs.msg import Imu, JointState
 
 from sysid_core.data import write_recording
 from sysid_core.errors import DataError, SysidError
-from sysid_core.online.stream import SampleStream, StreamSettings, stream_cutoff
+from sysid_core.online.stream import SampleStream, StreamConfig, stream_cutoff
 from sysid_core.recording import Samples
 from sysid_core.settings import chosen_robot
 from sysid_msgs.msg import Contacts, JointSamples
@@ -203,7 +203,7 @@ class RecorderNode(Node):
         cutoff = stream_cutoff(
             self.robot, rate, wanted=self._values["cutoff"], inertial=self._inertial
         )
-        settings = StreamSettings(
+        settings = StreamConfig(
             rate=rate,
             cutoff=cutoff,
             sample_rate=self._values["sample_rate"],

@@ -20,11 +20,11 @@ from sysid_sim.legged_motion import (
     yaw_of,
 )
 
-__all__ = ["Jump", "JumpSettings"]
+__all__ = ["Jump", "JumpConfig"]
 
 
 @dataclass(frozen=True)
-class JumpSettings:
+class JumpConfig:
     """A series of leaps; lengths, speeds and times in units of h, √(g h) and √(h/g).
 
     Attributes
@@ -52,7 +52,7 @@ class Jump:
     Parameters
     ----------
     stance : Stance
-    settings : JumpSettings
+    settings : JumpConfig
     seed : int
         Of the speeds at take-off.
     """
@@ -61,7 +61,7 @@ class Jump:
     _AIRBORNE = 0.15  # [√(h/g)] after take-off in which feet may still touch
     _TUCK = 0.12  # [h] by which feet are drawn up in flight
 
-    def __init__(self, stance: Stance, settings: JumpSettings, seed: int) -> None:
+    def __init__(self, stance: Stance, settings: JumpConfig, seed: int) -> None:
         self._stance, self._settings = stance, settings
         self._rng = np.random.default_rng(seed)
         self._places = stance.feet - stance.pose[:3]

@@ -21,7 +21,7 @@ __all__ = [
     "Sensed",
     "Stance",
     "Sway",
-    "SwaySettings",
+    "SwayConfig",
     "about_up",
     "at_rest",
     "attitude_of",
@@ -135,7 +135,7 @@ def at_rest(stance: Stance) -> ContactReference:
 
 
 @dataclass(frozen=True)
-class SwaySettings:
+class SwayConfig:
     """How far and how fast the base sways around where it should be.
 
     Attributes
@@ -165,11 +165,11 @@ class Sway:
     Parameters
     ----------
     stance : Stance
-    settings : SwaySettings
+    settings : SwayConfig
     seed : int
     """
 
-    def __init__(self, stance: Stance, settings: SwaySettings, seed: int) -> None:
+    def __init__(self, stance: Stance, settings: SwayConfig, seed: int) -> None:
         self._stance = stance
         self._sway = settings.wander(stance, np.random.default_rng(seed))
 

@@ -18,7 +18,7 @@ from sysid_sim.errors import SimulationError
 
 __all__ = [
     "Friction",
-    "PhysicsSettings",
+    "PhysicsConfig",
     "brake_name",
     "build_mjcf",
     "foot_prefix",
@@ -30,7 +30,7 @@ BASE_JOINT = "floating_base"
 
 
 @dataclass(frozen=True)
-class PhysicsSettings:
+class PhysicsConfig:
     """How MuJoCo simulates.
 
     Attributes
@@ -142,7 +142,7 @@ def foot_prefix(contact: str) -> str:
     return f"foot/{contact}/"
 
 
-def foot_radii(robot: Robot, settings: PhysicsSettings) -> FloatArray:
+def foot_radii(robot: Robot, settings: PhysicsConfig) -> FloatArray:
     """Return the radii (nc,) [m] of the spheres that touch the ground."""
     radii = np.array([contact.radius for contact in robot.description.contacts])
     return np.where(radii > 0.0, radii, settings.foot_radius)
@@ -199,7 +199,7 @@ def _add_joint(
     _add(body, "joint", **attributes)
 
 
-def _add_feet(body: ET.Element, robot: Robot, index: int, settings: PhysicsSettings) -> None:
+def _add_feet(body: ET.Element, robot: Robot, index: int, settings: PhysicsConfig) -> None:
     radii = foot_radii(robot, settings)
     for contact, radius in zip(robot.description.contacts, radii, strict=True):
         parent, placement = frame_of(robot, contact.frame)
@@ -234,7 +234,7 @@ def _loop_sites(robot: Robot) -> dict[int, list[tuple[str, pin.SE3]]]:
 
 
 def _add_bodies(
-    world: ET.Element, robot: Robot, parameters: FloatArray, settings: PhysicsSettings
+    world: ET.Element, robot: Robot, parameters: FloatArray, settings: PhysicsConfig
 ) -> None:
     model, layout = robot.model, robot.layout
     friction = {
@@ -302,7 +302,7 @@ def _add_equalities(root: ET.Element, robot: Robot) -> None:
             )
 
 
-def _defaults(root: ET.Element, settings: PhysicsSettings) -> None:
+def _defaults(root: ET.Element, settings: PhysicsConfig) -> None:
     # Friction and loops act within one or two steps, so that sliding friction is exactly
     # ±Fc, a stuck joint rests and a loop does not open: the softness that MuJoCo gives its
     # constraints by default is no part of the modelled robot.
@@ -313,9 +313,7 @@ def _defaults(root: ET.Element, settings: PhysicsSettings) -> None:
     _add(default, "equality", **stiff)
 
 
-def build_mjcf(
-    robot: Robot, parameters: FloatArray, settings: PhysicsSettings | None = None
-) -> str:
+def build_mjcf(robot: Robot, parameters: FloatArray, settings: PhysicsConfig | None = None) -> str:
     """Return a MuJoCo model of a robot that has the given parameters.
 
     Torque offsets have no counterpart in MJCF: whoever applies torques subtracts them.
@@ -325,7 +323,7 @@ def build_mjcf(
     robot : Robot
     parameters : (p,)
         In the robot's layout; friction terms at least zero, bodies physically consistent.
-    settings : PhysicsSettings, optional
+    settings : PhysicsConfig, optional
 
     Raises
     ------
@@ -335,7 +333,7 @@ def build_mjcf(
         If no body or motor with these parameters can exist.
     """
     robot.check_parameters(parameters)
-    settings = settings or PhysicsSettings()
+    settings = settings or PhysicsConfig()
     root = ET.Element("mujoco", model=robot.name)
     _add(root, "compiler", angle="radian", autolimits="false", balanceinertia="false")
     option = _add(

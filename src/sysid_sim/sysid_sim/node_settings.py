@@ -14,9 +14,9 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError, SysidError
 from sysid_core.robot import Robot
 from sysid_core.settings import ROBOT, Setting
-from sysid_sim.mjcf import PhysicsSettings
-from sysid_sim.sensors import SensorSettings
-from sysid_sim.simulation import SimulationSettings, Stribeck
+from sysid_sim.mjcf import PhysicsConfig
+from sysid_sim.sensors import SensorConfig
+from sysid_sim.simulation import SimulationConfig, Stribeck
 from sysid_sim.stance_trajectory import StanceTrajectory
 from sysid_sim.trajectories import Excitation, FourierTrajectory, exciting_trajectory
 from sysid_sim.truth import TruthSpread, draw_truth, read_truth
@@ -169,7 +169,7 @@ class SimulatorPlan:
 
     Attributes
     ----------
-    simulation : SimulationSettings
+    simulation : SimulationConfig
     speed : float [-]
         Simulated seconds per second.
     publish_clock : bool
@@ -181,7 +181,7 @@ class SimulatorPlan:
     stale_action : str
     """
 
-    simulation: SimulationSettings
+    simulation: SimulationConfig
     speed: float
     publish_clock: bool
     clock_ticks: int
@@ -206,13 +206,13 @@ class SimulatorPlan:
             raise ParameterError("a speed other than 1 needs publish_clock, so that nodes follow")
         if values["lockstep"] > 0.0 and not values["publish_clock"]:
             raise ParameterError("lockstep needs publish_clock, so that all wait with the robot")
-        names = SensorSettings.__dataclass_fields__
+        names = SensorConfig.__dataclass_fields__
         return cls(
-            SimulationSettings(
+            SimulationConfig(
                 period=1.0 / values["rate"],
                 latency=values["latency"],
-                physics=PhysicsSettings(time_step=values["time_step"]),
-                sensors=SensorSettings(**{name: values[name] for name in names}),
+                physics=PhysicsConfig(time_step=values["time_step"]),
+                sensors=SensorConfig(**{name: values[name] for name in names}),
                 stribeck=Stribeck(values["stribeck_level"], values["stribeck_velocity"]),
             ),
             values["speed"],

@@ -14,15 +14,15 @@ from sysid_core.errors import ModelError
 from sysid_core.robot import Robot
 from sysid_core.robot.loops import LoopClosure
 from sysid_sim.errors import SimulationError
-from sysid_sim.mjcf import PhysicsSettings, brake_name, build_mjcf, foot_prefix
+from sysid_sim.mjcf import PhysicsConfig, brake_name, build_mjcf, foot_prefix
 
-__all__ = ["ContactState", "Plant", "State", "cross", "rest_configuration", "rotation_of"]
+__all__ = ["ContactState", "Plant", "PlantState", "cross", "rest_configuration", "rotation_of"]
 
 # Explicit damping is stable below 2; well below it, a step loses little accuracy.
 MAX_DAMPING_PER_STEP = 0.5
 
 
-class State(NamedTuple):
+class PlantState(NamedTuple):
     """Configuration, velocity and acceleration in Pinocchio's convention.
 
     Attributes
@@ -72,7 +72,7 @@ class Plant:
     ----------
     robot : Robot
     parameters : (p,)
-    settings : PhysicsSettings, optional
+    settings : PhysicsConfig, optional
 
     Raises
     ------
@@ -82,10 +82,10 @@ class Plant:
     """
 
     def __init__(
-        self, robot: Robot, parameters: FloatArray, settings: PhysicsSettings | None = None
+        self, robot: Robot, parameters: FloatArray, settings: PhysicsConfig | None = None
     ) -> None:
         self.robot = robot
-        self.settings = settings or PhysicsSettings()
+        self.settings = settings or PhysicsConfig()
         self._compile(np.array(parameters, dtype=float))
         self.reset(rest_configuration(robot))
         self._check_time_step()
@@ -199,7 +199,7 @@ class Plant:
 
     # -- dynamics ---------------------------------------------------------------------------
 
-    def advance(self, torque: FloatArray, steps: int = 1) -> State:
+    def advance(self, torque: FloatArray, steps: int = 1) -> PlantState:
         """Hold the motor torques for some time steps.
 
         Parameters
@@ -210,19 +210,19 @@ class Plant:
 
         Returns
         -------
-        State
+        PlantState
             At the beginning: the one whose acceleration the torques cause. Contacts, brakes
             and forces that are asked for afterwards belong to it too if `steps` is 1.
         """
         q, v = self.configuration(), self.velocity()
         self.data.qfrc_applied[self._dof] = torque - self._offset
         mujoco.mj_step(self.model, self.data)
-        state = State(q, v, self._acceleration(q, v))
+        state = PlantState(q, v, self._acceleration(q, v))
         if steps > 1:
             mujoco.mj_step(self.model, self.data, nstep=steps - 1)
         return state
 
-    def inverse(self, state: State) -> FloatArray:
+    def inverse(self, state: PlantState) -> FloatArray:
         """Return the motor torques (nj,) [N·m] that cause an acceleration, without contacts."""
         scratch = mujoco.MjData(self.model)
         scratch.qpos[:], scratch.qvel[:] = self.data.qpos, self.data.qvel

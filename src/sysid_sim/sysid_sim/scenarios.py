@@ -14,8 +14,8 @@ from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot
 from sysid_sim.errors import ScenarioError
 from sysid_sim.nominal_control import TrajectoryTracker
-from sysid_sim.sensors import SensorSettings
-from sysid_sim.simulation import Simulation, SimulationSettings, Stribeck
+from sysid_sim.sensors import SensorConfig
+from sysid_sim.simulation import Simulation, SimulationConfig, Stribeck
 from sysid_sim.trajectories import Excitation, exciting_trajectory
 from sysid_sim.truth import TruthSpread
 from sysid_sim.walker import MOTIONS, MotionFactory, walking
@@ -91,7 +91,7 @@ class Scenario:
         At which the bag holds readings; divides the simulation's.
     seed : int
         Of the true parameters, the motion and the noise, if none is given.
-    settings : SimulationSettings
+    settings : SimulationConfig
     spread : TruthSpread
     payloads : tuple[PayloadEvent, ...]
     """
@@ -103,7 +103,7 @@ class Scenario:
     duration: float = 20.0
     rate: float = 500.0
     seed: int = 1
-    settings: SimulationSettings = field(default_factory=SimulationSettings)
+    settings: SimulationConfig = field(default_factory=SimulationConfig)
     spread: TruthSpread = field(default_factory=TruthSpread)
     payloads: tuple[PayloadEvent, ...] = ()
 
@@ -128,10 +128,10 @@ def exciting(excitation: Excitation | None = None, bandwidth: float = 20.0) -> B
 
 
 # Noise levels are those of the sensors' data sheets or of recordings of such robots.
-_ARM_SENSORS = SensorSettings(
+_ARM_SENSORS = SensorConfig(
     position_resolution=1e-5, position_noise=1e-5, velocity_noise=1e-3, effort_noise=1e-3
 )
-_DIGIT_SENSORS = SensorSettings(
+_DIGIT_SENSORS = SensorConfig(
     position_resolution=2e-5, position_noise=2e-5, velocity_noise=5e-3, effort_noise=2e-3
 )
 
@@ -142,7 +142,7 @@ def _digit(name: str, robot: str, summary: str, excitation: Excitation) -> Scena
         robot,
         summary,
         exciting(excitation),
-        settings=SimulationSettings(
+        settings=SimulationConfig(
             latency=1, sensors=_DIGIT_SENSORS, stribeck=Stribeck(level=0.1, velocity=0.05)
         ),
     )
@@ -155,7 +155,7 @@ def _arm(name: str, robot: str, summary: str, rate: float = 500.0) -> Scenario:
         summary,
         exciting(),
         rate=rate,
-        settings=SimulationSettings(sensors=_ARM_SENSORS),
+        settings=SimulationConfig(sensors=_ARM_SENSORS),
     )
 
 
@@ -163,7 +163,7 @@ _LEG = Excitation(period=5.0, amplitude=0.8)
 
 # Encoders behind the gear, motor currents known to a hundredth of the limit, a base state that
 # was fused from an inertial unit and leg odometry or motion capture.
-_LEGGED_SENSORS = SensorSettings(
+_LEGGED_SENSORS = SensorConfig(
     position_resolution=3.5e-5,
     position_noise=1e-4,
     velocity_noise=0.01,
@@ -193,7 +193,7 @@ def _legged(
         walking(motion),
         duration,
         rate=1.0 / period,
-        settings=SimulationSettings(period=period, latency=1, sensors=_LEGGED_SENSORS),
+        settings=SimulationConfig(period=period, latency=1, sensors=_LEGGED_SENSORS),
         payloads=(payload,) if payload else (),
     )
 
@@ -205,7 +205,7 @@ _SCENARIOS = (
         "Panda on an exciting trajectory; after half the time it carries 2 kg at the flange",
         exciting(Excitation(effort=0.6)),
         duration=30.0,
-        settings=SimulationSettings(sensors=_ARM_SENSORS),
+        settings=SimulationConfig(sensors=_ARM_SENSORS),
         payloads=(PayloadEvent(15.0, 2.0, com=(0.02, -0.01, 0.08), size=(0.08, 0.08, 0.16)),),
     ),
     _arm("panda_excite", "panda", "Panda on an exciting trajectory"),
@@ -214,7 +214,7 @@ _SCENARIOS = (
         "valkyrie_arm",
         "Valkyrie's four-joint arm, far from its nominal model",
         exciting(),
-        settings=SimulationSettings(sensors=_ARM_SENSORS),
+        settings=SimulationConfig(sensors=_ARM_SENSORS),
         spread=TruthSpread(mass=0.4, com=0.6, shape=0.2, friction=0.8),
     ),
     _arm("ur10_excite", "ur10", "UR10 on an exciting trajectory", rate=125.0),

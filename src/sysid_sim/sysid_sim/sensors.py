@@ -11,13 +11,13 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
-from sysid_sim.plant import ContactState, State, cross, rotation_of
+from sysid_sim.plant import ContactState, PlantState, cross, rotation_of
 
-__all__ = ["BaseReading", "BaseState", "Reading", "SensorSettings", "Sensors"]
+__all__ = ["BaseReading", "BaseState", "Reading", "SensorConfig", "Sensors"]
 
 
 @dataclass(frozen=True)
-class SensorSettings:
+class SensorConfig:
     """Noise of the sensors; all noise is white, normal and independent.
 
     Attributes
@@ -128,11 +128,11 @@ class Sensors:
     Parameters
     ----------
     robot : Robot
-    settings : SensorSettings
+    settings : SensorConfig
     seed : int
     """
 
-    def __init__(self, robot: Robot, settings: SensorSettings, seed: int) -> None:
+    def __init__(self, robot: Robot, settings: SensorConfig, seed: int) -> None:
         self.robot = robot
         self.settings = settings
         self._rng = np.random.default_rng(seed)
@@ -168,7 +168,7 @@ class Sensors:
         return pose, np.concatenate([linear, self._noisy(v[3:6], s.gyroscope_noise)])
 
     def base(
-        self, pose: FloatArray, twist: FloatArray, state: State, contacts: ContactState
+        self, pose: FloatArray, twist: FloatArray, state: PlantState, contacts: ContactState
     ) -> BaseReading:
         """Return what is measured of a floating base, given its odometry (7,), (6,)."""
         s = self.settings

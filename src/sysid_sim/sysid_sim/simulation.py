@@ -14,11 +14,11 @@ from sysid_core.arrays import FloatArray
 from sysid_core.inertia import from_mass_com_inertia, smallest_eigenvalue, transform_matrix
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
-from sysid_sim.mjcf import PhysicsSettings, foot_radii, frame_of
-from sysid_sim.plant import Plant, State, rest_configuration
-from sysid_sim.sensors import BaseReading, BaseState, Reading, Sensors, SensorSettings
+from sysid_sim.mjcf import PhysicsConfig, foot_radii, frame_of
+from sysid_sim.plant import Plant, PlantState, rest_configuration
+from sysid_sim.sensors import BaseReading, BaseState, Reading, SensorConfig, Sensors
 
-__all__ = ["Simulation", "SimulationSettings", "Stribeck", "standing_configuration"]
+__all__ = ["Simulation", "SimulationConfig", "Stribeck", "standing_configuration"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Stribeck:
 
 
 @dataclass(frozen=True)
-class SimulationSettings:
+class SimulationConfig:
     """How a robot is simulated.
 
     Attributes
@@ -55,15 +55,15 @@ class SimulationSettings:
         Between two readings; commands are held for so long. A multiple of the time step.
     latency : int
         Periods that pass before a command acts.
-    physics : PhysicsSettings
-    sensors : SensorSettings
+    physics : PhysicsConfig
+    sensors : SensorConfig
     stribeck : Stribeck
     """
 
     period: float = 0.001
     latency: int = 0
-    physics: PhysicsSettings = field(default_factory=PhysicsSettings)
-    sensors: SensorSettings = field(default_factory=SensorSettings)
+    physics: PhysicsConfig = field(default_factory=PhysicsConfig)
+    sensors: SensorConfig = field(default_factory=SensorConfig)
     stribeck: Stribeck = field(default_factory=Stribeck)
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class Simulation:
     robot : Robot
     truth : (p,)
         True parameters in the robot's layout.
-    settings : SimulationSettings, optional
+    settings : SimulationConfig, optional
     seed : int
         Of the sensor noise.
     start : (nq,), optional
@@ -107,14 +107,14 @@ class Simulation:
         self,
         robot: Robot,
         truth: FloatArray,
-        settings: SimulationSettings | None = None,
+        settings: SimulationConfig | None = None,
         *,
         seed: int = 0,
         start: FloatArray | None = None,
     ) -> None:
         self.robot = robot
         self.truth = np.array(truth, dtype=float)
-        self.settings = settings or SimulationSettings()
+        self.settings = settings or SimulationConfig()
         self.plant = Plant(robot, self.truth, self.settings.physics)
         self._seed = seed
         self._start = standing_configuration(robot, self.settings.physics)
@@ -136,7 +136,7 @@ class Simulation:
         self._sensed: tuple[FloatArray, FloatArray] | None = None
         self._sensed_base: BaseState | None = None
         self._feet = self.plant.contacts(wrenches=False)
-        self.state = State(*self._kinematics(), np.zeros(self.robot.model.nv))
+        self.state = PlantState(*self._kinematics(), np.zeros(self.robot.model.nv))
         self.hold()
 
     def hold(self) -> None:
@@ -227,7 +227,7 @@ class Simulation:
                 self.plant.brake(False)
         return torque
 
-    def _advance(self, torque: FloatArray) -> tuple[State, FloatArray, BaseReading | None]:
+    def _advance(self, torque: FloatArray) -> tuple[PlantState, FloatArray, BaseReading | None]:
         """Move on by one period; return its first state, the effort and the base's reading."""
         n = self.settings.substeps
         self._apply_stribeck()
@@ -247,7 +247,7 @@ class Simulation:
         mean = ((n + 1) * effort + (n - 1) * before) / (2 * n)
         return state, mean, self._base_reading(state) if self.robot.floating else None
 
-    def _base_reading(self, state: State) -> BaseReading:
+    def _base_reading(self, state: PlantState) -> BaseReading:
         """Return what is measured of the base; accelerometers average over a period, too."""
         pose, twist, _ = self.sense_base()
         after, period = self.plant.velocity(), self.settings.period
@@ -343,7 +343,7 @@ def _payload(mass: float, com: FloatArray, about_com: npt.ArrayLike | None) -> F
     return phi
 
 
-def standing_configuration(robot: Robot, physics: PhysicsSettings) -> FloatArray:
+def standing_configuration(robot: Robot, physics: PhysicsConfig) -> FloatArray:
     """Return the configuration at rest (nq,); a floating robot's lowest foot is on the ground."""
     q = rest_configuration(robot)
     if robot.floating:

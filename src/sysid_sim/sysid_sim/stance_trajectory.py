@@ -14,7 +14,7 @@ from sysid_core.regression.contact_kinematics import ContactKinematics
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.gait import Wander
-from sysid_sim.legged_motion import SwaySettings
+from sysid_sim.legged_motion import SwayConfig
 from sysid_sim.trajectories import Motion
 from sysid_sim.walker import legs_of, stance_of
 
@@ -76,7 +76,7 @@ class StanceTrajectory:
         q = np.concatenate([self.stance.pose, self.stance.joints])
         self._upright = self._kinematics.evaluate(q[None]).rotation[0]
         self._share = amplitude
-        settings = SwaySettings()
+        settings = SwayConfig()
         size = np.concatenate([self.stance.height * np.array(settings.shift), settings.tilt])
         low, high = (rate / self.stance.time for rate in settings.band)
         self._sway = Wander(np.random.default_rng(seed), size, (low, high), fade)

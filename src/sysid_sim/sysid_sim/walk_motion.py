@@ -15,7 +15,7 @@ from sysid_sim.legged_motion import (
     Plan,
     Sensed,
     Stance,
-    SwaySettings,
+    SwayConfig,
     about_up,
     at_rest,
     attitude_of,
@@ -23,11 +23,11 @@ from sysid_sim.legged_motion import (
     yaw_of,
 )
 
-__all__ = ["Walk", "WalkSettings"]
+__all__ = ["Walk", "WalkConfig"]
 
 
 @dataclass(frozen=True)
-class WalkSettings:
+class WalkConfig:
     """A gait and how it varies; lengths, speeds and times in units of h, √(g h) and √(h/g).
 
     Attributes
@@ -46,7 +46,7 @@ class WalkSettings:
     lean : float [-]
         Share of the way from the middle of all feet to that of the standing ones that the base
         moves.
-    sway : SwaySettings
+    sway : SwayConfig
     """
 
     footfalls: Footfalls = field(default_factory=lambda: Footfalls(TROT, 0.6))
@@ -56,8 +56,8 @@ class WalkSettings:
     variation: tuple[float, float, float] = (0.15, 0.06, 0.08)
     clearance: float = 0.2
     lean: float = 0.0
-    sway: SwaySettings = field(
-        default_factory=lambda: SwaySettings(shift=(0.0, 0.0, 0.05), tilt=(0.06, 0.06, 0.0))
+    sway: SwayConfig = field(
+        default_factory=lambda: SwayConfig(shift=(0.0, 0.0, 0.05), tilt=(0.06, 0.06, 0.0))
     )
 
 
@@ -67,7 +67,7 @@ class Walk:
     Parameters
     ----------
     stance : Stance
-    settings : WalkSettings
+    settings : WalkConfig
     seed : int
         Of the variation.
     """
@@ -77,7 +77,7 @@ class Walk:
     _LEASH = 0.12  # [h] that the wanted base may be ahead of the measured one
     _SLOW = (0.05, 0.25)  # [Hz] of the variation of the speed
 
-    def __init__(self, stance: Stance, settings: WalkSettings, seed: int) -> None:
+    def __init__(self, stance: Stance, settings: WalkConfig, seed: int) -> None:
         rng = np.random.default_rng(seed)
         self._stance, self._settings = stance, settings
         self._sway = settings.sway.wander(stance, rng)

@@ -9,19 +9,19 @@ from functools import partial
 import numpy as np
 import pinocchio as pin
 
-from sysid_controller.contact_law import ContactLaw, ContactLawSettings, ContactState
-from sysid_controller.contact_qp import ConeSettings
+from sysid_controller.contact_law import ContactLaw, ContactLawConfig, ContactState
+from sysid_controller.contact_qp import ConeConfig
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.regression.contact_kinematics import ContactKinematics
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.gait import CRAWL, Footfalls
-from sysid_sim.jump_motion import Jump, JumpSettings
-from sysid_sim.legged_motion import LeggedMotion, Sensed, Stance, Sway, SwaySettings
-from sysid_sim.mjcf import PhysicsSettings, foot_radii
+from sysid_sim.jump_motion import Jump, JumpConfig
+from sysid_sim.legged_motion import LeggedMotion, Sensed, Stance, Sway, SwayConfig
+from sysid_sim.mjcf import PhysicsConfig, foot_radii
 from sysid_sim.plant import rest_configuration, rotation_of
 from sysid_sim.simulation import Simulation
-from sysid_sim.walk_motion import Walk, WalkSettings
+from sysid_sim.walk_motion import Walk, WalkConfig
 
 __all__ = ["MOTIONS", "MotionFactory", "Walker", "legs_of", "stance_of", "walking"]
 
@@ -42,7 +42,7 @@ _SEARCH = 0.3
 """Speed [√(g h)] at which a foot reaches for the ground."""
 
 
-def stance_of(robot: Robot, physics: PhysicsSettings | None = None) -> Stance:
+def stance_of(robot: Robot, physics: PhysicsConfig | None = None) -> Stance:
     """Return a stance with bent knees, on the ground, its centre of mass between its feet.
 
     It begins with the middle of the joints' ranges, unless the legs are stretched there: then
@@ -64,7 +64,7 @@ def stance_of(robot: Robot, physics: PhysicsSettings | None = None) -> Stance:
         if values[-1] < _STRAIGHT * values[0]:
             sign = 1.0 if places[leg, 0] > 0.0 else -1.0
             q[7 + own[1:]] = sign * np.array([_HIP, _KNEE])
-    radii = foot_radii(robot, physics or PhysicsSettings())
+    radii = foot_radii(robot, physics or PhysicsConfig())
     feet = _balance(robot, kinematics, legs, q, radii)
     q[2] = float(np.max(radii - feet[:, 2]))
     return Stance(q[:7], q[7:], feet + q[:3])
@@ -139,7 +139,7 @@ class Walker:
         self.trouble = ""
         self._motion = motion(self.stance, seed)
         # a margin to the ground's friction, and gains as fast as a trot's short steps need
-        self._law = ContactLaw(robot, ContactLawSettings(cones=ConeSettings(friction=0.5)))
+        self._law = ContactLaw(robot, ContactLawConfig(cones=ConeConfig(friction=0.5)))
         self._every = max(1, round(_CONTROL_PERIOD / period))
         self._step = self._every * period
         self._tick = 0
@@ -200,23 +200,23 @@ class Walker:
 
 
 def _trot(stance: Stance, seed: int) -> LeggedMotion:
-    return Walk(stance, WalkSettings(), seed)
+    return Walk(stance, WalkConfig(), seed)
 
 
 def _new_trot(stance: Stance, seed: int) -> LeggedMotion:
-    settings = WalkSettings(
+    settings = WalkConfig(
         period=2.0,
         velocity=(-0.12, 0.08),
         turning=0.06,
         variation=(0.2, 0.08, 0.08),
         clearance=0.25,
-        sway=SwaySettings(shift=(0.0, 0.0, 0.06), tilt=(0.08, 0.08, 0.0), band=(0.1, 0.45)),
+        sway=SwayConfig(shift=(0.0, 0.0, 0.06), tilt=(0.08, 0.08, 0.0), band=(0.1, 0.45)),
     )
     return Walk(stance, settings, seed)
 
 
 def _crawl(stance: Stance, seed: int) -> LeggedMotion:
-    settings = WalkSettings(
+    settings = WalkConfig(
         footfalls=Footfalls(CRAWL, 0.85),
         period=8.0,
         velocity=(0.05, 0.0),
@@ -227,11 +227,11 @@ def _crawl(stance: Stance, seed: int) -> LeggedMotion:
 
 
 def _wobble(stance: Stance, seed: int) -> LeggedMotion:
-    return Sway(stance, SwaySettings(), seed)
+    return Sway(stance, SwayConfig(), seed)
 
 
 def _jump(stance: Stance, seed: int) -> LeggedMotion:
-    return Jump(stance, JumpSettings(), seed)
+    return Jump(stance, JumpConfig(), seed)
 
 
 MOTIONS: Mapping[str, MotionFactory] = {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sysid_core.identification import identify
-from sysid_core.online.gate import State
+from sysid_core.online.gate import GateState
 from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.robot.loops import LoopClosure
 from sysid_sim.run import Run, run_scenario
@@ -34,7 +34,7 @@ def test_the_gate_opens_within_three_seconds(run: Run) -> None:
     updates = [step.update for step in replay(run.recording, run.robot, stream=stream)]
     first = next(update for update in updates if update.identified)
     assert first.time - run.recording.time[0] < 3.0
-    assert updates[-1].state is State.IDENTIFIED, updates[-1].reasons
+    assert updates[-1].state is GateState.IDENTIFIED, updates[-1].reasons
 
 
 def test_exciting_motions_keep_the_loops_closed_and_passive_joints_off_their_limits(

@@ -15,8 +15,8 @@ from sysid_core.regression.tree import TreeRegression, friction_columns, random_
 from sysid_core.robot import Robot
 from sysid_core.robot.loops import LoopClosure
 from sysid_sim.errors import SimulationError
-from sysid_sim.mjcf import PhysicsSettings
-from sysid_sim.plant import Plant, State, rest_configuration
+from sysid_sim.mjcf import PhysicsConfig
+from sysid_sim.plant import Plant, PlantState, rest_configuration
 
 RobotOf = Callable[[str], Robot]
 TruthOf = Callable[[str], FloatArray]
@@ -24,10 +24,10 @@ TruthOf = Callable[[str], FloatArray]
 TREES = ("panda", "ur10", "tx40", "kuka_lwr", "valkyrie_arm", "digit_left_arm")
 LEGGED = ("solo12", "spot")
 LEGS = ("digit_left_leg", "digit_right_leg")
-FREE = PhysicsSettings(ground=False, joint_limits=False)
+FREE = PhysicsConfig(ground=False, joint_limits=False)
 
 
-def expected_torque(robot: Robot, truth: FloatArray, state: State) -> FloatArray:
+def expected_torque(robot: Robot, truth: FloatArray, state: PlantState) -> FloatArray:
     """Return rigid-body torque by Pinocchio plus the layout's friction, (nv,)."""
     nj = len(robot.joint_names)
     model = robot.with_parameters(truth)
@@ -57,7 +57,7 @@ def test_inverse_dynamics_equal_the_regressor_times_the_parameters(
     v += np.copysign(20.0 * robot.description.coulomb_velocity, v)
     A = TreeRegression(robot).full(q, v, a)
     for i in range(len(q)):
-        torque = plant.inverse(State(q[i], v[i], a[i]))
+        torque = plant.inverse(PlantState(q[i], v[i], a[i]))
         np.testing.assert_allclose(torque, A[i] @ truth, atol=1e-9)
 
 
@@ -71,7 +71,7 @@ def test_forward_dynamics_equal_pinocchios(
     q, v, a = random_states(robot, 5, seed=2)
     v[:, -nj:] += np.copysign(1.0, v[:, -nj:])  # too fast for friction to stop within a step
     for i in range(len(q)):
-        torque = expected_torque(robot, truth, State(q[i], v[i], a[i]))[-nj:]
+        torque = expected_torque(robot, truth, PlantState(q[i], v[i], a[i]))[-nj:]
         plant.reset(q[i], v[i])
         state = plant.advance(torque)
         np.testing.assert_allclose(state.q, q[i], atol=1e-12)
@@ -88,7 +88,7 @@ def test_without_friction_energy_grows_by_the_work_of_the_motors(
 ) -> None:
     robot = robot_of(name)
     truth = frictionless(robot, truth_of(name))
-    limits = PhysicsSettings(time_step=1e-4, joint_limits=False)
+    limits = PhysicsConfig(time_step=1e-4, joint_limits=False)
     plant = Plant(robot, truth, limits)
     torque = np.where(robot.actuated, 1.0, 0.0)
     before, start = plant.energy(), plant.configuration()
@@ -111,7 +111,7 @@ def test_sliding_friction_is_exactly_the_coulomb_and_viscous_one(
     for coulomb in (True, False):
         truth = panda_truth if coulomb else frictionless(panda, panda_truth)
         plant = Plant(panda, truth)
-        torques.append(plant.inverse(State(q, moving, still)))
+        torques.append(plant.inverse(PlantState(q, moving, still)))
     terms = panda.layout.joints_of(panda_truth).values()
     friction = [t["coulomb"] + 0.3 * t["viscous"] + t["offset"] for t in terms]
     np.testing.assert_allclose(torques[0] - torques[1], friction, atol=1e-9)
@@ -123,7 +123,7 @@ def test_a_joint_rests_while_its_load_is_below_coulomb_friction(
     plant = Plant(panda, panda_truth)
     q = plant.configuration()
     slides = frictionless(panda, panda_truth)
-    holding = Plant(panda, slides).inverse(State(q, np.zeros(7), np.zeros(7)))
+    holding = Plant(panda, slides).inverse(PlantState(q, np.zeros(7), np.zeros(7)))
     coulomb = panda_truth[panda.layout.term("coulomb")]
     offset = panda_truth[panda.layout.term("offset")]
     for _ in range(500):
@@ -209,7 +209,7 @@ def test_brakes_hold_the_arm_and_report_the_load(panda: Robot, panda_truth: Floa
     plant.advance(np.zeros(7), 1000)
     plant.advance(np.zeros(7))
     np.testing.assert_allclose(plant.configuration(), q, atol=1e-5)
-    gravity = plant.inverse(State(plant.configuration(), np.zeros(7), np.zeros(7)))
+    gravity = plant.inverse(PlantState(plant.configuration(), np.zeros(7), np.zeros(7)))
     np.testing.assert_allclose(plant.brake_torque(), gravity, atol=1e-3)
 
 
@@ -228,7 +228,7 @@ def test_a_time_step_too_long_for_the_damping_is_refused(
 ) -> None:
     robot = robot_of("kuka_lwr")
     with pytest.raises(SimulationError, match="use at most"):
-        Plant(robot, truth_of("kuka_lwr"), PhysicsSettings(time_step=0.01))
+        Plant(robot, truth_of("kuka_lwr"), PhysicsConfig(time_step=0.01))
 
 
 def test_impossible_parameters_are_refused(panda: Robot, panda_truth: FloatArray) -> None:

@@ -20,12 +20,12 @@ from sysid_core.robot import Robot, known_robots, load_robot
 from sysid_sim.cli import verb
 from sysid_sim.driver import Driver
 from sysid_sim.errors import ScenarioError, SimulationError
-from sysid_sim.mjcf import PhysicsSettings
+from sysid_sim.mjcf import PhysicsConfig
 from sysid_sim.nominal_control import MotionModel
 from sysid_sim.run import Run, run_scenario, write_run
 from sysid_sim.scenarios import find_scenario, known_scenarios
-from sysid_sim.sensors import Reading, SensorSettings
-from sysid_sim.simulation import SimulationSettings, Stribeck
+from sysid_sim.sensors import Reading, SensorConfig
+from sysid_sim.simulation import SimulationConfig, Stribeck
 from sysid_sim.truth import read_truth
 
 FIXED = [
@@ -35,7 +35,7 @@ FIXED = [
 
 def exact(name: str, period: float = 0.00025) -> Run:
     """Run 2 s of a scenario with perfect sensors and a fine grid, at every period."""
-    settings = SimulationSettings(period=period, physics=PhysicsSettings(time_step=period / 2))
+    settings = SimulationConfig(period=period, physics=PhysicsConfig(time_step=period / 2))
     scenario = replace(find_scenario(name), settings=settings, rate=1.0 / period)
     return run_scenario(scenario, duration=2.0)
 
@@ -192,4 +192,4 @@ def test_scenarios_say_what_they_lack_in_realism() -> None:
     leg = find_scenario("digit_leg").settings
     assert leg.latency == 1
     assert leg.stribeck != Stribeck()
-    assert find_scenario("kuka_lwr").settings.sensors == SensorSettings()
+    assert find_scenario("kuka_lwr").settings.sensors == SensorConfig()

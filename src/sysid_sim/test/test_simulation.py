@@ -14,19 +14,19 @@ from sysid_core.errors import RobotError
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
-from sysid_sim.mjcf import PhysicsSettings
-from sysid_sim.plant import State, rest_configuration
-from sysid_sim.sensors import SensorSettings
-from sysid_sim.simulation import Simulation, SimulationSettings, Stribeck
+from sysid_sim.mjcf import PhysicsConfig
+from sysid_sim.plant import PlantState, rest_configuration
+from sysid_sim.sensors import SensorConfig
+from sysid_sim.simulation import Simulation, SimulationConfig, Stribeck
 
-NOISY = SensorSettings(
+NOISY = SensorConfig(
     position_resolution=1e-4, position_noise=1e-4, velocity_noise=1e-2, effort_noise=1e-2
 )
 
 
 def gravity_torque(simulation: Simulation) -> FloatArray:
     still = np.zeros(7)
-    return simulation.plant.inverse(State(simulation.state.q, still, still))
+    return simulation.plant.inverse(PlantState(simulation.state.q, still, still))
 
 
 def test_a_payload_adds_exactly_its_gravity_torque(panda: Robot, panda_truth: FloatArray) -> None:
@@ -100,7 +100,7 @@ def test_a_payload_on_an_unknown_frame_is_refused(panda: Robot, panda_truth: Flo
 
 
 def _run(robot: Robot, truth: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:
-    settings = SimulationSettings(sensors=NOISY)
+    settings = SimulationConfig(sensors=NOISY)
     simulation = Simulation(robot, truth, settings, seed=seed)
     readings = [simulation.step(np.full(7, np.sin(0.1 * i))) for i in range(100)]
     measured = np.array([np.hstack([r.position, r.velocity, r.effort]) for r in readings])
@@ -119,7 +119,7 @@ def test_the_seed_decides_the_noise_and_nothing_else(
 
 
 def test_noise_has_the_spread_that_was_asked_for(panda: Robot, panda_truth: FloatArray) -> None:
-    simulation = Simulation(panda, panda_truth, SimulationSettings(sensors=NOISY))
+    simulation = Simulation(panda, panda_truth, SimulationConfig(sensors=NOISY))
     q = simulation.state.q
     readings = [simulation.step() for _ in range(1500)][500:]
     position = np.array([r.position for r in readings]) - q
@@ -133,7 +133,7 @@ def test_noise_has_the_spread_that_was_asked_for(panda: Robot, panda_truth: Floa
 
 
 def test_a_reset_begins_anew(panda: Robot, panda_truth: FloatArray) -> None:
-    simulation = Simulation(panda, panda_truth, SimulationSettings(sensors=NOISY))
+    simulation = Simulation(panda, panda_truth, SimulationConfig(sensors=NOISY))
 
     def run() -> FloatArray:
         return np.array([simulation.step(np.ones(7)).position for _ in range(50)])
@@ -163,7 +163,7 @@ def test_a_malformed_command_is_refused(
 
 
 def test_latency_delays_commands_by_whole_periods(panda: Robot, panda_truth: FloatArray) -> None:
-    settings = SimulationSettings(latency=3)
+    settings = SimulationConfig(latency=3)
     simulation = Simulation(panda, panda_truth, settings)
     for _ in range(3):
         simulation.step(np.ones(7))
@@ -182,7 +182,7 @@ def test_the_reading_answers_to_the_second_difference_of_the_positions(
     truth = panda_truth.copy()
     for term in ("viscous", "coulomb"):
         truth[panda.layout.term(term)] = 0.0
-    settings = SimulationSettings(period=0.002)
+    settings = SimulationConfig(period=0.002)
     simulation = Simulation(panda, truth, settings)
     holding = gravity_torque(simulation)
     commands = [holding + 3.0 * np.sin(0.3 * i + np.arange(7)) for i in range(200)]
@@ -191,7 +191,7 @@ def test_the_reading_answers_to_the_second_difference_of_the_positions(
     a = (q[2:] - 2.0 * q[1:-1] + q[:-2]) / settings.period**2
     v = (q[2:] - q[:-2]) / (2.0 * settings.period)
     states = zip(q[1:-1], v, a, strict=True)
-    needed = np.array([simulation.plant.inverse(State(*state)) for state in states])[5:]
+    needed = np.array([simulation.plant.inverse(PlantState(*state)) for state in states])[5:]
     error = needed - np.array([r.effort for r in readings])[6:-1]
     naive = needed - np.array(commands)[6:-1]
     assert np.sqrt(np.mean(error**2)) < 0.05 * np.sqrt(np.mean(naive**2))
@@ -203,7 +203,7 @@ def test_stribeck_friction_takes_more_to_start_than_to_slide(
     coulomb = panda_truth[panda.layout.term("coulomb")]
     moved = []
     for level in (0.0, 1.0):
-        settings = SimulationSettings(stribeck=Stribeck(level=level, velocity=0.01))
+        settings = SimulationConfig(stribeck=Stribeck(level=level, velocity=0.01))
         simulation = Simulation(panda, panda_truth, settings)
         push = gravity_torque(simulation) + 1.5 * coulomb
         for _ in range(100):
@@ -215,13 +215,13 @@ def test_stribeck_friction_takes_more_to_start_than_to_slide(
 
 def test_settings_that_make_no_sense_are_refused() -> None:
     with pytest.raises(SimulationError, match="multiple of the time step"):
-        SimulationSettings(period=0.0007, physics=PhysicsSettings(time_step=0.0005))
+        SimulationConfig(period=0.0007, physics=PhysicsConfig(time_step=0.0005))
     with pytest.raises(SimulationError, match="latency"):
-        SimulationSettings(latency=-1)
+        SimulationConfig(latency=-1)
     with pytest.raises(SimulationError, match="effort_noise"):
-        SensorSettings(effort_noise=-1.0)
+        SensorConfig(effort_noise=-1.0)
     with pytest.raises(SimulationError, match="time_step"):
-        PhysicsSettings(time_step=0.0)
+        PhysicsConfig(time_step=0.0)
 
 
 @pytest.mark.parametrize("name", ["solo12", "spot"])
@@ -231,7 +231,7 @@ def test_a_standing_quadruped_feels_gravity_and_its_feet(
     truth_of: Callable[[str], FloatArray],
 ) -> None:
     robot = robot_of(name)
-    settings = SimulationSettings(sensors=SensorSettings(wrenches=True))
+    settings = SimulationConfig(sensors=SensorConfig(wrenches=True))
     simulation = Simulation(robot, truth_of(name), settings)
     base = [simulation.step() for _ in range(1500)][-1].base
     assert base is not None

@@ -18,13 +18,13 @@ from sysid_core.regression.contact import ContactRegression
 from sysid_core.regression.contact_residuals import projected_residuals
 from sysid_core.robot import Robot
 from sysid_core.robot.interpretation import interpret
-from sysid_core.signals import SignalOptions, prepare
+from sysid_core.signals import SignalConfig, prepare
 from sysid_sim.errors import SimulationError
 from sysid_sim.plant import rotation_of
 from sysid_sim.run import Run, run_scenario, write_run
 from sysid_sim.scenarios import find_scenario, known_scenarios
-from sysid_sim.sensors import SensorSettings
-from sysid_sim.simulation import Simulation, SimulationSettings
+from sysid_sim.sensors import SensorConfig
+from sysid_sim.simulation import Simulation, SimulationConfig
 from sysid_sim.walker import MOTIONS, Walker, stance_of
 
 LEGGED = [
@@ -124,12 +124,12 @@ def test_a_jump_leaves_the_ground_and_lands_on_all_feet() -> None:
 @pytest.mark.parametrize("name", ["solo12_trot", "spot_jump"])
 def test_the_true_parameters_explain_the_torques_up_to_the_noise(name: str) -> None:
     scenario = find_scenario(name)
-    exact = replace(scenario.settings, sensors=SensorSettings())
+    exact = replace(scenario.settings, sensors=SensorConfig())
     run = run_scenario(replace(scenario, settings=exact), duration=3.0)
     share = {}
     for kind, each in (("exact", run), ("noisy", walked(name))):
         recording = interpret(each.robot, each.recording)
-        samples = prepare(recording, None, SignalOptions(cutoff=CUTOFF, oversampling=5.0))
+        samples = prepare(recording, None, SignalConfig(cutoff=CUTOFF, oversampling=5.0))
         fit = condition_contacts(each.robot, samples.samples())
         assert not [w for w in fit.warnings if "frame" in w]
         found = projected_residuals(ContactRegression(each.robot), fit.kept, each.truth)
@@ -173,7 +173,7 @@ def test_a_robot_that_falls_says_so(robot_of: Callable[[str], Robot]) -> None:
     tipped = walker.start.copy()
     tipped[2] += 0.3
     tipped[3:7] = [1.0, 0.0, 0.0, 0.0]  # on its back
-    simulation = Simulation(robot, robot.consistent_nominal, SimulationSettings(), start=tipped)
+    simulation = Simulation(robot, robot.consistent_nominal, SimulationConfig(), start=tipped)
     assert not walker.command(simulation).any()
     assert "fell" in walker.trouble
 

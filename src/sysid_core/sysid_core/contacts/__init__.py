@@ -7,12 +7,12 @@ from sysid_core.contacts.feet import FootMotion, check_feet, foot_motion
 from sysid_core.contacts.findings import Finding
 from sysid_core.contacts.mass import TotalMass, total_mass
 from sysid_core.contacts.odometry import check_odometry
-from sysid_core.contacts.settings import ContactSettings
+from sysid_core.contacts.settings import ContactConfig
 from sysid_core.contacts.stream import ContactStream
 
 __all__ = [
     "Conditioned",
-    "ContactSettings",
+    "ContactConfig",
     "ContactStream",
     "Finding",
     "FootMotion",

@@ -11,7 +11,7 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.feet import FootMotion, check_feet, foot_motion, switching, widened
 from sysid_core.contacts.findings import Finding, percentage
 from sysid_core.contacts.odometry import check_odometry
-from sysid_core.contacts.settings import ContactSettings
+from sysid_core.contacts.settings import ContactConfig
 from sysid_core.errors import DataError
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
@@ -50,7 +50,7 @@ class Conditioned:
 def condition_contacts(
     robot: Robot,
     samples: Samples,
-    settings: ContactSettings | None = None,
+    settings: ContactConfig | None = None,
     parameters: FloatArray | None = None,
 ) -> Conditioned:
     """Check legged samples, complete their contacts and mark what not to learn from.
@@ -64,7 +64,7 @@ def condition_contacts(
     robot : Robot
         Floating, with contacts.
     samples : Samples
-    settings : ContactSettings, optional
+    settings : ContactConfig, optional
     parameters : (p,), optional
         Model for the load estimate; default: nominal.
 
@@ -73,7 +73,7 @@ def condition_contacts(
     DataError
         If the odometry is missing or unusable, e.g. its twist is given in the world frame.
     """
-    settings = settings or ContactSettings()
+    settings = settings or ContactConfig()
     odometry = check_odometry(robot, samples)
     for finding in odometry:
         if finding.fatal:
@@ -89,7 +89,7 @@ def judge_contacts(
     samples: Samples,
     motion: FootMotion,
     flagged: BoolArray,
-    settings: ContactSettings,
+    settings: ContactConfig,
 ) -> Conditioned:
     """Complete the contacts of samples whose feet's motion is known.
 
@@ -100,7 +100,7 @@ def judge_contacts(
     motion : FootMotion
     flagged : (n,) bool
         Whose flags were measured; those of the others are told from the load alone.
-    settings : ContactSettings
+    settings : ContactConfig
     """
     measured: BoolArray = np.zeros(motion.loaded.shape, dtype=bool)
     if samples.wrenches is not None:

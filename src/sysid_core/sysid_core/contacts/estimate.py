@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.contacts.settings import ContactSettings
+from sysid_core.contacts.settings import ContactConfig
 from sysid_core.errors import ParameterError
 from sysid_core.recording import Samples
 from sysid_core.regression.contact_kinematics import ContactKinematics, configuration
@@ -89,7 +89,7 @@ def hysteresis(values: FloatArray, on: float, off: float) -> BoolArray:
 
 
 def loaded_contacts(
-    robot: Robot, forces: FloatArray, settings: ContactSettings | None = None
+    robot: Robot, forces: FloatArray, settings: ContactConfig | None = None
 ) -> BoolArray:
     """Return which contacts (n, nc) carry load.
 
@@ -98,14 +98,14 @@ def loaded_contacts(
     robot : Robot
     forces : (n, nc, 3) [N]
         As `contact_forces` gives them.
-    settings : ContactSettings, optional
+    settings : ContactConfig, optional
 
     Raises
     ------
     ParameterError
         If the robot has no weight: there is no scale to compare forces with.
     """
-    settings = settings or ContactSettings()
+    settings = settings or ContactConfig()
     gravity = np.array(robot.description.gravity)
     size = float(np.linalg.norm(gravity))
     weight = size * float(robot.consistent_nominal[robot.layout.masses].sum())
@@ -119,7 +119,7 @@ def estimate_contacts(
     robot: Robot,
     samples: Samples,
     parameters: FloatArray | None = None,
-    settings: ContactSettings | None = None,
+    settings: ContactConfig | None = None,
 ) -> Samples:
     """Return the samples with contact flags that their torques show.
 
@@ -129,7 +129,7 @@ def estimate_contacts(
     samples : Samples
     parameters : (p,), optional
         Default: nominal.
-    settings : ContactSettings, optional
+    settings : ContactConfig, optional
 
     Raises
     ------

@@ -10,7 +10,7 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.estimate import contact_forces, loaded_contacts
 from sysid_core.contacts.findings import Finding, percentage
-from sysid_core.contacts.settings import ContactSettings
+from sysid_core.contacts.settings import ContactConfig
 from sysid_core.recording import Samples
 from sysid_core.regression.contact_kinematics import ContactKinematics, configuration
 from sysid_core.robot.model import Robot
@@ -68,7 +68,7 @@ def foot_motion(
     robot: Robot,
     samples: Samples,
     parameters: FloatArray | None = None,
-    settings: ContactSettings | None = None,
+    settings: ContactConfig | None = None,
 ) -> FootMotion:
     """Return how the contact frames move and what they carry.
 
@@ -127,7 +127,7 @@ def check_feet(
     robot: Robot,
     samples: Samples,
     motion: FootMotion,
-    settings: ContactSettings | None = None,
+    settings: ContactConfig | None = None,
 ) -> tuple[Finding, ...]:
     """Check contact flags against motion and load.
 
@@ -136,7 +136,7 @@ def check_feet(
     """
     if samples.contacts is None:
         return ()
-    settings = settings or ContactSettings()
+    settings = settings or ContactConfig()
     flags = samples.contacts
     names = [contact.name for contact in robot.description.contacts]
     fast = motion.speed > settings.slip_speed

@@ -9,11 +9,11 @@ import numpy as np
 
 from sysid_core.errors import ParameterError
 
-__all__ = ["ContactSettings"]
+__all__ = ["ContactConfig"]
 
 
 @dataclass(frozen=True)
-class ContactSettings:
+class ContactConfig:
     """Thresholds of contact estimation and checks.
 
     Attributes

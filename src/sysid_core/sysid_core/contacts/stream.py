@@ -14,7 +14,7 @@ from sysid_core.contacts.estimate import loaded_contacts
 from sysid_core.contacts.feet import FootMotion, foot_motion
 from sysid_core.contacts.findings import Finding
 from sysid_core.contacts.odometry import check_odometry
-from sysid_core.contacts.settings import ContactSettings
+from sysid_core.contacts.settings import ContactConfig
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
@@ -52,17 +52,17 @@ class ContactStream:
     ----------
     robot : Robot
         Floating, with contacts.
-    settings : ContactSettings, optional
+    settings : ContactConfig, optional
     history : float [s]
         How far back samples are kept to start the hysteresis of the load from, and to compare
         pose and twist over.
     """
 
     def __init__(
-        self, robot: Robot, settings: ContactSettings | None = None, *, history: float = 0.3
+        self, robot: Robot, settings: ContactConfig | None = None, *, history: float = 0.3
     ) -> None:
         self.robot = robot
-        self.settings = settings or ContactSettings()
+        self.settings = settings or ContactConfig()
         self.margin = max(self.settings.switch_margin, self.settings.contact_margin)
         self.history = max(history, 2.0 * self.margin)
         self.parameters: FloatArray | None = None

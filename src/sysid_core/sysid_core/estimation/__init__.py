@@ -4,7 +4,7 @@
 from sysid_core.estimation.entropic import EntropicSolver
 from sysid_core.estimation.estimate import Estimate
 from sysid_core.estimation.noise import effective_sample_factor
-from sysid_core.estimation.options import EstimatorOptions
+from sysid_core.estimation.options import EstimatorConfig
 from sysid_core.estimation.problem import Constraints, Prior, Problem
 from sysid_core.estimation.solver import solve
 
@@ -12,7 +12,7 @@ __all__ = [
     "Constraints",
     "EntropicSolver",
     "Estimate",
-    "EstimatorOptions",
+    "EstimatorConfig",
     "Prior",
     "Problem",
     "effective_sample_factor",

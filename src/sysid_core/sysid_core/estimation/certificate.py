@@ -15,7 +15,7 @@ from sysid_core.estimation.problem import Problem
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.regression.statistics import Statistics
 
-__all__ = ["Certainty", "Finding", "certified", "scaled_condition"]
+__all__ = ["Certainty", "Optimum", "certified", "scaled_condition"]
 
 _ILL_CONDITIONED = 1e8  # of the Gram matrix, so 1e4 of the scaled regressor
 _LISTED = 6  # names that a warning lists before it counts the rest
@@ -40,7 +40,7 @@ class Certainty(NamedTuple):
     determined: FloatArray
 
 
-class Finding(NamedTuple):
+class Optimum(NamedTuple):
     """What an estimator found.
 
     Attributes
@@ -70,7 +70,7 @@ class Finding(NamedTuple):
 
 
 def certified(
-    problem: Problem, coordinates: Coordinates, statistics: Statistics, finding: Finding
+    problem: Problem, coordinates: Coordinates, statistics: Statistics, finding: Optimum
 ) -> Estimate:
     """Return the estimate of a finding, with all figures recomputed from its parameters."""
     x = coordinates.full(finding.free)
@@ -147,7 +147,7 @@ def _spread(
 def _warnings(
     problem: Problem,
     x: FloatArray,
-    finding: Finding,
+    finding: Optimum,
     consistency: FloatArray,
     determined: FloatArray,
     condition: float,

@@ -7,7 +7,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
-from sysid_core.estimation.certificate import Certainty, Finding, certified
+from sysid_core.estimation.certificate import Certainty, Optimum, certified
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
 from sysid_core.estimation.estimate import Estimate
@@ -28,7 +28,7 @@ from sysid_core.estimation.noise import (
     weighted_sums,
 )
 from sysid_core.estimation.objective import Data, Objective
-from sysid_core.estimation.options import EstimatorOptions
+from sysid_core.estimation.options import EstimatorConfig
 from sysid_core.estimation.posterior import (
     Posterior,
     determined_share,
@@ -51,12 +51,12 @@ class EntropicSolver:
     ----------
     problem : Problem
         Supplies layout, base, groups, prior and constraints; its data are not used.
-    options : EstimatorOptions
+    options : EstimatorConfig
     """
 
-    def __init__(self, problem: Problem, options: EstimatorOptions | None = None) -> None:
+    def __init__(self, problem: Problem, options: EstimatorConfig | None = None) -> None:
         self.problem = problem
-        self.options = options or EstimatorOptions()
+        self.options = options or EstimatorConfig()
         constraints = problem.constraints
         self.coordinates = Coordinates.of(problem.base, constraints.fixed, problem.prior.mean)
         self.divergence = Divergence.of(problem, self.coordinates)
@@ -189,7 +189,7 @@ class EntropicSolver:
                 determined_share(np.diagonal(base), prior_variance),
             )
             active = self._active(minimum, posterior)
-        finding = Finding(
+        finding = Optimum(
             method="entropic",
             free=minimum.point.x,
             certainty=certainty,
@@ -212,7 +212,7 @@ class EntropicSolver:
 
 
 def solve_entropic(
-    problem: Problem, options: EstimatorOptions, start: FloatArray | None = None
+    problem: Problem, options: EstimatorConfig, start: FloatArray | None = None
 ) -> Estimate:
     """Solve one problem from scratch; for many with the same prior keep an `EntropicSolver`."""
     return EntropicSolver(problem, options).solve(

@@ -9,7 +9,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
-from sysid_core.estimation.certificate import Certainty, Finding, certified
+from sysid_core.estimation.certificate import Certainty, Optimum, certified
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
 from sysid_core.estimation.estimate import Estimate
@@ -25,7 +25,7 @@ from sysid_core.estimation.noise import (
     row_weights,
     weighted_sums,
 )
-from sysid_core.estimation.options import EstimatorOptions
+from sysid_core.estimation.options import EstimatorConfig
 from sysid_core.estimation.posterior import determined_share
 from sysid_core.estimation.problem import Problem
 from sysid_core.regression.rows import RowBlock, Rows
@@ -43,7 +43,7 @@ class _Inverse(NamedTuple):
     left_out: FloatArray
 
 
-def solve_ols(problem: Problem, options: EstimatorOptions) -> Estimate:
+def solve_ols(problem: Problem, options: EstimatorConfig) -> Estimate:
     """Minimise Σ‖A_g β − y_g‖², all groups weighted alike.
 
     The covariance is that of unweighted least squares under the noise of each group,
@@ -62,10 +62,10 @@ def solve_ols(problem: Problem, options: EstimatorOptions) -> Estimate:
     return setting.estimate("ols", gram, moment, inverse, beta, covariance, noise, 1, True)
 
 
-def solve_wls(problem: Problem, options: EstimatorOptions) -> Estimate:
+def solve_wls(problem: Problem, options: EstimatorConfig) -> Estimate:
     """Minimise Σ‖A_g β − y_g‖²/(σ_g² η_g), with σ_g from the residuals, iterated (Han et al.).
 
-    With `EstimatorOptions.huber`, rows whose residual exceeds that many σ_g get the weight that
+    With `EstimatorConfig.huber`, rows whose residual exceeds that many σ_g get the weight that
     makes them count linearly (iteratively reweighted least squares).
 
     Raises
@@ -103,7 +103,7 @@ def solve_wls(problem: Problem, options: EstimatorOptions) -> Estimate:
 class _Setting:
     """What the unconstrained estimators share: coordinates, prior and the way to an estimate."""
 
-    def __init__(self, problem: Problem, options: EstimatorOptions) -> None:
+    def __init__(self, problem: Problem, options: EstimatorConfig) -> None:
         self.problem, self.options = problem, options
         self.coordinates = Coordinates.of(
             problem.base, problem.constraints.fixed, problem.prior.mean
@@ -159,7 +159,7 @@ class _Setting:
             base,
             determined,
         )
-        finding = Finding(
+        finding = Optimum(
             method=method,
             free=free.mean,
             certainty=None if wanted == "none" else certainty,

@@ -9,7 +9,7 @@ import numpy as np
 
 from sysid_core.errors import ParameterError
 
-__all__ = ["COVARIANCES", "METHODS", "REGULARISERS", "EstimatorOptions"]
+__all__ = ["COVARIANCES", "METHODS", "REGULARISERS", "EstimatorConfig"]
 
 METHODS = ("ols", "wls", "prior", "qp", "sdp", "entropic")
 """Names of the estimators."""
@@ -22,7 +22,7 @@ COVARIANCES = ("full", "diagonal", "none")
 
 
 @dataclass(frozen=True)
-class EstimatorOptions:
+class EstimatorConfig:
     """Settings of every estimator; each ignores what does not concern it.
 
     Attributes

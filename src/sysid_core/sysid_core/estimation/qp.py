@@ -12,10 +12,10 @@ import scipy.sparse
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError
-from sysid_core.estimation.certificate import Finding, certified
+from sysid_core.estimation.certificate import Optimum, certified
 from sysid_core.estimation.estimate import Estimate
 from sysid_core.estimation.inequalities import Inequalities
-from sysid_core.estimation.options import EstimatorOptions
+from sysid_core.estimation.options import EstimatorConfig
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.quadratic import Quadratic
 from sysid_core.estimation.regularised import Regularised
@@ -44,7 +44,7 @@ class _Projection(NamedTuple):
 
 
 def solve_qp(
-    problem: Problem, options: EstimatorOptions, start: FloatArray | None = None
+    problem: Problem, options: EstimatorConfig, start: FloatArray | None = None
 ) -> Estimate:
     """Minimise the objective of ``prior`` subject to linear constraints.
 
@@ -79,7 +79,7 @@ def solve_qp(
         + float(np.sqrt(np.abs(projection.multipliers * slack).sum()))
     )
     active = np.flatnonzero(projection.multipliers > _ACTIVE)
-    finding = Finding(
+    finding = Optimum(
         method="qp",
         free=x,
         certainty=setting.certainty(quadratic),
@@ -119,7 +119,7 @@ def _whitened(
 
 
 def _project(
-    G: FloatArray, h: FloatArray, warm: FloatArray | None, options: EstimatorOptions
+    G: FloatArray, h: FloatArray, warm: FloatArray | None, options: EstimatorConfig
 ) -> _Projection:
     """Project the origin onto ``G v ≥ h``."""
     n = G.shape[1]

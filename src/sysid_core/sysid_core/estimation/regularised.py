@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.estimation.certificate import Certainty, Finding, certified
+from sysid_core.estimation.certificate import Certainty, Optimum, certified
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
 from sysid_core.estimation.estimate import Estimate
@@ -27,7 +27,7 @@ from sysid_core.estimation.noise import (
     weighted_sums,
 )
 from sysid_core.estimation.objective import Data
-from sysid_core.estimation.options import EstimatorOptions
+from sysid_core.estimation.options import EstimatorConfig
 from sysid_core.estimation.posterior import Posterior, determined_share
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.quadratic import Quadratic
@@ -42,7 +42,7 @@ class Regularised:
     to its nominal value by its own uncertainty.
     """
 
-    def __init__(self, problem: Problem, options: EstimatorOptions) -> None:
+    def __init__(self, problem: Problem, options: EstimatorConfig) -> None:
         self.problem, self.options = problem, options
         self.coordinates = Coordinates.of(
             problem.base, problem.constraints.fixed, problem.prior.mean
@@ -115,7 +115,7 @@ def certainty_of(quadratic: Quadratic, prior: FloatArray, wanted: str) -> Certai
     )
 
 
-def solve_prior(problem: Problem, options: EstimatorOptions) -> Estimate:
+def solve_prior(problem: Problem, options: EstimatorConfig) -> Estimate:
     """Minimise Σ‖A_g β − y_g‖²/(σ_g² η_g) + (x − x₀)ᵀ Λ (x − x₀), Λ diagonal.
 
     Regularised least squares towards the nominal parameters with a diagonal weighting, as in
@@ -123,7 +123,7 @@ def solve_prior(problem: Problem, options: EstimatorOptions) -> Estimate:
     """
     setting = Regularised(problem, options)
     quadratic, x, noise = setting.settled(lambda quadratic: quadratic.centre)
-    finding = Finding(
+    finding = Optimum(
         method="prior",
         free=x,
         certainty=setting.certainty(quadratic),

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.estimation.certificate import Finding, certified
+from sysid_core.estimation.certificate import Optimum, certified
 from sysid_core.estimation.conic import cvxpy, run
 from sysid_core.estimation.entropic import EntropicSolver
 from sysid_core.estimation.estimate import Estimate
 from sysid_core.estimation.gaussian import prior_precision
 from sysid_core.estimation.interior import is_inside, repaired
-from sysid_core.estimation.options import EstimatorOptions
+from sysid_core.estimation.options import EstimatorConfig
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.quadratic import Quadratic
 from sysid_core.estimation.regularised import certainty_of
@@ -40,7 +40,7 @@ class _Cone(NamedTuple):
 
 
 def solve_sdp(
-    problem: Problem, options: EstimatorOptions, start: FloatArray | None = None
+    problem: Problem, options: EstimatorConfig, start: FloatArray | None = None
 ) -> Estimate:
     """Minimise weighted residuals plus a regulariser over physically consistent parameters.
 
@@ -76,7 +76,7 @@ def solve_sdp(
     )
     program = _Program(base, quadratic, options)
     x, optimality, active = program.solve()
-    finding = Finding(
+    finding = Optimum(
         method="sdp",
         free=x,
         certainty=certainty_of(quadratic, prior, options.covariance),
@@ -105,7 +105,7 @@ class _Program:
     """The program in whitened coordinates v, where its quadratic part is ½‖v‖²."""
 
     def __init__(
-        self, base: EntropicSolver, quadratic: Quadratic, options: EstimatorOptions
+        self, base: EntropicSolver, quadratic: Quadratic, options: EstimatorConfig
     ) -> None:
         self.cp = cvxpy()
         self.base, self.quadratic, self.options = base, quadratic, options

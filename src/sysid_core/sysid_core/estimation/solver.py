@@ -7,7 +7,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.estimation.entropic import solve_entropic
 from sysid_core.estimation.estimate import Estimate
 from sysid_core.estimation.least_squares import solve_ols, solve_wls
-from sysid_core.estimation.options import EstimatorOptions
+from sysid_core.estimation.options import EstimatorConfig
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.qp import solve_qp
 from sysid_core.estimation.regularised import solve_prior
@@ -18,7 +18,7 @@ __all__ = ["solve"]
 
 def solve(
     problem: Problem,
-    options: EstimatorOptions | None = None,
+    options: EstimatorConfig | None = None,
     *,
     start: FloatArray | None = None,
 ) -> Estimate:
@@ -27,7 +27,7 @@ def solve(
     Parameters
     ----------
     problem : Problem
-    options : EstimatorOptions or None
+    options : EstimatorConfig or None
         Names the method and its settings; None: the defaults.
     start : (p,) or None
         Parameters to start from, for the methods that iterate.
@@ -39,7 +39,7 @@ def solve(
     EstimationError
         If the problem has no solution.
     """
-    options = options or EstimatorOptions()
+    options = options or EstimatorConfig()
     if options.method == "ols":
         return solve_ols(problem, options)
     if options.method == "wls":

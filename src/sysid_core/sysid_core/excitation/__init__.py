@@ -3,11 +3,11 @@
 
 from sysid_core.excitation.fourier import FourierMotion, States, random_motion
 from sysid_core.excitation.limits import MotionLimits, fit_into, motion_limits
-from sysid_core.excitation.optimise import Excitation, ExciteOptions, excite
+from sysid_core.excitation.optimise import Excitation, ExciteConfig, excite
 
 __all__ = [
     "Excitation",
-    "ExciteOptions",
+    "ExciteConfig",
     "FourierMotion",
     "MotionLimits",
     "States",

@@ -16,7 +16,7 @@ from sysid_core.excitation.information import Information, Sensitivity
 from sysid_core.excitation.limits import MotionLimits, fit_into
 from sysid_core.robot.model import Robot
 
-__all__ = ["Excitation", "ExciteOptions", "excite"]
+__all__ = ["Excitation", "ExciteConfig", "excite"]
 
 _PENALTY = 3e3
 """Weight of a squared relative violation at one sample, against a unit of merit."""
@@ -35,7 +35,7 @@ _ATTEMPTS = 200
 
 
 @dataclass(frozen=True)
-class ExciteOptions:
+class ExciteConfig:
     """How a motion is designed.
 
     Attributes
@@ -112,7 +112,7 @@ class Design:
     """The objective of the optimisation in scaled variables."""
 
     def __init__(
-        self, information: Information, limits: MotionLimits, options: ExciteOptions
+        self, information: Information, limits: MotionLimits, options: ExciteConfig
     ) -> None:
         self.information, self.limits, self.options = information, limits, options
         self.harmonics = options.used_harmonics
@@ -234,7 +234,7 @@ def _within(
 def _random(
     information: Information,
     limits: MotionLimits,
-    options: ExciteOptions,
+    options: ExciteConfig,
     rng: np.random.Generator,
 ) -> FourierMotion:
     """Return a random motion that fills the limits.
@@ -261,7 +261,7 @@ def _random(
 def excite(
     robot: Robot,
     limits: MotionLimits,
-    options: ExciteOptions | None = None,
+    options: ExciteConfig | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Excitation:
     """Design an exciting motion: a Fourier series of greatest information within the limits.
@@ -277,7 +277,7 @@ def excite(
     ParameterError
         If no motion fits the limits.
     """
-    options = options or ExciteOptions()
+    options = options or ExciteConfig()
     information = Information(robot)
     rng = np.random.default_rng(options.seed)
     compared = [_random(information, limits, options, rng) for _ in range(_RANDOM)]

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.contacts import ContactSettings, ContactStream
+from sysid_core.contacts import ContactConfig, ContactStream
 from sysid_core.online.findings import FindingLog
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
@@ -32,7 +32,7 @@ class ContactFeed:
     ----------
     robot : Robot
         Floating, with contacts.
-    settings : ContactSettings
+    settings : ContactConfig
     longest : float [s]
         Longest interruption of the flags that is bridged.
     horizon : float [s]
@@ -45,7 +45,7 @@ class ContactFeed:
     def __init__(
         self,
         robot: Robot,
-        settings: ContactSettings,
+        settings: ContactConfig,
         *,
         longest: float,
         horizon: float,

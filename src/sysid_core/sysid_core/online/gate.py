@@ -11,13 +11,13 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 
-__all__ = ["Decision", "Evidence", "Gate", "GateSettings", "State"]
+__all__ = ["Decision", "Evidence", "Gate", "GateConfig", "GateState"]
 
 _MOST_LEFT_OUT = 0.5
 """Share of the newest samples without rows from which on the rest says little of the robot [-]."""
 
 
-class State(IntEnum):
+class GateState(IntEnum):
     """State of the identifier; values as in ``sysid_msgs/IdentificationStatus``."""
 
     FILLING = 0
@@ -29,7 +29,7 @@ class State(IntEnum):
 
 
 @dataclass(frozen=True)
-class GateSettings:
+class GateConfig:
     """What an estimate must show.
 
     Attributes
@@ -130,7 +130,7 @@ class Decision:
 
     Attributes
     ----------
-    state : State
+    state : GateState
     accepted : bool
         Whether this very estimate is to be used.
     fallback : bool
@@ -139,7 +139,7 @@ class Decision:
         Why, in words; never empty.
     """
 
-    state: State
+    state: GateState
     accepted: bool
     fallback: bool
     reasons: tuple[str, ...]
@@ -150,10 +150,10 @@ class Gate:
 
     Parameters
     ----------
-    settings : GateSettings
+    settings : GateConfig
     """
 
-    def __init__(self, settings: GateSettings) -> None:
+    def __init__(self, settings: GateConfig) -> None:
         self.settings = settings
         self.reset()
 
@@ -169,53 +169,53 @@ class Gate:
     def decide(self, evidence: Evidence) -> Decision:
         """Judge the newest estimate."""
         if evidence.fault:
-            return Decision(State.FAULT, False, False, (evidence.fault,))
+            return Decision(GateState.FAULT, False, False, (evidence.fault,))
         if evidence.left_out > _MOST_LEFT_OUT:
             reason = f"{100.0 * evidence.left_out:.0f} % of the newest samples cannot be used"
             if self._open:
                 held = f"{reason}: the last accepted parameters stay in use"
-                return Decision(State.HOLDING, False, False, (held,))
-            state = State.FILLING if evidence.fill < 1.0 else State.NOMINAL
+                return Decision(GateState.HOLDING, False, False, (held,))
+            state = GateState.FILLING if evidence.fill < 1.0 else GateState.NOMINAL
             return Decision(state, False, False, (reason,))
         if evidence.idle > self.settings.stale_after:
             reason = f"no informative samples for {evidence.idle:.1f} s"
             if self._open:
                 held = f"{reason}: the last accepted parameters stay in use"
-                return Decision(State.HOLDING, False, False, (held,))
-            state = State.FILLING if evidence.fill < 1.0 else State.NOMINAL
+                return Decision(GateState.HOLDING, False, False, (held,))
+            state = GateState.FILLING if evidence.fill < 1.0 else GateState.NOMINAL
             return Decision(state, False, False, (f"{reason}: move the robot",))
         if evidence.fill < 1.0:
             filling = f"the window is {100.0 * evidence.fill:.0f} % full"
             if self._open:
                 held = f"{filling}: the last accepted parameters stay in use"
-                return Decision(State.HOLDING, False, False, (held,))
-            return Decision(State.FILLING, False, False, (filling,))
+                return Decision(GateState.HOLDING, False, False, (held,))
+            return Decision(GateState.FILLING, False, False, (filling,))
         return self._judge(evidence)
 
     def _judge(self, evidence: Evidence) -> Decision:
         settings = self.settings
         broken = self._implausible(evidence)
         if broken:
-            return Decision(State.REJECTED, False, False, tuple(broken))
+            return Decision(GateState.REJECTED, False, False, tuple(broken))
         floor = settings.r2_threshold - (settings.hysteresis if self._open else 0.0)
         misfits = self._misfits(evidence, floor)
         if misfits:
             fallback, self._open = self._open, False
-            return Decision(State.NOMINAL, False, fallback, tuple(misfits))
+            return Decision(GateState.NOMINAL, False, fallback, tuple(misfits))
         poor = self._poor_joints(evidence)
         if poor:
-            state = State.REJECTED if self._open else State.NOMINAL
+            state = GateState.REJECTED if self._open else GateState.NOMINAL
             return Decision(state, False, False, tuple(poor))
         if evidence.determined < settings.min_determined:
             reason = (
                 f"the data determine {100.0 * evidence.determined:.0f} % of the parameters, below "
                 f"{100.0 * settings.min_determined:.0f} %"
             )
-            state = State.HOLDING if self._open else State.NOMINAL
+            state = GateState.HOLDING if self._open else GateState.NOMINAL
             return Decision(state, False, False, (f"poor excitation: {reason}",))
         self._open = True
         reason = f"R² {evidence.r2:.3f} is above {floor:.2f} and every check passed"
-        return Decision(State.IDENTIFIED, True, False, (reason,))
+        return Decision(GateState.IDENTIFIED, True, False, (reason,))
 
     def _implausible(self, evidence: Evidence) -> list[str]:
         settings, reasons = self.settings, []

@@ -20,11 +20,11 @@ from sysid_core.regression.base_parameters import BaseParameters, find_base_para
 from sysid_core.regression.statistics import Statistics
 from sysid_core.robot.model import Robot
 
-__all__ = ["PayloadEstimate", "PayloadEstimator", "PayloadSettings"]
+__all__ = ["PayloadConfig", "PayloadEstimate", "PayloadEstimator"]
 
 
 @dataclass(frozen=True)
-class PayloadSettings:
+class PayloadConfig:
     """When a payload is believed, and what one looks like before the data.
 
     Attributes
@@ -121,11 +121,11 @@ class PayloadEstimator:
     base : BaseParameters
     groups : int
         Number of row groups.
-    settings : PayloadSettings
+    settings : PayloadConfig
     """
 
     def __init__(
-        self, robot: Robot, base: BaseParameters, groups: int, settings: PayloadSettings
+        self, robot: Robot, base: BaseParameters, groups: int, settings: PayloadConfig
     ) -> None:
         self.settings = settings
         self.frame = robot.tool_frame

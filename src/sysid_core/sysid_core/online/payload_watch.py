@@ -9,7 +9,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.estimation.problem import Constraints, Prior
-from sysid_core.online.payload import PayloadEstimate, PayloadEstimator, PayloadSettings
+from sysid_core.online.payload import PayloadConfig, PayloadEstimate, PayloadEstimator
 from sysid_core.online.window import SlidingWindow
 from sysid_core.regression.statistics import Statistics
 
@@ -37,7 +37,7 @@ class PayloadWatch:
     Parameters
     ----------
     estimator : PayloadEstimator
-    settings : PayloadSettings
+    settings : PayloadConfig
     sample_rate : float [Hz]
     correlation : float [-]
         Number of samples that count as one independent observation.
@@ -46,7 +46,7 @@ class PayloadWatch:
     def __init__(
         self,
         estimator: PayloadEstimator,
-        settings: PayloadSettings,
+        settings: PayloadConfig,
         sample_rate: float,
         correlation: float = 1.0,
     ) -> None:

@@ -7,15 +7,15 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError
-from sysid_core.estimation import EntropicSolver, Estimate, EstimatorOptions, Problem
+from sysid_core.estimation import EntropicSolver, Estimate, EstimatorConfig, Problem
 from sysid_core.inertia import consistency_margin, smallest_eigenvalue
-from sysid_core.online.gate import Evidence, Gate, State
+from sysid_core.online.gate import Evidence, Gate, GateState
 from sysid_core.online.intake import moving_rows, noise_of, usable_samples
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.payload_watch import PayloadWatch
-from sysid_core.online.prequential import Prequential, Scores
-from sysid_core.online.settings import OnlineSettings
+from sysid_core.online.prequential import Prequential, PrequentialScores
+from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Request, Solution, Update
 from sysid_core.online.window import SlidingWindow
 from sysid_core.priors import default_constraints, default_prior
@@ -44,7 +44,7 @@ class OnlineIdentifier:
     Parameters
     ----------
     robot : Robot
-    settings : OnlineSettings, optional
+    settings : OnlineConfig, optional
     regression : Regression, optional
         Default: the one of the robot's class.
     """
@@ -52,11 +52,11 @@ class OnlineIdentifier:
     def __init__(
         self,
         robot: Robot,
-        settings: OnlineSettings | None = None,
+        settings: OnlineConfig | None = None,
         regression: Regression | None = None,
     ) -> None:
         self.robot = robot
-        self.settings = settings or OnlineSettings()
+        self.settings = settings or OnlineConfig()
         self.regression = regression or make_regression(
             robot, still_velocity=self.settings.still_velocity
         )
@@ -77,7 +77,7 @@ class OnlineIdentifier:
         """Frame that payloads are expressed in."""
         return self._payloads.frame
 
-    def configure(self, settings: OnlineSettings) -> None:
+    def configure(self, settings: OnlineConfig) -> None:
         """Change the settings; what was learned stays, if only as memory under a new window."""
         old, self.settings = self.settings, settings
         self._gate.settings = settings.gate
@@ -205,7 +205,7 @@ class OnlineIdentifier:
             noise_std=noise,
             correlation=np.full(len(self.groups), self.settings.correlation),
         )
-        options = EstimatorOptions(
+        options = EstimatorConfig(
             method=self.settings.method, tolerance=_TOLERANCE, covariance="diagonal"
         )
         if options.method != "entropic":
@@ -250,14 +250,16 @@ class OnlineIdentifier:
             state, reasons = self._judge(scores, solution)
         return self._report(state, reasons, tuple(warnings), scores, self._revision != revision)
 
-    def _judge(self, scores: Scores, solution: Solution | None) -> tuple[State, tuple[str, ...]]:
+    def _judge(
+        self, scores: PrequentialScores, solution: Solution | None
+    ) -> tuple[GateState, tuple[str, ...]]:
         fresh = solution is not None and solution.estimate is self._estimate
         if fresh and self._estimate is not None:
             self._candidate = self._estimate.parameters
             self._candidate_base = self._estimate.base_parameters
         if self._gate.open and self._alarming(scores):
             reason = "the torque errors rose: nothing new is adopted before it is clear why"
-            return State.HOLDING, (reason,)
+            return GateState.HOLDING, (reason,)
         decision = self._gate.decide(self._evidence(scores))
         if decision.fallback:
             self._watch.forget()
@@ -268,13 +270,13 @@ class OnlineIdentifier:
             self._changed_at = self._time
         return decision.state, decision.reasons
 
-    def _alarming(self, scores: Scores) -> bool:
+    def _alarming(self, scores: PrequentialScores) -> bool:
         """Whether a payload may just have changed: the newest estimate predicts no better."""
         newest = np.linalg.norm(scores.rmse_groups)
         used = np.linalg.norm(scores.rmse_used_groups)
         return self._watch.undecided(self._time + self._silence) and bool(newest > 0.5 * used)
 
-    def _evidence(self, scores: Scores) -> Evidence:
+    def _evidence(self, scores: PrequentialScores) -> Evidence:
         estimate = self._estimate
         if estimate is None:
             relative, determined, optimality, change = np.ones(0), 0.0, 0.0, 0.0
@@ -351,7 +353,7 @@ class OnlineIdentifier:
             self._epoch += 1
         return warnings
 
-    def _follow_payload(self, scores: Scores) -> tuple[State, tuple[str, ...]]:
+    def _follow_payload(self, scores: PrequentialScores) -> tuple[GateState, tuple[str, ...]]:
         """Return the state while a payload is followed; gives up where nominal does better."""
         used = np.linalg.norm(scores.rmse_used_groups)
         nominal = np.linalg.norm(scores.rmse_nominal_groups)
@@ -364,17 +366,17 @@ class OnlineIdentifier:
                 f"with its payload the model predicts torque worse ({used:.3g} N·m) than the "
                 f"nominal one ({nominal:.3g} N·m)"
             )
-            return State.NOMINAL, (reason,)
-        return State.HOLDING, (self._watch.describe(),)
+            return GateState.NOMINAL, (reason,)
+        return GateState.HOLDING, (self._watch.describe(),)
 
     # -- report -----------------------------------------------------------------------------
 
     def _report(
         self,
-        state: State,
+        state: GateState,
         reasons: tuple[str, ...],
         warnings: tuple[str, ...],
-        scores: Scores,
+        scores: PrequentialScores,
         changed: bool,
     ) -> Update:
         estimate = self._estimate

@@ -11,10 +11,10 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.regression.rows import Rows
 
-__all__ = ["Prequential", "Scores"]
+__all__ = ["Prequential", "PrequentialScores"]
 
 
-class Scores(NamedTuple):
+class PrequentialScores(NamedTuple):
     """Prediction scores over the newest samples.
 
     Attributes
@@ -82,7 +82,7 @@ class Prequential:
         while self._held - self._batches[0][0] >= self.capacity:
             self._held -= self._batches.popleft()[0]
 
-    def scores(self) -> Scores:
+    def scores(self) -> PrequentialScores:
         """Return the scores over the newest samples."""
         sums = np.zeros((5, self._groups))
         for _, batch in self._batches:
@@ -92,4 +92,6 @@ class Prequential:
             r2 = np.where(square > 0.0, 1.0 - errors / square, 0.0)
             total = 1.0 - errors[0].sum() / square.sum() if square.sum() > 0.0 else np.nan
         rmse = np.sqrt(errors / np.maximum(sums[4], 1.0))
-        return Scores(float(total), r2[0], rmse[0], rmse[1], rmse[2], r2[1], r2[2], self._held)
+        return PrequentialScores(
+            float(total), r2[0], rmse[0], rmse[1], rmse[2], r2[1], r2[2], self._held
+        )

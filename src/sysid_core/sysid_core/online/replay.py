@@ -11,8 +11,8 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
 from sysid_core.online.pipeline import OnlineIdentifier
-from sysid_core.online.settings import OnlineSettings
-from sysid_core.online.stream import SampleStream, StreamSettings, stream_cutoff
+from sysid_core.online.settings import OnlineConfig
+from sysid_core.online.stream import SampleStream, StreamConfig, stream_cutoff
 from sysid_core.online.update import Update
 from sysid_core.recording import Recording
 from sysid_core.robot.model import Robot
@@ -38,7 +38,7 @@ class ReplayStep(NamedTuple):
 
 def stream_settings_for(
     recording: Recording, robot: Robot, *, cutoff: float | None = None, sample_rate: float = 100.0
-) -> StreamSettings:
+) -> StreamConfig:
     """Return stream settings that fit a recording's own rate, as a live recorder would choose.
 
     Raises
@@ -52,15 +52,15 @@ def stream_settings_for(
         raise DataError("the clock stands still; check the time stamps", source=recording.source)
     rate = 1.0 / float(np.mean(steps[steps < 3.0 * np.median(steps)]))
     cutoff = stream_cutoff(robot, rate, wanted=cutoff, inertial=recording.imu is not None)
-    return StreamSettings(rate=rate, cutoff=cutoff, sample_rate=sample_rate)
+    return StreamConfig(rate=rate, cutoff=cutoff, sample_rate=sample_rate)
 
 
 def replay(
     recording: Recording,
     robot: Robot,
     *,
-    stream: StreamSettings,
-    online: OnlineSettings | None = None,
+    stream: StreamConfig,
+    online: OnlineConfig | None = None,
     update_rate: float = 20.0,
     clock: Callable[[], float] | None = None,
     tell: Callable[[tuple[str, ...]], None] | None = None,
@@ -72,8 +72,8 @@ def replay(
     recording : Recording
         As recorded: names, gains and gears are put right here, as live.
     robot : Robot
-    stream : StreamSettings
-    online : OnlineSettings, optional
+    stream : StreamConfig
+    online : OnlineConfig, optional
         Its sample rate is replaced by the stream's.
     update_rate : float [Hz]
         Updates per second of recorded time.
@@ -99,9 +99,9 @@ def replay(
             "'odom' (nav_msgs/Odometry) along with the joint states",
             source=recording.source,
         )
-    settings = online or OnlineSettings()
+    settings = online or OnlineConfig()
     identifier = OnlineIdentifier(
-        robot, OnlineSettings(**{**vars(settings), "sample_rate": stream.output_rate})
+        robot, OnlineConfig(**{**vars(settings), "sample_rate": stream.output_rate})
     )
     live = SampleStream(robot, stream)
     feed = _Companions(recording, live)

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sysid_core.errors import ParameterError
-from sysid_core.estimation import EstimatorOptions
-from sysid_core.online.gate import GateSettings
-from sysid_core.online.payload import PayloadSettings
-from sysid_core.online.window import WindowSettings
+from sysid_core.estimation import EstimatorConfig
+from sysid_core.online.gate import GateConfig
+from sysid_core.online.payload import PayloadConfig
+from sysid_core.online.window import WindowConfig
 
-__all__ = ["OnlineSettings"]
+__all__ = ["OnlineConfig"]
 
 
 @dataclass(frozen=True)
-class OnlineSettings:
+class OnlineConfig:
     """Settings of the online identifier.
 
     Attributes
@@ -36,8 +36,8 @@ class OnlineSettings:
         Number of samples that count as one independent observation.
     method : str
         Estimator.
-    gate : GateSettings
-    payload : PayloadSettings
+    gate : GateConfig
+    payload : PayloadConfig
     """
 
     sample_rate: float = 100.0
@@ -47,8 +47,8 @@ class OnlineSettings:
     still_velocity: float = 0.02
     correlation: float = 4.0
     method: str = "entropic"
-    gate: GateSettings = field(default_factory=GateSettings)
-    payload: PayloadSettings = field(default_factory=PayloadSettings)
+    gate: GateConfig = field(default_factory=GateConfig)
+    payload: PayloadConfig = field(default_factory=PayloadConfig)
 
     def __post_init__(self) -> None:
         for name in ("sample_rate", "window", "r2_window"):
@@ -61,14 +61,14 @@ class OnlineSettings:
                 raise ParameterError(f"{name} must be finite and not negative, got {value}")
         if not (np.isfinite(self.correlation) and self.correlation >= 1.0):
             raise ParameterError(f"correlation must be at least 1, got {self.correlation}")
-        EstimatorOptions(method=self.method)
+        EstimatorConfig(method=self.method)
 
     def samples(self, duration: float) -> int:
         """Return the number of samples in a duration [s]."""
         return max(1, round(duration * self.sample_rate))
 
     @property
-    def window_settings(self) -> WindowSettings:
+    def window_settings(self) -> WindowConfig:
         """Settings of the sliding window."""
         samples = self.samples(self.window)
-        return WindowSettings(samples, min(20, samples), self.memory / self.window)
+        return WindowConfig(samples, min(20, samples), self.memory / self.window)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.contacts import ContactSettings
+from sysid_core.contacts import ContactConfig
 from sysid_core.errors import ParameterError
 from sysid_core.online.contact_feed import ContactFeed
 from sysid_core.online.findings import FindingLog
@@ -24,7 +24,7 @@ from sysid_core.signals.fixed_lag import FixedLagLowPass, SmoothedBatch
 from sysid_core.signals.motion import BaseMotion
 from sysid_core.signals.stream import StreamCounts, StreamSynchroniser
 
-__all__ = ["SampleStream", "StreamSettings", "stream_cutoff"]
+__all__ = ["SampleStream", "StreamConfig", "stream_cutoff"]
 
 _MEASURED = 0.02
 """Share by which a measured rate may be off; it must not make the sample rate fall a step."""
@@ -56,7 +56,7 @@ def stream_cutoff(
 
 
 @dataclass(frozen=True)
-class StreamSettings:
+class StreamConfig:
     """Settings of a live sample stream.
 
     Attributes
@@ -113,7 +113,7 @@ class SampleStream:
     Parameters
     ----------
     robot : Robot
-    settings : StreamSettings
+    settings : StreamConfig
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class SampleStream:
         What else happened to samples, by event.
     """
 
-    def __init__(self, robot: Robot, settings: StreamSettings) -> None:
+    def __init__(self, robot: Robot, settings: StreamConfig) -> None:
         self.robot = robot
         self.settings = settings
         self._conversion = JointConversion(robot)
@@ -153,7 +153,7 @@ class SampleStream:
         if robot.floating and robot.description.contacts:
             self._contacts = ContactFeed(
                 robot,
-                ContactSettings(contact_margin=settings.contact_margin),
+                ContactConfig(contact_margin=settings.contact_margin),
                 longest=longest,
                 horizon=horizon,
                 counts=self.counts,

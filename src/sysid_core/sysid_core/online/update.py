@@ -9,10 +9,10 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
-from sysid_core.estimation import EntropicSolver, Estimate, EstimatorOptions, Problem, solve
-from sysid_core.online.gate import State
+from sysid_core.estimation import EntropicSolver, Estimate, EstimatorConfig, Problem, solve
+from sysid_core.online.gate import GateState
 from sysid_core.online.payload import PayloadEstimate
-from sysid_core.online.prequential import Scores
+from sysid_core.online.prequential import PrequentialScores
 
 __all__ = ["Request", "Solution", "Update"]
 
@@ -25,7 +25,7 @@ class Request:
     """
 
     problem: Problem
-    options: EstimatorOptions
+    options: EstimatorConfig
     entropic: EntropicSolver | None
     start: FloatArray
     epoch: int
@@ -68,7 +68,7 @@ class Update:
     ----------
     time : float [s]
         Of the newest sample.
-    state : State
+    state : GateState
     reasons, warnings : tuple[str, ...]
         Why this state; what else was noticed.
     revision : int
@@ -79,7 +79,7 @@ class Update:
         Whether `parameters` are identified rather than nominal.
     parameters, std : (p,)
         To be used now, and their standard deviations.
-    scores : Scores
+    scores : PrequentialScores
         Prequential scores.
     estimate : Estimate or None
         The newest one, accepted or not.
@@ -99,7 +99,7 @@ class Update:
     """
 
     time: float
-    state: State
+    state: GateState
     reasons: tuple[str, ...]
     warnings: tuple[str, ...]
     revision: int
@@ -107,7 +107,7 @@ class Update:
     identified: bool
     parameters: FloatArray
     std: FloatArray
-    scores: Scores
+    scores: PrequentialScores
     estimate: Estimate | None
     payload: PayloadEstimate | None
     payload_attached: bool

@@ -13,13 +13,13 @@ from sysid_core.errors import ParameterError
 from sysid_core.regression.rows import Rows
 from sysid_core.regression.statistics import Statistics
 
-__all__ = ["SlidingWindow", "WindowSettings"]
+__all__ = ["SlidingWindow", "WindowConfig"]
 
 Supports = tuple[IndexArray, ...]
 
 
 @dataclass(frozen=True)
-class WindowSettings:
+class WindowConfig:
     """Size of a sliding window.
 
     Attributes
@@ -97,13 +97,13 @@ class SlidingWindow:
     ----------
     groups, size : int
         Number of row groups and of base parameters.
-    settings : WindowSettings
+    settings : WindowConfig
     supports : tuple of (s,) int, optional
         Per group the base columns in which its rows can differ from zero; default: all.
     """
 
     def __init__(
-        self, groups: int, size: int, settings: WindowSettings, supports: Supports | None = None
+        self, groups: int, size: int, settings: WindowConfig, supports: Supports | None = None
     ) -> None:
         self.settings = settings
         self._shape = (groups, size)

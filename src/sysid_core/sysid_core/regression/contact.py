@@ -17,7 +17,7 @@ from sysid_core.recording import Samples
 from sysid_core.regression.base_parameters import BaseParameters, find_base_parameters
 from sysid_core.regression.contact_kinematics import (
     ContactKinematics,
-    State,
+    FloatingState,
     configuration,
     finite_samples,
 )
@@ -189,7 +189,7 @@ class ContactRegression:
         count = max(60, 4 * self.layout.size // self.robot.model.nv)
         everything = np.arange(self.layout.size)
         A = np.swapaxes(
-            self._equations(State(*random_states(self.robot, count)), everything), 1, 2
+            self._equations(FloatingState(*random_states(self.robot, count)), everything), 1, 2
         )
         return find_base_parameters(A.reshape(-1, self.layout.size), self.layout.labels)
 
@@ -212,7 +212,7 @@ class ContactRegression:
         matrix = np.empty((start[-1], self.base.size))
         target = np.empty(start[-1])
         for chunk in self._chunks(stances):
-            part = State(*(values[chunk.sample] for values in state))
+            part = FloatingState(*(values[chunk.sample] for values in state))
             force, N = self._force_and_basis(part, samples.effort, chunk)
             NT = np.ascontiguousarray(np.swapaxes(N, 1, 2))
             columns = self._equations(part, self.base.columns)
@@ -232,11 +232,11 @@ class ContactRegression:
         """
         state = configuration(self.robot, samples)
         for chunk in self._chunks(self._stances(samples, state)):
-            part = State(*(values[chunk.sample] for values in state))
+            part = FloatingState(*(values[chunk.sample] for values in state))
             force, N = self._force_and_basis(part, samples.effort, chunk)
             yield Projection(chunk.sample, N, force)
 
-    def _stances(self, samples: Samples, state: State) -> list[_Stance]:
+    def _stances(self, samples: Samples, state: FloatingState) -> list[_Stance]:
         """Sort the usable samples by the contacts that are to be projected out."""
         flags, wrenches = self.contact_state(samples)
         usable = np.flatnonzero(finite_samples(self.robot, samples, state))
@@ -286,7 +286,7 @@ class ContactRegression:
         missing = np.asarray(~np.isfinite(wrenches).all(axis=2))
         return active & missing, np.where(missing[:, :, None], 0.0, wrenches)
 
-    def _equations(self, state: State, columns: IndexArray) -> FloatArray:
+    def _equations(self, state: FloatingState, columns: IndexArray) -> FloatArray:
         """Return chosen columns of the unprojected regressor, transposed, (n, columns, nv)."""
         model, data, layout = self.robot.model, self._data, self.layout
         inertial = columns[columns < layout.inertial.stop]
@@ -304,7 +304,7 @@ class ContactRegression:
         return A
 
     def _force_and_basis(
-        self, state: State, effort: FloatArray, stance: _Stance
+        self, state: FloatingState, effort: FloatArray, stance: _Stance
     ) -> tuple[FloatArray, FloatArray]:
         geometry = self.kinematics.evaluate(state.q)
         force = np.zeros((len(state.q), self.robot.model.nv))

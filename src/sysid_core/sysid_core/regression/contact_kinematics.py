@@ -14,10 +14,16 @@ from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.signals.rotation import normalised
 
-__all__ = ["ContactGeometry", "ContactKinematics", "State", "configuration", "finite_samples"]
+__all__ = [
+    "ContactGeometry",
+    "ContactKinematics",
+    "FloatingState",
+    "configuration",
+    "finite_samples",
+]
 
 
-class State(NamedTuple):
+class FloatingState(NamedTuple):
     """Pinocchio's configuration, velocity and acceleration over samples.
 
     Attributes
@@ -59,7 +65,7 @@ class ContactGeometry(NamedTuple):
         return np.asarray((world @ jacobian)[:, 0])
 
 
-def configuration(robot: Robot, samples: Samples) -> State:
+def configuration(robot: Robot, samples: Samples) -> FloatingState:
     """Return Pinocchio's q, v, a of samples; quaternions are scaled to unit length.
 
     The twist of `Samples` is Pinocchio's velocity of a free-flyer, and the derivative of its
@@ -72,7 +78,7 @@ def configuration(robot: Robot, samples: Samples) -> State:
         If the base of a floating robot is missing.
     """
     if not robot.floating:
-        return State(samples.position, samples.velocity, samples.acceleration)
+        return FloatingState(samples.position, samples.velocity, samples.acceleration)
     base = (samples.base_pose, samples.base_twist, samples.base_acceleration)
     for name, value in zip(("pose", "twist", "acceleration"), base, strict=True):
         if value is None:
@@ -84,14 +90,14 @@ def configuration(robot: Robot, samples: Samples) -> State:
     quaternion = pose[:, 3:].copy()
     known = np.isfinite(quaternion).all(axis=1)
     quaternion[known] = normalised(quaternion[known])
-    return State(
+    return FloatingState(
         np.hstack([pose[:, :3], quaternion, samples.position]),
         np.hstack([twist, samples.velocity]),
         np.hstack([acceleration, samples.acceleration]),
     )
 
 
-def finite_samples(robot: Robot, samples: Samples, state: State) -> BoolArray:
+def finite_samples(robot: Robot, samples: Samples, state: FloatingState) -> BoolArray:
     """Return which samples (n,) have finite motion and actuated torque."""
     finite = np.isfinite(samples.effort[:, robot.actuated]).all(axis=1)
     for values in state:

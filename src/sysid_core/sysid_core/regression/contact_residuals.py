@@ -13,7 +13,7 @@ from sysid_core.errors import DataError
 from sysid_core.estimation.noise import effective_sample_factor
 from sysid_core.recording import Samples
 from sysid_core.regression.contact import ContactRegression
-from sysid_core.regression.contact_kinematics import State, configuration
+from sysid_core.regression.contact_kinematics import FloatingState, configuration
 from sysid_core.regression.tree import friction_columns
 from sysid_core.robot.model import Robot
 
@@ -62,7 +62,7 @@ class ProjectedResiduals:
         return float(np.linalg.norm(self.rmse))
 
 
-def generalised_forces(robot: Robot, state: State, parameters: FloatArray) -> FloatArray:
+def generalised_forces(robot: Robot, state: FloatingState, parameters: FloatArray) -> FloatArray:
     """Return the forces (n, nv) [N, N·m] that a motion needs: ``Y x + Sᵀ F x``.
 
     Raises
@@ -104,7 +104,7 @@ def projected_residuals(
     order = np.argsort(sample)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    motion = State(*(values[sample[order]] for values in state))
+    motion = FloatingState(*(values[sample[order]] for values in state))
     needed = generalised_forces(regression.robot, motion, parameters)
     residual, target = np.empty_like(needed), np.empty_like(needed)
     start = 0

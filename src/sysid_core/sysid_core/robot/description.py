@@ -12,11 +12,11 @@ from sysid_core.parameters import FRICTION_TERMS
 
 __all__ = [
     "Contact",
+    "DescribedSignals",
     "FrameOnLink",
     "Loop",
-    "PriorSettings",
+    "PriorConfig",
     "RobotDescription",
-    "SignalSettings",
     "Transmission",
     "Vector3",
 ]
@@ -78,7 +78,7 @@ class Transmission:
 
 
 @dataclass(frozen=True)
-class PriorSettings:
+class PriorConfig:
     """Confidence in the nominal parameters.
 
     Attributes
@@ -100,7 +100,7 @@ class PriorSettings:
 
 
 @dataclass(frozen=True)
-class SignalSettings:
+class DescribedSignals:
     """Expected sensor rate and filter cut-off [Hz]; None: found from the data."""
 
     rate: float | None = None
@@ -131,9 +131,9 @@ class RobotDescription:
     contacts: tuple[Contact, ...] = ()
     imu: FrameOnLink | None = None
     inertias: tuple[str, ...] | str = "all"
-    prior: PriorSettings = PriorSettings()
+    prior: PriorConfig = PriorConfig()
     ellipsoids: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     mass_bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     total_mass: tuple[float, float] | None = None
-    signals: SignalSettings = SignalSettings()
+    signals: DescribedSignals = DescribedSignals()
     limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

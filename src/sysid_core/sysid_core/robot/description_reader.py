@@ -14,11 +14,11 @@ from sysid_core.errors import RobotError
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot.description import (
     Contact,
+    DescribedSignals,
     FrameOnLink,
     Loop,
-    PriorSettings,
+    PriorConfig,
     RobotDescription,
-    SignalSettings,
     Transmission,
     Vector3,
 )
@@ -222,12 +222,12 @@ def _total_mass(read: _Reader) -> tuple[float, float] | None:
     )
 
 
-def _prior(read: _Reader) -> PriorSettings:
-    section, default = read.section("prior"), PriorSettings()
+def _prior(read: _Reader) -> PriorConfig:
+    section, default = read.section("prior"), PriorConfig()
     confidence = read.numbers(section.get("confidence") or {}, "prior.confidence")
     for body, value in confidence.items():
         read.positive(value, f"prior.confidence.{body}")
-    return PriorSettings(
+    return PriorConfig(
         confidence=confidence,
         **{
             key: read.positive(section.get(key, getattr(default, key)), f"prior.{key}")
@@ -311,7 +311,7 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
         ellipsoids=dict(data.get("ellipsoids") or {}),
         mass_bounds=_mass_bounds(read),
         total_mass=_total_mass(read),
-        signals=SignalSettings(**rates),
+        signals=DescribedSignals(**rates),
         limits=_limits(read),
         **_friction(read),
     )

@@ -9,10 +9,10 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 
-__all__ = ["ClosedConfiguration", "ClosedMotion", "ClosureOptions", "MotionMaps"]
+__all__ = ["ClosedConfiguration", "ClosedMotion", "ClosureConfig", "MotionMaps"]
 
 
-class ClosureOptions(NamedTuple):
+class ClosureConfig(NamedTuple):
     """How closures are solved and what counts as solved.
 
     Attributes

@@ -13,12 +13,12 @@ from sysid_core.robot.loop_equations import LoopEquations
 from sysid_core.robot.loop_motion import (
     ClosedConfiguration,
     ClosedMotion,
-    ClosureOptions,
+    ClosureConfig,
     MotionMaps,
 )
 from sysid_core.robot.model import Robot
 
-__all__ = ["ClosedConfiguration", "ClosedMotion", "ClosureOptions", "LoopClosure", "MotionMaps"]
+__all__ = ["ClosedConfiguration", "ClosedMotion", "ClosureConfig", "LoopClosure", "MotionMaps"]
 
 _HOME_STARTS = 60
 _BEYOND = 0.3  # [rad] that passive joints may exceed their limits in the robot's own assembly
@@ -27,7 +27,7 @@ _STALL = 0.01  # relative change of the squared residual of a step that leads no
 _STALLS = 3  # such steps in a row after which a gap remains
 
 
-_DEFAULTS = ClosureOptions()
+_DEFAULTS = ClosureConfig()
 
 
 class LoopClosure:
@@ -36,7 +36,7 @@ class LoopClosure:
     Parameters
     ----------
     robot : Robot
-    options : ClosureOptions
+    options : ClosureConfig
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class LoopClosure:
         close, only repeat others, or fix actuated joints.
     """
 
-    def __init__(self, robot: Robot, options: ClosureOptions = _DEFAULTS) -> None:
+    def __init__(self, robot: Robot, options: ClosureConfig = _DEFAULTS) -> None:
         self.robot = robot
         self.options = options
         self.equations = LoopEquations(robot)

@@ -11,7 +11,7 @@ from sysid_core.signals.fixed_lag import (
     FixedLagSavitzkyGolay,
     SmoothedBatch,
 )
-from sysid_core.signals.options import SignalOptions
+from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.outliers import HampelResult, hampel
 from sysid_core.signals.prepare import Interpreter, Prepared, PrepareReport, prepare
 from sysid_core.signals.rotation import (
@@ -45,7 +45,7 @@ __all__ = [
     "PrepareReport",
     "Prepared",
     "Segment",
-    "SignalOptions",
+    "SignalConfig",
     "SmoothedBatch",
     "StreamCounts",
     "StreamSynchroniser",

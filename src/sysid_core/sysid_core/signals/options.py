@@ -9,14 +9,14 @@ from typing import Literal
 
 from sysid_core.errors import ParameterError
 
-__all__ = ["SignalOptions"]
+__all__ = ["SignalConfig"]
 
 _TIMINGS = ("auto", "stamped", "uniform")
 _VELOCITIES = ("auto", "measured", "differentiated")
 
 
 @dataclass(frozen=True)
-class SignalOptions:
+class SignalConfig:
     """How recordings become samples; `None` leaves the choice to the data.
 
     Attributes

@@ -15,7 +15,7 @@ from sysid_core.signals.cutoff import choose_cutoff
 from sysid_core.signals.filters import low_pass, settling_time
 from sysid_core.signals.inertial import InertialSignal, with_inertial
 from sysid_core.signals.motion import JointMotion, base_motion, joint_motion, velocity_agreement
-from sysid_core.signals.options import SignalOptions
+from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.outliers import hampel, unwrap, without_spoiled
 from sysid_core.signals.rotation import continuous, normalised
 from sysid_core.signals.synchronise import (
@@ -95,7 +95,7 @@ class Prepared:
 def prepare(
     recording: Recording,
     robot: Interpreter | None = None,
-    options: SignalOptions | None = None,
+    options: SignalConfig | None = None,
 ) -> Prepared:
     """Turn a recording into samples.
 
@@ -109,7 +109,7 @@ def prepare(
     recording : Recording
     robot : Interpreter, optional
         Puts names, order, units and transmission right; None if the recording has them so.
-    options : SignalOptions, optional
+    options : SignalConfig, optional
 
     Raises
     ------
@@ -118,7 +118,7 @@ def prepare(
     ParameterError
         If the cut-off does not fit the rate.
     """
-    options = options or SignalOptions()
+    options = options or SignalConfig()
     if robot is not None:
         recording = robot.interpret(recording)
     try:
@@ -127,7 +127,7 @@ def prepare(
         raise DataError(str(err), source=recording.source) from err
 
 
-def _prepare(recording: Recording, options: SignalOptions) -> Prepared:
+def _prepare(recording: Recording, options: SignalConfig) -> Prepared:
     warnings: list[str] = []
     recording, outliers = _cleaned(recording, options, warnings)
     tracks, layout = _tracks(recording)
@@ -160,9 +160,7 @@ def _prepare(recording: Recording, options: SignalOptions) -> Prepared:
     return Prepared(tuple(segments), report)
 
 
-def _synchronised(
-    tracks: list[Track], options: SignalOptions, warnings: list[str]
-) -> Synchronised:
+def _synchronised(tracks: list[Track], options: SignalConfig, warnings: list[str]) -> Synchronised:
     """Bring the tracks onto a grid of the wanted rate, or a multiple no slower than the sensors.
 
     A grid slower than the sensors would fold their noise back, since filters come after it.
@@ -184,7 +182,7 @@ def _segments(
     cutoff: float,
     measured: bool,
     step: int,
-    options: SignalOptions,
+    options: SignalConfig,
     inertial: InertialSignal | None,
     warnings: list[str],
 ) -> list[Samples]:
@@ -232,7 +230,7 @@ class _Layout:
 
 
 def _cleaned(
-    recording: Recording, options: SignalOptions, warnings: list[str]
+    recording: Recording, options: SignalConfig, warnings: list[str]
 ) -> tuple[Recording, tuple[tuple[str, int], ...]]:
     """Undo wraps of a full turn and replace outliers."""
     position = recording.position.copy()
@@ -298,7 +296,7 @@ def _tracks(recording: Recording) -> tuple[list[Track], _Layout]:
 
 
 def _cutoff(
-    synchronised: Synchronised, layout: _Layout, options: SignalOptions
+    synchronised: Synchronised, layout: _Layout, options: SignalConfig
 ) -> tuple[float, str]:
     if options.cutoff is not None:
         return options.cutoff, f"{options.cutoff:g} Hz, as asked for"
@@ -308,7 +306,7 @@ def _cutoff(
 
 
 def _use_measured(
-    synchronised: Synchronised, layout: _Layout, cutoff: float, options: SignalOptions
+    synchronised: Synchronised, layout: _Layout, cutoff: float, options: SignalConfig
 ) -> bool:
     if options.velocity == "differentiated":
         return False
@@ -330,7 +328,7 @@ def _samples(
     rate: float,
     cutoff: float,
     measured: bool,
-    options: SignalOptions,
+    options: SignalConfig,
 ) -> Samples:
     joints = segment.values[0]
     smooth = _low_passed(joints, rate, cutoff, options.order)
@@ -362,7 +360,7 @@ def _samples(
 
 
 def _inertial(
-    recording: Recording, cutoff: float, options: SignalOptions, warnings: list[str]
+    recording: Recording, cutoff: float, options: SignalConfig, warnings: list[str]
 ) -> InertialSignal | None:
     if recording.imu is None or recording.base is None or not options.inertial:
         return None

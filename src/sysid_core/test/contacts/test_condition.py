@@ -12,7 +12,7 @@ import pytest
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts import (
-    ContactSettings,
+    ContactConfig,
     ContactStream,
     check_feet,
     condition_contacts,
@@ -92,7 +92,7 @@ def test_flipped_flags_are_found_and_mended(legged: Any, samples: Samples) -> No
     assert np.abs(regression.rows(wrong).residuals(truth)[0]).max() > 0.5
     motion = foot_motion(legged.robot, wrong, legged.truth)
     findings = check_feet(
-        legged.robot, wrong, motion, ContactSettings(slip_speed=0.02, switch_margin=0.0)
+        legged.robot, wrong, motion, ContactConfig(slip_speed=0.02, switch_margin=0.0)
     )
     missed = np.zeros_like(flips)
     for finding in findings:
@@ -106,7 +106,7 @@ def test_flipped_flags_are_found_and_mended(legged: Any, samples: Samples) -> No
 def conditioned_contacts(robot: Robot, samples: Samples, truth: FloatArray) -> Samples:
     """Return conditioned samples; their random base is told to stand, so that frames pass."""
     slow = replace(samples, time=1e3 * samples.time)
-    settings = ContactSettings(contact_margin=20.0, switch_margin=5.0)
+    settings = ContactConfig(contact_margin=20.0, switch_margin=5.0)
     kept = condition_contacts(robot, slow, settings, truth).kept
     return replace(kept, time=1e-3 * kept.time)
 
@@ -175,11 +175,11 @@ def test_unusable_odometry_stops_the_conditioning(legged: Any, samples: Samples)
 
 def test_settings_and_weightless_robots_are_refused(legged: Any, samples: Samples) -> None:
     with pytest.raises(ParameterError, match="load_off < load_on"):
-        ContactSettings(load_on=0.1, load_off=0.2)
+        ContactConfig(load_on=0.1, load_off=0.2)
     with pytest.raises(ParameterError, match="slip_speed"):
-        ContactSettings(slip_speed=0.0)
+        ContactConfig(slip_speed=0.0)
     with pytest.raises(ParameterError, match="switch_margin"):
-        ContactSettings(switch_margin=-1.0)
+        ContactConfig(switch_margin=-1.0)
     robot = load_robot(replace(legged.robot.description, gravity=(0.0, 0.0, 0.0)))
     with pytest.raises(ParameterError, match="gravity"):
         estimate_contacts(robot, samples)
@@ -187,7 +187,7 @@ def test_settings_and_weightless_robots_are_refused(legged: Any, samples: Sample
 
 def test_a_stream_gives_what_the_whole_gives(legged: Any, samples: Samples) -> None:
     slow = replace(samples, time=1e3 * samples.time)
-    settings = ContactSettings(contact_margin=20.0, switch_margin=6.0)
+    settings = ContactConfig(contact_margin=20.0, switch_margin=6.0)
     stream = ContactStream(legged.robot, settings, history=300.0)
     stream.parameters = legged.truth
     parts = [stream.push(slow.select(slice(k, k + 7)))[0] for k in range(0, len(slow), 7)]

@@ -13,7 +13,7 @@ import pytest
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts import condition_contacts, total_mass
 from sysid_core.errors import ParameterError
-from sysid_core.estimation import Estimate, EstimatorOptions, Problem, solve
+from sysid_core.estimation import Estimate, EstimatorConfig, Problem, solve
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
 from sysid_core.regression.contact import ContactRegression
@@ -46,7 +46,7 @@ def identified(
         constraints=replace(default_constraints(robot), total_mass=None),
         correlation=np.array([CORRELATION]),
     )
-    return solve(problem, EstimatorOptions(method=method))
+    return solve(problem, EstimatorConfig(method=method))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError, ParameterError
-from sysid_core.estimation import EntropicSolver, EstimatorOptions, Problem, solve
+from sysid_core.estimation import EntropicSolver, EstimatorConfig, Problem, solve
 from sysid_core.estimation import newton as newton_module
 from sysid_core.estimation.interior import is_inside
 from sysid_core.estimation.objective import Data, Objective, Point, exact_step
@@ -78,8 +78,8 @@ def test_the_optimum_is_that_of_the_cone_program(panda: Synthetic) -> None:
         (crowded(panda), 0.5),
     ):
         given = replace(problem, noise_std=np.full(7, noise))
-        newton = solve(given, EstimatorOptions(tolerance=1e-9))
-        cone = solve(given, EstimatorOptions(method="sdp", regulariser="entropic"))
+        newton = solve(given, EstimatorConfig(tolerance=1e-9))
+        cone = solve(given, EstimatorConfig(method="sdp", regulariser="entropic"))
         assert np.max(np.abs(newton.parameters - cone.parameters) / newton.std) < 1e-5
         size = np.linalg.norm(newton.parameters)
         assert np.linalg.norm(newton.parameters - cone.parameters) < 1e-6 * size
@@ -88,7 +88,7 @@ def test_the_optimum_is_that_of_the_cone_program(panda: Synthetic) -> None:
 
 def test_the_gradient_vanishes_at_the_result(panda: Synthetic) -> None:
     problem = replace(crowded(panda), noise_std=np.full(7, 0.5))
-    result = solve(problem, EstimatorOptions(tolerance=1e-9))
+    result = solve(problem, EstimatorConfig(tolerance=1e-9))
     solver = EntropicSolver(problem)
     data = solver.data(problem.statistics, np.full(7, 0.5), None)
     gradient = solver.objective.prior_gradient(solver.objective.at(result.parameters))
@@ -141,7 +141,7 @@ def test_exact_data_against_wrong_bounds_end_in_a_compromise(panda: Synthetic) -
 def test_a_warm_start_needs_few_steps_and_ends_at_the_same_optimum(panda: Synthetic) -> None:
     problem = panda.problem(noise=0.2)
     moved = panda.problem(count=310, noise=0.2)
-    options = EstimatorOptions(tolerance=1e-8)
+    options = EstimatorConfig(tolerance=1e-8)
     solver = EntropicSolver(problem, options)
     noise = np.full(7, 0.2)
     first = solver.solve(problem.statistics, noise_std=noise)
@@ -242,8 +242,8 @@ def test_posterior_deviations_cover_the_truth_as_often_as_they_say(panda: Synthe
 def test_diagonal_and_no_covariance_agree_with_the_full_one(panda: Synthetic) -> None:
     problem = crowded(panda)
     full = solve(problem)
-    diagonal = solve(problem, EstimatorOptions(covariance="diagonal"))
-    none = solve(problem, EstimatorOptions(covariance="none"))
+    diagonal = solve(problem, EstimatorConfig(covariance="diagonal"))
+    none = solve(problem, EstimatorConfig(covariance="none"))
     np.testing.assert_allclose(diagonal.std, full.std, rtol=1e-9)
     np.testing.assert_allclose(np.diagonal(full.covariance), full.std**2)
     np.testing.assert_allclose(diagonal.covariance, np.diag(diagonal.std**2))
@@ -253,7 +253,7 @@ def test_diagonal_and_no_covariance_agree_with_the_full_one(panda: Synthetic) ->
 
 def test_the_covariance_is_the_inverse_hessian(panda: Synthetic) -> None:
     problem = replace(panda.problem(noise=0.3), noise_std=np.full(7, 0.3))
-    result = solve(problem, EstimatorOptions(tolerance=1e-12))
+    result = solve(problem, EstimatorConfig(tolerance=1e-12))
     solver = EntropicSolver(problem)
     data = solver.data(problem.statistics, np.full(7, 0.3), None)
     point = solver.objective.at(result.parameters)
@@ -288,7 +288,7 @@ def test_the_divergence_does_not_depend_on_the_frame(panda: Synthetic) -> None:
 
 
 def test_too_few_iterations_are_told(panda: Synthetic) -> None:
-    result = solve(panda.problem(noise=0.2), EstimatorOptions(max_iterations=1))
+    result = solve(panda.problem(noise=0.2), EstimatorConfig(max_iterations=1))
     assert not result.converged
     assert any("before it converged" in warning for warning in result.warnings)
     assert result.consistency.min() > 0.0

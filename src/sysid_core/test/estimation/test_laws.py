@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import ParameterError
-from sysid_core.estimation import Estimate, EstimatorOptions, Problem, solve
+from sysid_core.estimation import Estimate, EstimatorConfig, Problem, solve
 from sysid_core.estimation.options import METHODS
 from sysid_core.inertia import Ellipsoid, smallest_eigenvalue
 from sysid_core.regression.statistics import Statistics
@@ -22,7 +22,7 @@ CONSISTENT = ("sdp", "entropic")
 
 
 def estimate(problem: Problem, method: str) -> Estimate:
-    return solve(problem, EstimatorOptions(method=method))
+    return solve(problem, EstimatorConfig(method=method))
 
 
 def with_constraints(problem: Problem, **changes: Any) -> Problem:
@@ -193,7 +193,7 @@ def test_correlated_rows_widen_the_deviations(panda: Synthetic, method: str) -> 
 
 def test_unknown_methods_are_refused_by_name() -> None:
     with pytest.raises(ParameterError, match="entropic"):
-        EstimatorOptions(method="magic")
+        EstimatorConfig(method="magic")
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_unknown_methods_are_refused_by_name() -> None:
 )
 def test_impossible_settings_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ParameterError):
-        EstimatorOptions(**settings)  # type: ignore[arg-type]
+        EstimatorConfig(**settings)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

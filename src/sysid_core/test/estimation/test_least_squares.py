@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import ParameterError
-from sysid_core.estimation import EstimatorOptions, solve
+from sysid_core.estimation import EstimatorConfig, solve
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
 from sysid_core.estimation.gaussian import prior_covariance
@@ -20,7 +20,7 @@ from sysid_core.regression.statistics import Statistics
 if TYPE_CHECKING:
     from test.estimation.conftest import Synthetic
 
-OLS, WLS = EstimatorOptions(method="ols"), EstimatorOptions(method="wls")
+OLS, WLS = EstimatorConfig(method="ols"), EstimatorConfig(method="wls")
 
 
 def test_ols_is_what_a_direct_solver_finds(panda: Synthetic) -> None:
@@ -82,9 +82,7 @@ def test_the_full_vector_is_the_closest_to_the_prior(panda: Synthetic) -> None:
 
 
 @pytest.mark.parametrize("options", [OLS, WLS])
-def test_deviations_match_repeated_experiments(
-    panda: Synthetic, options: EstimatorOptions
-) -> None:
+def test_deviations_match_repeated_experiments(panda: Synthetic, options: EstimatorConfig) -> None:
     noise = np.geomspace(0.5, 0.05, 7)
     A = panda.matrices(80, seed=21)[:, :, panda.base.columns]
     truth = panda.base.project(panda.truth)
@@ -122,17 +120,17 @@ def test_huber_shrugs_off_outliers(panda: Synthetic) -> None:
     truth = panda.base.project(panda.truth)
     scale = np.sqrt(np.einsum("gii->i", problem.statistics.gram))
 
-    def error(options: EstimatorOptions) -> float:
+    def error(options: EstimatorConfig) -> float:
         return float(np.linalg.norm((solve(spoilt, options).base_parameters - truth) * scale))
 
-    robust = EstimatorOptions(method="wls", huber=1.345)
+    robust = EstimatorConfig(method="wls", huber=1.345)
     assert error(robust) < 0.1 * error(WLS)
     np.testing.assert_allclose(solve(spoilt, robust).noise_std, 0.1, rtol=0.2)
 
 
 def test_huber_with_a_far_limit_changes_nothing(panda: Synthetic) -> None:
     problem = replace(panda.problem(noise=0.3), noise_std=np.full(7, 0.3))
-    far = solve(problem, EstimatorOptions(method="wls", huber=1e6))
+    far = solve(problem, EstimatorConfig(method="wls", huber=1e6))
     np.testing.assert_allclose(
         far.base_parameters, solve(problem, WLS).base_parameters, rtol=1e-8, atol=1e-10
     )
@@ -142,7 +140,7 @@ def test_huber_without_rows_is_refused(panda: Synthetic) -> None:
     with pytest.raises(ParameterError, match="rows"):
         solve(
             replace(panda.problem(count=20), rows=None),
-            EstimatorOptions(method="wls", huber=1.345),
+            EstimatorConfig(method="wls", huber=1.345),
         )
 
 

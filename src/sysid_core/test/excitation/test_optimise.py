@@ -10,7 +10,7 @@ import pytest
 from sysid_core.errors import ModelError, ParameterError
 from sysid_core.excitation import (
     Excitation,
-    ExciteOptions,
+    ExciteConfig,
     MotionLimits,
     excite,
     fit_into,
@@ -22,7 +22,7 @@ from sysid_core.excitation.optimise import Design
 from sysid_core.robot import Robot, load_robot
 
 FLOOR = 0.2
-OPTIONS = ExciteOptions(duration=6.0, starts=1, iterations=15, floor=FLOOR, seed=2)
+OPTIONS = ExciteConfig(duration=6.0, starts=1, iterations=15, floor=FLOOR, seed=2)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_robots_of_other_classes_are_refused() -> None:
 
 def test_limits_that_nothing_keeps_are_reported(panda: Robot, limits: MotionLimits) -> None:
     with pytest.raises(ParameterError, match="no motion within the limits"):
-        excite(panda, limits, ExciteOptions(floor=10.0))
+        excite(panda, limits, ExciteConfig(floor=10.0))
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_limits_that_nothing_keeps_are_reported(panda: Robot, limits: MotionLimi
 )
 def test_options_are_checked(wrong: dict[str, float]) -> None:
     with pytest.raises(ParameterError):
-        ExciteOptions(**wrong)  # type: ignore[arg-type]
+        ExciteConfig(**wrong)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import ParameterError
-from sysid_core.online.gate import Evidence, Gate, GateSettings, State
+from sysid_core.online.gate import Evidence, Gate, GateConfig, GateState
 
 GOOD = Evidence(
     fill=1.0,
@@ -29,7 +29,7 @@ GOOD = Evidence(
 
 @pytest.fixture
 def gate() -> Gate:
-    return Gate(GateSettings())
+    return Gate(GateConfig())
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def opened(gate: Gate) -> Gate:
 
 def test_good_evidence_opens_the_gate(gate: Gate) -> None:
     decision = gate.decide(GOOD)
-    assert decision.state is State.IDENTIFIED
+    assert decision.state is GateState.IDENTIFIED
     assert decision.accepted
     assert gate.open
     assert "0.990" in decision.reasons[0]
@@ -49,44 +49,59 @@ def test_good_evidence_opens_the_gate(gate: Gate) -> None:
 
 def test_states_are_numbered_as_in_the_message() -> None:
     names = ["FILLING", "NOMINAL", "IDENTIFIED", "HOLDING", "REJECTED", "FAULT"]
-    assert [State(i).name for i in range(6)] == names
+    assert [GateState(i).name for i in range(6)] == names
 
 
 @pytest.mark.parametrize(
     ("change", "closed", "open_", "words"),
     [
-        ({"fill": 0.4}, State.FILLING, State.HOLDING, "40 % full"),
-        ({"left_out": 0.75}, State.NOMINAL, State.HOLDING, "75 % of the newest samples"),
-        ({"left_out": 0.75, "fill": 0.4}, State.FILLING, State.HOLDING, "cannot be used"),
-        ({"r2": 0.2}, State.NOMINAL, State.NOMINAL, "R² 0.200 is below"),
-        ({"r2": np.nan}, State.NOMINAL, State.NOMINAL, "R² nan is below"),
-        ({"rmse_groups": np.array([2.0, 2.0])}, State.NOMINAL, State.NOMINAL, "worse"),
+        ({"fill": 0.4}, GateState.FILLING, GateState.HOLDING, "40 % full"),
+        ({"left_out": 0.75}, GateState.NOMINAL, GateState.HOLDING, "75 % of the newest samples"),
+        ({"left_out": 0.75, "fill": 0.4}, GateState.FILLING, GateState.HOLDING, "cannot be used"),
+        ({"r2": 0.2}, GateState.NOMINAL, GateState.NOMINAL, "R² 0.200 is below"),
+        ({"r2": np.nan}, GateState.NOMINAL, GateState.NOMINAL, "R² nan is below"),
+        ({"rmse_groups": np.array([2.0, 2.0])}, GateState.NOMINAL, GateState.NOMINAL, "worse"),
         (
             {
                 "r2_groups": np.array([0.99, 0.1]),
                 "rmse_groups": np.array([0.1, 1.001]),
                 "rmse_nominal_groups": np.array([5.0, 1.0]),
             },
-            State.NOMINAL,
-            State.REJECTED,
+            GateState.NOMINAL,
+            GateState.REJECTED,
             "elbow",
         ),
-        ({"determined": 0.01}, State.NOMINAL, State.HOLDING, "poor excitation"),
-        ({"consistency": np.array([1e-3, -1e-3])}, State.REJECTED, State.REJECTED, "lower"),
-        ({"consistency": np.array([np.nan, 1.0])}, State.REJECTED, State.REJECTED, "upper"),
-        ({"optimality": 0.1}, State.REJECTED, State.REJECTED, "optimality"),
-        ({"optimality": np.nan}, State.REJECTED, State.REJECTED, "optimality"),
-        ({"idle": 3.0}, State.NOMINAL, State.HOLDING, "no informative samples for 3.0 s"),
-        ({"idle": 3.0, "fill": 0.5}, State.FILLING, State.HOLDING, "no informative samples"),
-        ({"fault": "the solver failed"}, State.FAULT, State.FAULT, "the solver failed"),
+        ({"determined": 0.01}, GateState.NOMINAL, GateState.HOLDING, "poor excitation"),
+        (
+            {"consistency": np.array([1e-3, -1e-3])},
+            GateState.REJECTED,
+            GateState.REJECTED,
+            "lower",
+        ),
+        (
+            {"consistency": np.array([np.nan, 1.0])},
+            GateState.REJECTED,
+            GateState.REJECTED,
+            "upper",
+        ),
+        ({"optimality": 0.1}, GateState.REJECTED, GateState.REJECTED, "optimality"),
+        ({"optimality": np.nan}, GateState.REJECTED, GateState.REJECTED, "optimality"),
+        ({"idle": 3.0}, GateState.NOMINAL, GateState.HOLDING, "no informative samples for 3.0 s"),
+        (
+            {"idle": 3.0, "fill": 0.5},
+            GateState.FILLING,
+            GateState.HOLDING,
+            "no informative samples",
+        ),
+        ({"fault": "the solver failed"}, GateState.FAULT, GateState.FAULT, "the solver failed"),
     ],
 )
 def test_poor_evidence_has_its_state_and_reason(
-    change: dict[str, object], closed: State, open_: State, words: str
+    change: dict[str, object], closed: GateState, open_: GateState, words: str
 ) -> None:
     evidence = replace(GOOD, **change)  # type: ignore[arg-type]
     for opened, state in ((False, closed), (True, open_)):
-        gate = Gate(GateSettings())
+        gate = Gate(GateConfig())
         if opened:
             gate.decide(GOOD)
         decision = gate.decide(evidence)
@@ -94,24 +109,24 @@ def test_poor_evidence_has_its_state_and_reason(
         assert not decision.accepted
         assert words in " ".join(decision.reasons)
         # only a misfit of a model in use sends the controller back to nominal
-        assert decision.fallback == (opened and state is State.NOMINAL)
-        assert gate.open == (opened and state is not State.NOMINAL)
+        assert decision.fallback == (opened and state is GateState.NOMINAL)
+        assert gate.open == (opened and state is not GateState.NOMINAL)
 
 
 def test_a_jump_is_refused_only_once_a_model_is_in_use(gate: Gate) -> None:
     jump = replace(GOOD, change=10.0)
     assert gate.decide(jump).accepted  # the first model may be far from nominal
     refused = gate.decide(jump)
-    assert refused.state is State.REJECTED
+    assert refused.state is GateState.REJECTED
     assert "predicted torque would change" in refused.reasons[0]
 
 
 def test_an_open_gate_closes_only_below_the_hysteresis(opened: Gate) -> None:
     between = replace(GOOD, r2=0.92)
-    assert not Gate(GateSettings()).decide(between).accepted
+    assert not Gate(GateConfig()).decide(between).accepted
     assert opened.decide(between).accepted
     closed = opened.decide(replace(GOOD, r2=0.89))
-    assert closed.state is State.NOMINAL
+    assert closed.state is GateState.NOMINAL
     assert closed.fallback
     assert not opened.decide(between).accepted
     assert opened.decide(replace(GOOD, r2=0.951)).accepted
@@ -135,7 +150,7 @@ def test_all_misfits_are_told_at_once(gate: Gate) -> None:
 def test_reset_closes_the_gate(opened: Gate) -> None:
     opened.reset()
     assert not opened.open
-    assert opened.decide(replace(GOOD, idle=2.0)).state is State.NOMINAL
+    assert opened.decide(replace(GOOD, idle=2.0)).state is GateState.NOMINAL
 
 
 @pytest.mark.parametrize(
@@ -155,4 +170,4 @@ def test_reset_closes_the_gate(opened: Gate) -> None:
 )
 def test_settings_out_of_range_are_refused_by_name(name: str, value: float) -> None:
     with pytest.raises(ParameterError, match=name):
-        GateSettings(**{name: value})
+        GateConfig(**{name: value})

@@ -13,13 +13,13 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.online.stream import SampleStream, StreamSettings
+from sysid_core.online.stream import SampleStream, StreamConfig
 from sysid_core.recording import Samples
 from sysid_core.robot import load_robot
 from sysid_core.robot.description import FrameOnLink
 
 RATE = 500.0
-SETTINGS = StreamSettings(rate=RATE, cutoff=20.0, sample_rate=100.0)
+SETTINGS = StreamConfig(rate=RATE, cutoff=20.0, sample_rate=100.0)
 GRAVITY = np.array([0.0, 0.0, -9.81])
 MOUNTING = FrameOnLink("base_link", (0.2, -0.1, 0.15), (0.4, -0.3, 1.2))
 AWAKE = 1.5

@@ -11,8 +11,8 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
-from sysid_core.identification import IdentifyOptions, identify, validate
-from sysid_core.online.gate import State
+from sysid_core.identification import IdentifyConfig, identify, validate
+from sysid_core.online.gate import GateState
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.update import Update
@@ -92,18 +92,18 @@ def with_toes_beyond(leg: Robot, samples: Samples, where: slice | FloatArray) ->
 def test_the_leg_is_held_while_most_samples_are_left_out(leg: Robot, run: Samples) -> None:
     identifier = OnlineIdentifier(leg)
     *_, opened = feed(identifier, run.select(slice(0, 400)))
-    assert opened.state is State.IDENTIFIED, opened.reasons
+    assert opened.state is GateState.IDENTIFIED, opened.reasons
     assert not any("left out" in text for text in opened.warnings)
 
     part = run.select(slice(400, 600))
     spoiled = with_toes_beyond(leg, part, np.arange(200) % 4 != 0)
     *_, held = feed(identifier, spoiled)
-    assert held.state is State.HOLDING
+    assert held.state is GateState.HOLDING
     assert "75 % of the newest samples cannot be used" in held.reasons[0]
     assert any("the loops do not close" in text for text in held.warnings)
 
     *_, back = feed(identifier, run.select(slice(600, 800)))
-    assert back.state is State.IDENTIFIED, back.reasons
+    assert back.state is GateState.IDENTIFIED, back.reasons
     assert not any("left out" in text for text in back.warnings)
 
 
@@ -114,7 +114,7 @@ def test_without_any_usable_sample_nothing_changes(leg: Robot, run: Samples) -> 
     updates = list(
         feed(identifier, with_toes_beyond(leg, run.select(slice(400, 600)), slice(None)))
     )
-    assert updates[-1].state is State.HOLDING
+    assert updates[-1].state is GateState.HOLDING
     assert updates[-1].window_samples == opened.window_samples
     np.testing.assert_array_equal(updates[-1].parameters, used)
 
@@ -123,7 +123,7 @@ def test_before_the_gate_opens_nominal_parameters_stay(leg: Robot, run: Samples)
     identifier = OnlineIdentifier(leg)
     part = run.select(slice(0, 300))
     *_, last = feed(identifier, with_toes_beyond(leg, part, np.arange(300) % 4 != 0))
-    assert last.state is State.FILLING
+    assert last.state is GateState.FILLING
     assert not last.identified
     assert "cannot be used" in last.reasons[0]
 
@@ -152,7 +152,7 @@ def test_a_batch_says_what_was_left_out(leg: Robot, run: Samples) -> None:
         )
         return Recording(samples.time, names, position, velocity, effort)
 
-    found = identify(leg, recording(spoiled), IdentifyOptions(train=0.5))
+    found = identify(leg, recording(spoiled), IdentifyConfig(train=0.5))
     (text,) = (text for text in found.warnings if "left out" in text)
     assert "the loops do not close at their actuated positions" in text
     _, warnings = validate(leg, recording(spoiled), leg.nominal, leg.consistent_nominal)

@@ -12,10 +12,10 @@ import pytest
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.inertia import from_mass_com_inertia, pseudo_inertia
-from sysid_core.online.gate import State
-from sysid_core.online.payload import PayloadEstimator, PayloadSettings
+from sysid_core.online.gate import GateState
+from sysid_core.online.payload import PayloadConfig, PayloadEstimator
 from sysid_core.online.pipeline import OnlineIdentifier
-from sysid_core.online.settings import OnlineSettings
+from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Update
 from sysid_core.recording import Samples
 from sysid_core.regression.select import make_regression
@@ -39,7 +39,7 @@ def run(identifier: OnlineIdentifier, samples: Samples) -> list[Update]:
 
 def estimator(arm: Arm, **settings: float) -> tuple[PayloadEstimator, Any]:
     regression = make_regression(arm.robot)
-    payload = PayloadSettings(**settings)  # type: ignore[arg-type]
+    payload = PayloadConfig(**settings)  # type: ignore[arg-type]
     groups = len(regression.groups)
     return PayloadEstimator(arm.robot, regression.base, groups, payload), regression
 
@@ -132,7 +132,7 @@ def test_the_model_follows_the_load(episode: list[Update], panda: Arm, load: Flo
     for until, carried in ((9.9, None), (19.9, load), (27.9, None)):
         update = max((u for u in episode if u.time <= until), key=lambda u: u.time)
         assert update.identified
-        assert update.state is State.IDENTIFIED
+        assert update.state is GateState.IDENTIFIED
         samples = panda.samples(until, until + 1.0, load=carried)
         error = samples.effort - panda.torque(
             update.parameters, samples.position, samples.velocity, samples.acceleration
@@ -162,7 +162,7 @@ def test_friction_that_doubles_is_no_load(panda: Arm) -> None:
 
 
 def test_payloads_can_be_left_alone(panda: Arm, load: FloatArray) -> None:
-    settings = OnlineSettings(payload=PayloadSettings(enabled=False))
+    settings = OnlineConfig(payload=PayloadConfig(enabled=False))
     identifier = OnlineIdentifier(panda.robot, settings)
     run(identifier, panda.samples(0.0, 5.0))
     updates = run(identifier, panda.samples(5.0, 10.0, load=load))
@@ -184,4 +184,4 @@ def test_a_load_on_a_load_is_the_sum_of_both(panda: Arm, load: FloatArray) -> No
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan])
 def test_settings_out_of_range_are_refused_by_name(name: str, value: float) -> None:
     with pytest.raises(ParameterError, match=name):
-        PayloadSettings(**{name: value})  # type: ignore[arg-type]
+        PayloadConfig(**{name: value})  # type: ignore[arg-type]

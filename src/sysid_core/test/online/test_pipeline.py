@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import ParameterError
-from sysid_core.online.gate import GateSettings, State
+from sysid_core.online.gate import GateConfig, GateState
 from sysid_core.online.pipeline import OnlineIdentifier
-from sysid_core.online.settings import OnlineSettings
+from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Update
 from sysid_core.recording import Samples
 
@@ -47,7 +47,7 @@ def opened(valkyrie: Arm) -> OnlineIdentifier:
     """Return an identifier whose gate three seconds of motion have opened."""
     identifier = OnlineIdentifier(valkyrie.robot)
     last = list(feed(identifier, valkyrie.samples(0.0, 3.0)))[-1]
-    assert last.state is State.IDENTIFIED, last.reasons
+    assert last.state is GateState.IDENTIFIED, last.reasons
     return identifier
 
 
@@ -57,13 +57,13 @@ def test_the_gate_of_valkyries_arm_opens_within_two_seconds(valkyrie: Arm, noise
     updates = list(feed(identifier, valkyrie.samples(0.0, 4.0, noise=noise)))
     opened = next(u for u in updates if u.identified)
     assert opened.time <= 2.0
-    assert {u.state for u in updates if u.time < 1.5} == {State.FILLING}
+    assert {u.state for u in updates if u.time < 1.5} == {GateState.FILLING}
     assert all(u.identified for u in updates if u.time > opened.time)
     assert [u.revision for u in updates] == sorted(u.revision for u in updates)
 
 
 def test_torques_on_a_motion_never_seen_are_predicted(valkyrie: Arm) -> None:
-    identifier = OnlineIdentifier(valkyrie.robot, OnlineSettings(window=4.0))
+    identifier = OnlineIdentifier(valkyrie.robot, OnlineConfig(window=4.0))
     *_, last = feed(identifier, valkyrie.samples(0.0, 10.0))
     unseen = replace(valkyrie, seed=77).samples(0.0, 10.0)
     predicted = valkyrie.torque(
@@ -132,9 +132,9 @@ def test_time_that_goes_back_starts_the_window_anew_but_keeps_the_model(
 ) -> None:
     updates = list(feed(opened, valkyrie.samples(0.0, 3.0)))
     assert updates[0].window_samples == BATCH
-    assert updates[0].state is State.HOLDING
+    assert updates[0].state is GateState.HOLDING
     assert all(update.identified for update in updates)
-    assert updates[-1].state is State.IDENTIFIED
+    assert updates[-1].state is GateState.IDENTIFIED
 
 
 def test_a_robot_that_stands_still_is_not_learned_from(
@@ -142,24 +142,24 @@ def test_a_robot_that_stands_still_is_not_learned_from(
 ) -> None:
     before = opened.update()
     updates = list(feed(opened, valkyrie.samples(3.0, 5.0, still=True)))
-    assert updates[-1].state is State.HOLDING
+    assert updates[-1].state is GateState.HOLDING
     assert "no informative samples" in updates[-1].reasons[0]
     assert updates[-1].window_samples == before.window_samples
     np.testing.assert_array_equal(updates[-1].parameters, before.parameters)
     *_, moving = feed(opened, valkyrie.samples(5.0, 6.0))
-    assert moving.state is State.IDENTIFIED
+    assert moving.state is GateState.IDENTIFIED
 
 
 def test_silence_holds_the_model(opened: OnlineIdentifier) -> None:
     held = opened.apply(None, silence=2.0)
-    assert held.state is State.HOLDING
+    assert held.state is GateState.HOLDING
     assert "2.0 s" in held.reasons[0]
     assert held.identified
 
 
 def test_before_any_sample_the_nominal_parameters_are_in_use(valkyrie: Arm) -> None:
     update = OnlineIdentifier(valkyrie.robot).update()
-    assert update.state is State.FILLING
+    assert update.state is GateState.FILLING
     assert not update.identified
     np.testing.assert_array_equal(update.parameters, valkyrie.robot.nominal)
 
@@ -172,7 +172,7 @@ def test_reset_forgets_everything_but_the_revision(
     opened.reset()
     after = opened.apply(None if pending is None else opened.solve(pending))
     assert not after.identified
-    assert after.state is State.FILLING
+    assert after.state is GateState.FILLING
     assert after.window_samples == 0
     assert after.revision > before.revision
     np.testing.assert_array_equal(after.parameters, valkyrie.robot.nominal)
@@ -199,18 +199,18 @@ def test_a_wrong_model_is_dropped_for_the_nominal_one(
     settings = replace(opened.settings, payload=replace(opened.settings.payload, enabled=False))
     opened.configure(settings)
     updates = list(feed(opened, spoiled(valkyrie.samples(3.0, 8.0), effort=shuffle)))
-    assert updates[-1].state is State.NOMINAL
+    assert updates[-1].state is GateState.NOMINAL
     assert not updates[-1].identified
     assert "R²" in updates[-1].reasons[0]
     np.testing.assert_array_equal(updates[-1].parameters, valkyrie.robot.nominal)
 
 
 def test_a_new_threshold_acts_at_once_and_keeps_the_data(valkyrie: Arm) -> None:
-    strict = OnlineSettings(gate=GateSettings(min_determined=0.999))
+    strict = OnlineConfig(gate=GateConfig(min_determined=0.999))
     identifier = OnlineIdentifier(valkyrie.robot, strict)
     *_, last = feed(identifier, valkyrie.samples(0.0, 4.0, noise=0.5))
     assert not last.identified
-    identifier.configure(OnlineSettings())
+    identifier.configure(OnlineConfig())
     *_, last = feed(identifier, valkyrie.samples(4.0, 4.05, noise=0.5))
     assert last.identified
 
@@ -218,8 +218,8 @@ def test_a_new_threshold_acts_at_once_and_keeps_the_data(valkyrie: Arm) -> None:
 def test_a_new_window_starts_empty_and_fills(opened: OnlineIdentifier, valkyrie: Arm) -> None:
     opened.configure(replace(opened.settings, window=1.0))
     updates = list(feed(opened, valkyrie.samples(3.0, 4.5)))
-    assert updates[0].state is State.HOLDING
-    assert updates[-1].state is State.IDENTIFIED
+    assert updates[0].state is GateState.HOLDING
+    assert updates[-1].state is GateState.IDENTIFIED
     assert 100 <= updates[-1].window_samples <= 105
 
 
@@ -237,17 +237,17 @@ def test_a_new_window_starts_empty_and_fills(opened: OnlineIdentifier, valkyrie:
 )
 def test_settings_out_of_range_are_refused_by_name(name: str, value: float) -> None:
     with pytest.raises(ParameterError, match=name):
-        OnlineSettings(**{name: value})  # type: ignore[arg-type]
+        OnlineConfig(**{name: value})  # type: ignore[arg-type]
 
 
 def test_an_unknown_method_is_refused() -> None:
     with pytest.raises(ParameterError, match="magic"):
-        OnlineSettings(method="magic")
+        OnlineConfig(method="magic")
 
 
 @pytest.mark.parametrize("method", ["wls", "qp"])
 def test_other_estimators_open_the_gate_too(valkyrie: Arm, method: str) -> None:
-    identifier = OnlineIdentifier(valkyrie.robot, OnlineSettings(method=method))
+    identifier = OnlineIdentifier(valkyrie.robot, OnlineConfig(method=method))
     samples = valkyrie.samples(0.0, 3.0)
     for start in range(0, len(samples), 25):
         identifier.ingest(samples.select(slice(start, start + 25)))

@@ -14,10 +14,10 @@ import pytest
 from sysid_core.errors import DataError, OutputError
 from sysid_core.estimate_file import read_estimate
 from sysid_core.online.export import export_update
-from sysid_core.online.gate import State
+from sysid_core.online.gate import GateState
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.replay import replay, stream_settings_for
-from sysid_core.online.settings import OnlineSettings
+from sysid_core.online.settings import OnlineConfig
 from sysid_core.recording import Recording
 from sysid_core.robot import load_robot, parse_description
 
@@ -49,7 +49,7 @@ def test_the_gate_opens_and_solves_are_timed(recording: Recording, valkyrie: Arm
     seen = steps(recording, valkyrie, clock=lambda: float(next(ticks)))
     first = next(step for step in seen if step.update.identified)
     assert first.update.time - 1000.0 < 2.5
-    assert seen[-1].update.state is State.IDENTIFIED
+    assert seen[-1].update.state is GateState.IDENTIFIED
     times = [step.solve_time for step in seen]
     assert {t for t in times if np.isfinite(t)} == {1.0}
     # twenty updates per recorded second, but for the filter's delay at the start
@@ -101,7 +101,7 @@ def test_another_robots_data_are_refused_with_its_joints(
 
 @pytest.fixture(scope="module")
 def learned(valkyrie: Arm) -> OnlineIdentifier:
-    identifier = OnlineIdentifier(valkyrie.robot, OnlineSettings())
+    identifier = OnlineIdentifier(valkyrie.robot, OnlineConfig())
     for start in range(4):
         identifier.ingest(valkyrie.samples(start, start + 1.0))
         identifier.update()

@@ -10,13 +10,13 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
-from sysid_core.online.stream import SampleStream, StreamSettings, stream_cutoff
+from sysid_core.online.stream import SampleStream, StreamConfig, stream_cutoff
 from sysid_core.recording import Samples
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.signals.fixed_lag import FixedLagLowPass
 
 RATE = 500.0
-SLOW = StreamSettings(rate=RATE, cutoff=10.0, sample_rate=100.0)
+SLOW = StreamConfig(rate=RATE, cutoff=10.0, sample_rate=100.0)
 
 
 HERTZ = 0.5
@@ -290,7 +290,7 @@ def test_odometry_that_is_none_is_counted() -> None:
     [(1000.0, 10), (1000.2, 10), (999.0, 10), (1100.0, 11), (125.0, 2), (60.0, 1)],
 )
 def test_a_rate_that_was_measured_takes_whole_steps(rate: float, step: int) -> None:
-    assert StreamSettings(rate=rate, sample_rate=100.0).step == step
+    assert StreamConfig(rate=rate, sample_rate=100.0).step == step
 
 
 def test_a_base_without_inertial_sensor_takes_half_the_cutoff_unless_told() -> None:
@@ -317,4 +317,4 @@ def test_a_base_without_inertial_sensor_takes_half_the_cutoff_unless_told() -> N
 )
 def test_settings_out_of_range_are_refused_by_name(name: str, value: float) -> None:
     with pytest.raises(ParameterError, match=name):
-        StreamSettings(**{name: value})
+        StreamConfig(**{name: value})

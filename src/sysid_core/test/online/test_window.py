@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import ParameterError
-from sysid_core.online.window import SlidingWindow, WindowSettings
+from sysid_core.online.window import SlidingWindow, WindowConfig
 from sysid_core.regression.rows import RowBlock, Rows
 from sysid_core.regression.statistics import Statistics
 
@@ -48,7 +48,7 @@ def assert_same(actual: Statistics, expected: Statistics, tolerance: float = 1e-
 
 def test_a_million_samples_leave_the_statistics_of_the_last_ones() -> None:
     rng = np.random.default_rng(0)
-    window = SlidingWindow(GROUPS, SIZE, WindowSettings(samples=1000, blocks=20))
+    window = SlidingWindow(GROUPS, SIZE, WindowConfig(samples=1000, blocks=20))
     parts: list[Rows] = []
     tracemalloc.start()
     early, late = 0, 0
@@ -71,7 +71,7 @@ def test_a_million_samples_leave_the_statistics_of_the_last_ones() -> None:
 @pytest.mark.parametrize("size", [1, 7, 13])
 def test_batches_of_any_size_are_counted_whole(size: int) -> None:
     rng = np.random.default_rng(1)
-    window = SlidingWindow(GROUPS, SIZE, WindowSettings(samples=60, blocks=6))
+    window = SlidingWindow(GROUPS, SIZE, WindowConfig(samples=60, blocks=6))
     parts: list[Rows] = []
     for _ in range(200):
         part = batch(rng, size)
@@ -85,7 +85,7 @@ def test_batches_of_any_size_are_counted_whole(size: int) -> None:
 
 def test_recent_and_older_share_the_window() -> None:
     rng = np.random.default_rng(2)
-    window = SlidingWindow(GROUPS, SIZE, WindowSettings(samples=100, blocks=10))
+    window = SlidingWindow(GROUPS, SIZE, WindowConfig(samples=100, blocks=10))
     for _ in range(57):
         window.push(batch(rng, 5), 5)
         assert_same(window.older(20) + window.recent(20), window.statistics(), 1e-12)
@@ -94,7 +94,7 @@ def test_recent_and_older_share_the_window() -> None:
 
 def test_memory_halves_in_its_half_life() -> None:
     rng = np.random.default_rng(3)
-    settings = WindowSettings(samples=100, blocks=10, memory_half_life=3.0)
+    settings = WindowConfig(samples=100, blocks=10, memory_half_life=3.0)
     window = SlidingWindow(GROUPS, SIZE, settings)
     for _ in range(100):
         window.push(batch(rng, 10), 10)
@@ -121,4 +121,4 @@ def test_shifted_statistics_are_those_of_shifted_targets() -> None:
 )
 def test_impossible_windows_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ParameterError):
-        WindowSettings(**bad)  # type: ignore[arg-type]
+        WindowConfig(**bad)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import RobotError
-from sysid_core.estimation import EstimatorOptions, Problem, solve
+from sysid_core.estimation import EstimatorConfig, Problem, solve
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
 from sysid_core.regression.closed_chain import ClosedChainRegression
@@ -192,7 +192,7 @@ def identify_noise_free(leg: Robot, x: FloatArray, method: str) -> tuple[FloatAr
         default_prior(leg),
         default_constraints(leg),
     )
-    estimate = solve(problem, EstimatorOptions(method=method, noise_floor=1e-12))
+    estimate = solve(problem, EstimatorConfig(method=method, noise_floor=1e-12))
     held = regression.rows(samples.select(slice(900, 1200)))
     errors = held.residuals(regression.base.project(estimate.parameters))
     relative = max(

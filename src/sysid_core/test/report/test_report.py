@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sysid_core.identification import Identification, IdentifyOptions, identify
+from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.report import write_report
 from sysid_core.report.advice import advice
@@ -79,7 +79,7 @@ def test_pictures_are_drawn(found: Identification, tmp_path: Path) -> None:
 def test_advice_follows_from_the_findings(found: Identification, recording: Recording) -> None:
     last = advice(found)[-1]
     assert "sysid validate" in last
-    everything = identify(load_robot("ur10"), recording, IdentifyOptions(train=1.0))
+    everything = identify(load_robot("ur10"), recording, IdentifyConfig(train=1.0))
     assert any("--train" in step for step in advice(everything))
     impossible = replace(
         found,

@@ -13,7 +13,7 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ModelError, RobotError
-from sysid_core.online.gate import State
+from sysid_core.online.gate import GateState
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.recording import Samples
 from sysid_core.regression.closed_dynamics import ClosedChainDynamics
@@ -321,8 +321,8 @@ def test_online_the_estimate_is_held_near_singular_configurations(four_bar: Four
         identifier.ingest(samples.select(slice(start, start + 10)))
         updates.append(identifier.update())
     before = updates[39]
-    assert before.state is State.IDENTIFIED, before.reasons
-    assert updates[-1].state is State.HOLDING
+    assert before.state is GateState.IDENTIFIED, before.reasons
+    assert updates[-1].state is GateState.HOLDING
     assert any("near a singular configuration" in text for text in updates[-1].warnings)
     np.testing.assert_array_equal(updates[-1].parameters, before.parameters)
 

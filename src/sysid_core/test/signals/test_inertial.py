@@ -11,7 +11,7 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.recording import BaseRecording, ImuMounting, ImuRecording, Recording, Samples
-from sysid_core.signals.options import SignalOptions
+from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import prepare
 
 RATE = 500.0
@@ -82,7 +82,7 @@ def moving() -> tuple[Recording, FloatArray, FloatArray]:
 
 
 def samples_of(recording: Recording, *, inertial: bool = True) -> tuple[Samples, tuple[str, ...]]:
-    found = prepare(recording, None, SignalOptions(cutoff=20.0, inertial=inertial))
+    found = prepare(recording, None, SignalConfig(cutoff=20.0, inertial=inertial))
     return found.samples(), found.report.warnings
 
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from sysid_core.cli.arguments import add_json
 from sysid_core.cli.console import number, print_json, progress_bar, stdout
 from sysid_core.errors import ParameterError
-from sysid_core.excitation import Excitation, ExciteOptions, excite, motion_limits
+from sysid_core.excitation import Excitation, ExciteConfig, excite, motion_limits
 from sysid_core.excitation.write import FILES, write_excitation
 from sysid_core.files import require_writable, results_folder
 from sysid_core.robot import Robot, load_robot
@@ -29,7 +29,7 @@ class _Excite:
     help = "design an exciting trajectory within a robot's limits"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        default = ExciteOptions()
+        default = ExciteConfig()
         parser.add_argument(
             "robot",
             metavar="ROBOT",
@@ -96,7 +96,7 @@ class _Excite:
         limits = motion_limits(
             robot, share=args.share, speed=args.speed, acceleration=args.acceleration
         )
-        options = ExciteOptions(
+        options = ExciteConfig(
             duration=args.duration,
             harmonics=args.harmonics,
             starts=args.starts,
@@ -115,7 +115,7 @@ class _Excite:
         return 0
 
 
-def _summary(robot: Robot, found: Excitation, options: ExciteOptions) -> dict[str, Any]:
+def _summary(robot: Robot, found: Excitation, options: ExciteConfig) -> dict[str, Any]:
     return {
         "robot": robot.name,
         "model_hash": robot.model_hash,

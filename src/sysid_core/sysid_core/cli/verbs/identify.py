@@ -24,15 +24,15 @@ from sysid_core.cli.console import (
 )
 from sysid_core.data import read_recording
 from sysid_core.estimate_file import estimate_json, read_estimate, write_estimate
-from sysid_core.estimation import EstimatorOptions
+from sysid_core.estimation import EstimatorConfig
 from sysid_core.estimation.options import METHODS
 from sysid_core.files import require_writable, results_folder, write_text
-from sysid_core.identification import Identification, IdentifyOptions, identify
+from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.report import write_report
 from sysid_core.report.advice import advice
 from sysid_core.robot import load_robot
 from sysid_core.robot.export import identified_urdf
-from sysid_core.signals import SignalOptions
+from sysid_core.signals import SignalConfig
 
 __all__ = ["verb"]
 
@@ -100,13 +100,13 @@ class _Identify:
     def run(self, args: argparse.Namespace) -> int:
         robot = load_robot(args.robot)
         start = None if args.start is None else read_estimate(args.start).parameters(robot)
-        options = IdentifyOptions(
+        options = IdentifyConfig(
             train=args.train,
             only=None if args.only is None else tuple(args.only),
             start=start,
             lenient=args.lenient,
-            signals=SignalOptions(cutoff=args.cutoff),
-            estimator=EstimatorOptions(method=args.method),
+            signals=SignalConfig(cutoff=args.cutoff),
+            estimator=EstimatorConfig(method=args.method),
         )
         require_writable(args.out)
         with progress_bar() as show:

@@ -16,7 +16,7 @@ from sysid_core.data import read_recording
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.options import METHODS
 from sysid_core.online.replay import ReplayStep, replay, stream_settings_for
-from sysid_core.online.settings import OnlineSettings
+from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Update
 from sysid_core.robot import load_robot
 from sysid_core.robot.interpretation import interpret
@@ -32,7 +32,7 @@ class _Replay:
     help = "run the online pipeline over a recording, as fast as it goes"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        default = OnlineSettings()
+        default = OnlineConfig()
         add_data(parser)
         add_robot(parser, required=True)
         parser.add_argument(
@@ -58,7 +58,7 @@ class _Replay:
     def run(self, args: argparse.Namespace) -> int:
         if not (math.isfinite(args.rate) and args.rate > 0.0):
             raise ParameterError(f"--rate must be above zero, got {args.rate:g}")
-        online = OnlineSettings(window=args.window, method=args.method)
+        online = OnlineConfig(window=args.window, method=args.method)
         robot = load_robot(args.robot)
         recording = read_recording(args.data, joint_topic=args.topic)
         warn(interpret(robot, recording, lenient=args.lenient).warnings)

@@ -17,9 +17,9 @@ from sysid_core.cli.console import (
 )
 from sysid_core.data import read_recording
 from sysid_core.estimate_file import EstimateFile, read_estimate, scores_json
-from sysid_core.identification import IdentifyOptions, validate
+from sysid_core.identification import IdentifyConfig, validate
 from sysid_core.robot import Robot, load_robot
-from sysid_core.signals import SignalOptions
+from sysid_core.signals import SignalConfig
 
 __all__ = ["load_estimated_robot", "verb"]
 
@@ -55,7 +55,7 @@ class _Validate:
         estimate = read_estimate(args.estimate)
         robot = load_estimated_robot(estimate, args.robot)
         nominal, identified = estimate.nominal(robot), estimate.parameters(robot)
-        options = IdentifyOptions(lenient=args.lenient, signals=SignalOptions(cutoff=args.cutoff))
+        options = IdentifyConfig(lenient=args.lenient, signals=SignalConfig(cutoff=args.cutoff))
         with progress_bar() as progress:
             progress("reading", 0.0)
             recording = read_recording(args.data, joint_topic=args.topic)

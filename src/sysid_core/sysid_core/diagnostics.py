@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one type for what a check noticed, rendered as text only where a person reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+__all__ = ["Diagnostic", "Severity"]
+
+
+class Severity(IntEnum):
+    """How bad a diagnostic is; the values are those of ``diagnostic_msgs/DiagnosticStatus``."""
+
+    OK = 0
+    WARNING = 1
+    ERROR = 2
+    STALE = 3
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One thing that a check noticed.
+
+    Attributes
+    ----------
+    kind : str
+        Stable identifier, e.g. ``slip``: what programs compare.
+    message : str
+        What is wrong, in one clause. ``{share}`` in it stands for the share.
+    severity : Severity
+    subject : str
+        The joint, foot, body or topic concerned; empty: the whole robot or recording.
+    share : float or None [-]
+        Share of the samples concerned.
+    hint : str
+        What to do about it, in the imperative.
+    values : Mapping[str, str]
+        Figures that explain it, by name.
+    """
+
+    kind: str
+    message: str
+    severity: Severity = Severity.WARNING
+    subject: str = ""
+    share: float | None = None
+    hint: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return the diagnostic as one line: ``subject: message; hint``."""
+        text = self.message
+        if self.share is not None:
+            text = text.replace("{share}", f"{100.0 * self.share:.1f} %")
+        if self.subject:
+            text = f"{self.subject}: {text}"
+        return f"{text}; {self.hint}" if self.hint else text
