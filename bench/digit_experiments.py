@@ -13,8 +13,8 @@ from bench.digit_plant import STEP, Log, Path, Plant, Policy, simulate
 from sysid_controller.dynamics import make_dynamics
 from sysid_controller.laws import FeedForward, Gains, Motion
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.closed_dynamics import ClosedChainDynamics
 from sysid_core.errors import EstimationError
-from sysid_core.regression.closed_dynamics import ClosedChainDynamics
 from sysid_core.robot import Robot
 
 __all__ = [

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.closed_dynamics import ClosedChainDynamics
 from sysid_core.inertia import smallest_eigenvalue, transform_matrix
 from sysid_core.recording import Recording
-from sysid_core.regression.closed_dynamics import ClosedChainDynamics
 from sysid_core.robot import Robot
 
 __all__ = ["STEP", "Effects", "Log", "Path", "Plant", "Policy", "draw_parameters", "simulate"]

@@ -9,10 +9,10 @@ import numpy as np
 
 from bench.trees import perturbed
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.excitation import fit_into, motion_limits, random_motion
 from sysid_core.priors import free_parameters
 from sysid_core.recording import Recording
-from sysid_core.regression.tree import TreeRegression
 from sysid_core.robot import Robot
 
 __all__ = ["Experiment", "Noise", "make_experiment"]

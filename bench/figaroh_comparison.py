@@ -24,9 +24,9 @@ import numpy as np
 from bench.figaroh_adapter import Figaroh, FigarohConfig
 from bench.figaroh_arm import Experiment, Noise, make_experiment
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.estimation import EstimatorConfig
 from sysid_core.identification import Identification, IdentifyConfig, identify
-from sysid_core.regression.tree import TreeRegression
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals import SignalConfig
 

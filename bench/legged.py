@@ -42,7 +42,7 @@ from bench.legged_models import (
 )
 from bench.legged_plots import plot_noise, plot_samples
 from sysid_core.arrays import FloatArray
-from sysid_core.regression.contact import ContactRegression
+from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.robot import load_robot
 from sysid_sim.scenarios import find_scenario
 

@@ -12,14 +12,14 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import Batch, rows_of
+from sysid_core.dynamics.contact import ContactRegression
+from sysid_core.dynamics.contact_residuals import contact_correlation, projected_residuals
+from sysid_core.dynamics.rows import Rows
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation import Estimate, EstimatorConfig, Problem, solve
 from sysid_core.inertia import pseudo_inertia_basis
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
-from sysid_core.regression.contact import ContactRegression
-from sysid_core.regression.contact_residuals import contact_correlation, projected_residuals
-from sysid_core.regression.rows import Rows
-from sysid_core.regression.statistics import Statistics
 from sysid_core.robot import Robot
 
 __all__ = ["Projector", "careful_rows", "features", "fit_consistent", "fit_svd", "time_offline"]

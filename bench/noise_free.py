@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.statistics import Statistics
+from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.estimation import EstimatorConfig, Problem, solve
 from sysid_core.estimation.options import METHODS
 from sysid_core.excitation import fit_into, motion_limits, random_motion
 from sysid_core.inertia import from_pseudo_inertia
 from sysid_core.priors import default_constraints, default_prior, free_parameters
 from sysid_core.recording import Samples
-from sysid_core.regression.statistics import Statistics
-from sysid_core.regression.tree import TreeRegression
 from sysid_core.robot import Robot, load_robot, parse_description
 
 __all__ = ["main"]

@@ -22,12 +22,12 @@ import pinocchio as pin
 
 from bench.conic import solve_conic
 from bench.trees import synthetic_problem, tree_urdf
+from sysid_core.dynamics.rows import RowBlock, Rows
+from sysid_core.dynamics.statistics import Statistics
+from sysid_core.dynamics.tree import TreeRegression, random_states
 from sysid_core.estimation import EntropicSolver, EstimatorConfig
 from sysid_core.online.window import SlidingWindow, WindowConfig
 from sysid_core.recording import Samples
-from sysid_core.regression.rows import RowBlock, Rows
-from sysid_core.regression.statistics import Statistics
-from sysid_core.regression.tree import TreeRegression, random_states
 from sysid_core.robot import Robot, load_robot, parse_description
 
 __all__ = ["main"]

@@ -11,9 +11,9 @@ import pinocchio as pin
 
 from sysid_controller.contact_qp import ConeConfig, ContactForceQp
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.dynamics.contact import null_space
+from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
 from sysid_core.errors import ParameterError
-from sysid_core.regression.contact import null_space
-from sysid_core.regression.contact_dynamics import ContactDynamics, ContactTerms
 from sysid_core.robot import Robot
 
 __all__ = [

@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse
 
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.dynamics.contact_dynamics import ContactTerms
+from sysid_core.dynamics.contact_kinematics import ContactKinematics
 from sysid_core.errors import ParameterError
-from sysid_core.regression.contact_dynamics import ContactTerms
-from sysid_core.regression.contact_kinematics import ContactKinematics
 
 __all__ = ["ConeConfig", "ContactForceQp", "QpSolution"]
 

@@ -8,9 +8,9 @@ import numpy as np
 from sysid_controller.contact_law import CONTACT_METHODS
 from sysid_controller.contact_qp import ConeConfig, ContactForceQp
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.dynamics.contact import null_space
+from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
 from sysid_core.errors import ParameterError
-from sysid_core.regression.contact import null_space
-from sysid_core.regression.contact_dynamics import ContactDynamics, ContactTerms
 from sysid_core.robot import Robot
 
 __all__ = ["ContactTorque"]

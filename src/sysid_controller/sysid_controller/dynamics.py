@@ -10,8 +10,8 @@ import pinocchio as pin
 
 from sysid_controller.contact_torque import ContactTorque
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.closed_dynamics import ClosedChainDynamics
 from sysid_core.errors import ModelError
-from sysid_core.regression.closed_dynamics import ClosedChainDynamics
 from sysid_core.robot import Robot
 
 __all__ = ["Dynamics", "TreeDynamics", "make_dynamics"]

@@ -17,8 +17,8 @@ from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.closed_chain import ClosedChainRegression
 from sysid_core.recording import Samples
-from sysid_core.regression.closed_chain import ClosedChainRegression
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.loop_check import random_closed_configurations
 from sysid_core.robot.loops import LoopClosure

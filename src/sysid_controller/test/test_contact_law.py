@@ -22,8 +22,8 @@ from sysid_controller.contact_torque import ContactTorque
 from sysid_controller.dynamics import Dynamics
 from sysid_controller.laws import ComputedTorque, Gains, Motion
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.dynamics.contact_dynamics import ContactDynamics
 from sysid_core.errors import ModelError, ParameterError
-from sysid_core.regression.contact_dynamics import ContactDynamics
 from sysid_core.robot import Robot, load_robot
 
 STANDING = np.array([0.0, 0.7, -1.4] * 2 + [0.0, -0.7, 1.4] * 2)

@@ -12,8 +12,8 @@ import pytest
 from sysid_controller.contact_torque import ContactTorque
 from sysid_controller.dynamics import TreeDynamics, make_dynamics
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.tree import TreeRegression, random_states
 from sysid_core.errors import ModelError
-from sysid_core.regression.tree import TreeRegression, random_states
 from sysid_core.robot import Robot, load_robot
 
 WIDTH = 0.05

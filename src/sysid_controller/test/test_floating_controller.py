@@ -17,7 +17,7 @@ from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.regression.contact_dynamics import ContactDynamics
+from sysid_core.dynamics.contact_dynamics import ContactDynamics
 from sysid_core.robot import Robot, load_robot
 
 PERIOD = 0.002

@@ -18,8 +18,8 @@ from sysid_controller.laws import (
     make_law,
 )
 from sysid_controller.settings import ControllerConfig
+from sysid_core.dynamics.tree import TreeRegression, random_states
 from sysid_core.errors import ParameterError
-from sysid_core.regression.tree import TreeRegression, random_states
 from sysid_core.robot import Robot, load_robot
 
 WIDTH = 0.05

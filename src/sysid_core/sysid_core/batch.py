@@ -10,9 +10,9 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts import condition_contacts
+from sysid_core.dynamics.rows import Regression, RowBlock, Rows
+from sysid_core.dynamics.tree import coulomb_sign
 from sysid_core.recording import Recording, Samples
-from sysid_core.regression.rows import Regression, RowBlock, Rows
-from sysid_core.regression.tree import coulomb_sign
 from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.interpretation import interpret
 from sysid_core.robot.model import Robot

@@ -9,6 +9,12 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.batch import Batch, Progress, batch_of, moving_rows, rows_of, select_rows
+from sysid_core.dynamics.closed_chain import ClosedChainRegression
+from sysid_core.dynamics.contact import ContactRegression
+from sysid_core.dynamics.contact_residuals import contact_correlation, projected_residuals
+from sysid_core.dynamics.rows import Regression, Rows
+from sysid_core.dynamics.select import make_regression
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.estimation import Estimate, EstimatorConfig, Prior, Problem, solve
 from sysid_core.estimation.noise import effective_sample_factor
@@ -16,12 +22,6 @@ from sysid_core.inertia import from_mass_com_inertia, nearest_consistent
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Recording, Samples
-from sysid_core.regression.closed_chain import ClosedChainRegression
-from sysid_core.regression.contact import ContactRegression
-from sysid_core.regression.contact_residuals import contact_correlation, projected_residuals
-from sysid_core.regression.rows import Regression, Rows
-from sysid_core.regression.select import make_regression
-from sysid_core.regression.statistics import Statistics
 from sysid_core.robot.model import Robot
 from sysid_core.scores import Curve, Scores, curves, score
 from sysid_core.signals import PrepareReport, SignalConfig

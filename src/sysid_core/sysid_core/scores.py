@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.base_parameters import BaseParameters
+from sysid_core.dynamics.rows import Rows
 from sysid_core.errors import DataError
-from sysid_core.regression.base_parameters import BaseParameters
-from sysid_core.regression.rows import Rows
 
 __all__ = ["Curve", "Scores", "curves", "score"]
 

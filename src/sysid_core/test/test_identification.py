@@ -11,12 +11,12 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import batch_of, moving_rows, rows_of
+from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import DataError, ModelError, ParameterError
 from sysid_core.estimation import EstimatorConfig
 from sysid_core.identification import Identification, IdentifyConfig, identify, validate
 from sysid_core.inertia import from_mass_com_inertia, from_pseudo_inertia, pseudo_inertia
 from sysid_core.recording import Recording
-from sysid_core.regression.tree import TreeRegression
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals import SignalConfig
 

@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
-from sysid_core.regression.tree import friction_columns
+from sysid_core.dynamics.tree import friction_columns
 from sysid_core.robot import Robot
 from sysid_core.robot.loops import LoopClosure
 from sysid_sim.errors import SimulationError

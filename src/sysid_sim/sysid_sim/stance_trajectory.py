@@ -10,7 +10,7 @@ import pinocchio as pin
 from scipy.spatial.transform import Rotation
 
 from sysid_core.arrays import FloatArray
-from sysid_core.regression.contact_kinematics import ContactKinematics
+from sysid_core.dynamics.contact_kinematics import ContactKinematics
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.gait import Wander

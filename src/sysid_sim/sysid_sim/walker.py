@@ -12,7 +12,7 @@ import pinocchio as pin
 from sysid_controller.contact_law import ContactLaw, ContactLawConfig, ContactState
 from sysid_controller.contact_qp import ConeConfig
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
-from sysid_core.regression.contact_kinematics import ContactKinematics
+from sysid_core.dynamics.contact_kinematics import ContactKinematics
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.gait import CRAWL, Footfalls

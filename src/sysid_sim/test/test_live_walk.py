@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from sysid_core.dynamics.contact import ContactRegression
+from sysid_core.dynamics.contact_residuals import projected_residuals
 from sysid_core.errors import DataError
 from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.online.stream import SampleStream
 from sysid_core.online.update import Update
 from sysid_core.recording import BaseRecording, Recording, Samples
-from sysid_core.regression.contact import ContactRegression
-from sysid_core.regression.contact_residuals import projected_residuals
 from sysid_core.signals.rotation import rotate_into_body
 from sysid_sim.run import Run, run_scenario
 from sysid_sim.scenarios import find_scenario

@@ -10,8 +10,8 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.tree import TreeRegression, friction_columns, random_states
 from sysid_core.errors import ModelError
-from sysid_core.regression.tree import TreeRegression, friction_columns, random_states
 from sysid_core.robot import Robot
 from sysid_core.robot.loops import LoopClosure
 from sysid_sim.errors import SimulationError

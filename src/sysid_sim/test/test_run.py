@@ -14,8 +14,8 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.data import read_recording
+from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import OutputError
-from sysid_core.regression.tree import TreeRegression
 from sysid_core.robot import Robot, known_robots, load_robot
 from sysid_sim.cli import verb
 from sysid_sim.driver import Driver

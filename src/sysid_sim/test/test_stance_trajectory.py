@@ -11,8 +11,8 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.contact_kinematics import ContactKinematics
 from sysid_core.errors import SysidError
-from sysid_core.regression.contact_kinematics import ContactKinematics
 from sysid_core.robot import Robot, load_robot
 from sysid_sim.stance_trajectory import StanceTrajectory
 

@@ -14,8 +14,8 @@ import pytest
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts import condition_contacts
 from sysid_core.data import read_recording
-from sysid_core.regression.contact import ContactRegression
-from sysid_core.regression.contact_residuals import projected_residuals
+from sysid_core.dynamics.contact import ContactRegression
+from sysid_core.dynamics.contact_residuals import projected_residuals
 from sysid_core.robot import Robot
 from sysid_core.robot.interpretation import interpret
 from sysid_core.signals import SignalConfig, prepare

@@ -9,10 +9,10 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.settings import ContactConfig
+from sysid_core.dynamics.contact_kinematics import ContactKinematics, configuration
+from sysid_core.dynamics.contact_residuals import generalised_forces
 from sysid_core.errors import ParameterError
 from sysid_core.recording import Samples
-from sysid_core.regression.contact_kinematics import ContactKinematics, configuration
-from sysid_core.regression.contact_residuals import generalised_forces
 from sysid_core.robot.model import Robot
 
 __all__ = ["contact_forces", "estimate_contacts", "hysteresis", "loaded_contacts"]

@@ -11,8 +11,8 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.estimate import contact_forces, loaded_contacts
 from sysid_core.contacts.findings import Finding, percentage
 from sysid_core.contacts.settings import ContactConfig
+from sysid_core.dynamics.contact_kinematics import ContactKinematics, configuration
 from sysid_core.recording import Samples
-from sysid_core.regression.contact_kinematics import ContactKinematics, configuration
 from sysid_core.robot.model import Robot
 from sysid_core.signals.rotation import normalised, rotate_into_body
 

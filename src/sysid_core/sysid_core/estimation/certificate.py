@@ -9,11 +9,11 @@ import numpy as np
 from scipy.linalg import lapack
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.estimate import Estimate
 from sysid_core.estimation.problem import Problem
 from sysid_core.inertia import smallest_eigenvalue
-from sysid_core.regression.statistics import Statistics
 
 __all__ = ["Certainty", "Optimum", "certified", "scaled_condition"]
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
-from sysid_core.regression.base_parameters import BaseParameters, find_base_parameters
+from sysid_core.dynamics.base_parameters import BaseParameters, find_base_parameters
 
 __all__ = ["Coordinates"]
 

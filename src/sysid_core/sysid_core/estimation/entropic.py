@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.certificate import Certainty, Optimum, certified
 from sysid_core.estimation.coordinates import Coordinates
@@ -35,7 +36,6 @@ from sysid_core.estimation.posterior import (
     prior_base_variance,
 )
 from sysid_core.estimation.problem import Problem
-from sysid_core.regression.statistics import Statistics
 
 __all__ = ["EntropicSolver", "solve_entropic"]
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
 from sysid_core.estimation.noise import (
@@ -18,7 +19,6 @@ from sysid_core.estimation.noise import (
     target_size,
     weighted_sums,
 )
-from sysid_core.regression.statistics import Statistics
 
 _EVIDENCE_ROUNDS = 40
 _SEEN = 1e-12  # relative eigenvalue of the information above which it is more than rounding

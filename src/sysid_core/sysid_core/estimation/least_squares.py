@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.rows import RowBlock, Rows
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.certificate import Certainty, Optimum, certified
 from sysid_core.estimation.coordinates import Coordinates
@@ -28,8 +30,6 @@ from sysid_core.estimation.noise import (
 from sysid_core.estimation.options import EstimatorConfig
 from sysid_core.estimation.posterior import determined_share
 from sysid_core.estimation.problem import Problem
-from sysid_core.regression.rows import RowBlock, Rows
-from sysid_core.regression.statistics import Statistics
 
 __all__ = ["solve_ols", "solve_wls"]
 

@@ -9,8 +9,8 @@ from typing import TypeVar
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
-from sysid_core.regression.statistics import Statistics
 
 __all__ = [
     "effective_sample_factor",

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.dynamics.base_parameters import BaseParameters
+from sysid_core.dynamics.rows import Rows
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
 from sysid_core.inertia import Ellipsoid, smallest_eigenvalue
 from sysid_core.parameters import ParameterLayout
-from sysid_core.regression.base_parameters import BaseParameters
-from sysid_core.regression.rows import Rows
-from sysid_core.regression.statistics import Statistics
 
 __all__ = ["Constraints", "Prior", "Problem"]
 

@@ -10,11 +10,11 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.dynamics.base_parameters import find_base_parameters
+from sysid_core.dynamics.tree import TreeRegression, friction_columns, random_states
 from sysid_core.errors import ModelError
 from sysid_core.excitation.fourier import States
 from sysid_core.priors import free_parameters, torque_scale
-from sysid_core.regression.base_parameters import find_base_parameters
-from sysid_core.regression.tree import TreeRegression, friction_columns, random_states
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.dynamics.rows import RowBlock, Rows
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.recording import Samples
-from sysid_core.regression.rows import RowBlock, Rows
-from sysid_core.regression.statistics import Statistics
 from sysid_core.robot.model import Robot
 
 __all__ = ["moving_rows", "noise_of", "usable_samples"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from sysid_core.regression.closed_chain import LeftOut
-from sysid_core.regression.rows import Regression
+from sysid_core.dynamics.closed_chain import LeftOut
+from sysid_core.dynamics.rows import Regression
 
 __all__ = ["RecentlyLeftOut"]
 

@@ -9,6 +9,8 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.base_parameters import BaseParameters, find_base_parameters
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import EstimationError, ParameterError
 from sysid_core.estimation import Constraints, EntropicSolver, Prior, Problem
 from sysid_core.inertia import (
@@ -16,8 +18,6 @@ from sysid_core.inertia import (
     transform_matrix,
 )
 from sysid_core.parameters import ParameterLayout
-from sysid_core.regression.base_parameters import BaseParameters, find_base_parameters
-from sysid_core.regression.statistics import Statistics
 from sysid_core.robot.model import Robot
 
 __all__ = ["PayloadConfig", "PayloadEstimate", "PayloadEstimator"]

@@ -8,10 +8,10 @@ from collections import deque
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation.problem import Constraints, Prior
 from sysid_core.online.payload import PayloadConfig, PayloadEstimate, PayloadEstimator
 from sysid_core.online.window import SlidingWindow
-from sysid_core.regression.statistics import Statistics
 
 __all__ = ["PayloadWatch"]
 

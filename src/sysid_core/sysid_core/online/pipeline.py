@@ -6,6 +6,9 @@ from __future__ import annotations
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.rows import Regression
+from sysid_core.dynamics.select import make_regression
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import EstimationError
 from sysid_core.estimation import EntropicSolver, Estimate, EstimatorConfig, Problem
 from sysid_core.inertia import consistency_margin, smallest_eigenvalue
@@ -20,9 +23,6 @@ from sysid_core.online.update import Request, Solution, Update
 from sysid_core.online.window import SlidingWindow
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
-from sysid_core.regression.rows import Regression
-from sysid_core.regression.select import make_regression
-from sysid_core.regression.statistics import Statistics
 from sysid_core.robot.model import Robot
 
 __all__ = ["OnlineIdentifier"]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.regression.rows import Rows
+from sysid_core.dynamics.rows import Rows
 
 __all__ = ["Prequential", "PrequentialScores"]
 

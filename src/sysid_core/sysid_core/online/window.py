@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from sysid_core.arrays import IndexArray
+from sysid_core.dynamics.rows import Rows
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
-from sysid_core.regression.rows import Rows
-from sysid_core.regression.statistics import Statistics
 
 __all__ = ["SlidingWindow", "WindowConfig"]
 

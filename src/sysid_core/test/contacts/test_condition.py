@@ -22,9 +22,9 @@ from sysid_core.contacts import (
 )
 from sysid_core.contacts.estimate import hysteresis
 from sysid_core.contacts.feet import switching, widened
+from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.recording import Samples
-from sysid_core.regression.contact import ContactRegression
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot
 

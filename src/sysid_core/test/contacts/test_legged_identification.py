@@ -12,13 +12,13 @@ import pytest
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts import condition_contacts, total_mass
+from sysid_core.dynamics.contact import ContactRegression
+from sysid_core.dynamics.contact_residuals import projected_rmse
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
 from sysid_core.estimation import Estimate, EstimatorConfig, Problem, solve
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
-from sysid_core.regression.contact import ContactRegression
-from sysid_core.regression.contact_residuals import projected_rmse
-from sysid_core.regression.statistics import Statistics
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot
 

@@ -11,12 +11,12 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.base_parameters import BaseParameters, find_base_parameters
+from sysid_core.dynamics.rows import RowBlock, Rows
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation.problem import Constraints, Prior, Problem
 from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
 from sysid_core.parameters import ParameterLayout
-from sysid_core.regression.base_parameters import BaseParameters, find_base_parameters
-from sysid_core.regression.rows import RowBlock, Rows
-from sysid_core.regression.statistics import Statistics
 
 
 @dataclass(frozen=True)

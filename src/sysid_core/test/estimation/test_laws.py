@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
 from sysid_core.estimation import Estimate, EstimatorConfig, Problem, solve
 from sysid_core.estimation.options import METHODS
 from sysid_core.inertia import Ellipsoid, smallest_eigenvalue
-from sysid_core.regression.statistics import Statistics
 
 if TYPE_CHECKING:
     from test.estimation.conftest import Synthetic

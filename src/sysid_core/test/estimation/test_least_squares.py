@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from sysid_core.dynamics.rows import RowBlock, Rows
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
 from sysid_core.estimation import EstimatorConfig, solve
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
 from sysid_core.estimation.gaussian import prior_covariance
-from sysid_core.regression.rows import RowBlock, Rows
-from sysid_core.regression.statistics import Statistics
 
 if TYPE_CHECKING:
     from test.estimation.conftest import Synthetic

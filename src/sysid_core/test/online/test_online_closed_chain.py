@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.closed_chain import ClosedChainRegression
+from sysid_core.dynamics.closed_dynamics import ClosedChainDynamics
 from sysid_core.errors import DataError
 from sysid_core.identification import IdentifyConfig, identify, validate
 from sysid_core.online.gate import GateState
@@ -17,8 +19,6 @@ from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.update import Update
 from sysid_core.recording import Recording, Samples
-from sysid_core.regression.closed_chain import ClosedChainRegression
-from sysid_core.regression.closed_dynamics import ClosedChainDynamics
 from sysid_core.robot import Robot, load_robot
 
 RATE = 100.0  # [Hz]

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.select import make_regression
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
 from sysid_core.inertia import from_mass_com_inertia, pseudo_inertia
 from sysid_core.online.gate import GateState
@@ -18,8 +20,6 @@ from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Update
 from sysid_core.recording import Samples
-from sysid_core.regression.select import make_regression
-from sysid_core.regression.statistics import Statistics
 
 Arm = Any
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.online.prequential import Prequential
-from sysid_core.regression.rows import RowBlock, Rows
 
 GROUPS, SIZE = 2, 3
 MODELS = np.random.default_rng(9).normal(size=(3, SIZE))

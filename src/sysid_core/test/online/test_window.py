@@ -6,10 +6,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from sysid_core.dynamics.rows import RowBlock, Rows
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
 from sysid_core.online.window import SlidingWindow, WindowConfig
-from sysid_core.regression.rows import RowBlock, Rows
-from sysid_core.regression.statistics import Statistics
 
 GROUPS, SIZE = 3, 8
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.closed_dynamics import ClosedChainDynamics
 from sysid_core.errors import ModelError, RobotError
 from sysid_core.online.gate import GateState
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.recording import Samples
-from sysid_core.regression.closed_dynamics import ClosedChainDynamics
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.robot.loop_check import check_loops, random_closed_configurations
 from sysid_core.robot.loops import LoopClosure

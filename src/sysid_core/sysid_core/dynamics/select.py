@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from sysid_core.arrays import FloatArray
-from sysid_core.regression.closed_chain import ClosedChainRegression
-from sysid_core.regression.contact import ContactRegression
-from sysid_core.regression.rows import Regression
-from sysid_core.regression.tree import TreeRegression
+from sysid_core.dynamics.closed_chain import ClosedChainRegression
+from sysid_core.dynamics.contact import ContactRegression
+from sysid_core.dynamics.rows import Regression
+from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.robot.model import Robot
 
 __all__ = ["make_regression"]

@@ -11,18 +11,18 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
-from sysid_core.errors import DataError, ModelError, ParameterError
-from sysid_core.parameters import ParameterLayout
-from sysid_core.recording import Samples
-from sysid_core.regression.base_parameters import BaseParameters, find_base_parameters
-from sysid_core.regression.contact_kinematics import (
+from sysid_core.dynamics.base_parameters import BaseParameters, find_base_parameters
+from sysid_core.dynamics.contact_kinematics import (
     ContactKinematics,
     FloatingState,
     configuration,
     finite_samples,
 )
-from sysid_core.regression.rows import RowBlock, Rows
-from sysid_core.regression.tree import friction_columns, random_states
+from sysid_core.dynamics.rows import RowBlock, Rows
+from sysid_core.dynamics.tree import friction_columns, random_states
+from sysid_core.errors import DataError, ModelError, ParameterError
+from sysid_core.parameters import ParameterLayout
+from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
 __all__ = ["ContactRegression", "Projection", "base_null_space", "null_space"]

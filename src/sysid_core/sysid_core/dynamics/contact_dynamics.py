@@ -9,9 +9,9 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.dynamics.contact_kinematics import ContactKinematics
+from sysid_core.dynamics.tree import coulomb_sign
 from sysid_core.errors import ModelError
-from sysid_core.regression.contact_kinematics import ContactKinematics
-from sysid_core.regression.tree import coulomb_sign
 from sysid_core.robot.model import Robot
 
 __all__ = ["ContactDynamics", "ContactTerms", "Forward"]

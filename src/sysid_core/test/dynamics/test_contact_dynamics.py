@@ -11,17 +11,17 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.arrays import BoolArray
-from sysid_core.errors import ModelError
-from sysid_core.recording import Samples
-from sysid_core.regression.contact import ContactRegression
-from sysid_core.regression.contact_dynamics import ContactDynamics
-from sysid_core.regression.contact_kinematics import configuration
-from sysid_core.regression.contact_residuals import (
+from sysid_core.dynamics.contact import ContactRegression
+from sysid_core.dynamics.contact_dynamics import ContactDynamics
+from sysid_core.dynamics.contact_kinematics import configuration
+from sysid_core.dynamics.contact_residuals import (
     contact_correlation,
     generalised_forces,
     projected_residuals,
     projected_rmse,
 )
+from sysid_core.errors import ModelError
+from sysid_core.recording import Samples
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot
 

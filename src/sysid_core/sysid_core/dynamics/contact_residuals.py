@@ -9,12 +9,12 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
+from sysid_core.dynamics.contact import ContactRegression
+from sysid_core.dynamics.contact_kinematics import FloatingState, configuration
+from sysid_core.dynamics.tree import friction_columns
 from sysid_core.errors import DataError
 from sysid_core.estimation.noise import effective_sample_factor
 from sysid_core.recording import Samples
-from sysid_core.regression.contact import ContactRegression
-from sysid_core.regression.contact_kinematics import FloatingState, configuration
-from sysid_core.regression.tree import friction_columns
 from sysid_core.robot.model import Robot
 
 __all__ = [

@@ -12,14 +12,14 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.closed_chain import ClosedChainRegression
+from sysid_core.dynamics.closed_dynamics import ClosedChainDynamics
+from sysid_core.dynamics.select import make_regression
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import RobotError
 from sysid_core.estimation import EstimatorConfig, Problem, solve
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
-from sysid_core.regression.closed_chain import ClosedChainRegression
-from sysid_core.regression.closed_dynamics import ClosedChainDynamics
-from sysid_core.regression.select import make_regression
-from sysid_core.regression.statistics import Statistics
 from sysid_core.robot import Robot, load_robot, read_description
 
 ROBOTS = Path(__file__).resolve().parents[4] / "config" / "robots"

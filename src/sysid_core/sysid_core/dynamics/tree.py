@@ -10,11 +10,11 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.dynamics.base_parameters import BaseParameters, find_base_parameters
+from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.errors import ModelError
 from sysid_core.parameters import ParameterLayout
 from sysid_core.recording import Samples
-from sysid_core.regression.base_parameters import BaseParameters, find_base_parameters
-from sysid_core.regression.rows import RowBlock, Rows
 from sysid_core.robot.model import Robot
 
 __all__ = ["TreeRegression", "coulomb_sign", "friction_columns", "random_states"]

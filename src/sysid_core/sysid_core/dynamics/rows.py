@@ -8,9 +8,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.dynamics.base_parameters import BaseParameters
 from sysid_core.parameters import ParameterLayout
 from sysid_core.recording import Samples
-from sysid_core.regression.base_parameters import BaseParameters
 
 __all__ = ["Regression", "RowBlock", "Rows"]
 

@@ -11,12 +11,12 @@ import pinocchio as pin
 import scipy.linalg
 
 from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.dynamics.base_parameters import BaseParameters, find_base_parameters
+from sysid_core.dynamics.rows import RowBlock, Rows
+from sysid_core.dynamics.tree import friction_columns
 from sysid_core.errors import ModelError
 from sysid_core.parameters import ParameterLayout
 from sysid_core.recording import Samples
-from sysid_core.regression.base_parameters import BaseParameters, find_base_parameters
-from sysid_core.regression.rows import RowBlock, Rows
-from sysid_core.regression.tree import friction_columns
 from sysid_core.robot.loop_check import random_closed_configurations
 from sysid_core.robot.loops import ClosedMotion, LoopClosure
 from sysid_core.robot.model import Robot

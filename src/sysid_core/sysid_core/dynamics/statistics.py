@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.rows import Rows
 from sysid_core.errors import ModelError
-from sysid_core.regression.rows import Rows
 
 __all__ = ["Statistics"]
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import BoolArray
+from sysid_core.dynamics.contact import ContactRegression, null_space
+from sysid_core.dynamics.contact_kinematics import ContactKinematics, configuration
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, ModelError, ParameterError
 from sysid_core.recording import Samples
-from sysid_core.regression.contact import ContactRegression, null_space
-from sysid_core.regression.contact_kinematics import ContactKinematics, configuration
-from sysid_core.regression.statistics import Statistics
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot
 

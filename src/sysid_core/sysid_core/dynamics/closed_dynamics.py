@@ -7,7 +7,7 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
-from sysid_core.regression.tree import coulomb_sign
+from sysid_core.dynamics.tree import coulomb_sign
 from sysid_core.robot.loops import ClosedConfiguration, LoopClosure
 from sysid_core.robot.model import Robot
 
