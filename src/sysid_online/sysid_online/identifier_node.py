@@ -23,7 +23,6 @@ from sysid_core.online.export import export_update
 from sysid_core.online.gate import GateState
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.update import Update
-from sysid_core.settings import chosen_robot
 from sysid_msgs.msg import (
     DynamicParameters,
     IdentificationStatus,
@@ -40,7 +39,7 @@ from sysid_online.conversions import (
 from sysid_online.fields import diagnostic_status
 from sysid_online.identifier_settings import SETTINGS, online_settings
 from sysid_online.node_main import run_node
-from sysid_online.parameters import declare, watch
+from sysid_online.parameters import chosen_robot, declare, watch
 
 __all__ = ["IdentifierNode", "main"]
 

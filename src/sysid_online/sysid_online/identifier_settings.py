@@ -10,7 +10,8 @@ from sysid_core.estimation.options import METHODS
 from sysid_core.online.gate import GateConfig
 from sysid_core.online.payload import PayloadConfig
 from sysid_core.online.settings import OnlineConfig
-from sysid_core.settings import ROBOT, Setting
+from sysid_core.settings import Setting
+from sysid_online.parameters import ROBOT
 
 __all__ = ["SETTINGS", "online_settings"]
 

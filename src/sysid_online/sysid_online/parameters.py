@@ -17,9 +17,29 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from sysid_core.errors import ParameterError, SysidError
+from sysid_core.robot import Robot, load_robot
 from sysid_core.settings import Setting
 
-__all__ = ["declare", "watch"]
+__all__ = ["ROBOT", "chosen_robot", "declare", "watch"]
+
+ROBOT = Setting(
+    "robot", "", "Name of a robot in config/robots, or path of its description", read_only=True
+)
+
+
+def chosen_robot(values: Mapping[str, Any]) -> Robot:
+    """Load the robot that a node's parameters name.
+
+    Raises
+    ------
+    SysidError
+        If none is named or it cannot be loaded.
+    """
+    if not values[ROBOT.name]:
+        raise ParameterError(
+            "parameter 'robot' is empty: give a robot's name or description, e.g. -p robot:=panda"
+        )
+    return load_robot(values[ROBOT.name])
 
 
 def _descriptor(setting: Setting) -> ParameterDescriptor:

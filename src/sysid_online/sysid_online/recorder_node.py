@@ -21,7 +21,6 @@ from sysid_core.data import write_recording
 from sysid_core.errors import DataError, SysidError
 from sysid_core.online.stream import SampleStream, StreamConfig, stream_cutoff
 from sysid_core.recording import Samples
-from sysid_core.settings import chosen_robot
 from sysid_msgs.msg import Contacts, JointSamples
 from sysid_msgs.srv import SaveBuffer
 from sysid_online.conversions import (
@@ -32,7 +31,7 @@ from sysid_online.conversions import (
 )
 from sysid_online.fields import diagnostic_status, seconds
 from sysid_online.node_main import run_node
-from sysid_online.parameters import declare, watch
+from sysid_online.parameters import chosen_robot, declare, watch
 from sysid_online.recorder_settings import SETTINGS
 from sysid_online.ring_buffer import JointBatch, RingBuffer
 

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from sysid_core.settings import ROBOT, Setting
+from sysid_core.settings import Setting
+from sysid_online.parameters import ROBOT
 
 __all__ = ["SETTINGS"]
 

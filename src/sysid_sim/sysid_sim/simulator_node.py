@@ -22,12 +22,11 @@ from std_srvs.srv import Trigger
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import OutputError, SysidError
-from sysid_core.settings import chosen_robot
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload
 from sysid_online.fields import diagnostic_status, stamp
 from sysid_online.node_main import run_node
-from sysid_online.parameters import declare, watch
+from sysid_online.parameters import chosen_robot, declare, watch
 from sysid_sim.driver import Driver
 from sysid_sim.messages import (
     contacts_message,

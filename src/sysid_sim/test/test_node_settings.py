@@ -13,7 +13,8 @@ import yaml
 
 from sysid_core.errors import ParameterError, SysidError
 from sysid_core.robot import Robot
-from sysid_core.settings import Setting, chosen_robot
+from sysid_core.settings import Setting
+from sysid_online.parameters import chosen_robot
 from sysid_sim.node_settings import (
     REFERENCE,
     SIMULATOR,
