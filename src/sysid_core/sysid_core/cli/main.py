@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
-from sysid_core.cli.verb import find_verbs
+from sysid_core.cli.subcommand import find_subcommands
 from sysid_core.errors import SysidError
 
 __all__ = ["main"]
@@ -38,7 +38,7 @@ def _version() -> str:
 
 
 def _build_parser(wanted: str | None) -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
-    verbs, troubles = find_verbs(wanted)
+    verbs, troubles = find_subcommands(wanted)
     if not verbs:
         raise SysidError(_cannot_load(troubles[0]))
     parser = _Parser(

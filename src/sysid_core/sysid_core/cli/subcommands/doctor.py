@@ -18,7 +18,7 @@ from rich.table import Table
 
 from sysid_core.cli.arguments import add_json
 from sysid_core.cli.console import print_json, stdout
-from sysid_core.cli.verb import find_verbs, first_line
+from sysid_core.cli.subcommand import find_subcommands, first_line
 from sysid_core.errors import SysidError
 
 __all__ = ["Check", "verb"]
@@ -157,7 +157,7 @@ def _robots() -> list[Check]:
 
 
 def _verbs() -> list[Check]:
-    verbs, troubles = find_verbs()
+    verbs, troubles = find_subcommands()
     checks = [Check("verbs", ", ".join(verbs), "ok")]
     advice = "mend the packages above; if all are well, install that verb's package again"
     return checks + [Check("verbs", text, "missing", advice) for text in troubles]

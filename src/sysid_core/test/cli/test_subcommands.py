@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.cli import verb as verb_module
+from sysid_core.cli import subcommand as subcommand_module
 from sysid_core.cli.main import main
-from sysid_core.cli.verb import find_verbs
+from sysid_core.cli.subcommand import find_subcommands
 from sysid_core.data import write_csv, write_recording
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
@@ -241,15 +241,15 @@ def test_verbs_of_other_packages_are_found(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     group = [
-        EntryPoint("again", "sysid_core.cli.verbs.doctor:verb", "sysid.verbs"),
+        EntryPoint("again", "sysid_core.cli.subcommands.doctor:verb", "sysid.verbs"),
         EntryPoint("broken", "sysid_core.nowhere:verb", "sysid.verbs"),
     ]
-    monkeypatch.setattr(verb_module, "entry_points", lambda **_: group)
-    verbs, troubles = find_verbs()
+    monkeypatch.setattr(subcommand_module, "entry_points", lambda **_: group)
+    verbs, troubles = find_subcommands()
     assert "again" in verbs
     assert len(troubles) == 1
     assert "broken" in troubles[0]
-    assert set(find_verbs("again")[0]) == {"again"}
+    assert set(find_subcommands("again")[0]) == {"again"}
     assert main(["again", "--json"]) == 1  # the doctor finds the broken verb
     assert not json.loads(capsys.readouterr().out)["ok"]
     assert main(["broken"]) == 2

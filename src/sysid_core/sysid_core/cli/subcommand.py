@@ -7,17 +7,17 @@ import argparse
 from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
 
-__all__ = ["Verb", "find_verbs", "first_line"]
+__all__ = ["Verb", "find_subcommands", "first_line"]
 
 _BUILT_IN = {
-    "init": "sysid_core.cli.verbs.init",
-    "info": "sysid_core.cli.verbs.info",
-    "identify": "sysid_core.cli.verbs.identify",
-    "validate": "sysid_core.cli.verbs.validate",
-    "replay": "sysid_core.cli.verbs.replay",
-    "excite": "sysid_core.cli.verbs.excite",
-    "compliance": "sysid_core.cli.verbs.compliance",
-    "doctor": "sysid_core.cli.verbs.doctor",
+    "init": "sysid_core.cli.subcommands.init",
+    "info": "sysid_core.cli.subcommands.info",
+    "identify": "sysid_core.cli.subcommands.identify",
+    "validate": "sysid_core.cli.subcommands.validate",
+    "replay": "sysid_core.cli.subcommands.replay",
+    "excite": "sysid_core.cli.subcommands.excite",
+    "compliance": "sysid_core.cli.subcommands.compliance",
+    "doctor": "sysid_core.cli.subcommands.doctor",
 }
 """Verb → module of the core that has it as `verb`."""
 
@@ -48,7 +48,7 @@ class Verb(Protocol):
         ...
 
 
-def find_verbs(wanted: str | None = None) -> tuple[dict[str, Verb], tuple[str, ...]]:
+def find_subcommands(wanted: str | None = None) -> tuple[dict[str, Verb], tuple[str, ...]]:
     """Return the verbs by name, and in words which could not be loaded and why.
 
     Parameters
