@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings of real arms: the defaults of ``sysid identify`` beside plain weighted least squares.
+
+``python -m bench.recordings`` reads recordings from ``$SYSID_DATA`` or ``../shared/data``, prints
+a table and writes ``out/bench/recordings.json``. Both models learn from the first 70 % of a
+recording and predict the rest; both are scored on the plain chain's samples and filter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pinocchio as pin
+from scipy.signal import butter, filtfilt
+
+from sysid_core.arrays import FloatArray
+from sysid_core.data import read_recording
+from sysid_core.identification import IdentifyConfig, identify
+from sysid_core.recording import Recording
+from sysid_core.robot import Robot, load_robot, parse_description
+
+__all__ = ["PlainSamples", "main", "plain_samples", "plain_wls"]
+
+TRAIN = 0.7  # share of a recording that is learned from
+STILL = 0.01  # a joint slower than this share of its top speed rests: dry friction is unknown
+TX40_GEARS = (32.0, 32.0, 45.0, -48.0, 45.0, 32.0)
+TIAGO_GAINS = (1.0, 13.6, 13.6, -8.7, -8.7, -20.6, -20.6, -20.6)  # N·m per published unit
+
+
+class Case(NamedTuple):
+    """One recording: how to read it, its robot, and the low-pass of the plain chain [Hz]."""
+
+    name: str
+    load: Callable[[Path], tuple[Robot, Recording]]
+    cutoff: float
+
+
+class PlainSamples(NamedTuple):
+    """Uniform samples: position [rad], velocity, acceleration and effort [N·m], each (n, nj)."""
+
+    position: FloatArray
+    velocity: FloatArray
+    acceleration: FloatArray
+    effort: FloatArray
+
+
+def _table(names: tuple[str, ...], columns: FloatArray, source: str) -> Recording:
+    n = len(names)
+    time, position, effort = columns[:, 0], columns[:, 1 : n + 1], columns[:, n + 1 :]
+    return Recording(time, names, position, effort=effort, source=source)
+
+
+def _ur10(root: Path) -> tuple[Robot, Recording]:
+    return load_robot("ur10"), read_recording(root / "ur10" / "mcap")
+
+
+def _panda(root: Path) -> tuple[Robot, Recording]:
+    return load_robot("panda"), read_recording(root / "panda" / "mcap")
+
+
+def _ur10e(root: Path) -> tuple[Robot, Recording]:
+    robot, path = load_robot("ur10e"), root / "ur10e" / "ur-20_02_19_14harm50sec.csv"
+    rows = np.loadtxt(path, delimiter=",")[194:4966]
+    return robot, _table(robot.joint_names, rows[:, [*range(7), *range(13, 19)]], str(path))
+
+
+def _tx40(root: Path) -> tuple[Robot, Recording]:
+    robot, path = load_robot("tx40"), root / "tx40" / "pos_read_data.csv"
+    position = np.loadtxt(path, delimiter=",", skiprows=1)
+    effort = np.loadtxt(root / "tx40" / "curr_data.csv", delimiter=",", skiprows=1)
+    time = 2e-4 * np.arange(len(position))
+    columns = np.column_stack([time, position, effort])[(time >= 0.3) & (time <= 7.4)]
+    return robot, _table(robot.joint_names, columns, str(path))
+
+
+def _tiago(root: Path) -> tuple[Robot, Recording]:
+    recording = read_recording(root / "tiago" / "tiago.csv")
+    urdf = root / "tiago" / "tiago.urdf"
+    model = pin.buildModelFromUrdf(str(urdf))
+    others = [name for name in model.names[1:] if name not in recording.joint_names]
+    description = {
+        "name": "tiago",
+        "urdf": str(urdf),
+        "joints": {"locked": {str(name): 0.0 for name in others}},
+        "effort": {"gain": dict(zip(recording.joint_names, TIAGO_GAINS, strict=True))},
+    }
+    return load_robot(parse_description(description)), recording
+
+
+CASES = (
+    Case("ur10", _ur10, 8.0),
+    Case("ur10e", _ur10e, 5.0),
+    Case("tx40", _tx40, 30.0),
+    Case("panda", _panda, 5.0),
+    Case("tiago", _tiago, 5.0),
+)
+"""Recordings of real arms, with the low-pass that the data's own authors or README use."""
+
+
+def _to_joints(robot: Robot, recording: Recording) -> tuple[FloatArray, FloatArray]:
+    """Return positions [rad] and torques [N·m] in the robot's joint order, worked out here."""
+    names = [robot.description.names.get(name, name) for name in recording.joint_names]
+    order = [names.index(name) for name in robot.joint_names]
+    position = np.unwrap(recording.position[:, order], axis=0)
+    effort = np.zeros_like(position) if recording.effort is None else recording.effort[:, order]
+    if robot.name == "tx40":
+        gears = np.diag(TX40_GEARS)
+        gears[5, 4] = 32.0
+        position = position @ np.linalg.inv(gears).T
+        position += np.pi * np.array([0.0, -0.5, 0.5, 0.0, 0.0, 0.0])
+        return position, effort @ gears
+    gain = robot.description.effort_gain
+    if isinstance(gain, float):
+        return position, gain * effort
+    return position, effort * np.array([gain.get(name, 1.0) for name in robot.joint_names])
+
+
+def plain_samples(robot: Robot, recording: Recording, cutoff: float) -> PlainSamples:
+    """Interpolate linearly, low-pass (Butterworth, 4th order, both ways), differentiate."""
+    position, effort = _to_joints(robot, recording)
+    time = recording.time
+    step = float(np.median(np.diff(time)))
+    grid = np.arange(time[0], time[-1], step)
+    b, a = butter(4, min(2.0 * cutoff * step, 0.9))
+    q, tau = (
+        filtfilt(
+            b, a, np.column_stack([np.interp(grid, time, column) for column in values.T]), axis=0
+        )
+        for values in (position, effort)
+    )
+    v = np.gradient(q, step, axis=0)
+    acceleration = np.gradient(v, step, axis=0)
+    keep = slice(round(0.5 / step), -round(0.5 / step))  # the filter's edges
+    return PlainSamples(q[keep], v[keep], acceleration[keep], tau[keep])
+
+
+def _regressor(robot: Robot, s: PlainSamples) -> FloatArray:
+    """Return (n, nj, p): Pinocchio's regressor, viscous, Coulomb, armature, offset, couplings."""
+    n, nj = s.position.shape
+    data, D = robot.model.createData(), np.array([c.direction for c in robot.couplings])
+    D = D.reshape(len(robot.couplings), nj)
+    inertial = np.array(
+        [
+            pin.computeJointTorqueRegressor(robot.model, data, *state)
+            for state in zip(*s[:3], strict=True)
+        ]
+    )
+    eye = np.eye(nj)
+    motions = (s.velocity, np.sign(s.velocity), s.acceleration)
+    terms = [eye * values[:, None, :] for values in motions]
+    terms.append(np.broadcast_to(eye, (n, nj, nj)))
+    for rate, is_sign in ((s.velocity, False), (s.velocity, True), (s.acceleration, False)):
+        for row in D:  # a motor that turns with several joints; its own joint has its own term
+            turned = rate @ row
+            if is_sign:
+                column = np.outer(np.sign(turned), row)
+            else:
+                column = np.outer(turned, row) - rate * row**2
+            terms.append(column[:, :, None])
+    return np.concatenate([inertial, *terms], axis=2)
+
+
+def plain_wls(A: FloatArray, tau: FloatArray, rounds: int = 3) -> FloatArray:
+    """Return the minimum-norm weighted least squares solution; weights from the residuals."""
+    n, nj, p = A.shape
+    weight = np.ones(nj)
+    for _ in range(rounds):
+        scaled = (A * weight[:, None]).reshape(n * nj, p)
+        x = np.linalg.lstsq(scaled, (tau * weight).ravel(), rcond=1e-8)[0]
+        weight = 1.0 / np.sqrt(np.mean((tau - A @ x) ** 2, axis=0)).clip(min=1e-9)
+    return np.asarray(x)
+
+
+def _error(A: FloatArray, tau: FloatArray, moving: np.ndarray, x: FloatArray) -> FloatArray:
+    """Return the root mean square error (nj,) [N·m] over the samples where each joint moves."""
+    square = np.where(moving, (tau - A @ x) ** 2, 0.0).sum(axis=0)
+    return np.sqrt(square / np.maximum(moving.sum(axis=0), 1))
+
+
+def run(case: Case, root: Path) -> dict[str, Any]:
+    """Identify one recording by both, and score both on the plain chain's held-out samples."""
+    robot, recording = case.load(root)
+    found = identify(robot, recording, IdentifyConfig(train=TRAIN))
+    samples = plain_samples(robot, recording, case.cutoff)
+    A, tau = _regressor(robot, samples), samples.effort
+    split = round(TRAIN * len(tau))
+    x = plain_wls(A[:split], tau[:split])
+    moving = np.abs(samples.velocity) > STILL * np.abs(samples.velocity).max(axis=0)
+    held = A[split:], tau[split:], moving[split:]
+    vectors = {"nominal": found.nominal, "plain": x, "identified": found.estimate.parameters}
+    rmse = {name: _error(*held, vector) for name, vector in vectors.items()}
+    total = {name: float(np.sqrt((values**2).sum())) for name, values in rmse.items()}
+    own = found.validation
+    return {
+        "recording": case.name,
+        "joints": list(robot.joint_names),
+        "plain_cutoff_hz": case.cutoff,
+        "cutoff_hz": found.signals.cutoff,
+        "rmse": {name: values.tolist() for name, values in rmse.items()},
+        "total": total,
+        "own_total": None if own is None else float(np.sqrt((own.rmse_identified**2).sum())),
+        "ratio": total["identified"] / total["plain"],
+        "consistent": bool(found.estimate.consistency.min() > 0.0),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("out/bench"))
+    parser.add_argument("--only", nargs="+", choices=[case.name for case in CASES])
+    given = parser.parse_args(arguments)
+    root = Path(os.environ.get("SYSID_DATA", "../shared/data"))
+    print("held-out torque error, root sum of squares over the joints [N·m]")
+    print(
+        f"{'recording':10}{'nominal':>9}{'plain':>9}{'ours':>9}{'ours, own':>11}"
+        f"{'ours/plain':>12}{'cut-off plain, ours':>21}{'consistent':>12}"
+    )
+    results = []
+    for case in CASES:
+        if given.only and case.name not in given.only:
+            continue
+        result = run(case, root)
+        results.append(result)
+        total = result["total"]
+        print(
+            f"{case.name:10}{total['nominal']:9.2f}{total['plain']:9.2f}{total['identified']:9.2f}"
+            f"{result['own_total']:11.2f}{result['ratio']:12.2f}"
+            f"{case.cutoff:12.0f}{result['cutoff_hz']:9.1f}"
+            f"{'yes' if result['consistent'] else 'no':>12}",
+            flush=True,
+        )
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / "recordings.json").write_text(json.dumps(results, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
