@@ -22,7 +22,7 @@ setup(
         "pin>=3.0",
         "scipy>=1.10",
         "sysid_core",
-        "sysid_online",
+        "sysid_ros",
     ],
     extras_require={"test": ["pytest"]},
     entry_points={

@@ -19,6 +19,7 @@ setup(
     install_requires=[
         "numpy>=1.26",
         "sysid_core",
+        "sysid_ros",
     ],
     extras_require={"test": ["pytest"]},
     entry_points={

@@ -23,7 +23,7 @@ setup(
         "rich>=12",
         "sysid_controller",
         "sysid_core",
-        "sysid_online",
+        "sysid_ros",
     ],
     extras_require={"test": ["pytest"]},
     entry_points={

@@ -35,9 +35,9 @@ from sysid_controller.settings import ControllerConfig
 from sysid_controller.verdict import Verdict, refused
 from sysid_core.errors import SysidError
 from sysid_msgs.msg import Contacts, DynamicParameters, TrackingStatus
-from sysid_online.fields import nanoseconds
-from sysid_online.node_main import run_node
-from sysid_online.parameters import chosen_robot, declare, watch
+from sysid_ros.fields import nanoseconds
+from sysid_ros.node_main import run_node
+from sysid_ros.parameters import chosen_robot, declare, watch
 
 __all__ = ["ControllerNode", "main"]
 

@@ -21,7 +21,7 @@ from sysid_core.errors import ParameterError
 from sysid_core.parameters import COUPLING_TERMS, FRICTION_TERMS, INERTIAL_TERMS
 from sysid_core.robot import Robot
 from sysid_msgs.msg import DynamicParameters, TrackingStatus
-from sysid_online.fields import diagnostic_status, doubles, nanoseconds
+from sysid_ros.fields import diagnostic_status, doubles, nanoseconds
 
 __all__ = [
     "command_message",

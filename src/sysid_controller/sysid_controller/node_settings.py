@@ -10,7 +10,7 @@ from typing import Any
 from sysid_controller.settings import ControllerConfig
 from sysid_core.errors import ParameterError
 from sysid_core.settings import Setting
-from sysid_online.parameters import ROBOT
+from sysid_ros.parameters import ROBOT
 
 __all__ = ["SETTINGS", "changed"]
 

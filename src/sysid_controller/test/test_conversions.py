@@ -27,7 +27,7 @@ from sysid_core.errors import ParameterError
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot import Robot
 from sysid_msgs.msg import DynamicParameters
-from sysid_online.fields import nanoseconds
+from sysid_ros.fields import nanoseconds
 
 
 def parameters_message(robot: Robot, vector: FloatArray) -> DynamicParameters:

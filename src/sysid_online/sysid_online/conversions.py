@@ -24,7 +24,7 @@ from sysid_msgs.msg import (
     JointSamples,
     Payload,
 )
-from sysid_online.fields import doubles, seconds, stamp
+from sysid_ros.fields import doubles, seconds, stamp
 
 __all__ = [
     "contact_flags",

@@ -36,10 +36,10 @@ from sysid_online.conversions import (
     samples_from_message,
     status_message,
 )
-from sysid_online.fields import diagnostic_status
 from sysid_online.identifier_settings import SETTINGS, online_settings
-from sysid_online.node_main import run_node
-from sysid_online.parameters import chosen_robot, declare, watch
+from sysid_ros.fields import diagnostic_status
+from sysid_ros.node_main import run_node
+from sysid_ros.parameters import chosen_robot, declare, watch
 
 __all__ = ["IdentifierNode", "main"]
 

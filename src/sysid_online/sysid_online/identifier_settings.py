@@ -11,7 +11,7 @@ from sysid_core.online.gate import GateConfig
 from sysid_core.online.payload import PayloadConfig
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.settings import Setting
-from sysid_online.parameters import ROBOT
+from sysid_ros.parameters import ROBOT
 
 __all__ = ["SETTINGS", "online_settings"]
 

@@ -29,11 +29,11 @@ from sysid_online.conversions import (
     odometry_arrays,
     samples_message,
 )
-from sysid_online.fields import diagnostic_status, seconds
-from sysid_online.node_main import run_node
-from sysid_online.parameters import chosen_robot, declare, watch
 from sysid_online.recorder_settings import SETTINGS
 from sysid_online.ring_buffer import JointBatch, RingBuffer
+from sysid_ros.fields import diagnostic_status, seconds
+from sysid_ros.node_main import run_node
+from sysid_ros.parameters import chosen_robot, declare, watch
 
 __all__ = ["RecorderNode", "main"]
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from sysid_core.settings import Setting
-from sysid_online.parameters import ROBOT
+from sysid_ros.parameters import ROBOT
 
 __all__ = ["SETTINGS"]
 

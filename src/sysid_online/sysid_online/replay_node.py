@@ -21,9 +21,9 @@ from sysid_core.errors import DataError
 from sysid_core.recording import Recording
 from sysid_core.settings import Setting
 from sysid_msgs.msg import Contacts
-from sysid_online.fields import stamp
-from sysid_online.node_main import run_node
-from sysid_online.parameters import declare
+from sysid_ros.fields import stamp
+from sysid_ros.node_main import run_node
+from sysid_ros.parameters import declare
 
 __all__ = ["SETTINGS", "ReplayNode", "main"]
 

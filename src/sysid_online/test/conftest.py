@@ -168,7 +168,7 @@ class Graph:
         """Return the joint state of a row of the motion."""
         from sensor_msgs.msg import JointState
 
-        from sysid_online.fields import stamp
+        from sysid_ros.fields import stamp
 
         m = self.motion
         message = JointState(

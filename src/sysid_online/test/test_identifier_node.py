@@ -197,7 +197,7 @@ def test_spoiled_samples_are_counted_and_nothing_spoiled_comes_out(
     from array import array
 
     from sysid_msgs.msg import JointSamples
-    from sysid_online.fields import stamp
+    from sysid_ros.fields import stamp
 
     g = graph("identifier")
     g.until(lambda: g.samples_in.get_subscription_count() > 1)
@@ -227,7 +227,7 @@ def test_gaps_between_samples_do_not_start_the_window_anew(graph: Make) -> None:
     from array import array
 
     from sysid_msgs.msg import JointSamples
-    from sysid_online.fields import stamp
+    from sysid_ros.fields import stamp
 
     g = graph("identifier")
     g.until(lambda: g.samples_in.get_subscription_count() > 1)

@@ -86,7 +86,7 @@ class Dog:
                 self.g.until(lambda: self._echoed > self.sent - 60)
 
     def _message(self, name: str, force: Sequence[float]) -> Any:
-        from sysid_online.fields import stamp
+        from sysid_ros.fields import stamp
 
         message = self._kinds[name]()
         message.header.stamp = stamp(EPOCH + self.sent / RATE)

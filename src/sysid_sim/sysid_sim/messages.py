@@ -16,7 +16,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload
-from sysid_online.fields import NANO, doubles
+from sysid_ros.fields import NANO, doubles
 from sysid_sim.driver import Driver
 from sysid_sim.sensors import BaseReading, Reading
 from sysid_sim.trajectories import Motion

@@ -14,7 +14,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError, SysidError
 from sysid_core.robot import Robot
 from sysid_core.settings import Setting
-from sysid_online.parameters import ROBOT
+from sysid_ros.parameters import ROBOT
 from sysid_sim.mjcf import PhysicsConfig
 from sysid_sim.sensors import SensorConfig
 from sysid_sim.simulation import SimulationConfig, Stribeck

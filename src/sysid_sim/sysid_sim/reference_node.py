@@ -10,9 +10,9 @@ import numpy as np
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
-from sysid_online.fields import stamp
-from sysid_online.node_main import run_node
-from sysid_online.parameters import chosen_robot, declare
+from sysid_ros.fields import stamp
+from sysid_ros.node_main import run_node
+from sysid_ros.parameters import chosen_robot, declare
 from sysid_sim.messages import trajectory_message
 from sysid_sim.node_settings import REFERENCE, ReferencePlan
 

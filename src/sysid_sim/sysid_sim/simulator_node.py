@@ -24,9 +24,9 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import OutputError, SysidError
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload
-from sysid_online.fields import diagnostic_status, stamp
-from sysid_online.node_main import run_node
-from sysid_online.parameters import chosen_robot, declare, watch
+from sysid_ros.fields import diagnostic_status, stamp
+from sysid_ros.node_main import run_node
+from sysid_ros.parameters import chosen_robot, declare, watch
 from sysid_sim.driver import Driver
 from sysid_sim.messages import (
     contacts_message,

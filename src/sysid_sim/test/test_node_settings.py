@@ -14,7 +14,7 @@ import yaml
 from sysid_core.errors import ParameterError, SysidError
 from sysid_core.robot import Robot
 from sysid_core.settings import Setting
-from sysid_online.parameters import chosen_robot
+from sysid_ros.parameters import chosen_robot
 from sysid_sim.node_settings import (
     REFERENCE,
     SIMULATOR,

@@ -17,7 +17,7 @@ from rclpy.parameter import Parameter
 
 from sysid_core.errors import ParameterError
 from sysid_core.settings import Setting
-from sysid_online.parameters import declare, watch
+from sysid_ros.parameters import declare, watch
 
 SETTINGS = (
     Setting("rate", 10.0, "Rate [Hz]", (1.0, 100.0), read_only=True),
