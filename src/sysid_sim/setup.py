@@ -32,8 +32,8 @@ setup(
             "reference = sysid_sim.reference_node:main",
             "simulator = sysid_sim.simulator_node:main",
         ],
-        "sysid.verbs": [
-            "simulate = sysid_sim.cli:verb",
+        "sysid.subcommands": [
+            "simulate = sysid_sim.cli:simulate",
         ],
     },
     data_files=[

@@ -13,7 +13,6 @@ from types import ModuleType
 from typing import Any
 
 from . import interfaces
-from .messages import message_class, service_class
 
 __all__ = ["install", "is_installed", "reason"]
 
@@ -30,6 +29,9 @@ class _InterfaceModule(ModuleType):
             return list(interfaces.names(package, folder))
         if name not in interfaces.names(package, folder):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        # Late: 'sysid --help' imports this package, and messages take numpy.
+        from .messages import message_class, service_class
+
         make = message_class if folder == "msg" else service_class
         made = make(f"{package}/{folder}/{name}")
         setattr(self, name, made)

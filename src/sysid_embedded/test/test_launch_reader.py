@@ -16,7 +16,7 @@ from sysid_embedded.errors import LaunchError
 from sysid_embedded.launch import packages
 from sysid_embedded.launch.plan import Message, Plan, Process
 from sysid_embedded.launch.reader import read
-from sysid_embedded.launch.verb import find_launch_file
+from sysid_embedded.launch.up import find_launch_file
 
 Read = Callable[..., Plan]
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sysid_embedded.launch.command import up as subcommand
 from sysid_embedded.launch.plan import Message, Plan, Process
 from sysid_embedded.launch.runner import run
-from sysid_embedded.launch.verb import verb
 
 LIMIT_S = 20.0
 
@@ -110,16 +110,16 @@ def test_a_respawned_process_starts_again(tmp_path: Path) -> None:
 
 POLITE = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); {POLITE}"
-VERB = (
-    "import argparse, sys; from sysid_embedded.launch.verb import verb; "
-    "parser = argparse.ArgumentParser(); verb.add_arguments(parser); "
-    "sys.exit(verb.run(parser.parse_args()))"
+UP = (
+    "import argparse, sys; from sysid_embedded.launch.command import up; "
+    "parser = argparse.ArgumentParser(); up.add_arguments(parser); "
+    "sys.exit(up.run(parser.parse_args()))"
 )
 
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Return a function that runs the verb on Python programs, and waits until they are up."""
+    """Return a function that runs ``sysid up`` on Python programs and waits for them."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*programs: str) -> subprocess.Popen[str]:
@@ -127,7 +127,7 @@ def up(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         commands = [shlex.join([sys.executable, "-c", program]) for program in programs]
         file.write_text(yaml.safe_dump({"launch": [{"executable": {"cmd": c}} for c in commands]}))
         child = subprocess.Popen(
-            [sys.executable, "-c", VERB, str(file)],
+            [sys.executable, "-c", UP, str(file)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -163,10 +163,10 @@ def test_a_second_ctrl_c_is_firmer(up: Callable[..., subprocess.Popen[str]]) -> 
     assert child.returncode == 0
 
 
-def _verb(*arguments: str) -> int:
+def _up(*arguments: str) -> int:
     parser = argparse.ArgumentParser()
-    verb.add_arguments(parser)
-    return verb.run(parser.parse_args(arguments))
+    subcommand.add_arguments(parser)
+    return subcommand.run(parser.parse_args(arguments))
 
 
 def test_wrong_input_ends_with_one_line_and_status_2(
@@ -175,7 +175,7 @@ def test_wrong_input_ends_with_one_line_and_status_2(
     file = tmp_path / "x.launch.yaml"
     file.write_text("launch:\n- wrong: {a: b}\n")
     for arguments in (["absent"], [str(file)], [str(file), "no_assignment"]):
-        assert _verb(*arguments) == 2
+        assert _up(*arguments) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
 
 
@@ -185,7 +185,7 @@ def test_arguments_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         "launch:\n- arg: {name: a, default: b, description: what}\n- arg: {name: c}\n"
         "- node: {pkg: not_installed, exec: x}\n"
     )
-    assert _verb(str(file), "--show-args") == 0
+    assert _up(str(file), "--show-args") == 0
     assert capsys.readouterr().out == (
         "'a': what (default: 'b')\n'c': (no description) (required)\n"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `sysid simulate`."""
+"""The subcommand ``sysid simulate``, as the ``sysid`` command finds it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,9 @@ import argparse
 import math
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import Progress
+from sysid_core.cli.subcommand import Subcommand
 
-from sysid_core.errors import OutputError
-from sysid_sim.run import run_scenario, write_run
-from sysid_sim.scenarios import find_scenario, known_scenarios
-
-__all__ = ["SimulateVerb", "verb"]
+__all__ = ["simulate"]
 
 
 def _positive(text: str) -> float:
@@ -31,60 +26,32 @@ def _seed(text: str) -> int:
     return value
 
 
-class SimulateVerb:
-    """Simulates a scenario into a bag."""
-
-    name = "simulate"
-    help = "a bag from the simulator, with its ground truth beside it"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the verb's arguments."""
-        scenarios = known_scenarios().values()
-        width = max(len(scenario.name) for scenario in scenarios)
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        parser.epilog = "scenarios:\n" + "\n".join(
-            f"  {scenario.name:{width}}  {scenario.summary}" for scenario in scenarios
-        )
-        parser.add_argument("scenario", help="name of the scenario, one of those below")
-        parser.add_argument(
-            "--out", required=True, type=Path, metavar="BAG", help="bag folder to write"
-        )
-        parser.add_argument(
-            "--seed", type=_seed, help="of truth, motion and noise [default: the scenario's]"
-        )
-        parser.add_argument(
-            "--duration", type=_positive, metavar="S", help="in seconds [default: the scenario's]"
-        )
-
-    def run(self, arguments: argparse.Namespace) -> int:
-        """Simulate and write.
-
-        Raises
-        ------
-        SysidError
-            If the scenario is unknown or the bag cannot be written.
-        """
-        scenario = find_scenario(arguments.scenario)
-        target = Path(arguments.out).expanduser()
-        if target.exists():  # said now, not after the simulation
-            raise OutputError(f"{target}: exists already; choose another name or delete it")
-        duration = arguments.duration or scenario.duration
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            bar.disable = not bar.console.is_terminal
-            task = bar.add_task(scenario.name, total=duration)
-            run = run_scenario(
-                scenario,
-                seed=arguments.seed,
-                duration=duration,
-                progress=lambda time: bar.update(task, completed=time),
-            )
-            write_run(run, target)
-        recording = run.recording
-        print(
-            f"{target}: {len(recording)} samples of {len(recording.joint_names)} joints in "
-            f"{duration:g} s, robot {run.robot.name}, seed {run.seed}"
-        )
-        return 0
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("scenario", help="name of the scenario, one of those below")
+    parser.add_argument(
+        "--out", required=True, type=Path, metavar="BAG", help="bag folder to write"
+    )
+    parser.add_argument(
+        "--seed", type=_seed, help="of truth, motion and noise [default: the scenario's]"
+    )
+    parser.add_argument(
+        "--duration", type=_positive, metavar="S", help="in seconds [default: the scenario's]"
+    )
 
 
-verb = SimulateVerb()
+def _epilog() -> str:
+    from sysid_sim.scenarios import known_scenarios  # simulates, so takes long to import
+
+    scenarios = known_scenarios().values()
+    width = max(len(scenario.name) for scenario in scenarios)
+    return "scenarios:\n" + "\n".join(
+        f"  {scenario.name:{width}}  {scenario.summary}" for scenario in scenarios
+    )
+
+
+simulate = Subcommand(
+    "a bag from the simulator, with its ground truth beside it",
+    _add_arguments,
+    "sysid_sim.simulate",
+    _epilog,
+)

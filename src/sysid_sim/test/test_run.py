@@ -17,7 +17,7 @@ from sysid_core.data import read_recording
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import OutputError
 from sysid_core.robot import Robot, known_robots, load_robot
-from sysid_sim.cli import verb
+from sysid_sim.cli import simulate
 from sysid_sim.driver import Driver
 from sysid_sim.errors import ScenarioError, SimulationError
 from sysid_sim.mjcf import PhysicsConfig
@@ -153,14 +153,14 @@ def test_a_driver_publishes_in_its_own_units(robot_of: Callable[[str], Robot]) -
 
 def arguments(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    verb.add_arguments(parser)
+    simulate.add_arguments(parser)
     return parser.parse_args(list(words))
 
 
 def test_the_command_writes_a_bag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "bag"
     words = ("valkyrie_arm", "--out", str(target), "--duration", "0.5", "--seed", "9")
-    assert verb.run(arguments(*words)) == 0
+    assert simulate.run(arguments(*words)) == 0
     assert "250 samples of 4 joints" in capsys.readouterr().out
     assert json.loads((target / "ground_truth.json").read_text())["seed"] == 9
     assert len(read_recording(target)) == 250
@@ -168,12 +168,12 @@ def test_the_command_writes_a_bag(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_the_command_names_the_scenarios_there_are(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"nosuch.*panda_payload.*digit_leg"):
-        verb.run(arguments("nosuch", "--out", str(tmp_path / "bag")))
+        simulate.run(arguments("nosuch", "--out", str(tmp_path / "bag")))
 
 
 def test_the_command_refuses_before_it_simulates(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="exists already"):
-        verb.run(arguments("panda_payload", "--out", str(tmp_path)))
+        simulate.run(arguments("panda_payload", "--out", str(tmp_path)))
 
 
 @pytest.mark.parametrize("words", [("--duration", "-1"), ("--duration", "nan"), ("--seed", "-1")])

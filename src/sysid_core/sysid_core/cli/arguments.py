@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that several verbs share, and how they become settings."""
+"""Arguments that several subcommands share, and how they become settings."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entry point of ``sysid``: picks the verb, and turns every failure into one clear line."""
+"""The entry point of ``sysid``: picks the subcommand, puts every failure in one line."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
@@ -20,11 +20,18 @@ _INTERNAL = 70
 _INTERRUPTED = 130
 _DEBUG = "SYSID_DEBUG"
 _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Read when numpy is imported, which is when the verbs are."""
+"""Read when numpy is imported, which is when a subcommand runs."""
 
 
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line instead of printing the usage."""
+
+    late_epilog: Callable[[], str] | None = None
+
+    def format_help(self) -> str:
+        if self.late_epilog is not None:
+            self.epilog = self.late_epilog()
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         self.exit(_BAD_INPUT, f"{self.prog}: {message} (see '{self.prog} --help')\n")
@@ -38,22 +45,28 @@ def _version() -> str:
 
 
 def _build_parser(wanted: str | None) -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
-    verbs, troubles = find_subcommands(wanted)
-    if not verbs:
+    subcommands, troubles = find_subcommands(wanted)
+    if not subcommands:
         raise SysidError(_cannot_load(troubles[0]))
     parser = _Parser(
         prog="sysid",
         description="Identification of robot dynamics from bags, tables and live robots.",
-        epilog="'sysid VERB --help' explains a verb.",
+        epilog="'sysid SUBCOMMAND --help' explains a subcommand.",
     )
     parser.add_argument("--version", action="version", version=f"sysid {_version()}")
     actions = parser.add_subparsers(
-        dest="verb", metavar="VERB", required=True, parser_class=_Parser
+        dest="subcommand", metavar="SUBCOMMAND", required=True, parser_class=_Parser
     )
-    for name, verb in verbs.items():
-        sub = actions.add_parser(name, help=verb.help, description=verb.help)
-        verb.add_arguments(sub)
-        sub.set_defaults(run=verb.run)
+    for name, subcommand in subcommands.items():
+        sub = actions.add_parser(
+            name,
+            help=subcommand.help,
+            description=subcommand.help,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        sub.late_epilog = subcommand.epilog
+        subcommand.add_arguments(sub)
+        sub.set_defaults(run=subcommand.run)
     return parser, troubles
 
 
@@ -90,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SysidError as error:
         print(f"sysid: {_one_line(error)}", file=sys.stderr)
         return _BAD_INPUT
-    except ImportError as error:  # a verb imports late what it seldom needs
+    except ImportError as error:  # a subcommand imports what it needs when it runs
         if os.environ.get(_DEBUG):
             raise
         print(f"sysid: {_cannot_load(_one_line(error))}", file=sys.stderr)

@@ -1,74 +1,98 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verb of the ``sysid`` command is, and where verbs are found."""
+"""What a subcommand of ``sysid`` is, and where subcommands are found."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
+from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, entry_points
-from typing import Protocol
+from typing import NamedTuple
 
-__all__ = ["Verb", "find_subcommands", "first_line"]
+__all__ = ["LateChoices", "Subcommand", "find_subcommands", "first_line"]
 
-_BUILT_IN = {
-    "init": "sysid_core.cli.subcommands.init",
-    "info": "sysid_core.cli.subcommands.info",
-    "identify": "sysid_core.cli.subcommands.identify",
-    "validate": "sysid_core.cli.subcommands.validate",
-    "replay": "sysid_core.cli.subcommands.replay",
-    "excite": "sysid_core.cli.subcommands.excite",
-    "compliance": "sysid_core.cli.subcommands.compliance",
-    "doctor": "sysid_core.cli.subcommands.doctor",
-}
-"""Verb → module of the core that has it as `verb`."""
+_DECLARATIONS = "sysid_core.cli.declarations"
+_BUILT_IN = (
+    "init",
+    "info",
+    "identify",
+    "validate",
+    "replay",
+    "excite",
+    "compliance",
+    "doctor",
+)
+"""Subcommands of the core, each declared under its name in `_DECLARATIONS`."""
 
-_GROUP = "sysid.verbs"
-"""Entry points by which the packages above the core add verbs of their own."""
+_GROUP = "sysid.subcommands"
+"""Entry points by which the packages above the core add subcommands of their own."""
 
 
-class Verb(Protocol):
-    """One verb of the command.
+class Subcommand(NamedTuple):
+    """A subcommand's declaration, which imports nothing of what running it needs.
 
     Attributes
     ----------
-    name, help : str
+    help : str
+    add_arguments : callable
+        Declares the arguments to a parser.
+    module : str
+        Has ``run(args) -> int``, which does the work and returns the exit status.
+    epilog : callable, optional
+        Returns the text below the help; called when the help is shown.
     """
 
-    @property
-    def name(self) -> str: ...  # noqa: D102
-
-    @property
-    def help(self) -> str: ...  # noqa: D102
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the verb's arguments."""
-        ...
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    module: str
+    epilog: Callable[[], str] | None = None
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do it and return the exit status."""
-        ...
+        """Import the module, do the work and return the exit status."""
+        return int(importlib.import_module(self.module).run(args))
 
 
-def find_subcommands(wanted: str | None = None) -> tuple[dict[str, Verb], tuple[str, ...]]:
-    """Return the verbs by name, and in words which could not be loaded and why.
+class LateChoices:
+    """Choices of an argument, imported when one is given or the help shows them.
+
+    Parameters
+    ----------
+    module, name : str
+        Where the tuple of choices is.
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module = module
+        self._name = name
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(getattr(importlib.import_module(self._module), self._name))
+
+    def __contains__(self, value: object) -> bool:
+        return value in tuple(self)
+
+
+def find_subcommands(wanted: str | None = None) -> tuple[dict[str, Subcommand], tuple[str, ...]]:
+    """Return the subcommands by name, and in words which could not be loaded and why.
 
     Parameters
     ----------
     wanted : str, optional
-        Load this verb only, if there is one of that name: the others cost time to import.
+        Load this subcommand only, if there is one of that name.
     """
-    points = [EntryPoint(name, f"{path}:verb", _GROUP) for name, path in _BUILT_IN.items()]
-    if wanted not in _BUILT_IN:
+    points = [EntryPoint(name, f"{_DECLARATIONS}:{name}", _GROUP) for name in _BUILT_IN]
+    if wanted not in _BUILT_IN:  # to search the installed packages takes time
         points += sorted(entry_points(group=_GROUP), key=lambda point: point.name)
     if any(point.name == wanted for point in points):
         points = [point for point in points if point.name == wanted]
-    verbs: dict[str, Verb] = {}
+    found: dict[str, Subcommand] = {}
     failed: dict[str, list[str]] = {}
     for point in points:
         try:
-            verbs.setdefault(point.name, point.load())
+            found.setdefault(point.name, point.load())
         except (ImportError, OSError) as error:  # OSError: a library that a package opens itself
             failed.setdefault(first_line(error), []).append(point.name)
-    return verbs, tuple(
+    return found, tuple(
         f"cannot load {', '.join(map(repr, names))}: {why}" for why, names in failed.items()
     )
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs do what the contract says, and print pure JSON where asked."""
+"""The subcommands do what the contract says, and print pure JSON where asked."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import os
@@ -22,6 +23,9 @@ from sysid_core.cli import subcommand as subcommand_module
 from sysid_core.cli.main import main
 from sysid_core.cli.subcommand import find_subcommands
 from sysid_core.data import write_csv, write_recording
+from sysid_core.excitation import ExciteConfig
+from sysid_core.identification import IdentifyConfig
+from sysid_core.online.settings import OnlineConfig
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
 
@@ -237,20 +241,20 @@ def test_an_error_of_our_own_shows_no_traceback(
     assert len(error.splitlines()) == 1
 
 
-def test_verbs_of_other_packages_are_found(
+def test_subcommands_of_other_packages_are_found(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     group = [
-        EntryPoint("again", "sysid_core.cli.subcommands.doctor:verb", "sysid.verbs"),
-        EntryPoint("broken", "sysid_core.nowhere:verb", "sysid.verbs"),
+        EntryPoint("again", "sysid_core.cli.declarations:doctor", "sysid.subcommands"),
+        EntryPoint("broken", "sysid_core.nowhere:broken", "sysid.subcommands"),
     ]
     monkeypatch.setattr(subcommand_module, "entry_points", lambda **_: group)
-    verbs, troubles = find_subcommands()
-    assert "again" in verbs
+    subcommands, troubles = find_subcommands()
+    assert "again" in subcommands
     assert len(troubles) == 1
     assert "broken" in troubles[0]
     assert set(find_subcommands("again")[0]) == {"again"}
-    assert main(["again", "--json"]) == 1  # the doctor finds the broken verb
+    assert main(["again", "--json"]) == 1  # the doctor finds the broken subcommand
     assert not json.loads(capsys.readouterr().out)["ok"]
     assert main(["broken"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
@@ -300,12 +304,22 @@ def test_doctor_diagnoses_what_cannot_be_imported(
     assert advice in check["advice"]
 
 
-@pytest.mark.parametrize("verb", ["init", "info", "identify", "validate", "replay", "excite"])
-def test_a_verb_whose_packages_cannot_be_imported_ends_in_one_line(
-    verb: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["init", "x.urdf"],
+        ["info", "x.csv"],
+        ["identify", "x.csv", "--robot", "ur10", "--out", "x"],
+        ["validate", "x.json", "x.csv"],
+        ["replay", "x.csv", "--robot", "ur10"],
+        ["excite", "ur10", "--out", "x"],
+    ],
+)
+def test_a_subcommand_whose_packages_cannot_be_imported_ends_in_one_line(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     _without("pinocchio", NO_OPENMP, monkeypatch, tmp_path)
-    done = _sysid(verb, "nothing")
+    done = _sysid(*arguments)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert "libgomp.so.1" in line
@@ -330,3 +344,36 @@ def test_a_package_that_is_imported_late_is_missed_in_one_line(
     (line,) = (text for text in done.stderr.splitlines() if text.startswith("sysid:"))
     assert "No module named 'cvxpy'; 'sysid doctor' says what to install" in line
     assert not (tmp_path / "out" / "estimate.json").exists()
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["identify", "--nonsense"]])
+def test_neither_help_nor_a_wrong_argument_imports_what_running_needs(
+    arguments: list[str],
+) -> None:
+    program = (
+        "import sys; from sysid_core.cli.main import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "print('heavy:', *{'numpy', 'pinocchio', 'rich', 'mujoco'} & set(sys.modules))"
+    )
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60.0, check=True)
+    assert done.stdout.splitlines()[-1] == "heavy:"
+
+
+def test_defaults_of_arguments_are_those_of_the_configurations() -> None:
+    parsers = {}
+    for name, subcommand in find_subcommands()[0].items():
+        parsers[name] = argparse.ArgumentParser()
+        subcommand.add_arguments(parsers[name])
+    excitation, online, offline = ExciteConfig(), OnlineConfig(), IdentifyConfig()
+    for name, argument, value in (
+        ("excite", "duration", excitation.duration),
+        ("excite", "seed", excitation.seed),
+        ("excite", "starts", excitation.starts),
+        ("replay", "window", online.window),
+        ("replay", "method", online.method),
+        ("identify", "train", offline.train),
+        ("identify", "method", offline.estimator.method),
+    ):
+        assert parsers[name].get_default(argument) == value, (name, argument)

@@ -10,56 +10,33 @@ import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
-from sysid_core.cli.arguments import add_json, add_robot
 from sysid_core.cli.console import number, print_json, progress_bar, stdout, warn
 from sysid_core.compliance import AXES, Compliance, identify_compliance, read_poses
 from sysid_core.compliance.report import FILES, write_compliance
 from sysid_core.files import require_writable, results_folder
 from sysid_core.robot import load_robot
 
-__all__ = ["verb"]
+__all__ = ["run"]
 
 
-class _Compliance:
-    name = "compliance"
-    help = "identify joints' stiffness and damping in six directions from link poses"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "data",
-            metavar="DATA",
-            type=Path,
-            help="CSV with the header time,<link>/x,<link>/y,<link>/z,<link>/qx,<link>/qy,"
-            "<link>/qz,<link>/qw,… [s, m, -]: poses of the link frames in the world",
-        )
-        add_robot(parser, required=True)
-        parser.add_argument(
-            "--out", metavar="DIR", type=Path, required=True, help=f"folder for {', '.join(FILES)}"
-        )
-        parser.add_argument(
-            "--coupled",
-            action="store_true",
-            help="full symmetric matrices instead of one coefficient per direction",
-        )
-        add_json(parser, "the result")
-
-    def run(self, args: argparse.Namespace) -> int:
-        robot = load_robot(args.robot)
-        require_writable(args.out)
-        with progress_bar() as show:
-            show("reading", 0.0)
-            poses = read_poses(args.data)
-            show("estimation", 0.3)
-            found = identify_compliance(robot, poses, coupled=args.coupled)
-            show("report", 0.8)
-            with results_folder(args.out) as folder:
-                data = write_compliance(robot, found, folder)
-        warn(found.warnings)
-        if args.json:
-            print_json(data)
-        else:
-            _show(found, args.out)
-        return 0
+def run(args: argparse.Namespace) -> int:
+    """Run the subcommand and return its exit status."""
+    robot = load_robot(args.robot)
+    require_writable(args.out)
+    with progress_bar() as show:
+        show("reading", 0.0)
+        poses = read_poses(args.data)
+        show("estimation", 0.3)
+        found = identify_compliance(robot, poses, coupled=args.coupled)
+        show("report", 0.8)
+        with results_folder(args.out) as folder:
+            data = write_compliance(robot, found, folder)
+    warn(found.warnings)
+    if args.json:
+        print_json(data)
+    else:
+        _show(found, args.out)
+    return 0
 
 
 def _show(found: Compliance, out: Path) -> None:
@@ -88,6 +65,3 @@ def _show(found: Compliance, out: Path) -> None:
 
 def _with_std(value: float, std: float) -> str:
     return f"{number(value, 4)} ± {number(std, 2)}"
-
-
-verb = _Compliance()

@@ -16,12 +16,11 @@ from typing import NamedTuple
 from rich.markup import escape
 from rich.table import Table
 
-from sysid_core.cli.arguments import add_json
 from sysid_core.cli.console import print_json, stdout
 from sysid_core.cli.subcommand import find_subcommands, first_line
 from sysid_core.errors import SysidError
 
-__all__ = ["Check", "verb"]
+__all__ = ["Check", "run"]
 
 _NEEDED = {
     "clarabel": "clarabel",
@@ -41,11 +40,10 @@ _NEEDED = {
 _OPTIONAL = {
     "mujoco": ("mujoco", "simulation: pip install mujoco"),
     "cyclonedds": ("cyclonedds.domain", "running the nodes without ROS 2: pip install cyclonedds"),
-    "mosek": ("mosek", "another solver for --method sdp: pip install mosek, and a licence"),
     "figaroh": ("figaroh", "benchmarks only: pip install figaroh"),
     "torch": ("torch", "benchmarks only: pip install torch"),
 }
-_LOOKED_FOR = {"figaroh", "mosek", "torch"}
+_LOOKED_FOR = {"figaroh", "torch"}
 """Not imported, which would take seconds and say nothing about what sysid needs."""
 _LIBRARY = re.compile(r"(lib[\w+-]+)\.so\.(\d+): cannot open shared object file")
 
@@ -156,28 +154,32 @@ def _robots() -> list[Check]:
     return [Check("robots", ", ".join(good), "ok"), *checks]
 
 
-def _verbs() -> list[Check]:
-    verbs, troubles = find_subcommands()
-    checks = [Check("verbs", ", ".join(verbs), "ok")]
-    advice = "mend the packages above; if all are well, install that verb's package again"
-    return checks + [Check("verbs", text, "missing", advice) for text in troubles]
-
-
-class _Doctor:
-    name = "doctor"
-    help = "show what is installed, what is missing, and what to do"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_json(parser, "the findings")
-
-    def run(self, args: argparse.Namespace) -> int:
-        checks = [_python(), *_packages(), _ros(), *_robots(), *_verbs()]
-        missing = [check for check in checks if check.state == "missing"]
-        if args.json:
-            print_json({"ok": not missing, "checks": [check._asdict() for check in checks]})
+def _subcommands() -> list[Check]:
+    subcommands, troubles = find_subcommands()
+    good = []
+    for name, subcommand in subcommands.items():
+        try:
+            importlib.import_module(subcommand.module)
+        except (ImportError, OSError) as error:
+            troubles += (f"cannot load '{name}': {first_line(error)}",)
         else:
-            _show(checks, missing)
-        return 1 if missing else 0
+            good.append(name)
+    advice = "mend the packages above; if all are well, install that subcommand's package again"
+    return [
+        Check("subcommands", ", ".join(good), "ok"),
+        *(Check("subcommands", text, "missing", advice) for text in troubles),
+    ]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the subcommand and return its exit status."""
+    checks = [_python(), *_packages(), _ros(), *_robots(), *_subcommands()]
+    missing = [check for check in checks if check.state == "missing"]
+    if args.json:
+        print_json({"ok": not missing, "checks": [check._asdict() for check in checks]})
+    else:
+        _show(checks, missing)
+    return 1 if missing else 0
 
 
 def _show(checks: list[Check], missing: list[Check]) -> None:
@@ -200,6 +202,3 @@ def _show(checks: list[Check], missing: list[Check]) -> None:
         if not missing
         else f"{len(missing)} missing: see the lines marked ✗."
     )
-
-
-verb = _Doctor()

@@ -11,7 +11,6 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from sysid_core.cli.arguments import add_json
 from sysid_core.cli.console import number, print_json, progress_bar, stdout
 from sysid_core.errors import ParameterError
 from sysid_core.excitation import Excitation, ExciteConfig, excite, motion_limits
@@ -19,100 +18,39 @@ from sysid_core.excitation.write import FILES, write_excitation
 from sysid_core.files import require_writable, results_folder
 from sysid_core.robot import Robot, load_robot
 
-__all__ = ["verb"]
+__all__ = ["run"]
 
 _RATE = 100.0
 
 
-class _Excite:
-    name = "excite"
-    help = "design an exciting trajectory within a robot's limits"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        default = ExciteConfig()
-        parser.add_argument(
-            "robot",
-            metavar="ROBOT",
-            help="name of a known robot, or the path of its description",
-        )
-        parser.add_argument(
-            "--out", metavar="DIR", type=Path, required=True, help=f"folder for {', '.join(FILES)}"
-        )
-        parser.add_argument(
-            "--duration",
-            metavar="S",
-            type=float,
-            default=default.duration,
-            help="from rest to rest; the end meets the start, so it can be repeated; "
-            "default: %(default)g s",
-        )
-        parser.add_argument("--seed", type=int, default=default.seed, help="of the random starts")
-        parser.add_argument(
-            "--starts", type=int, default=default.starts, help="default: %(default)s"
-        )
-        parser.add_argument(
-            "--harmonics", type=int, help="default: up to half a hertz, at least 5"
-        )
-        parser.add_argument(
-            "--share",
-            type=float,
-            default=0.9,
-            help="of every joint's range and effort limit that may be used; default: %(default)g",
-        )
-        parser.add_argument(
-            "--speed",
-            type=float,
-            default=0.9,
-            help="share of every velocity limit that may be used; default: %(default)g",
-        )
-        parser.add_argument(
-            "--acceleration",
-            metavar="RAD/S²",
-            type=float,
-            help="limit of all joints; default: top speed within 0.25 s",
-        )
-        parser.add_argument(
-            "--floor",
-            metavar="M",
-            type=float,
-            help="least height of the tool and of every joint's frame in the world; "
-            "collisions are not looked at otherwise",
-        )
-        parser.add_argument(
-            "--rate",
-            metavar="HZ",
-            type=float,
-            help=f"of the table; default: the robot's sensors', at most {_RATE:g} Hz",
-        )
-        add_json(parser, "the summary")
-
-    def run(self, args: argparse.Namespace) -> int:
-        robot = load_robot(args.robot)
-        rate = args.rate
-        if rate is None:
-            rate = min(robot.description.signals.rate or _RATE, _RATE)
-        if not (math.isfinite(rate) and 5.0 <= rate <= 1e5):
-            raise ParameterError(f"--rate must lie between 5 and 100000 Hz, got {rate:g}")
-        limits = motion_limits(
-            robot, share=args.share, speed=args.speed, acceleration=args.acceleration
-        )
-        options = ExciteConfig(
-            duration=args.duration,
-            harmonics=args.harmonics,
-            starts=args.starts,
-            floor=args.floor,
-            seed=args.seed,
-        )
-        require_writable(args.out)
-        with progress_bar() as show:
-            found = excite(robot, limits, options, show)
-            with results_folder(args.out) as folder:
-                write_excitation(found, robot.joint_names, folder, rate=rate)
-        if args.json:
-            print_json(_summary(robot, found, options))
-        else:
-            _show(robot, found, args.out)
-        return 0
+def run(args: argparse.Namespace) -> int:
+    """Run the subcommand and return its exit status."""
+    robot = load_robot(args.robot)
+    rate = args.rate
+    if rate is None:
+        rate = min(robot.description.signals.rate or _RATE, _RATE)
+    if not (math.isfinite(rate) and 5.0 <= rate <= 1e5):
+        raise ParameterError(f"--rate must lie between 5 and 100000 Hz, got {rate:g}")
+    limits = motion_limits(
+        robot, share=args.share, speed=args.speed, acceleration=args.acceleration
+    )
+    options = ExciteConfig(
+        duration=args.duration,
+        harmonics=args.harmonics,
+        starts=args.starts,
+        floor=args.floor,
+        seed=args.seed,
+    )
+    require_writable(args.out)
+    with progress_bar() as show:
+        found = excite(robot, limits, options, show)
+        with results_folder(args.out) as folder:
+            write_excitation(found, robot.joint_names, folder, rate=rate)
+    if args.json:
+        print_json(_summary(robot, found, options))
+    else:
+        _show(robot, found, args.out)
+    return 0
 
 
 def _summary(robot: Robot, found: Excitation, options: ExciteConfig) -> dict[str, Any]:
@@ -155,6 +93,3 @@ def _show(robot: Robot, found: Excitation, out: Path) -> None:
         "look at the motion in simulation, and move to the start slowly"
     )
     console.print(f"wrote {', '.join(FILES)} to {out}", markup=False)
-
-
-verb = _Excite()

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 from rich.markup import escape
 
-from sysid_core.cli.arguments import add_data, add_json, add_robot, add_signals
 from sysid_core.cli.console import (
     named_table,
     number,
@@ -25,7 +24,6 @@ from sysid_core.cli.console import (
 from sysid_core.data import read_recording
 from sysid_core.estimate_file import estimate_json, read_estimate, write_estimate
 from sysid_core.estimation import EstimatorConfig
-from sysid_core.estimation.options import METHODS
 from sysid_core.files import require_writable, results_folder, write_text
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.report import write_report
@@ -34,7 +32,7 @@ from sysid_core.robot import load_robot
 from sysid_core.robot.export import identified_urdf
 from sysid_core.signals import SignalConfig
 
-__all__ = ["verb"]
+__all__ = ["run"]
 
 
 class _Timing:
@@ -54,82 +52,40 @@ class _Timing:
         self._show(stage, share)
 
 
-class _Identify:
-    name = "identify"
-    help = "identify a robot from a recording, and validate it on the part held out"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data(parser)
-        add_robot(parser, required=True)
-        parser.add_argument(
-            "--out",
-            metavar="DIR",
-            type=Path,
-            required=True,
-            help="folder for estimate.json, <robot>.urdf, report.html and pictures",
-        )
-        parser.add_argument(
-            "--method", choices=METHODS, default="entropic", help="default: %(default)s"
-        )
-        parser.add_argument(
-            "--train",
-            metavar="SHARE",
-            type=float,
-            default=0.7,
-            help="share of the recording, from its start, that is learned from; the rest "
-            "validates; default: %(default)s",
-        )
-        parser.add_argument(
-            "--from",
-            dest="start",
-            metavar="ESTIMATE",
-            type=Path,
-            help="estimate.json whose parameters take the place of the nominal ones",
-        )
-        parser.add_argument(
-            "--only",
-            metavar="BODY",
-            nargs="+",
-            help="identify the inertias of these bodies and hold all else: what they gain is "
-            "their load",
-        )
-        add_signals(parser)
-        parser.add_argument("--no-report", action="store_true", help="leave out the report")
-        add_json(parser, "the estimate")
-
-    def run(self, args: argparse.Namespace) -> int:
-        robot = load_robot(args.robot)
-        start = None if args.start is None else read_estimate(args.start).parameters(robot)
-        options = IdentifyConfig(
-            train=args.train,
-            only=None if args.only is None else tuple(args.only),
-            start=start,
-            lenient=args.lenient,
-            signals=SignalConfig(cutoff=args.cutoff),
-            estimator=EstimatorConfig(method=args.method),
-        )
-        require_writable(args.out)
-        with progress_bar() as show:
-            timing = _Timing(show)
-            timing("reading", 0.0)
-            recording = read_recording(args.data, joint_topic=args.topic)
-            found = identify(robot, recording, options, timing)
-            timing("report", 0.0)
-            data = estimate_json(found, timing.seconds)
-            with results_folder(args.out) as folder:
-                write_text(
-                    folder / f"{robot.name}.urdf",
-                    identified_urdf(robot, found.estimate.parameters),
-                )
-                if not args.no_report:
-                    write_report(found, folder, source=str(args.data))
-                write_estimate(data, folder / "estimate.json")
-        warn(found.warnings)
-        if args.json:
-            print_json(data)
-        else:
-            _show(found, args.out, not args.no_report)
-        return 0
+def run(args: argparse.Namespace) -> int:
+    """Run the subcommand and return its exit status."""
+    robot = load_robot(args.robot)
+    start = None if args.start is None else read_estimate(args.start).parameters(robot)
+    options = IdentifyConfig(
+        train=args.train,
+        only=None if args.only is None else tuple(args.only),
+        start=start,
+        lenient=args.lenient,
+        signals=SignalConfig(cutoff=args.cutoff),
+        estimator=EstimatorConfig(method=args.method),
+    )
+    require_writable(args.out)
+    with progress_bar() as show:
+        timing = _Timing(show)
+        timing("reading", 0.0)
+        recording = read_recording(args.data, joint_topic=args.topic)
+        found = identify(robot, recording, options, timing)
+        timing("report", 0.0)
+        data = estimate_json(found, timing.seconds)
+        with results_folder(args.out) as folder:
+            write_text(
+                folder / f"{robot.name}.urdf",
+                identified_urdf(robot, found.estimate.parameters),
+            )
+            if not args.no_report:
+                write_report(found, folder, source=str(args.data))
+            write_estimate(data, folder / "estimate.json")
+    warn(found.warnings)
+    if args.json:
+        print_json(data)
+    else:
+        _show(found, args.out, not args.no_report)
+    return 0
 
 
 def _show(found: Identification, out: Path, report: bool) -> None:
@@ -193,6 +149,3 @@ def _show_friction(found: Identification) -> None:
 
 def _with_std(value: float, std: float) -> str:
     return f"{number(value)} ± {number(std, 2)}" if std > 0.0 else f"{number(value)} held"
-
-
-verb = _Identify()

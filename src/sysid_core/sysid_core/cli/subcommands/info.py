@@ -10,7 +10,6 @@ from typing import Any
 
 from rich.markup import escape
 
-from sysid_core.cli.arguments import add_data, add_json, add_robot
 from sysid_core.cli.console import named_table, number, print_json, stdout, warn
 from sysid_core.data import RecordingSummary, StreamSummary, read_recording, summarise
 from sysid_core.errors import DataError, ParameterError
@@ -19,7 +18,7 @@ from sysid_core.robot.interpretation import interpret
 from sysid_core.robot.loop_check import check_loops
 from sysid_core.robot.loops import LoopClosure
 
-__all__ = ["verb"]
+__all__ = ["run"]
 
 
 _STREAM_ROWS: dict[str, Callable[[StreamSummary], str]] = {
@@ -37,78 +36,67 @@ _STREAM_ROWS: dict[str, Callable[[StreamSummary], str]] = {
 }
 
 
-class _Info:
-    name = "info"
-    help = (
-        "show topics, joints, rates and gaps of a recording, and what is missing; or, with "
-        "--robot alone, a robot and whether its loops close"
-    )
+def run(args: argparse.Namespace) -> int:
+    """Run the subcommand and return its exit status."""
+    if args.data is None and args.robot is None:
+        raise ParameterError("nothing to show; give DATA, --robot ROBOT, or both")
+    robot = load_robot(args.robot) if args.robot else None
+    shown: dict[str, Any] = {}
+    warnings: list[str] = []
+    if args.data is not None:
+        shown, warnings = _data(args, robot)
+    if robot is not None:
+        shown["robot"] = _robot(robot, quiet=args.json)
+        warnings += robot.warnings
+    warn(list(dict.fromkeys(warnings)))
+    if args.json:
+        print_json({**shown, "warnings": warnings})
+    return 0
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data(parser, required=False)
-        add_robot(parser, required=False)
-        add_json(parser, "everything")
 
-    def run(self, args: argparse.Namespace) -> int:
-        if args.data is None and args.robot is None:
-            raise ParameterError("nothing to show; give DATA, --robot ROBOT, or both")
-        robot = load_robot(args.robot) if args.robot else None
-        shown: dict[str, Any] = {}
-        warnings: list[str] = []
-        if args.data is not None:
-            shown, warnings = self._data(args, robot)
-        if robot is not None:
-            shown["robot"] = self._robot(robot, quiet=args.json)
-            warnings += robot.warnings
-        warn(list(dict.fromkeys(warnings)))
-        if args.json:
-            print_json({**shown, "warnings": warnings})
-        return 0
+def _data(args: argparse.Namespace, robot: Robot | None) -> tuple[dict[str, Any], list[str]]:
+    """Show the recording unless JSON is wanted; return it for JSON, and warnings."""
+    recording = read_recording(args.data, joint_topic=args.topic)
+    summary = summarise(recording)
+    fit: dict[str, Any] | None = None
+    warnings = list(summary.warnings)
+    if robot is not None:
+        fit = {"robot": robot.name, "fits": True, "reason": ""}
+        try:
+            warnings = list(interpret(robot, recording).warnings)
+        except DataError as error:
+            fit.update(fits=False, reason=str(error))
+    if args.json:
+        return {**asdict(summary), "fit": fit}, warnings
+    if robot is not None and not robot.floating:
+        lacking = tuple(text for text in summary.missing if "floating" not in text)
+        summary = replace(summary, missing=lacking)
+    _show(summary)
+    if fit is not None:
+        fits, reason = f"fits robot '{fit['robot']}'", f"does not fit: {fit['reason']}"
+        stdout().print(fits if fit["fits"] else reason, markup=False)
+    return {}, warnings
 
-    def _data(
-        self, args: argparse.Namespace, robot: Robot | None
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Show the recording unless JSON is wanted; return it for JSON, and warnings."""
-        recording = read_recording(args.data, joint_topic=args.topic)
-        summary = summarise(recording)
-        fit: dict[str, Any] | None = None
-        warnings = list(summary.warnings)
-        if robot is not None:
-            fit = {"robot": robot.name, "fits": True, "reason": ""}
-            try:
-                warnings = list(interpret(robot, recording).warnings)
-            except DataError as error:
-                fit.update(fits=False, reason=str(error))
-        if args.json:
-            return {**asdict(summary), "fit": fit}, warnings
-        if robot is not None and not robot.floating:
-            lacking = tuple(text for text in summary.missing if "floating" not in text)
-            summary = replace(summary, missing=lacking)
-        _show(summary)
-        if fit is not None:
-            fits, reason = f"fits robot '{fit['robot']}'", f"does not fit: {fit['reason']}"
-            stdout().print(fits if fit["fits"] else reason, markup=False)
-        return {}, warnings
 
-    def _robot(self, robot: Robot, *, quiet: bool) -> dict[str, Any]:
-        """Show the robot unless quiet; return it for JSON."""
-        loops = check_loops(LoopClosure(robot)) if robot.description.loops else None
-        if not quiet:
-            base = "floating" if robot.floating else "fixed"
-            joints = f"{len(robot.actuated_names)} actuated"
-            if robot.passive.any():
-                joints += f" and {int(robot.passive.sum())} passive"
-            lines = [f"robot '{robot.name}': {joints} joints on a {base} base"]
-            lines += () if loops is None else loops.lines()
-            for line in lines:
-                stdout().print(line, markup=False)
-        return {
-            "name": robot.name,
-            "floating": robot.floating,
-            "actuated": list(robot.actuated_names),
-            "passive": [n for n, p in zip(robot.joint_names, robot.passive, strict=True) if p],
-            "loops": None if loops is None else {**asdict(loops), "holds": loops.holds},
-        }
+def _robot(robot: Robot, *, quiet: bool) -> dict[str, Any]:
+    """Show the robot unless quiet; return it for JSON."""
+    loops = check_loops(LoopClosure(robot)) if robot.description.loops else None
+    if not quiet:
+        base = "floating" if robot.floating else "fixed"
+        joints = f"{len(robot.actuated_names)} actuated"
+        if robot.passive.any():
+            joints += f" and {int(robot.passive.sum())} passive"
+        lines = [f"robot '{robot.name}': {joints} joints on a {base} base"]
+        lines += () if loops is None else loops.lines()
+        for line in lines:
+            stdout().print(line, markup=False)
+    return {
+        "name": robot.name,
+        "floating": robot.floating,
+        "actuated": list(robot.actuated_names),
+        "passive": [n for n, p in zip(robot.joint_names, robot.passive, strict=True) if p],
+        "loops": None if loops is None else {**asdict(loops), "holds": loops.holds},
+    }
 
 
 def _show(summary: RecordingSummary) -> None:
@@ -140,6 +128,3 @@ def _show(summary: RecordingSummary) -> None:
     console.print(joints)
     for text in summary.missing:
         console.print(f"missing: {text}", markup=False)
-
-
-verb = _Info()

@@ -10,84 +10,55 @@ from typing import Any
 
 import numpy as np
 
-from sysid_core.cli.arguments import add_data, add_json, add_robot, add_signals
 from sysid_core.cli.console import number, print_json, progress_bar, stdout, warn
 from sysid_core.data import read_recording
 from sysid_core.errors import ParameterError
-from sysid_core.estimation.options import METHODS
 from sysid_core.online.replay import ReplayStep, replay, stream_settings_for
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Update
 from sysid_core.robot import load_robot
 from sysid_core.robot.interpretation import interpret
 
-__all__ = ["verb"]
+__all__ = ["run"]
 
 _LINE_EVERY = 1.0
 """Recorded time [s] between lines, unless something happens."""
 
 
-class _Replay:
-    name = "replay"
-    help = "run the online pipeline over a recording, as fast as it goes"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        default = OnlineConfig()
-        add_data(parser)
-        add_robot(parser, required=True)
-        parser.add_argument(
-            "--rate",
-            metavar="HZ",
-            type=float,
-            default=20.0,
-            help="updates per second of recorded time; default: %(default)s",
-        )
-        parser.add_argument(
-            "--window",
-            metavar="S",
-            type=float,
-            default=default.window,
-            help="span of the sliding window [s]; default: %(default)s",
-        )
-        parser.add_argument(
-            "--method", choices=METHODS, default=default.method, help="default: %(default)s"
-        )
-        add_signals(parser)
-        add_json(parser, "an object per update, then a summary,")
-
-    def run(self, args: argparse.Namespace) -> int:
-        if not (math.isfinite(args.rate) and args.rate > 0.0):
-            raise ParameterError(f"--rate must be above zero, got {args.rate:g}")
-        online = OnlineConfig(window=args.window, method=args.method)
-        robot = load_robot(args.robot)
-        recording = read_recording(args.data, joint_topic=args.topic)
-        warn(interpret(robot, recording, lenient=args.lenient).warnings)
-        stream = stream_settings_for(recording, robot, cutoff=args.cutoff)
-        start, span = float(recording.time[0]), float(np.ptp(recording.time)) or 1.0
-        summary = _Summary(start)
-        begin = time.perf_counter()
-        with progress_bar() as progress:
-            for step in replay(
-                recording,
-                robot,
-                stream=stream,
-                online=online,
-                update_rate=args.rate,
-                clock=time.perf_counter,
-                tell=warn,
-            ):
-                progress("replay", (step.update.time - start) / span)
-                summary.add(step)
-                if args.json:
-                    print_json(_line(step), line=True)
-                elif summary.worth_a_line:
-                    _show(step.update, start)
-        totals = summary.totals(time.perf_counter() - begin)
-        if args.json:
-            print_json({"summary": totals}, line=True)
-        else:
-            _show_totals(totals)
-        return 0
+def run(args: argparse.Namespace) -> int:
+    """Run the subcommand and return its exit status."""
+    if not (math.isfinite(args.rate) and args.rate > 0.0):
+        raise ParameterError(f"--rate must be above zero, got {args.rate:g}")
+    online = OnlineConfig(window=args.window, method=args.method)
+    robot = load_robot(args.robot)
+    recording = read_recording(args.data, joint_topic=args.topic)
+    warn(interpret(robot, recording, lenient=args.lenient).warnings)
+    stream = stream_settings_for(recording, robot, cutoff=args.cutoff)
+    start, span = float(recording.time[0]), float(np.ptp(recording.time)) or 1.0
+    summary = _Summary(start)
+    begin = time.perf_counter()
+    with progress_bar() as progress:
+        for step in replay(
+            recording,
+            robot,
+            stream=stream,
+            online=online,
+            update_rate=args.rate,
+            clock=time.perf_counter,
+            tell=warn,
+        ):
+            progress("replay", (step.update.time - start) / span)
+            summary.add(step)
+            if args.json:
+                print_json(_line(step), line=True)
+            elif summary.worth_a_line:
+                _show(step.update, start)
+    totals = summary.totals(time.perf_counter() - begin)
+    if args.json:
+        print_json({"summary": totals}, line=True)
+    else:
+        _show_totals(totals)
+    return 0
 
 
 class _Summary:
@@ -188,6 +159,3 @@ def _show_totals(totals: dict[str, Any]) -> None:
         markup=False,
         soft_wrap=True,
     )
-
-
-verb = _Replay()

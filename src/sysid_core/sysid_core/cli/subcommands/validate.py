@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sysid_core.cli.arguments import add_data, add_json, add_robot, add_signals
 from sysid_core.cli.console import (
     print_json,
     print_scores,
@@ -21,7 +20,7 @@ from sysid_core.identification import IdentifyConfig, validate
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals import SignalConfig
 
-__all__ = ["load_estimated_robot", "verb"]
+__all__ = ["load_estimated_robot", "run"]
 
 
 def load_estimated_robot(estimate: EstimateFile, given: str | None) -> Robot:
@@ -38,36 +37,21 @@ def load_estimated_robot(estimate: EstimateFile, given: str | None) -> Robot:
     return load_robot(used if used is not None and Path(used).is_file() else estimate.robot)
 
 
-class _Validate:
-    name = "validate"
-    help = "torque errors of nominal and identified model on other data"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "estimate", metavar="ESTIMATE", type=Path, help="estimate.json of 'sysid identify'"
-        )
-        add_data(parser)
-        add_robot(parser, required=False)
-        add_signals(parser)
-        add_json(parser, "joints, rmse and r2")
-
-    def run(self, args: argparse.Namespace) -> int:
-        estimate = read_estimate(args.estimate)
-        robot = load_estimated_robot(estimate, args.robot)
-        nominal, identified = estimate.nominal(robot), estimate.parameters(robot)
-        options = IdentifyConfig(lenient=args.lenient, signals=SignalConfig(cutoff=args.cutoff))
-        with progress_bar() as progress:
-            progress("reading", 0.0)
-            recording = read_recording(args.data, joint_topic=args.topic)
-            scores, warnings = validate(robot, recording, nominal, identified, options, progress)
-        warn(warnings)
-        if args.json:
-            print_json(scores_json(scores))
-        else:
-            title = f"{robot.name} on {args.data}: {scores.samples} samples"
-            print_scores(stdout(), scores, title)
-            print_units(stdout(), robot)
-        return 0
-
-
-verb = _Validate()
+def run(args: argparse.Namespace) -> int:
+    """Run the subcommand and return its exit status."""
+    estimate = read_estimate(args.estimate)
+    robot = load_estimated_robot(estimate, args.robot)
+    nominal, identified = estimate.nominal(robot), estimate.parameters(robot)
+    options = IdentifyConfig(lenient=args.lenient, signals=SignalConfig(cutoff=args.cutoff))
+    with progress_bar() as progress:
+        progress("reading", 0.0)
+        recording = read_recording(args.data, joint_topic=args.topic)
+        scores, warnings = validate(robot, recording, nominal, identified, options, progress)
+    warn(warnings)
+    if args.json:
+        print_json(scores_json(scores))
+    else:
+        title = f"{robot.name} on {args.data}: {scores.samples} samples"
+        print_scores(stdout(), scores, title)
+        print_units(stdout(), robot)
+    return 0

@@ -13,9 +13,10 @@ from ..errors import LaunchError
 from . import packages
 from .plan import Argument
 from .reader import read
-from .runner import BAD_INPUT, run
+from .runner import BAD_INPUT
+from .runner import run as run_plan
 
-__all__ = ["Up", "find_launch_file", "verb"]
+__all__ = ["find_launch_file", "run"]
 
 _SUFFIXES = ("", ".launch.yaml", ".yaml", ".launch.yml", ".yml")
 
@@ -60,50 +61,29 @@ def _show(arguments: list[Argument]) -> None:
             print(f"    one of: {', '.join(argument.choices)}")
 
 
-class Up:
-    """Starts the nodes of a launch file."""
+def run(args: argparse.Namespace) -> int:
+    """Run until all nodes have ended or Ctrl-C.
 
-    name = "up"
-    help = "start the nodes of a YAML launch file without ROS 2"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the command line."""
-        parser.add_argument(
-            "launch", metavar="LAUNCH", help="a launch file, or its name in launch/"
+    Returns
+    -------
+    int
+        0; 1 if a node failed; 2 if the launch file, its arguments or a node's parameters are
+        wrong, or a node's packages are missing.
+    """
+    try:
+        path = find_launch_file(args.launch)
+        plan = read(path, _given(args.arguments), only_arguments=args.show_args)
+    except SysidError as error:
+        print(f"sysid up: {error}", file=sys.stderr)
+        return BAD_INPUT
+    if args.show_args:
+        _show(plan.arguments)
+        return 0
+    status = run_plan(plan)
+    if status == BAD_INPUT:
+        print(
+            "sysid up: nodes ended for the reasons they give above; mend those and start "
+            "again ('sysid doctor' says which packages are missing)",
+            file=sys.stderr,
         )
-        parser.add_argument(
-            "arguments", metavar="name:=value", nargs="*", help="arguments of the launch file"
-        )
-        parser.add_argument(
-            "-s", "--show-args", action="store_true", help="show the arguments and end"
-        )
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Run until all nodes have ended or Ctrl-C.
-
-        Returns
-        -------
-        int
-            0; 1 if a node failed; 2 if the launch file, its arguments or a node's parameters are
-            wrong, or a node's packages are missing.
-        """
-        try:
-            path = find_launch_file(args.launch)
-            plan = read(path, _given(args.arguments), only_arguments=args.show_args)
-        except SysidError as error:
-            print(f"sysid up: {error}", file=sys.stderr)
-            return BAD_INPUT
-        if args.show_args:
-            _show(plan.arguments)
-            return 0
-        status = run(plan)
-        if status == BAD_INPUT:
-            print(
-                "sysid up: nodes ended for the reasons they give above; mend those and start "
-                "again ('sysid doctor' says which packages are missing)",
-                file=sys.stderr,
-            )
-        return status
-
-
-verb = Up()
+    return status

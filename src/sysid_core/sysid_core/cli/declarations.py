@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The core's subcommands: help and arguments, light enough for ``sysid --help``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sysid_core.cli.arguments import add_data, add_json, add_robot, add_signals
+from sysid_core.cli.subcommand import LateChoices, Subcommand
+
+__all__ = [
+    "compliance",
+    "doctor",
+    "excite",
+    "identify",
+    "info",
+    "init",
+    "replay",
+    "validate",
+]
+
+_RUNS = "sysid_core.cli.subcommands"
+
+
+def _add_out(parser: argparse.ArgumentParser, holds: str) -> None:
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, required=True, help=f"folder for {holds}"
+    )
+
+
+def _add_method(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--method",
+        metavar="METHOD",
+        choices=LateChoices("sysid_core.estimation.options", "METHODS"),
+        default="entropic",
+        help="one of %(choices)s; default: %(default)s",
+    )
+
+
+def _init(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("urdf", metavar="URDF", type=Path, help="meshes are not needed")
+    parser.add_argument(
+        "-o", "--out", metavar="YAML", type=Path, help="default: <name>.yaml in this folder"
+    )
+    parser.add_argument("--name", help="of the robot; default: the file's")
+    base = parser.add_mutually_exclusive_group()
+    base.add_argument(
+        "--floating", dest="floating", action="store_true", default=None, help="free base"
+    )
+    base.add_argument("--fixed", dest="floating", action="store_false", help="base bolted down")
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
+
+
+init = Subcommand("write a robot description for a URDF", _init, f"{_RUNS}.init")
+
+
+def _info(parser: argparse.ArgumentParser) -> None:
+    add_data(parser, required=False)
+    add_robot(parser, required=False)
+    add_json(parser, "everything")
+
+
+info = Subcommand(
+    "show topics, joints, rates and gaps of a recording, and what is missing; or, with --robot "
+    "alone, a robot and whether its loops close",
+    _info,
+    f"{_RUNS}.info",
+)
+
+
+def _identify(parser: argparse.ArgumentParser) -> None:
+    add_data(parser)
+    add_robot(parser, required=True)
+    _add_out(parser, "estimate.json, <robot>.urdf, report.html and pictures")
+    _add_method(parser)
+    parser.add_argument(
+        "--train",
+        metavar="SHARE",
+        type=float,
+        default=0.7,
+        help="share of the recording, from its start, that is learned from; the rest "
+        "validates; default: %(default)s",
+    )
+    parser.add_argument(
+        "--from",
+        dest="start",
+        metavar="ESTIMATE",
+        type=Path,
+        help="estimate.json whose parameters take the place of the nominal ones",
+    )
+    parser.add_argument(
+        "--only",
+        metavar="BODY",
+        nargs="+",
+        help="identify the inertias of these bodies and hold all else: what they gain is "
+        "their load",
+    )
+    add_signals(parser)
+    parser.add_argument("--no-report", action="store_true", help="leave out the report")
+    add_json(parser, "the estimate")
+
+
+identify = Subcommand(
+    "identify a robot from a recording, and validate it on the part held out",
+    _identify,
+    f"{_RUNS}.identify",
+)
+
+
+def _validate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "estimate", metavar="ESTIMATE", type=Path, help="estimate.json of 'sysid identify'"
+    )
+    add_data(parser)
+    add_robot(parser, required=False)
+    add_signals(parser)
+    add_json(parser, "joints, rmse and r2")
+
+
+validate = Subcommand(
+    "torque errors of nominal and identified model on other data", _validate, f"{_RUNS}.validate"
+)
+
+
+def _replay(parser: argparse.ArgumentParser) -> None:
+    add_data(parser)
+    add_robot(parser, required=True)
+    parser.add_argument(
+        "--rate",
+        metavar="HZ",
+        type=float,
+        default=20.0,
+        help="updates per second of recorded time; default: %(default)s",
+    )
+    parser.add_argument(
+        "--window",
+        metavar="S",
+        type=float,
+        default=2.0,
+        help="span of the sliding window [s]; default: %(default)s",
+    )
+    _add_method(parser)
+    add_signals(parser)
+    add_json(parser, "an object per update, then a summary,")
+
+
+replay = Subcommand(
+    "run the online pipeline over a recording, as fast as it goes", _replay, f"{_RUNS}.replay"
+)
+
+
+def _excite(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "robot", metavar="ROBOT", help="name of a known robot, or the path of its description"
+    )
+    _add_out(parser, "trajectory.csv, trajectory.yaml, trajectory.png")
+    parser.add_argument(
+        "--duration",
+        metavar="S",
+        type=float,
+        default=10.0,
+        help="from rest to rest; the end meets the start, so it can be repeated; "
+        "default: %(default)g s",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the random starts")
+    parser.add_argument("--starts", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--harmonics", type=int, help="default: up to half a hertz, at least 5")
+    parser.add_argument(
+        "--share",
+        type=float,
+        default=0.9,
+        help="of every joint's range and effort limit that may be used; default: %(default)g",
+    )
+    parser.add_argument(
+        "--speed",
+        type=float,
+        default=0.9,
+        help="share of every velocity limit that may be used; default: %(default)g",
+    )
+    parser.add_argument(
+        "--acceleration",
+        metavar="RAD/S²",
+        type=float,
+        help="limit of all joints; default: top speed within 0.25 s",
+    )
+    parser.add_argument(
+        "--floor",
+        metavar="M",
+        type=float,
+        help="least height of the tool and of every joint's frame in the world; "
+        "collisions are not looked at otherwise",
+    )
+    parser.add_argument(
+        "--rate",
+        metavar="HZ",
+        type=float,
+        help="of the table; default: the robot's sensors', at most 100 Hz",
+    )
+    add_json(parser, "the summary")
+
+
+excite = Subcommand(
+    "design an exciting trajectory within a robot's limits", _excite, f"{_RUNS}.excite"
+)
+
+
+def _compliance(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        type=Path,
+        help="CSV with the header time,<link>/x,<link>/y,<link>/z,<link>/qx,<link>/qy,"
+        "<link>/qz,<link>/qw,… [s, m, -]: poses of the link frames in the world",
+    )
+    add_robot(parser, required=True)
+    _add_out(parser, "compliance.json, wrenches.png")
+    parser.add_argument(
+        "--coupled",
+        action="store_true",
+        help="full symmetric matrices instead of one coefficient per direction",
+    )
+    add_json(parser, "the result")
+
+
+compliance = Subcommand(
+    "identify joints' stiffness and damping in six directions from link poses",
+    _compliance,
+    f"{_RUNS}.compliance",
+)
+
+
+def _doctor(parser: argparse.ArgumentParser) -> None:
+    add_json(parser, "the checks")
+
+
+doctor = Subcommand(
+    "show what is installed, what is missing, and what to do", _doctor, f"{_RUNS}.doctor"
+)
