@@ -13,13 +13,13 @@ from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from sysid_core.arrays import FloatArray
+from sysid_core.excitation import States
 from sysid_core.robot import Robot
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload
 from sysid_ros.fields import NANO, doubles
 from sysid_sim.driver import Driver
 from sysid_sim.sensors import BaseReading, Reading
-from sysid_sim.trajectories import Motion
 
 __all__ = [
     "contacts_message",
@@ -102,7 +102,7 @@ def payload_of(
 
 
 def trajectory_message(
-    names: Sequence[str], start: Time, time: FloatArray, motion: Motion
+    names: Sequence[str], start: Time, time: FloatArray, motion: States
 ) -> JointTrajectory:
     """Return a motion (n, na) at times (n,) [s] after `start` as a joint trajectory."""
     message = JointTrajectory()

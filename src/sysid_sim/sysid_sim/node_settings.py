@@ -12,6 +12,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError, SysidError
+from sysid_core.excitation import FadedMotion
 from sysid_core.robot import Robot
 from sysid_core.settings import Setting
 from sysid_ros.parameters import ROBOT
@@ -19,7 +20,7 @@ from sysid_sim.mjcf import PhysicsConfig
 from sysid_sim.sensors import SensorConfig
 from sysid_sim.simulation import SimulationConfig, Stribeck
 from sysid_sim.stance_trajectory import StanceTrajectory
-from sysid_sim.trajectories import Excitation, FourierTrajectory, exciting_trajectory
+from sysid_sim.trajectories import Excitation, exciting_trajectory
 from sysid_sim.truth import TruthSpread, draw_truth, read_truth
 from sysid_sim.walker import MOTIONS, Walker, stance_of
 
@@ -321,7 +322,7 @@ class ReferencePlan:
             1.0 / values["point_rate"],
         )
 
-    def trajectory(self, robot: Robot) -> FourierTrajectory | StanceTrajectory:
+    def trajectory(self, robot: Robot) -> FadedMotion | StanceTrajectory:
         """Return the motion of a robot's joints: exciting, or over standing feet.
 
         Raises

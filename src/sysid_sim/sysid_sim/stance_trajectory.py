@@ -11,11 +11,11 @@ from scipy.spatial.transform import Rotation
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.contact_kinematics import ContactKinematics
+from sysid_core.excitation import States
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.gait import Wander
 from sysid_sim.legged_motion import SwayConfig
-from sysid_sim.trajectories import Motion
 from sysid_sim.walker import legs_of, stance_of
 
 __all__ = ["BaseMotion", "StanceTrajectory"]
@@ -29,7 +29,7 @@ _MARGIN = 0.1  # [rad] to the position limits
 
 
 class BaseMotion(NamedTuple):
-    """Motion of the base in the world, from where it stands at rest.
+    """States of the base in the world, from where it stands at rest.
 
     Attributes
     ----------
@@ -107,14 +107,14 @@ class StanceTrajectory:
             pose[i, 3:] = pin.Quaternion(pin.rpy.rpyToMatrix(roll, pitch, yaw)).coeffs()
         return BaseMotion(pose, dx, ddx)
 
-    def at(self, time: FloatArray) -> Motion:
+    def at(self, time: FloatArray) -> States:
         """Return the joints' motion at times (n,) [s]; before time zero they rest."""
         time = np.asarray(time, dtype=float)
         n = len(time)
         joints = self._joints(np.concatenate([time - _STEP, time, time + _STEP]))
         before, now, after = joints[:n], joints[n : 2 * n], joints[2 * n :]
         velocity = (after - before) / (2.0 * _STEP)
-        return Motion(now, velocity, (after - 2.0 * now + before) / _STEP**2)
+        return States(now, velocity, (after - 2.0 * now + before) / _STEP**2)
 
     def _joints(self, time: FloatArray) -> FloatArray:
         """Return the joints (n, nj) that keep the feet where they stand."""

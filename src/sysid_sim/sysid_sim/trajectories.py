@@ -5,35 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.excitation import FadedMotion, FourierMotion
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.nominal_control import MotionModel
 
-__all__ = ["Excitation", "FourierTrajectory", "Motion", "exciting_trajectory"]
+__all__ = ["Excitation", "exciting_trajectory"]
 
 _GRID = 120
 _SHRINK = 0.8
 _SHRINKS = 20
 _GROW = 1.25
 _MARGIN = 0.05  # [rad] of passive joints: who is left without a reference brakes beyond its end
-
-
-class Motion(NamedTuple):
-    """Positions, velocities and accelerations of the actuated joints.
-
-    Attributes
-    ----------
-    position, velocity, acceleration : (n, na) [rad, rad/s, rad/s²]
-    """
-
-    position: FloatArray
-    velocity: FloatArray
-    acceleration: FloatArray
 
 
 @dataclass(frozen=True)
@@ -75,59 +62,9 @@ class Excitation:
             )
 
 
-@dataclass(frozen=True)
-class FourierTrajectory:
-    """A Fourier series around a centre, which grows smoothly from rest.
-
-    q(t) = centre + w(t) Σₖ [sineₖ sin(kωt) + cosineₖ cos(kωt)], with w from 0 to 1 (Swevers et
-    al. 1997, but for the fade).
-
-    Attributes
-    ----------
-    center : (na,) [rad]
-    sine, cosine : (harmonics, na) [rad]
-    period : float [s]
-    fade : float [s]
-    """
-
-    center: FloatArray
-    sine: FloatArray
-    cosine: FloatArray
-    period: float
-    fade: float
-
-    def at(self, time: FloatArray) -> Motion:
-        """Return the motion at times (n,) [s]; before time zero it rests at the centre."""
-        time = np.asarray(time, dtype=float)
-        rates = 2.0 * np.pi / self.period * np.arange(1, len(self.sine) + 1)
-        s, c = np.sin(np.outer(time, rates)), np.cos(np.outer(time, rates))
-        f = s @ self.sine + c @ self.cosine
-        df = (c * rates) @ self.sine - (s * rates) @ self.cosine
-        ddf = -(s * rates**2) @ self.sine - (c * rates**2) @ self.cosine
-        w, dw, ddw = _fade(time, self.fade)
-        return Motion(self.center + w * f, dw * f + w * df, ddw * f + 2.0 * dw * df + w * ddf)
-
-    def scaled(self, factor: FloatArray) -> FourierTrajectory:
-        """Return the same trajectory with the joints' amplitudes multiplied by factors (na,)."""
-        return FourierTrajectory(
-            self.center, factor * self.sine, factor * self.cosine, self.period, self.fade
-        )
-
-
-def _fade(time: FloatArray, duration: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the quintic step from 0 to 1 and its two derivatives, (n, 1) each."""
-    s = np.clip(time / duration, 0.0, 1.0)[:, None]
-    moving = ((s > 0.0) & (s < 1.0)) / duration
-    return (
-        s**3 * (10.0 - 15.0 * s + 6.0 * s**2),
-        30.0 * s**2 * (1.0 - s) ** 2 * moving,
-        60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) * moving / duration,
-    )
-
-
 def exciting_trajectory(
     robot: Robot, seed: int, excitation: Excitation | None = None
-) -> FourierTrajectory:
+) -> FadedMotion:
     """Draw an exciting trajectory within a fixed-base robot's limits.
 
     Coefficients are drawn at random; each joint's series is scaled to its range and speed, and
@@ -147,12 +84,13 @@ def exciting_trajectory(
     """
     excitation = excitation or Excitation()
     model = MotionModel(robot, robot.consistent_nominal)
-    center = model.rest[robot.actuated]
+    centre = model.rest[robot.actuated]
     rng = np.random.default_rng(seed)
-    shape = (2, excitation.harmonics, len(center))
-    # by 1/k, all harmonics have an equal share in the velocity
-    sine, cosine = rng.normal(size=shape) / np.arange(1, excitation.harmonics + 1)[:, None]
-    drawn = FourierTrajectory(center, sine, cosine, excitation.period, excitation.fade)
+    # drawn as velocities, all harmonics have an equal share in them
+    sine, cosine = rng.normal(size=(2, excitation.harmonics, len(centre)))
+    drawn = FadedMotion(
+        FourierMotion(excitation.period, centre, sine.T, -cosine.T), excitation.fade
+    )
     time = np.linspace(0.0, excitation.period + excitation.fade, _GRID)
     drawn = drawn.scaled(_joint_scales(robot, drawn, time, excitation))
     limits = excitation.effort * robot.limits.effort[robot.actuated]
@@ -161,7 +99,7 @@ def exciting_trajectory(
         torque = model.torques(*drawn.scaled(scale).at(time), slack=-_MARGIN)
         return bool(np.isfinite(torque).all() and (np.abs(torque) <= limits).all())
 
-    return drawn.scaled(_largest(feasible, len(center), robot.name))
+    return drawn.scaled(_largest(feasible, len(centre), robot.name))
 
 
 def _largest(feasible: Callable[[FloatArray], bool], count: int, robot: str) -> FloatArray:
@@ -187,13 +125,13 @@ def _largest(feasible: Callable[[FloatArray], bool], count: int, robot: str) -> 
 
 
 def _joint_scales(
-    robot: Robot, trajectory: FourierTrajectory, time: FloatArray, excitation: Excitation
+    robot: Robot, trajectory: FadedMotion, time: FloatArray, excitation: Excitation
 ) -> FloatArray:
     """Return factors (na,) that fit each joint's series into its range and speed."""
     moved = trajectory.at(time)
     lower, upper, velocity, _ = (limit[robot.actuated] for limit in robot.limits)
-    room = np.minimum(trajectory.center - lower, upper - trajectory.center)
+    room = np.minimum(trajectory.series.centre - lower, upper - trajectory.series.centre)
     room = excitation.amplitude * np.minimum(room, np.pi)
     speed = excitation.speed * velocity
-    reach = np.abs(moved.position - trajectory.center).max(axis=0)
+    reach = np.abs(moved.position - trajectory.series.centre).max(axis=0)
     return np.minimum(room / reach, speed / np.abs(moved.velocity).max(axis=0))

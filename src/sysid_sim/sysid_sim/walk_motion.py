@@ -9,6 +9,7 @@ import numpy as np
 
 from sysid_controller.contact_law import ContactReference
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.excitation import quintic_step
 from sysid_sim.gait import TROT, Footfalls, Wander
 from sysid_sim.legged_motion import (
     LINEAR,
@@ -167,13 +168,10 @@ class Walk:
         place += self._CAPTURE * stance.time * (moving - reference.velocity[LINEAR])
         place[:, 2] = stance.feet[:, 2]
         # a quintic over ground, which starts and ends at rest, and a bump above it
-        s = share[:, None]
-        blend = s**3 * (10.0 - 15.0 * s + 6.0 * s**2)
-        slope = 30.0 * s**2 * (1.0 - s) ** 2 / swing_time
-        bend = 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / swing_time**2
+        blend, slope, bend = quintic_step(share[:, None])
         path = place - self._lifted
         position = self._lifted + blend * path
-        velocity, acceleration = slope * path, bend * path
+        velocity, acceleration = slope / swing_time * path, bend / swing_time**2 * path
         top = self._settings.clearance * stance.height
         position[:, 2] += 64.0 * top * (share * (1.0 - share)) ** 3
         velocity[:, 2] += (

@@ -9,17 +9,18 @@ from functools import cache
 import numpy as np
 import pytest
 
+from sysid_core.excitation import FadedMotion
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.nominal_control import MotionModel
-from sysid_sim.trajectories import Excitation, FourierTrajectory, exciting_trajectory
+from sysid_sim.trajectories import Excitation, exciting_trajectory
 
 ROBOTS = ("panda", "ur10", "kuka_lwr", "valkyrie_arm", "digit_left_leg")
 TIME = np.linspace(0.0, 22.0, 2000)
 
 
 @pytest.fixture(scope="module")
-def trajectory_of(robot_of: Callable[[str], Robot]) -> Callable[[str], FourierTrajectory]:
+def trajectory_of(robot_of: Callable[[str], Robot]) -> Callable[[str], FadedMotion]:
     return cache(lambda name: exciting_trajectory(robot_of(name), 1))
 
 
@@ -27,7 +28,7 @@ def trajectory_of(robot_of: Callable[[str], Robot]) -> Callable[[str], FourierTr
 def test_trajectories_keep_the_limits(
     name: str,
     robot_of: Callable[[str], Robot],
-    trajectory_of: Callable[[str], FourierTrajectory],
+    trajectory_of: Callable[[str], FadedMotion],
 ) -> None:
     robot = robot_of(name)
     motion = trajectory_of(name).at(TIME)
@@ -44,7 +45,7 @@ def test_trajectories_keep_the_limits(
 
 
 @pytest.mark.parametrize("name", ROBOTS)
-def test_every_joint_moves(name: str, trajectory_of: Callable[[str], FourierTrajectory]) -> None:
+def test_every_joint_moves(name: str, trajectory_of: Callable[[str], FadedMotion]) -> None:
     motion = trajectory_of(name).at(TIME)
     assert (np.ptp(motion.position, axis=0) > 0.2).all()
 
@@ -64,7 +65,7 @@ def test_the_motion_starts_at_rest_and_repeats(panda: Robot) -> None:
     excitation = Excitation(period=10.0, fade=1.0)
     trajectory = exciting_trajectory(panda, 1, excitation)
     start = trajectory.at(np.array([-1.0, 0.0]))
-    np.testing.assert_array_equal(start.position, np.vstack([trajectory.center] * 2))
+    np.testing.assert_array_equal(start.position, np.vstack([trajectory.series.centre] * 2))
     np.testing.assert_array_equal(start.velocity, 0.0)
     np.testing.assert_array_equal(start.acceleration, 0.0)
     time = np.linspace(1.0, 10.0, 50)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Periodic joint motions as finite Fourier series that start and end at rest."""
+"""Joint motions as finite Fourier series: from rest to rest, or faded in from rest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 
-__all__ = ["FourierMotion", "States", "random_motion", "rest_basis"]
+__all__ = [
+    "FadedMotion",
+    "FourierMotion",
+    "States",
+    "quintic_step",
+    "random_motion",
+    "rest_basis",
+]
 
 
 class States(NamedTuple):
@@ -82,6 +89,44 @@ class FourierMotion:
     def times(self, rate: float) -> FloatArray:
         """Return the times (n,) [s] of one period, both ends included, at about a rate [Hz]."""
         return np.linspace(0.0, self.period, max(round(self.period * rate), 1) + 1)
+
+
+def quintic_step(share: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the quintic from 0 to 1, at rest at both ends, and its two derivatives by `share`."""
+    s = np.clip(share, 0.0, 1.0)
+    return (
+        s**3 * (10.0 - 15.0 * s + 6.0 * s**2),
+        30.0 * s**2 * (1.0 - s) ** 2,
+        60.0 * s * (1.0 - s) * (1.0 - 2.0 * s),
+    )
+
+
+@dataclass(frozen=True)
+class FadedMotion:
+    """A Fourier series that grows from rest at its centre: q(t) = c + w(t) (series(t) − c).
+
+    Attributes
+    ----------
+    series : FourierMotion
+    fade : float [s]
+        In which the weight w rises from 0 to 1.
+    """
+
+    series: FourierMotion
+    fade: float
+
+    def at(self, time: FloatArray) -> States:
+        """Return the motion at times (n,) [s]; before time zero it rests at the centre."""
+        time = np.asarray(time, dtype=float)
+        q, v, a = self.series.states(time)
+        f = q - self.series.centre
+        w, dw, ddw = quintic_step(time[:, None] / self.fade)
+        dw, ddw = dw / self.fade, ddw / self.fade**2
+        return States(self.series.centre + w * f, dw * f + w * v, ddw * f + 2.0 * dw * v + w * a)
+
+    def scaled(self, factor: FloatArray) -> FadedMotion:
+        """Return the motion with the joints' amplitudes times factors (nj,)."""
+        return replace(self, series=self.series.scaled(factor))
 
 
 def rest_basis(harmonics: int) -> tuple[FloatArray, FloatArray]:
