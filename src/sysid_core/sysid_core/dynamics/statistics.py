@@ -13,6 +13,9 @@ from sysid_core.errors import ModelError
 
 __all__ = ["Statistics"]
 
+_ROUNDING = 10.0
+"""Rounding errors that sums of squares gather; up to 2 were seen, with any BLAS kernel [-]."""
+
 
 @dataclass(frozen=True)
 class Statistics:
@@ -86,6 +89,15 @@ class Statistics:
         quadratic = (self.gram @ base_vector) @ base_vector
         value = self.square - 2.0 * self.moment @ base_vector + quadratic
         return np.maximum(value, 0.0)
+
+    def rounding_square(self, base_vector: FloatArray) -> FloatArray:
+        """Return how much (G,) of `residual_square` may be nothing but rounding.
+
+        The residual is a difference of large sums, so it is known no better than those are.
+        """
+        size = np.abs(base_vector)
+        sums = self.square + (2.0 * np.abs(self.moment) + np.abs(self.gram @ base_vector)) @ size
+        return _ROUNDING * float(np.finfo(float).eps) * sums
 
     def rmse(self, base_vector: FloatArray) -> FloatArray:
         """Return the root mean square residual (G,) [N·m] per group."""

@@ -24,6 +24,7 @@ from sysid_core.estimation.gaussian import (
 from sysid_core.estimation.noise import (
     fitted_degrees,
     residual_std,
+    rounding_std,
     row_weights,
     weighted_sums,
 )
@@ -90,7 +91,9 @@ def solve_wls(problem: Problem, options: EstimatorConfig) -> Estimate:
             break
         degrees = fitted_degrees(statistics, noise, c.lifted(inverse.matrix))
         updated, weighted = _reweighted(setting, beta, degrees)
-        change = np.abs(np.log(updated / noise)).max(initial=0.0)
+        rounding = rounding_std(problem.statistics, c.base_vector(beta), degrees)
+        ratio = np.maximum(updated, rounding) / np.maximum(noise, rounding)
+        change = np.abs(np.log(ratio)).max(initial=0.0)
         moved = float(np.abs(weighted.count - statistics.count).max(initial=0.0))
         enough = _SETTLED * float(statistics.count.max(initial=0.0))
         converged = bool(change < _SETTLED and moved <= enough)

@@ -16,6 +16,7 @@ __all__ = [
     "effective_sample_factor",
     "fitted_degrees",
     "residual_std",
+    "rounding_std",
     "row_weights",
     "settled_noise",
     "target_size",
@@ -84,10 +85,24 @@ def residual_std(
     degrees : (G,) or None
         Degrees of freedom that fitting took from each group; None: none.
     """
+    std = _per_row(statistics, statistics.residual_square(base_vector), degrees)
+    return np.where(statistics.count > 0.0, np.maximum(std, floor), 1.0)
+
+
+def rounding_std(
+    statistics: Statistics, base_vector: FloatArray, degrees: FloatArray
+) -> FloatArray:
+    """Return the noise (G,) [N·m] that rounding alone may show.
+
+    It differs from one solution to the next, so weights below it never settle.
+    """
+    return _per_row(statistics, statistics.rounding_square(base_vector), degrees)
+
+
+def _per_row(statistics: Statistics, square: FloatArray, degrees: FloatArray | None) -> FloatArray:
     count = statistics.count
     left = count if degrees is None else np.maximum(count - degrees, 0.01 * count)
-    variance = statistics.residual_square(base_vector) / np.maximum(left, 1e-300)
-    return np.where(count > 0.0, np.maximum(np.sqrt(variance), floor), 1.0)
+    return np.sqrt(square / np.maximum(left, 1e-300))
 
 
 def row_weights(noise_std: FloatArray, correlation: FloatArray | None) -> FloatArray:

@@ -63,6 +63,13 @@ def test_weights_found_from_residuals_beat_equal_ones(panda: Synthetic) -> None:
     assert errors[1] < 0.5 * errors[0]
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_weights_settle_where_only_rounding_is_left(panda: Synthetic, seed: int) -> None:
+    result = solve(panda.problem(noise=0.0, seed=seed), WLS)
+    assert result.converged
+    assert result.iterations <= 4
+
+
 def test_the_full_vector_is_the_closest_to_the_prior(panda: Synthetic) -> None:
     problem = panda.problem(noise=0.5)
     result = solve(problem, WLS)
