@@ -70,7 +70,7 @@ def batch_of(
     if options.cutoff is None:
         inertial = interpreted.imu is not None and options.inertial
         options = replace(options, cutoff=described_cutoff(robot, inertial=inertial))
-    prepared = prepare(interpreted, None, replace(options, oversampling=None))
+    prepared = prepare(interpreted, replace(options, oversampling=None))
     report = prepared.report
     step = 1
     if options.oversampling is not None:

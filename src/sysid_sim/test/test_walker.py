@@ -129,7 +129,7 @@ def test_the_true_parameters_explain_the_torques_up_to_the_noise(name: str) -> N
     share = {}
     for kind, each in (("exact", run), ("noisy", walked(name))):
         recording = interpret(each.robot, each.recording)
-        samples = prepare(recording, None, SignalConfig(cutoff=CUTOFF, oversampling=5.0))
+        samples = prepare(recording, SignalConfig(cutoff=CUTOFF, oversampling=5.0))
         fit = condition_contacts(each.robot, samples.samples())
         assert not [w for w in fit.warnings if "frame" in w]
         found = projected_residuals(ContactRegression(each.robot), fit.kept, each.truth)

@@ -5,7 +5,6 @@ from sysid_core.contacts.condition import Conditioned, condition_contacts
 from sysid_core.contacts.estimate import contact_forces, estimate_contacts, loaded_contacts
 from sysid_core.contacts.feet import FootMotion, check_feet, foot_motion
 from sysid_core.contacts.findings import Finding
-from sysid_core.contacts.mass import TotalMass, total_mass
 from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.settings import ContactConfig
 from sysid_core.contacts.stream import ContactStream
@@ -16,7 +15,6 @@ __all__ = [
     "ContactStream",
     "Finding",
     "FootMotion",
-    "TotalMass",
     "check_feet",
     "check_odometry",
     "condition_contacts",
@@ -24,5 +22,4 @@ __all__ = [
     "estimate_contacts",
     "foot_motion",
     "loaded_contacts",
-    "total_mass",
 ]

@@ -4,22 +4,16 @@
 from sysid_core.signals.companion import CompanionStream
 from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff
 from sysid_core.signals.differences import differentiate
-from sysid_core.signals.filters import decimate, exponential_average, low_pass, settling_time
-from sysid_core.signals.fixed_lag import (
-    FixedLagFilter,
-    FixedLagLowPass,
-    FixedLagSavitzkyGolay,
-    SmoothedBatch,
-)
+from sysid_core.signals.filters import low_pass, settling_time
+from sysid_core.signals.fixed_lag import FixedLagFilter, FixedLagLowPass, SmoothedBatch
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.outliers import HampelResult, hampel
-from sysid_core.signals.prepare import Interpreter, Prepared, PrepareReport, prepare
+from sysid_core.signals.prepare import Prepared, PrepareReport, prepare
 from sysid_core.signals.rotation import (
     AngularMotion,
     angular_motion,
     continuous,
     normalised,
-    regress_angular_motion,
     rotate_into_body,
 )
 from sysid_core.signals.stream import StreamCounts, StreamSynchroniser, UniformBatch
@@ -39,9 +33,7 @@ __all__ = [
     "CutoffChoice",
     "FixedLagFilter",
     "FixedLagLowPass",
-    "FixedLagSavitzkyGolay",
     "HampelResult",
-    "Interpreter",
     "PrepareReport",
     "Prepared",
     "Segment",
@@ -56,15 +48,12 @@ __all__ = [
     "angular_motion",
     "choose_cutoff",
     "continuous",
-    "decimate",
     "differentiate",
     "estimate_clock",
-    "exponential_average",
     "hampel",
     "low_pass",
     "normalised",
     "prepare",
-    "regress_angular_motion",
     "rotate_into_body",
     "settling_time",
     "synchronise",

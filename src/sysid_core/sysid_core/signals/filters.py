@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters for recorded signals: zero-phase low-pass, decimation, exponential average."""
+"""The zero-phase low-pass of recorded signals."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import scipy
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
 
-__all__ = ["decimate", "exponential_average", "low_pass", "settling_time"]
+__all__ = ["low_pass", "settling_time"]
 
 _PASSES = 2
 # Settling times of extension at each end, after which its own start does not show any more.
 _PADDING = 2.5
-_DECIMATION_ORDER = 8
-_DECIMATION_MARGIN = 0.8
 
 
 def settling_time(cutoff: float) -> float:
@@ -68,57 +66,6 @@ def low_pass(values: FloatArray, rate: float, cutoff: float, *, order: int = 4) 
     wanted = int(np.ceil(_PADDING * settling_time(cutoff) * rate))
     padding = min(len(values) - 1, wanted)
     return np.asarray(scipy.signal.sosfiltfilt(sections, values, axis=0, padlen=padding))
-
-
-def decimate(values: FloatArray, factor: int) -> FloatArray:
-    """Keep every `factor`-th sample of the first axis after a zero-phase anti-alias filter.
-
-    The first sample stays the first one.
-
-    Raises
-    ------
-    ParameterError
-        If the factor is not a positive integer.
-    DataError
-        If there are too few samples, or some are not finite.
-    """
-    if factor < 1 or int(factor) != factor:
-        raise ParameterError(f"the decimation factor must be a positive integer, not {factor}")
-    values = _checked(values)
-    if factor == 1:
-        return values
-    smooth = low_pass(values, 1.0, _DECIMATION_MARGIN * 0.5 / factor, order=_DECIMATION_ORDER)
-    return smooth[:: int(factor)]
-
-
-def exponential_average(
-    values: FloatArray, gain: float, initial: FloatArray | None = None
-) -> FloatArray:
-    """Filter along the first axis with `y ← y + gain (x − y)`, causally.
-
-    Parameters
-    ----------
-    values : (n, ...)
-    gain : float
-        In (0, 1]; one keeps the input.
-    initial : (...), optional
-        Value before the first sample; default: the first sample.
-
-    Raises
-    ------
-    ParameterError
-        If the gain lies outside (0, 1].
-    """
-    if not 0.0 < gain <= 1.0:
-        raise ParameterError(f"the gain of an exponential average must lie in (0, 1], not {gain}")
-    values = np.asarray(values, dtype=np.float64)
-    if not len(values):
-        return values
-    start = values[0] if initial is None else np.asarray(initial, dtype=np.float64)
-    averaged, _ = scipy.signal.lfilter(
-        [gain], [1.0, gain - 1.0], values, axis=0, zi=((1.0 - gain) * start)[np.newaxis]
-    )
-    return np.asarray(averaged)
 
 
 def _checked(values: FloatArray) -> FloatArray:

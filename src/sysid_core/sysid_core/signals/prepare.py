@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -26,20 +25,12 @@ from sysid_core.signals.synchronise import (
     synchronise,
 )
 
-__all__ = ["Interpreter", "PrepareReport", "Prepared", "prepare"]
+__all__ = ["PrepareReport", "Prepared", "prepare"]
 
 _MINIMUM_ROWS = 8
 _RATE_TOLERANCE = 0.1
 _SLOW_RATE = 5.0
 """No dynamics [Hz] show at less; a table in milliseconds seems a thousand times slower."""
-
-
-class Interpreter(Protocol):
-    """Who knows a robot: names, order, units and sides of a transmission."""
-
-    def interpret(self, recording: Recording) -> Recording:
-        """Return the recording in the robot's joint order, SI units, on the joint side."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -92,11 +83,7 @@ class Prepared:
         return Samples.concatenate(self.segments)
 
 
-def prepare(
-    recording: Recording,
-    robot: Interpreter | None = None,
-    options: SignalConfig | None = None,
-) -> Prepared:
+def prepare(recording: Recording, options: SignalConfig | None = None) -> Prepared:
     """Turn a recording into samples.
 
     Outliers are replaced, all signals brought onto one uniform grid (never across a gap), and
@@ -107,8 +94,7 @@ def prepare(
     Parameters
     ----------
     recording : Recording
-    robot : Interpreter, optional
-        Puts names, order, units and transmission right; None if the recording has them so.
+        In the robot's joint order and SI units, on the joint side of transmissions.
     options : SignalConfig, optional
 
     Raises
@@ -119,8 +105,6 @@ def prepare(
         If the cut-off does not fit the rate.
     """
     options = options or SignalConfig()
-    if robot is not None:
-        recording = robot.interpret(recording)
     try:
         return _prepare(recording, options)
     except DataError as err:

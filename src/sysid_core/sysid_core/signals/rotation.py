@@ -6,17 +6,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import DataError, ParameterError
+from sysid_core.errors import DataError
 
 __all__ = [
     "AngularMotion",
     "angular_motion",
     "continuous",
     "normalised",
-    "regress_angular_motion",
     "rotate_into_body",
 ]
 
@@ -77,46 +75,6 @@ def angular_motion(q: FloatArray, dq: FloatArray, ddq: FloatArray) -> AngularMot
     growth = 2.0 * np.sum(q * dq, axis=-1, keepdims=True) / square
     acceleration = 2.0 * _imaginary_of_product(q, ddq) / square - velocity * growth
     return AngularMotion(velocity, acceleration)
-
-
-def regress_angular_motion(
-    quaternions: FloatArray, dt: float, *, window: int = 11, order: int = 3
-) -> AngularMotion:
-    """Estimate angular velocity and acceleration by sliding-window regression.
-
-    A polynomial is fitted to each component of the quaternion in a sliding window and its value
-    and derivatives at the centre give the motion (Sittel, Müller & Burgard, 2013).
-
-    Parameters
-    ----------
-    quaternions : (n, 4)
-        Uniform samples, x, y, z, w.
-    dt : float [s]
-    window : int
-        Odd number of samples.
-    order : int
-        Degree of the polynomial, at least 2.
-
-    Raises
-    ------
-    ParameterError
-        If the window is even or not longer than the degree.
-    DataError
-        If there are fewer samples than the window.
-    """
-    if window % 2 == 0 or not 2 <= order < window:
-        raise ParameterError(
-            f"the window ({window}) must be odd and longer than the degree ({order}), the degree "
-            "at least 2"
-        )
-    if len(quaternions) < window:
-        raise DataError(f"{len(quaternions)} orientations are too few for a window of {window}")
-    chain = continuous(normalised(np.asarray(quaternions, dtype=np.float64)))
-    fits = [
-        scipy.signal.savgol_filter(chain, window, order, deriv=d, delta=dt, axis=0)
-        for d in range(3)
-    ]
-    return angular_motion(*fits)
 
 
 def rotate_into_body(quaternions: FloatArray, vectors: FloatArray) -> FloatArray:

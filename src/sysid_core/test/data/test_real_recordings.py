@@ -57,7 +57,7 @@ def test_a_real_bag_can_be_prepared_without_settings(name: str) -> None:
         assert np.isfinite(values).all()
     assert recording.velocity is not None
     # The measured velocities are another sensor's word on the same motion.
-    differentiated = prepare(recording, None, SignalConfig(velocity="differentiated")).samples()
+    differentiated = prepare(recording, SignalConfig(velocity="differentiated")).samples()
     error = np.std(differentiated.velocity - samples.velocity, axis=0)
     assert np.all(error < 0.1 * np.std(samples.velocity, axis=0))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.signals.filters import decimate, exponential_average, low_pass
+from sysid_core.signals.filters import low_pass
 
 RATE = 200.0
 TIME = np.arange(2000) / RATE
@@ -66,43 +66,3 @@ def test_values_that_are_not_finite_are_refused() -> None:
         low_pass(np.array([0.0, np.nan, 1.0]), RATE, 10.0)
     with pytest.raises(DataError, match="too few"):
         low_pass(np.zeros(1), RATE, 10.0)
-
-
-def test_decimation_keeps_the_pass_band_and_the_phase() -> None:
-    slow = np.sin(2 * np.pi * 2.0 * TIME)
-    np.testing.assert_allclose(decimate(slow, 5)[80:-80], slow[::5][80:-80], atol=1e-4)
-
-
-def test_decimation_does_not_alias() -> None:
-    # 39 Hz would come out as 1 Hz at a fifth of the rate.
-    fast = np.sin(2 * np.pi * 39.0 * TIME)
-    assert np.abs(decimate(fast, 5)[80:-80]).max() < 1e-4
-    assert np.abs(fast[::5][80:-80]).max() > 0.9
-
-
-def test_decimation_by_one_changes_nothing() -> None:
-    np.testing.assert_array_equal(decimate(TIME, 1), TIME)
-    with pytest.raises(ParameterError):
-        decimate(TIME, 0)
-
-
-def test_the_exponential_average_follows_its_recursion() -> None:
-    rng = np.random.default_rng(2)
-    values = rng.standard_normal((50, 2))
-    expected, state = [], values[0]
-    for row in values:
-        state = state + 0.3 * (row - state)
-        expected.append(state)
-    np.testing.assert_allclose(exponential_average(values, 0.3), expected, atol=1e-12)
-
-
-def test_the_exponential_average_can_be_continued() -> None:
-    rng = np.random.default_rng(3)
-    values = rng.standard_normal((50, 2))
-    first = exponential_average(values[:20], 0.1)
-    second = exponential_average(values[20:], 0.1, first[-1])
-    np.testing.assert_allclose(
-        np.vstack([first, second]), exponential_average(values, 0.1), atol=1e-12
-    )
-    with pytest.raises(ParameterError):
-        exponential_average(values, 0.0)

@@ -82,7 +82,7 @@ def moving() -> tuple[Recording, FloatArray, FloatArray]:
 
 
 def samples_of(recording: Recording, *, inertial: bool = True) -> tuple[Samples, tuple[str, ...]]:
-    found = prepare(recording, None, SignalConfig(cutoff=20.0, inertial=inertial))
+    found = prepare(recording, SignalConfig(cutoff=20.0, inertial=inertial))
     return found.samples(), found.report.warnings
 
 

@@ -42,7 +42,7 @@ def _exact(time: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("velocity", ["measured", "differentiated", "auto"])
 def test_a_known_motion_is_recovered(velocity: str) -> None:
     options = SignalConfig(cutoff=15.0, velocity=velocity)  # type: ignore[arg-type]
-    samples = prepare(_recording(), None, options).samples()
+    samples = prepare(_recording(), options).samples()
     exact = _exact(samples.time)
     torque = 3.0 * exact[2] + 1.5 * exact[1]
     got = (samples.position, samples.velocity, samples.acceleration, samples.effort)
@@ -66,15 +66,15 @@ def test_both_sides_see_the_same_filter() -> None:
     # A torque that is exactly linear in noisy positions stays so after filtering.
     recording = _recording(noise=1e-3)
     recording = replace(recording, effort=7.0 * recording.position, velocity=None)
-    samples = prepare(recording, None, SignalConfig(outlier_threshold=None)).samples()
+    samples = prepare(recording, SignalConfig(outlier_threshold=None)).samples()
     np.testing.assert_allclose(samples.effort, 7.0 * samples.position, atol=1e-9)
 
 
 def test_samples_are_thinned_to_a_multiple_of_the_cutoff() -> None:
-    prepared = prepare(_recording(), None, SignalConfig(cutoff=5.0, oversampling=8.0))
+    prepared = prepare(_recording(), SignalConfig(cutoff=5.0, oversampling=8.0))
     assert prepared.report.output_rate == pytest.approx(40.0)
     np.testing.assert_allclose(np.diff(prepared.samples().time), 1 / 40.0, atol=1e-9)
-    full = prepare(_recording(), None, SignalConfig(cutoff=5.0, oversampling=None))
+    full = prepare(_recording(), SignalConfig(cutoff=5.0, oversampling=None))
     assert full.report.output_rate == pytest.approx(RATE)
 
 
@@ -88,7 +88,7 @@ def test_a_gap_gives_two_segments_with_trimmed_edges() -> None:
         velocity=None,
         effort=None,
     )
-    prepared = prepare(recording, None, SignalConfig(cutoff=10.0, trim=0.25))
+    prepared = prepare(recording, SignalConfig(cutoff=10.0, trim=0.25))
     first, second = prepared.segments
     assert first.time[-1] <= 8.0 - 0.25
     assert second.time[0] >= 9.0 + 0.25
@@ -105,7 +105,7 @@ def test_outliers_and_full_turns_are_mended_and_reported() -> None:
     wrapped = (4.0 * np.sin(OMEGA[1] * recording.time) + np.pi) % (2 * np.pi) - np.pi
     position[:, 1] = wrapped
     prepared = prepare(
-        replace(recording, position=position, velocity=None), None, SignalConfig(cutoff=15.0)
+        replace(recording, position=position, velocity=None), SignalConfig(cutoff=15.0)
     )
     assert prepared.report.outliers == (("a", 1),)
     assert any("b wraps" in warning for warning in prepared.report.warnings)
@@ -150,7 +150,7 @@ def test_a_floating_base_gets_twist_and_acceleration_in_its_own_frame(measured: 
     twist = np.hstack([body_velocity, np.tile([0.0, 0.0, yaw_rate], (len(time), 1))])
     base = BaseRecording(time, position, attitude.as_quat(), twist)
     options = SignalConfig(cutoff=15.0, velocity="measured" if measured else "differentiated")
-    samples = prepare(replace(recording, base=base), None, options).samples()
+    samples = prepare(replace(recording, base=base), options).samples()
     # In the body frame the velocity turns at 1 + 0.7 rad/s.
     angle = -(1.0 + yaw_rate) * samples.time
     expected = np.stack([np.cos(angle), np.sin(angle), np.full_like(angle, 0.1)], axis=1)
@@ -172,10 +172,10 @@ def test_samples_near_a_change_of_contact_can_be_left_out() -> None:
     active = np.stack([np.sin(recording.time) > 0, np.ones_like(recording.time, bool)], axis=1)
     contacts = ContactRecording(recording.time, ("left", "right"), active)
     recording = replace(recording, contacts=contacts)
-    everything = prepare(recording, None, SignalConfig(cutoff=15.0)).samples()
+    everything = prepare(recording, SignalConfig(cutoff=15.0)).samples()
     assert everything.contacts is not None
     np.testing.assert_array_equal(everything.contacts[:, 0], np.sin(everything.time) > 0)
-    steady = prepare(recording, None, SignalConfig(cutoff=15.0, contact_margin=0.1)).samples()
+    steady = prepare(recording, SignalConfig(cutoff=15.0, contact_margin=0.1)).samples()
     switches = np.arange(1, 7) * np.pi
     distance = np.abs(steady.time[:, np.newaxis] - switches).min(axis=1)
     assert distance.min() >= 0.1 - 1.0 / RATE
@@ -188,8 +188,8 @@ def test_a_rate_below_the_sensors_does_not_alias() -> None:
     buzz = 0.1 * np.sin(2 * np.pi * 98.0 * recording.time)[:, np.newaxis]
     noisy = replace(recording, effort=np.asarray(recording.effort) + buzz)
     options = SignalConfig(rate=100.0, cutoff=10.0)
-    prepared = prepare(noisy, None, options)
-    clean = prepare(recording, None, options).samples()
+    prepared = prepare(noisy, options)
+    clean = prepare(recording, options).samples()
     assert prepared.report.rate == pytest.approx(RATE)
     assert any("expected" in warning for warning in prepared.report.warnings)
     np.testing.assert_allclose(prepared.samples().effort, clean.effort, atol=1e-3)
@@ -199,29 +199,20 @@ def test_spoiled_values_are_missing_values() -> None:
     recording = _recording()
     effort = np.array(recording.effort)
     effort[100:104, 0] = [1e30, -1e300, np.inf, np.nan]
-    samples = prepare(replace(recording, effort=effort), None, SignalConfig(cutoff=15.0)).samples()
-    expected = prepare(recording, None, SignalConfig(cutoff=15.0)).samples()
+    samples = prepare(replace(recording, effort=effort), SignalConfig(cutoff=15.0)).samples()
+    expected = prepare(recording, SignalConfig(cutoff=15.0)).samples()
     # The cubic that bridges four samples of 5 ms is off by milli-newton-metres.
     np.testing.assert_allclose(samples.effort, expected.effort, atol=5e-3)
-
-
-def test_the_robot_interprets_the_recording_first() -> None:
-    class Swapped:
-        def interpret(self, recording: Recording) -> Recording:
-            return replace(recording, position=recording.position[:, ::-1])
-
-    samples = prepare(_recording(), Swapped(), SignalConfig(velocity="differentiated")).samples()
-    np.testing.assert_allclose(samples.position, _exact(samples.time)[0][:, ::-1], atol=1e-3)
 
 
 def test_what_cannot_be_prepared_is_refused_with_its_source() -> None:
     short = replace(_recording(0.5), source="short.csv")
     with pytest.raises(DataError, match=r"short\.csv.*record for longer"):
-        prepare(short, None, SignalConfig(cutoff=2.0))
+        prepare(short, SignalConfig(cutoff=2.0))
     with pytest.raises(ParameterError, match="half of the sampling rate"):
-        prepare(_recording(), None, SignalConfig(cutoff=150.0))
+        prepare(_recording(), SignalConfig(cutoff=150.0))
     with pytest.raises(DataError, match="differentiated"):
-        prepare(replace(_recording(), velocity=None), None, SignalConfig(velocity="measured"))
+        prepare(replace(_recording(), velocity=None), SignalConfig(velocity="measured"))
 
 
 @pytest.mark.parametrize(
