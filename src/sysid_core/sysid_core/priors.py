@@ -11,9 +11,9 @@ import pinocchio as pin
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.problem import Constraints, Prior
-from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot.model import Robot
+from sysid_core.robot.plausibility import inertia_fault
 
 __all__ = ["default_constraints", "default_prior", "free_parameters", "torque_scale"]
 
@@ -28,15 +28,11 @@ _USUAL_SPEED = 1.0
 """Speed at which viscous friction is thought to equal Coulomb friction, if no limit is known."""
 _UNKNOWN_BODY_STD = 2.0
 """Relative standard deviation of a body whose URDF inertia is missing or cannot be true [-]."""
-_LARGEST_GYRATION = 1.0
-"""A link with a larger radius of gyration [m] about its centre is taken for a placeholder."""
 
 
 def _random_configurations(robot: Robot) -> FloatArray:
     rng = np.random.default_rng(0)
-    lower = np.maximum(robot.limits.lower, -np.pi)
-    upper = np.maximum(np.minimum(robot.limits.upper, np.pi), lower + 1e-3)
-    q = rng.uniform(lower, upper, (_STATES, len(robot.joint_names)))
+    q = rng.uniform(*robot.sampling_range, (_STATES, len(robot.joint_names)))
     if robot.floating:
         base = np.tile([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], (_STATES, 1))
         q = np.hstack([base, q])
@@ -110,18 +106,9 @@ def _body_std(robot: Robot) -> FloatArray:
     for b, (body, phi) in enumerate(layout.bodies_of(robot.nominal).items()):
         if body in settings.confidence:
             std[b] = settings.confidence[body]
-        elif _implausible(phi):
+        elif inertia_fault(phi) is not None:
             std[b] = max(_UNKNOWN_BODY_STD, settings.relative_std)
     return std
-
-
-def _implausible(phi: FloatArray) -> bool:
-    """Whether an inertia is missing, impossible, or a placeholder such as 1 kg·m² for all axes."""
-    mass = phi[0]
-    if mass <= 0.0 or smallest_eigenvalue(phi) <= 1e-9 * mass:
-        return True
-    central = phi[[4, 6, 9]].sum() - 2.0 * phi[1:4] @ phi[1:4] / mass
-    return bool(central > 2.0 * mass * _LARGEST_GYRATION**2)
 
 
 def default_prior(robot: Robot) -> Prior:

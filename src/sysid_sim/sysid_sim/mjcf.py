@@ -13,7 +13,6 @@ import pinocchio as pin
 from sysid_core.arrays import FloatArray
 from sysid_core.inertia import central_inertia
 from sysid_core.robot import Robot
-from sysid_core.robot.description import FrameOnLink
 from sysid_sim.errors import SimulationError
 
 __all__ = [
@@ -23,7 +22,6 @@ __all__ = [
     "build_mjcf",
     "foot_prefix",
     "foot_radii",
-    "frame_of",
 ]
 
 BASE_JOINT = "floating_base"
@@ -125,13 +123,6 @@ def _placement(placement: pin.SE3) -> dict[str, str]:
     return {"pos": _text(placement.translation), "quat": _text(_wxyz(placement.rotation))}
 
 
-def frame_of(robot: Robot, frame: FrameOnLink) -> tuple[int, pin.SE3]:
-    """Return the Pinocchio joint that carries a frame, and the frame's placement in it."""
-    link = robot.frame(frame.link)
-    offset = pin.SE3(pin.rpy.rpyToMatrix(*frame.rpy), np.array(frame.xyz))
-    return int(link.parentJoint), link.placement * offset
-
-
 def brake_name(joint: str) -> str:
     """Return the name of the equality that holds a joint still."""
     return f"brake/{joint}"
@@ -202,7 +193,7 @@ def _add_joint(
 def _add_feet(body: ET.Element, robot: Robot, index: int, settings: PhysicsConfig) -> None:
     radii = foot_radii(robot, settings)
     for contact, radius in zip(robot.description.contacts, radii, strict=True):
-        parent, placement = frame_of(robot, contact.frame)
+        parent, placement = robot.place(contact.frame)
         if parent != index:
             continue
         length, width = settings.sole if contact.type == "flat" else (0.0, 0.0)
@@ -228,7 +219,7 @@ def _loop_sites(robot: Robot) -> dict[int, list[tuple[str, pin.SE3]]]:
     sites: dict[int, list[tuple[str, pin.SE3]]] = {}
     for loop in robot.description.loops:
         for end, frame in (("a", loop.frame_a), ("b", loop.frame_b)):
-            parent, placement = frame_of(robot, frame)
+            parent, placement = robot.place(frame)
             sites.setdefault(parent, []).append((f"loop/{loop.name}/{end}", placement))
     return sites
 

@@ -14,7 +14,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.inertia import from_mass_com_inertia, smallest_eigenvalue, transform_matrix
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
-from sysid_sim.mjcf import PhysicsConfig, foot_radii, frame_of
+from sysid_sim.mjcf import PhysicsConfig, foot_radii
 from sysid_sim.plant import Plant, PlantState, rest_configuration
 from sysid_sim.sensors import BaseReading, BaseState, Reading, SensorConfig, Sensors
 
@@ -350,7 +350,7 @@ def standing_configuration(robot: Robot, physics: PhysicsConfig) -> FloatArray:
         model = robot.model
         data = model.createData()
         pin.forwardKinematics(model, data, q)
-        feet = [frame_of(robot, contact.frame) for contact in robot.description.contacts]
+        feet = [robot.place(contact.frame) for contact in robot.description.contacts]
         heights = [(data.oMi[joint] * placement).translation[2] for joint, placement in feet]
         if heights:
             q[2] = float(np.max(foot_radii(robot, physics) - np.array(heights)))

@@ -133,13 +133,9 @@ class ContactKinematics:
         down = gravity / max(float(np.linalg.norm(gravity)), 1e-300)
         radius = np.array([contact.radius for contact in contacts])
         self.reach = np.where(self.flat, 0.0, radius)[:, None] * down
-        links = [robot.frame(contact.frame.link) for contact in contacts]
-        self._joints = [link.parentJoint for link in links]
-        self._placements = [
-            link.placement * pin.SE3(pin.rpy.rpyToMatrix(*contact.frame.rpy), offset)
-            for link, contact in zip(links, contacts, strict=True)
-            for offset in (np.array(contact.frame.xyz),)
-        ]
+        places = [robot.place(contact.frame) for contact in contacts]
+        self._joints = [joint for joint, _ in places]
+        self._placements = [placement for _, placement in places]
         self._support = self._supporting_columns()
 
     @property

@@ -69,9 +69,7 @@ def random_states(robot: Robot, count: int, seed: int = 0) -> tuple[FloatArray, 
     """Return random configurations (n, nq), velocities (n, nv) and accelerations (n, nv)."""
     rng = np.random.default_rng(seed)
     nj = len(robot.joint_names)
-    lower = np.maximum(robot.limits.lower, -np.pi)
-    upper = np.minimum(robot.limits.upper, np.pi)
-    q = rng.uniform(lower, np.maximum(upper, lower + 1e-3), (count, nj))
+    q = rng.uniform(*robot.sampling_range, (count, nj))
     if robot.floating:
         quaternion = rng.normal(size=(count, 4))
         quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)

@@ -47,8 +47,7 @@ def _corners(robot: Robot, index: int) -> FloatArray:
             continue
         for shape in link.collisions:
             for signs in product((-1.0, 1.0), repeat=3):
-                local = shape.pose @ np.append(shape.half_extents * signs, 1.0)
-                points.append(frame.placement.act(local[:3]))
+                points.append(frame.placement.act(shape.pose.act(shape.half_extents * signs)))
     return np.array(points).reshape(-1, 3)
 
 

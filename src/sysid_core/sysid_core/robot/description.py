@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pinocchio as pin
+
 from sysid_core.parameters import FRICTION_TERMS
 
 __all__ = [
@@ -31,6 +34,11 @@ class FrameOnLink:
     link: str
     xyz: Vector3 = (0.0, 0.0, 0.0)
     rpy: Vector3 = (0.0, 0.0, 0.0)
+
+    @property
+    def placement(self) -> pin.SE3:
+        """Placement of the frame in the link."""
+        return pin.SE3(pin.rpy.rpyToMatrix(*self.rpy), np.array(self.xyz))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import RobotError
@@ -61,12 +60,11 @@ def imu_mounting(robot: Robot) -> tuple[FloatArray, FloatArray]:
             "or give 'base: floating'",
             source=source,
         )
-    link = robot.frame(mounted.link)
-    if link.parentJoint != _BASE_JOINT:
+    joint, placement = robot.place(mounted)
+    if joint != _BASE_JOINT:
         raise RobotError(
             f"'imu.link' is '{mounted.link}', which moves against the base; give a link that is "
             f"fixed to '{robot.urdf.root}'",
             source=source,
         )
-    placement = link.placement * pin.SE3(pin.rpy.rpyToMatrix(*mounted.rpy), np.array(mounted.xyz))
     return np.array(placement.rotation), np.array(placement.translation)

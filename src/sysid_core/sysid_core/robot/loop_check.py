@@ -9,7 +9,6 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.robot.loops import LoopClosure
-from sysid_core.robot.model import Robot
 
 __all__ = ["LoopReport", "check_loops", "random_closed_configurations"]
 
@@ -94,11 +93,6 @@ class LoopReport:
         return tuple(lines)
 
 
-def _bounds(robot: Robot) -> tuple[FloatArray, FloatArray]:
-    lower = np.maximum(robot.limits.lower, -np.pi)
-    return lower, np.maximum(np.minimum(robot.limits.upper, np.pi), lower)
-
-
 def random_closed_configurations(
     closure: LoopClosure, count: int, *, seed: int = 0, reach: float = 1.0
 ) -> FloatArray:
@@ -114,7 +108,7 @@ def random_closed_configurations(
     """
     rng = np.random.default_rng(seed)
     active = closure.equations.actuated
-    lower, upper = (bound[active] for bound in _bounds(closure.robot))
+    lower, upper = (bound[active] for bound in closure.robot.sampling_range)
     home = np.clip(closure.home[active], lower, upper)
     drawn: list[FloatArray] = []
     for _ in range(50 * count):
@@ -142,7 +136,7 @@ def check_loops(
     """
     rng = np.random.default_rng(seed)
     equations, robot = closure.equations, closure.robot
-    lower, upper = _bounds(robot)
+    lower, upper = robot.sampling_range
     active = equations.actuated
     tried = unreachable = beyond = reachable = unique = 0
     residual = condition = 0.0

@@ -13,7 +13,6 @@ from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.errors import RobotError
 from sysid_core.robot.description import FrameOnLink
 from sysid_core.robot.model import Robot
-from sysid_core.robot.urdf import rotation_from_rpy
 
 __all__ = ["LoopEquations"]
 
@@ -84,12 +83,9 @@ class LoopEquations:
         self._check_topology()
 
     def _add_frame(self, name: str, frame: FrameOnLink) -> int:
-        link = self.robot.frame(frame.link)
-        placement = link.placement * pin.SE3(
-            rotation_from_rpy(np.array(frame.rpy)), np.array(frame.xyz)
-        )
+        joint, placement = self.robot.place(frame)
         kind = pin.FrameType.OP_FRAME
-        return int(self.model.addFrame(pin.Frame(name, link.parentJoint, 0, placement, kind)))
+        return int(self.model.addFrame(pin.Frame(name, joint, 0, placement, kind)))
 
     def _check_topology(self) -> None:
         """Check that some loop goes through every passive joint."""

@@ -172,8 +172,7 @@ class LoopClosure:
 
     def _find_home(self) -> FloatArray:
         rng = np.random.default_rng(0)
-        lower = np.maximum(self.robot.limits.lower, -np.pi)
-        upper = np.maximum(np.minimum(self.robot.limits.upper, np.pi), lower)
+        lower, upper = self.robot.sampling_range
         q = np.clip(0.0, lower, upper)
         best = self.newton(q[self._a], q)
         for _ in range(_HOME_STARTS):

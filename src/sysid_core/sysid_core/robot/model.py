@@ -13,11 +13,12 @@ import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import ModelError, RobotError
-from sysid_core.inertia import Ellipsoid, nearest_consistent, smallest_eigenvalue
+from sysid_core.inertia import Ellipsoid, nearest_consistent
 from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
 from sysid_core.robot.bounds import bounding_ellipsoids
-from sysid_core.robot.description import RobotDescription
+from sysid_core.robot.description import FrameOnLink, RobotDescription
 from sysid_core.robot.imu import imu_mounting
+from sysid_core.robot.plausibility import inertia_fault
 from sysid_core.robot.urdf import Urdf
 
 __all__ = ["Coupling", "Limits", "Robot"]
@@ -116,7 +117,7 @@ class Robot:
         self.limits = self._find_limits()
         self.nominal = self._nominal_parameters()
         self.imu_rotation, self.imu_position = imu_mounting(self)
-        self.warnings = urdf.warnings + self._warn_about_inertias()
+        self.warnings = self._inertia_warnings()
         imu = (self.imu_rotation, self.imu_position)
         for array in (self.nominal, self.passive, self.actuated, *self.limits, *imu):
             array.setflags(write=False)
@@ -126,6 +127,12 @@ class Robot:
         """Moving joints that slide: their torques are forces [N], their positions lengths [m]."""
         joints = self.urdf.joints
         return tuple(n for n in self.joint_names if joints[n].type == "prismatic")
+
+    @cached_property
+    def sampling_range(self) -> tuple[FloatArray, FloatArray]:
+        """Positions (nj,), (nj,) [rad] that configurations are drawn between: limits within ±π."""
+        lower = np.maximum(self.limits.lower, -np.pi)
+        return lower, np.maximum(np.minimum(self.limits.upper, np.pi), lower)
 
     # -- construction -----------------------------------------------------------------------
 
@@ -241,15 +248,22 @@ class Robot:
                 vector[self.layout.term(term)][j] = values.get(term, 0.0)
         return vector
 
-    def _warn_about_inertias(self) -> tuple[str, ...]:
-        warnings = []
+    def _inertia_warnings(self) -> tuple[str, ...]:
+        links, moved = self.urdf.links, (joint.child for joint in self.urdf.joints.values())
+        warnings = [
+            f"link '{name}' has an inertia that no body of {links[name].inertial[0]:g} kg can "
+            "have; the prior uses the nearest possible one"
+            for name in sorted(moved)
+            if inertia_fault(links[name].inertial) == "impossible"
+        ]
         for body, phi in self.layout.bodies_of(self.nominal).items():
-            if phi[0] <= 0.0:
+            fault = inertia_fault(phi)
+            if fault == "massless":
                 warnings.append(
                     f"body '{body}' has no mass in the URDF; the prior starts it from a small "
                     "one, with little confidence"
                 )
-            elif smallest_eigenvalue(phi) <= 1e-9 * phi[0]:
+            elif fault in ("impossible", "degenerate"):
                 warnings.append(
                     f"body '{body}' has an impossible or degenerate inertia in the URDF; the "
                     "prior starts from the nearest possible one"
@@ -332,8 +346,19 @@ class Robot:
             raise self._error(f"link '{link}' is not in the URDF")
         return self.model.frames[self.model.getFrameId(link, pin.FrameType.BODY)]
 
+    def place(self, frame: FrameOnLink) -> tuple[int, pin.SE3]:
+        """Return the index of the joint that carries a described frame, and its placement there.
+
+        Raises
+        ------
+        RobotError
+            If the URDF has no such link.
+        """
+        link = self.frame(frame.link)
+        return int(link.parentJoint), link.placement * frame.placement
+
     def with_parameters(self, parameters: FloatArray) -> pin.Model:
-        """Return a copy of the model that has the inertias and armature of a vector (p,)."""
+        """Return a copy of the model that has the inertias of a vector (p,)."""
         self.check_parameters(parameters)
         model = self.model.copy()
         for index, phi in zip(self.body_joint_ids, self.layout.inertias(parameters), strict=True):

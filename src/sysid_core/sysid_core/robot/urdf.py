@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import RobotError
-from sysid_core.inertia import smallest_eigenvalue
 
 __all__ = ["Geometry", "Urdf", "UrdfJoint", "UrdfLink", "read_urdf"]
 
@@ -21,9 +21,9 @@ MOVABLE = ("revolute", "continuous", "prismatic")
 
 @dataclass(frozen=True)
 class Geometry:
-    """A primitive collision shape: its pose (4, 4) in the link and its half extents (3,) [m]."""
+    """A primitive collision shape: its pose in the link and its half extents (3,) [m]."""
 
-    pose: FloatArray
+    pose: pin.SE3
     half_extents: FloatArray
 
 
@@ -59,8 +59,6 @@ class Urdf:
     path : Path
     root : str
         Name of the root link.
-    warnings : tuple[str, ...]
-        Links whose inertia is missing or impossible, in words.
     """
 
     xml: str
@@ -68,7 +66,6 @@ class Urdf:
     root: str
     links: dict[str, UrdfLink]
     joints: dict[str, UrdfJoint]
-    warnings: tuple[str, ...]
 
 
 def _numbers(text: str | None, count: int, where: str, source: str) -> FloatArray:
@@ -81,26 +78,12 @@ def _numbers(text: str | None, count: int, where: str, source: str) -> FloatArra
     return np.array(values)
 
 
-def rotation_from_rpy(rpy: FloatArray) -> FloatArray:
-    """Return the rotation (3, 3) of fixed-axis roll, pitch, yaw [rad]."""
-    (sr, sp, sy), (cr, cp, cy) = np.sin(rpy), np.cos(rpy)
-    return np.array(
-        [
-            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
-            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
-            [-sp, cp * sr, cp * cr],
-        ]
-    )
-
-
-def _pose(element: ET.Element | None, where: str, source: str) -> FloatArray:
-    pose = np.eye(4)
-    if element is not None:
-        pose[:3, 3] = _numbers(element.get("xyz", "0 0 0"), 3, f"{where} origin xyz", source)
-        pose[:3, :3] = rotation_from_rpy(
-            _numbers(element.get("rpy", "0 0 0"), 3, f"{where} origin rpy", source)
-        )
-    return pose
+def _pose(element: ET.Element | None, where: str, source: str) -> pin.SE3:
+    if element is None:
+        return pin.SE3.Identity()
+    xyz = _numbers(element.get("xyz", "0 0 0"), 3, f"{where} origin xyz", source)
+    rpy = _numbers(element.get("rpy", "0 0 0"), 3, f"{where} origin rpy", source)
+    return pin.SE3(pin.rpy.rpyToMatrix(rpy), xyz)
 
 
 def _inertial(link: ET.Element, source: str) -> FloatArray:
@@ -117,30 +100,15 @@ def _inertial(link: ET.Element, source: str) -> FloatArray:
         raise RobotError(
             f"{where} has a negative mass of {mass:g} kg; correct it in the URDF", source=source
         )
-    keys = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
-    entries = [
+    xx, xy, yy, xz, yz, zz = (
         _numbers(
             inertia_tag.get(k, "0") if inertia_tag is not None else "0", 1, f"{where} {k}", source
         )[0]
-        for k in keys
-    ]
-    xx, xy, yy, xz, yz, zz = entries
-    pose = _pose(element.find("origin"), f"{where} inertial", source)
-    R, com = pose[:3, :3], pose[:3, 3]
-    central = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T
-    about = central + mass * (com @ com * np.eye(3) - np.outer(com, com))
-    return np.array(
-        [
-            mass,
-            *(mass * com),
-            about[0, 0],
-            about[0, 1],
-            about[1, 1],
-            about[0, 2],
-            about[1, 2],
-            about[2, 2],
-        ]
+        for k in ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
     )
+    central = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    pose = _pose(element.find("origin"), f"{where} inertial", source)
+    return np.array(pose.act(pin.Inertia(mass, np.zeros(3), central)).toDynamicParameters())
 
 
 def _half_extents(geometry: ET.Element, source: str) -> FloatArray | None:
@@ -215,18 +183,6 @@ def _strip(robot: ET.Element) -> str:
     return ET.tostring(robot, encoding="unicode")
 
 
-def _inertia_warnings(links: dict[str, UrdfLink], moved: set[str]) -> tuple[str, ...]:
-    warnings = []
-    for name in sorted(moved):
-        phi = links[name].inertial
-        if phi[0] > 0.0 and smallest_eigenvalue(phi) < -1e-9 * phi[0]:
-            warnings.append(
-                f"link '{name}' has an inertia that no body of {phi[0]:g} kg can have; the prior "
-                "uses the nearest possible one"
-            )
-    return tuple(warnings)
-
-
 def read_urdf(path: Path) -> Urdf:
     """Read and check a URDF.
 
@@ -253,5 +209,4 @@ def read_urdf(path: Path) -> Urdf:
         raise RobotError(f"must have one root link, found {sorted(roots)}", source=source)
     if not any(joint.type in MOVABLE for joint in joints.values()):
         raise RobotError("has no movable joint: there is nothing to identify", source=source)
-    warnings = _inertia_warnings(links, set(links) - roots)
-    return Urdf(_strip(robot), path, roots.pop(), links, joints, warnings)
+    return Urdf(_strip(robot), path, roots.pop(), links, joints)

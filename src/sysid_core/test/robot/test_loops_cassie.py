@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.robot import load_robot, parse_description
 from sysid_core.robot.loop_check import check_loops, random_closed_configurations
 from sysid_core.robot.loops import LoopClosure
-from sysid_core.robot.urdf import rotation_from_rpy
 
 SDF = "share/example-robot-data/robots/cassie_description/robots/cassie_v2.sdf"
 # of the knee only as far as the tarsus follows
@@ -53,7 +53,7 @@ def _poses(path: Path) -> dict[str, FloatArray]:
     for link in [] if model is None else model.findall("link"):
         values = np.array([float(v) for v in (link.findtext("pose") or "").split()])
         pose = np.eye(4)
-        pose[:3, :3], pose[:3, 3] = rotation_from_rpy(values[3:]), values[:3]
+        pose[:3, :3], pose[:3, 3] = pin.rpy.rpyToMatrix(*values[3:]), values[:3]
         poses[link.get("name", "")] = pose
     return poses
 

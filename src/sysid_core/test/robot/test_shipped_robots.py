@@ -125,7 +125,7 @@ def test_every_body_has_a_shape(robot: Robot) -> None:
     frames = [f for f in robot.model.frames if f.type == pin.FrameType.BODY]
     for joint, body in zip(robot.body_joint_ids, robot.layout.bodies, strict=True):
         corners = [
-            frame.placement.act(shape.pose[:3, 3] + shape.pose[:3, :3] @ (s * shape.half_extents))
+            frame.placement.act(shape.pose.act(s * shape.half_extents))
             for frame in frames
             if frame.parentJoint == joint
             for shape in robot.urdf.links[frame.name].collisions
