@@ -29,7 +29,7 @@ from sysid_controller.dynamics import make_dynamics
 from sysid_controller.laws import Gains
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import batch_of, rows_of
-from sysid_core.estimation import EstimatorConfig
+from sysid_core.estimation import estimator
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.robot import Robot, load_robot
 from sysid_core.scores import Scores, curves, score
@@ -219,7 +219,7 @@ def main(arguments: list[str] | None = None) -> int:
     gains = Gains(given.bandwidth**2 * inertia, 2.0 * given.bandwidth * inertia)
     bench = Bench(robot, Plant(robot, true, Effects()), gains, given.seed)
     given.out.mkdir(parents=True, exist_ok=True)
-    options = IdentifyConfig(train=1.0, estimator=EstimatorConfig(method=given.method))
+    options = IdentifyConfig(train=1.0, estimator=estimator(given.method))
     result = _run(bench, drawn, options, given.out)
     result["requirements"] = _verdicts(result)
     (given.out / "digit.json").write_text(json.dumps(result, indent=1), encoding="utf-8")

@@ -25,7 +25,7 @@ from bench.figaroh_adapter import Figaroh, FigarohConfig
 from bench.figaroh_arm import Experiment, Noise, make_experiment
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeRegression
-from sysid_core.estimation import EstimatorConfig
+from sysid_core.estimation import estimator
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals import SignalConfig
@@ -51,7 +51,7 @@ def _ours(robot: Robot, experiment: Experiment, method: str) -> Identification:
     options = IdentifyConfig(
         train=1.0,
         signals=SignalConfig(cutoff=CUTOFF),
-        estimator=EstimatorConfig(method=method),
+        estimator=estimator(method),
     )
     return identify(robot, experiment.recording, options)
 

@@ -16,7 +16,7 @@ from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.dynamics.contact_residuals import contact_correlation, projected_residuals
 from sysid_core.dynamics.rows import Rows
 from sysid_core.dynamics.statistics import Statistics
-from sysid_core.estimation import Estimate, EstimatorConfig, Problem, solve
+from sysid_core.estimation import Entropic, Estimate, Problem, estimator
 from sysid_core.inertia import pseudo_inertia_basis
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
@@ -93,11 +93,11 @@ def fit_consistent(
         prior=default_prior(robot),
         constraints=replace(default_constraints(robot), total_mass=None),
     )
-    first = solve(problem, EstimatorConfig(covariance="none"))
+    first = Entropic(covariance="none").solve(problem)
     residuals = projected_residuals(regression, batch.samples, first.parameters)
     correlation = np.array([contact_correlation(residuals)])
     problem = replace(problem, correlation=correlation)
-    return solve(problem, EstimatorConfig(method=method), start=first.parameters)
+    return estimator(method).solve(problem, first.parameters)
 
 
 def fit_svd(rows: Rows) -> FloatArray:

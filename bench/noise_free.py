@@ -22,8 +22,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.dynamics.tree import TreeRegression
-from sysid_core.estimation import EstimatorConfig, Problem, solve
-from sysid_core.estimation.options import METHODS
+from sysid_core.estimation import METHODS, Problem, estimator
 from sysid_core.excitation import fit_into, motion_limits, random_motion
 from sysid_core.inertia import from_pseudo_inertia
 from sysid_core.priors import default_constraints, default_prior, free_parameters
@@ -103,9 +102,9 @@ def run(robot: Robot, seed: int) -> list[dict[str, Any]]:
     true_base = regression.base.project(truth)
     results = []
     for method in METHODS:
-        options = EstimatorConfig(method=method, covariance="none")
+        chosen = estimator(method, covariance="none")
         begin = time.perf_counter()
-        estimate = solve(problem, options)
+        estimate = chosen.solve(problem)
         seconds = time.perf_counter() - begin
         error = np.linalg.norm(estimate.base_parameters - true_base)
         result: dict[str, Any] = {

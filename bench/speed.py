@@ -25,7 +25,7 @@ from bench.trees import synthetic_problem, tree_urdf
 from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.dynamics.tree import TreeRegression, random_states
-from sysid_core.estimation import EntropicSolver, EstimatorConfig
+from sysid_core.estimation import Entropic, EntropicSolver
 from sysid_core.online.window import SlidingWindow, WindowConfig
 from sysid_core.recording import Samples
 from sysid_core.robot import Robot, load_robot, parse_description
@@ -63,7 +63,7 @@ def time_solves(robot: Robot, seed: int) -> dict[str, float]:
         upper=np.full(robot.layout.size, np.inf),
     )
     problem = replace(problem, constraints=free)
-    solver = EntropicSolver(problem, EstimatorConfig(tolerance=1e-4))
+    solver = EntropicSolver(problem, Entropic(tolerance=1e-4))
     statistics, noise = problem.statistics, problem.noise_std
     cold = solver.solve(statistics, noise_std=noise)
     # as online, where the window moved by a fiftieth since the last solve

@@ -16,7 +16,7 @@ from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.estimation import Estimate, EstimatorConfig, Prior, Problem, solve
+from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
 from sysid_core.estimation.noise import effective_sample_factor
 from sysid_core.inertia import from_mass_com_inertia, nearest_consistent
 from sysid_core.parameters import FRICTION_TERMS
@@ -60,7 +60,7 @@ class IdentifyConfig:
     lenient : bool
         Use what is usable of a faulty recording.
     signals : SignalConfig
-    estimator : EstimatorConfig
+    estimator : Estimator
     """
 
     train: float = 0.7
@@ -69,7 +69,7 @@ class IdentifyConfig:
     start: FloatArray | None = None
     lenient: bool = False
     signals: SignalConfig = field(default_factory=SignalConfig)
-    estimator: EstimatorConfig = field(default_factory=EstimatorConfig)
+    estimator: Estimator = field(default_factory=Entropic)
 
     def __post_init__(self) -> None:
         if not 0.0 < self.train <= 1.0:
@@ -199,7 +199,7 @@ def _problem(
         Statistics.of(rows),
         prior,
         constraints,
-        rows=rows if options.estimator.huber is not None else None,
+        rows=rows,
     )
 
 
@@ -218,10 +218,10 @@ def _solve(
     rows: Rows,
     regression: Regression,
     samples: Samples,
-    options: EstimatorConfig,
+    estimator: Estimator,
 ) -> tuple[Estimate, FloatArray]:
     """Solve, find how coloured the residuals are, and solve with the weights that they ask."""
-    first = solve(problem, replace(options, covariance="none"))
+    first = replace(estimator, covariance="none").solve(problem)
     if isinstance(regression, ContactRegression):
         residuals = projected_residuals(regression, samples, first.parameters)
         correlation = np.array([contact_correlation(residuals)])
@@ -230,7 +230,7 @@ def _solve(
             [effective_sample_factor(e) for e in rows.residuals(first.base_parameters)]
         )
     problem = replace(problem, correlation=correlation)
-    return solve(problem, options, start=first.parameters), correlation
+    return estimator.solve(problem, first.parameters), correlation
 
 
 def _loads(

@@ -13,7 +13,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.batch import batch_of, moving_rows, rows_of
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import DataError, ModelError, ParameterError
-from sysid_core.estimation import EstimatorConfig
+from sysid_core.estimation import estimator
 from sysid_core.identification import Identification, IdentifyConfig, identify, validate
 from sysid_core.inertia import from_mass_com_inertia, from_pseudo_inertia, pseudo_inertia
 from sysid_core.recording import Recording
@@ -88,7 +88,7 @@ def test_parts_are_split_by_time(found: Identification) -> None:
 def test_every_method_beats_the_nominal_model(
     ur10: Robot, recording: Recording, method: str
 ) -> None:
-    options = IdentifyConfig(estimator=EstimatorConfig(method=method))
+    options = IdentifyConfig(estimator=estimator(method))
     result = identify(ur10, recording, options)
     assert result.validation is not None
     assert result.validation.improvement > 5.0

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sysid_core.estimation.options import METHODS
+from sysid_core.estimation import METHODS
 from sysid_core.online.gate import GateConfig
 from sysid_core.online.payload import PayloadConfig
 from sysid_core.online.settings import OnlineConfig

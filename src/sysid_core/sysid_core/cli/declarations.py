@@ -33,7 +33,7 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         metavar="METHOD",
-        choices=LateChoices("sysid_core.estimation.options", "METHODS"),
+        choices=LateChoices("sysid_core.estimation", "METHODS"),
         default="entropic",
         help="one of %(choices)s; default: %(default)s",
     )

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """From rows, a prior and constraints to parameters that certify themselves."""
 
-from sysid_core.estimation.entropic import EntropicSolver
 from sysid_core.estimation.estimate import Estimate
+from sysid_core.estimation.estimator import METHODS, Estimator, Solver, estimator
+from sysid_core.estimation.methods.entropic import Entropic, EntropicSolver
 from sysid_core.estimation.noise import effective_sample_factor
-from sysid_core.estimation.options import EstimatorConfig
 from sysid_core.estimation.problem import Constraints, Prior, Problem
-from sysid_core.estimation.solver import solve
 
 __all__ = [
+    "METHODS",
     "Constraints",
+    "Entropic",
     "EntropicSolver",
     "Estimate",
-    "EstimatorConfig",
+    "Estimator",
     "Prior",
     "Problem",
+    "Solver",
     "effective_sample_factor",
-    "solve",
+    "estimator",
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``prior``: least squares regularised towards the nominal parameters."""
+"""Least squares regularised towards the nominal parameters, which ``prior`` and ``qp`` share."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.estimation.certificate import Certainty, Optimum, certified
+from sysid_core.estimation.certificate import Certainty
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
-from sysid_core.estimation.estimate import Estimate
+from sysid_core.estimation.estimator import Estimator
 from sysid_core.estimation.gaussian import (
     Gaussian,
     believable_floor,
@@ -27,12 +27,11 @@ from sysid_core.estimation.noise import (
     weighted_sums,
 )
 from sysid_core.estimation.objective import Data
-from sysid_core.estimation.options import EstimatorConfig
 from sysid_core.estimation.posterior import Posterior, determined_share
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.quadratic import Quadratic
 
-__all__ = ["Regularised", "solve_prior"]
+__all__ = ["Regularised", "certainty_of"]
 
 
 class Regularised:
@@ -42,8 +41,8 @@ class Regularised:
     to its nominal value by its own uncertainty.
     """
 
-    def __init__(self, problem: Problem, options: EstimatorConfig) -> None:
-        self.problem, self.options = problem, options
+    def __init__(self, problem: Problem, config: Estimator) -> None:
+        self.problem, self.config = problem, config
         self.coordinates = Coordinates.of(
             problem.base, problem.constraints.fixed, problem.prior.mean
         )
@@ -56,7 +55,7 @@ class Regularised:
             problem.correlation,
             self.coordinates,
             self.gaussian,
-            options.noise_floor,
+            config.noise_floor,
         )
 
     def quadratic(self, noise: FloatArray) -> Quadratic:
@@ -87,7 +86,7 @@ class Regularised:
 
         first, rounds = problem.noise_std, 0
         if first is None:
-            rounds = self.options.noise_updates
+            rounds = self.config.noise_updates
             first = estimate_noise(
                 problem.statistics, problem.correlation, c, self.gaussian, self.floor
             )
@@ -96,7 +95,7 @@ class Regularised:
 
     def certainty(self, quadratic: Quadratic) -> Certainty | None:
         """Return what the quadratic problem knows, its constraints left aside."""
-        return certainty_of(quadratic, np.diag(self.variance), self.options.covariance)
+        return certainty_of(quadratic, np.diag(self.variance), self.config.covariance)
 
 
 def certainty_of(quadratic: Quadratic, prior: FloatArray, wanted: str) -> Certainty | None:
@@ -113,24 +112,3 @@ def certainty_of(quadratic: Quadratic, prior: FloatArray, wanted: str) -> Certai
         base,
         determined_share(np.diagonal(base), prior_base),
     )
-
-
-def solve_prior(problem: Problem, options: EstimatorConfig) -> Estimate:
-    """Minimise Σ‖A_g β − y_g‖²/(σ_g² η_g) + (x − x₀)ᵀ Λ (x − x₀), Λ diagonal.
-
-    Regularised least squares towards the nominal parameters with a diagonal weighting, as in
-    Kolathaya et al. (33)–(35).
-    """
-    setting = Regularised(problem, options)
-    quadratic, x, noise = setting.settled(lambda quadratic: quadratic.centre)
-    finding = Optimum(
-        method="prior",
-        free=x,
-        certainty=setting.certainty(quadratic),
-        information=quadratic.data.information,
-        noise_std=noise,
-        optimality=float(np.linalg.norm(quadratic.white_gradient(x))),
-        iterations=1,
-        converged=True,
-    )
-    return certified(problem, setting.coordinates, problem.statistics, finding)

@@ -10,7 +10,7 @@ from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import EstimationError
-from sysid_core.estimation import EntropicSolver, Estimate, EstimatorConfig, Problem
+from sysid_core.estimation import Estimate, Problem, Solver, estimator
 from sysid_core.inertia import consistency_margin, smallest_eigenvalue
 from sysid_core.online.gate import Evidence, Gate, GateState
 from sysid_core.online.intake import moving_rows, noise_of, usable_samples
@@ -120,7 +120,7 @@ class OnlineIdentifier:
         self._prior = default_prior(self.robot)
         self._constraints = default_constraints(self.robot)
         self._estimate: Estimate | None = None
-        self._solver: EntropicSolver | None = None
+        self._solver: Solver | None = None
         self._covariance: FloatArray | None = None
         self._candidate = self._prior.mean
         self._candidate_base = self._nominal_base
@@ -205,14 +205,10 @@ class OnlineIdentifier:
             noise_std=noise,
             correlation=np.full(len(self.groups), self.settings.correlation),
         )
-        options = EstimatorConfig(
-            method=self.settings.method, tolerance=_TOLERANCE, covariance="diagonal"
-        )
-        if options.method != "entropic":
-            return Request(problem, options, None, self._candidate, self._epoch)
-        if self._solver is None or self._solver.problem.prior is not self._prior:
-            self._solver = EntropicSolver(problem, options)
-        return Request(problem, options, self._solver, self._candidate, self._epoch)
+        if self._solver is None:
+            chosen = estimator(self.settings.method, tolerance=_TOLERANCE, covariance="diagonal")
+            self._solver = chosen.prepare(problem)
+        return Request(problem, self._solver, self._candidate, self._epoch)
 
     def solve(self, request: Request) -> Solution:
         """Solve a request; touches nothing but the request, so that any thread may call it."""
@@ -350,6 +346,7 @@ class OnlineIdentifier:
             self._prior, self._constraints = watch.loaded_problem(
                 default_prior(self.robot), default_constraints(self.robot)
             )
+            self._solver = None
             self._epoch += 1
         return warnings
 

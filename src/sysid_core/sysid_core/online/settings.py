@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sysid_core.errors import ParameterError
-from sysid_core.estimation import EstimatorConfig
+from sysid_core.estimation import estimator
 from sysid_core.online.gate import GateConfig
 from sysid_core.online.payload import PayloadConfig
 from sysid_core.online.window import WindowConfig
@@ -61,7 +61,7 @@ class OnlineConfig:
                 raise ParameterError(f"{name} must be finite and not negative, got {value}")
         if not (np.isfinite(self.correlation) and self.correlation >= 1.0):
             raise ParameterError(f"correlation must be at least 1, got {self.correlation}")
-        EstimatorConfig(method=self.method)
+        estimator(self.method)
 
     def samples(self, duration: float) -> int:
         """Return the number of samples in a duration [s]."""

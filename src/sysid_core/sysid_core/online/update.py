@@ -9,7 +9,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
-from sysid_core.estimation import EntropicSolver, Estimate, EstimatorConfig, Problem, solve
+from sysid_core.estimation import Estimate, Problem, Solver
 from sysid_core.online.gate import GateState
 from sysid_core.online.payload import PayloadEstimate
 from sysid_core.online.prequential import PrequentialScores
@@ -25,30 +25,19 @@ class Request:
     """
 
     problem: Problem
-    options: EstimatorConfig
-    entropic: EntropicSolver | None
+    solver: Solver
     start: FloatArray
     epoch: int
 
     def solve(self) -> Solution:
         """Return the estimate, or why there is none."""
         try:
-            estimate = self._estimate()
+            estimate = self.solver(self.problem, self.start)
         except (SysidError, np.linalg.LinAlgError) as error:
             return Solution(None, str(error), self.epoch)
         if not np.isfinite(estimate.parameters).all():
             return Solution(None, "the solver returned numbers that are not finite", self.epoch)
         return Solution(estimate, "", self.epoch)
-
-    def _estimate(self) -> Estimate:
-        if self.entropic is None:
-            return solve(self.problem, self.options, start=self.start)
-        return self.entropic.solve(
-            self.problem.statistics,
-            noise_std=self.problem.noise_std,
-            correlation=self.problem.correlation,
-            start=self.start,
-        )
 
 
 @dataclass(frozen=True)

@@ -374,6 +374,6 @@ def test_defaults_of_arguments_are_those_of_the_configurations() -> None:
         ("replay", "window", online.window),
         ("replay", "method", online.method),
         ("identify", "train", offline.train),
-        ("identify", "method", offline.estimator.method),
+        ("identify", "method", offline.estimator.name),
     ):
         assert parsers[name].get_default(argument) == value, (name, argument)

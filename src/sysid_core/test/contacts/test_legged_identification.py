@@ -15,7 +15,7 @@ from sysid_core.contacts import condition_contacts
 from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.dynamics.contact_residuals import projected_rmse
 from sysid_core.dynamics.statistics import Statistics
-from sysid_core.estimation import Estimate, EstimatorConfig, Problem, solve
+from sysid_core.estimation import Estimate, Problem, estimator
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
 from sysid_core.robot.library import load_robot
@@ -45,7 +45,7 @@ def identified(
         constraints=replace(default_constraints(robot), total_mass=None),
         correlation=np.array([CORRELATION]),
     )
-    return solve(problem, EstimatorConfig(method=method))
+    return estimator(method).solve(problem)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from sysid_core.dynamics.closed_dynamics import ClosedChainDynamics
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import RobotError
-from sysid_core.estimation import EstimatorConfig, Problem, solve
+from sysid_core.estimation import Problem, estimator
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
 from sysid_core.robot import Robot, load_robot, read_description
@@ -192,7 +192,7 @@ def identify_noise_free(leg: Robot, x: FloatArray, method: str) -> tuple[FloatAr
         default_prior(leg),
         default_constraints(leg),
     )
-    estimate = solve(problem, EstimatorConfig(method=method, noise_floor=1e-12))
+    estimate = estimator(method, noise_floor=1e-12).solve(problem)
     held = regression.rows(samples.select(slice(900, 1200)))
     errors = held.residuals(regression.base.project(estimate.parameters))
     relative = max(

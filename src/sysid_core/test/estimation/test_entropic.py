@@ -11,7 +11,7 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError, ParameterError
-from sysid_core.estimation import EntropicSolver, EstimatorConfig, Problem, solve
+from sysid_core.estimation import Entropic, EntropicSolver, Problem, estimator
 from sysid_core.estimation import newton as newton_module
 from sysid_core.estimation.interior import is_inside
 from sysid_core.estimation.objective import Data, Objective, Point, exact_step
@@ -78,8 +78,8 @@ def test_the_optimum_is_that_of_the_cone_program(panda: Synthetic) -> None:
         (crowded(panda), 0.5),
     ):
         given = replace(problem, noise_std=np.full(7, noise))
-        newton = solve(given, EstimatorConfig(tolerance=1e-9))
-        cone = solve(given, EstimatorConfig(method="sdp", regulariser="entropic"))
+        newton = Entropic(tolerance=1e-9).solve(given)
+        cone = estimator("sdp", regulariser="entropic").solve(given)
         assert np.max(np.abs(newton.parameters - cone.parameters) / newton.std) < 1e-5
         size = np.linalg.norm(newton.parameters)
         assert np.linalg.norm(newton.parameters - cone.parameters) < 1e-6 * size
@@ -88,7 +88,7 @@ def test_the_optimum_is_that_of_the_cone_program(panda: Synthetic) -> None:
 
 def test_the_gradient_vanishes_at_the_result(panda: Synthetic) -> None:
     problem = replace(crowded(panda), noise_std=np.full(7, 0.5))
-    result = solve(problem, EstimatorConfig(tolerance=1e-9))
+    result = Entropic(tolerance=1e-9).solve(problem)
     solver = EntropicSolver(problem)
     data = solver.data(problem.statistics, np.full(7, 0.5), None)
     gradient = solver.objective.prior_gradient(solver.objective.at(result.parameters))
@@ -130,7 +130,7 @@ def test_exact_data_against_wrong_bounds_end_in_a_compromise(panda: Synthetic) -
         prior=replace(problem.prior, mean=mean),
         constraints=replace(problem.constraints, upper=upper),
     )
-    result = solve(problem)
+    result = Entropic().solve(problem)
     assert result.converged
     assert result.consistency.min() > 0.0
     assert result.r2.min() > 0.9
@@ -141,8 +141,7 @@ def test_exact_data_against_wrong_bounds_end_in_a_compromise(panda: Synthetic) -
 def test_a_warm_start_needs_few_steps_and_ends_at_the_same_optimum(panda: Synthetic) -> None:
     problem = panda.problem(noise=0.2)
     moved = panda.problem(count=310, noise=0.2)
-    options = EstimatorConfig(tolerance=1e-8)
-    solver = EntropicSolver(problem, options)
+    solver = EntropicSolver(problem, Entropic(tolerance=1e-8))
     noise = np.full(7, 0.2)
     first = solver.solve(problem.statistics, noise_std=noise)
     cold = solver.solve(moved.statistics, noise_std=noise)
@@ -174,7 +173,7 @@ def test_a_prior_outside_the_constraints_is_no_obstacle(panda: Synthetic) -> Non
     lower = problem.constraints.lower.copy()
     lower[layout.masses] = 1.5 * problem.prior.mean[layout.masses]
     constraints = replace(problem.constraints, ellipsoids=balls, lower=lower)
-    result = solve(replace(problem, constraints=constraints))
+    result = Entropic().solve(replace(problem, constraints=constraints))
     assert result.converged
     assert (result.parameters[layout.masses] > lower[layout.masses]).all()
     for phi, ball in zip(layout.inertias(result.parameters), balls, strict=True):
@@ -189,7 +188,7 @@ def test_contradicting_constraints_are_named(panda: Synthetic) -> None:
         problem.constraints, linear_matrix=rows, linear_bound=np.array([9.0, -8.0])
     )
     with pytest.raises(EstimationError, match="inequality 0"):
-        solve(replace(problem, constraints=constraints))
+        Entropic().solve(replace(problem, constraints=constraints))
 
 
 def test_active_constraints_are_told(panda: Synthetic) -> None:
@@ -199,7 +198,7 @@ def test_active_constraints_are_told(panda: Synthetic) -> None:
     upper[friction] = 0.8 * panda.truth[friction]
     mean = problem.prior.mean.copy()
     mean[friction] = 0.5 * panda.truth[friction]
-    result = solve(
+    result = Entropic().solve(
         replace(
             problem,
             prior=replace(problem.prior, mean=mean),
@@ -241,9 +240,9 @@ def test_posterior_deviations_cover_the_truth_as_often_as_they_say(panda: Synthe
 
 def test_diagonal_and_no_covariance_agree_with_the_full_one(panda: Synthetic) -> None:
     problem = crowded(panda)
-    full = solve(problem)
-    diagonal = solve(problem, EstimatorConfig(covariance="diagonal"))
-    none = solve(problem, EstimatorConfig(covariance="none"))
+    full = Entropic().solve(problem)
+    diagonal = Entropic(covariance="diagonal").solve(problem)
+    none = Entropic(covariance="none").solve(problem)
     np.testing.assert_allclose(diagonal.std, full.std, rtol=1e-9)
     np.testing.assert_allclose(np.diagonal(full.covariance), full.std**2)
     np.testing.assert_allclose(diagonal.covariance, np.diag(diagonal.std**2))
@@ -253,7 +252,7 @@ def test_diagonal_and_no_covariance_agree_with_the_full_one(panda: Synthetic) ->
 
 def test_the_covariance_is_the_inverse_hessian(panda: Synthetic) -> None:
     problem = replace(panda.problem(noise=0.3), noise_std=np.full(7, 0.3))
-    result = solve(problem, EstimatorConfig(tolerance=1e-12))
+    result = Entropic(tolerance=1e-12).solve(problem)
     solver = EntropicSolver(problem)
     data = solver.data(problem.statistics, np.full(7, 0.3), None)
     point = solver.objective.at(result.parameters)
@@ -288,7 +287,7 @@ def test_the_divergence_does_not_depend_on_the_frame(panda: Synthetic) -> None:
 
 
 def test_too_few_iterations_are_told(panda: Synthetic) -> None:
-    result = solve(panda.problem(noise=0.2), EstimatorConfig(max_iterations=1))
+    result = Entropic(max_iterations=1).solve(panda.problem(noise=0.2))
     assert not result.converged
     assert any("before it converged" in warning for warning in result.warnings)
     assert result.consistency.min() > 0.0
@@ -317,7 +316,7 @@ def test_a_motionless_robot_leaves_the_prior_where_it_is(panda: Synthetic) -> No
     """One pose, no noise: a few combinations are seen exactly, the rest must not drift."""
     problem = panda.problem(count=1)
     statistics = problem.statistics.scaled(500.0)
-    result = solve(replace(problem, statistics=statistics, rows=None))
+    result = Entropic().solve(replace(problem, statistics=statistics, rows=None))
     assert result.converged
     assert result.consistency.min() > 0.0
     assert np.median(result.determined) < 0.5

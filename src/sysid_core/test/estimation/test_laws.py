@@ -11,8 +11,7 @@ import pytest
 
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
-from sysid_core.estimation import Estimate, EstimatorConfig, Problem, solve
-from sysid_core.estimation.options import METHODS
+from sysid_core.estimation import METHODS, Estimate, Problem, estimator
 from sysid_core.inertia import Ellipsoid, smallest_eigenvalue
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ CONSISTENT = ("sdp", "entropic")
 
 
 def estimate(problem: Problem, method: str) -> Estimate:
-    return solve(problem, EstimatorConfig(method=method))
+    return estimator(method).solve(problem)
 
 
 def with_constraints(problem: Problem, **changes: Any) -> Problem:
@@ -193,27 +192,28 @@ def test_correlated_rows_widen_the_deviations(panda: Synthetic, method: str) -> 
 
 def test_unknown_methods_are_refused_by_name() -> None:
     with pytest.raises(ParameterError, match="entropic"):
-        EstimatorConfig(method="magic")
+        estimator("magic")
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("method", "settings"),
     [
-        {"regulariser": "ridge"},
-        {"covariance": "some"},
-        {"tolerance": 0.0},
-        {"tolerance": float("nan")},
-        {"noise_floor": 2.0},
-        {"max_iterations": 0},
-        {"noise_updates": -1},
-        {"huber": -1.0},
-        {"huber": float("nan")},
-        {"barrier_weight": float("inf")},
+        ("sdp", {"regulariser": "ridge"}),
+        ("entropic", {"covariance": "some"}),
+        ("qp", {"tolerance": 0.0}),
+        ("qp", {"tolerance": float("nan")}),
+        ("ols", {"noise_floor": 2.0}),
+        ("ols", {"rank_tolerance": 0.0}),
+        ("prior", {"max_iterations": 0}),
+        ("prior", {"noise_updates": -1}),
+        ("wls", {"huber": -1.0}),
+        ("wls", {"huber": float("nan")}),
+        ("entropic", {"barrier_weight": float("inf")}),
     ],
 )
-def test_impossible_settings_are_refused(settings: dict[str, object]) -> None:
+def test_impossible_settings_are_refused(method: str, settings: dict[str, object]) -> None:
     with pytest.raises(ParameterError):
-        EstimatorConfig(**settings)  # type: ignore[arg-type]
+        estimator(method, **settings)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
-from sysid_core.estimation import EstimatorConfig, solve
+from sysid_core.estimation import Estimator, estimator
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
 from sysid_core.estimation.gaussian import prior_covariance
@@ -20,7 +20,7 @@ from sysid_core.estimation.gaussian import prior_covariance
 if TYPE_CHECKING:
     from test.estimation.conftest import Synthetic
 
-OLS, WLS = EstimatorConfig(method="ols"), EstimatorConfig(method="wls")
+OLS, WLS = estimator("ols"), estimator("wls")
 
 
 def test_ols_is_what_a_direct_solver_finds(panda: Synthetic) -> None:
@@ -29,7 +29,7 @@ def test_ols_is_what_a_direct_solver_finds(panda: Synthetic) -> None:
     A = np.vstack([block.matrix for block in problem.rows.blocks])
     y = np.concatenate([block.target for block in problem.rows.blocks])
     expected = np.linalg.lstsq(A, y, rcond=None)[0]
-    result = solve(problem, OLS)
+    result = OLS.solve(problem)
     np.testing.assert_allclose(result.base_parameters, expected, rtol=1e-8, atol=1e-10)
 
 
@@ -39,7 +39,7 @@ def test_wls_with_known_noise_is_whitened_ols(panda: Synthetic) -> None:
     assert problem.rows is not None
     A = np.vstack([b.matrix / s for b, s in zip(problem.rows.blocks, noise, strict=True)])
     y = np.concatenate([b.target / s for b, s in zip(problem.rows.blocks, noise, strict=True)])
-    result = solve(problem, WLS)
+    result = WLS.solve(problem)
     np.testing.assert_allclose(
         result.base_parameters, np.linalg.lstsq(A, y, rcond=None)[0], rtol=1e-8, atol=1e-10
     )
@@ -57,22 +57,22 @@ def test_weights_found_from_residuals_beat_equal_ones(panda: Synthetic) -> None:
     scale = np.sqrt(np.einsum("gii->i", problem.statistics.gram))
     # the median, because parameters that only the noisiest joint sees cannot gain
     errors = [
-        np.median(np.abs(solve(problem, options).base_parameters - truth) * scale)
-        for options in (OLS, WLS)
+        np.median(np.abs(method.solve(problem).base_parameters - truth) * scale)
+        for method in (OLS, WLS)
     ]
     assert errors[1] < 0.5 * errors[0]
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_weights_settle_where_only_rounding_is_left(panda: Synthetic, seed: int) -> None:
-    result = solve(panda.problem(noise=0.0, seed=seed), WLS)
+    result = WLS.solve(panda.problem(noise=0.0, seed=seed))
     assert result.converged
     assert result.iterations <= 4
 
 
 def test_the_full_vector_is_the_closest_to_the_prior(panda: Synthetic) -> None:
     problem = panda.problem(noise=0.5)
-    result = solve(problem, WLS)
+    result = WLS.solve(problem)
     c = Coordinates.of(panda.base, problem.constraints.fixed, problem.prior.mean)
     W = prior_covariance(Divergence.of(problem, c))
     change = result.parameters - problem.prior.mean
@@ -88,8 +88,8 @@ def test_the_full_vector_is_the_closest_to_the_prior(panda: Synthetic) -> None:
     assert np.max(np.abs(null.T @ white)) < 1e-4 * np.linalg.norm(white)
 
 
-@pytest.mark.parametrize("options", [OLS, WLS])
-def test_deviations_match_repeated_experiments(panda: Synthetic, options: EstimatorConfig) -> None:
+@pytest.mark.parametrize("method", [OLS, WLS])
+def test_deviations_match_repeated_experiments(panda: Synthetic, method: Estimator) -> None:
     noise = np.geomspace(0.5, 0.05, 7)
     A = panda.matrices(80, seed=21)[:, :, panda.base.columns]
     truth = panda.base.project(panda.truth)
@@ -105,9 +105,7 @@ def test_deviations_match_repeated_experiments(panda: Synthetic, options: Estima
             (torque**2).sum(axis=0),
             np.full(7, 80.0),
         )
-        result = solve(
-            replace(template, statistics=statistics, rows=None, noise_std=noise), options
-        )
+        result = method.solve(replace(template, statistics=statistics, rows=None, noise_std=noise))
         spread = panda.base.mapping @ result.covariance @ panda.base.mapping.T
         scores.append((result.base_parameters - truth) / np.sqrt(np.diagonal(spread)))
     assert np.std(scores) == pytest.approx(1.0, abs=0.06)
@@ -127,31 +125,28 @@ def test_huber_shrugs_off_outliers(panda: Synthetic) -> None:
     truth = panda.base.project(panda.truth)
     scale = np.sqrt(np.einsum("gii->i", problem.statistics.gram))
 
-    def error(options: EstimatorConfig) -> float:
-        return float(np.linalg.norm((solve(spoilt, options).base_parameters - truth) * scale))
+    def error(method: Estimator) -> float:
+        return float(np.linalg.norm((method.solve(spoilt).base_parameters - truth) * scale))
 
-    robust = EstimatorConfig(method="wls", huber=1.345)
+    robust = estimator("wls", huber=1.345)
     assert error(robust) < 0.1 * error(WLS)
-    np.testing.assert_allclose(solve(spoilt, robust).noise_std, 0.1, rtol=0.2)
+    np.testing.assert_allclose(robust.solve(spoilt).noise_std, 0.1, rtol=0.2)
 
 
 def test_huber_with_a_far_limit_changes_nothing(panda: Synthetic) -> None:
     problem = replace(panda.problem(noise=0.3), noise_std=np.full(7, 0.3))
-    far = solve(problem, EstimatorConfig(method="wls", huber=1e6))
+    far = estimator("wls", huber=1e6).solve(problem)
     np.testing.assert_allclose(
-        far.base_parameters, solve(problem, WLS).base_parameters, rtol=1e-8, atol=1e-10
+        far.base_parameters, WLS.solve(problem).base_parameters, rtol=1e-8, atol=1e-10
     )
 
 
 def test_huber_without_rows_is_refused(panda: Synthetic) -> None:
     with pytest.raises(ParameterError, match="rows"):
-        solve(
-            replace(panda.problem(count=20), rows=None),
-            EstimatorConfig(method="wls", huber=1.345),
-        )
+        estimator("wls", huber=1.345).solve(replace(panda.problem(count=20), rows=None))
 
 
 def test_inconsistent_bodies_are_named(panda: Synthetic) -> None:
-    result = solve(panda.problem(noise=5.0), WLS)
+    result = WLS.solve(panda.problem(noise=5.0))
     assert result.consistency.min() < 0.0
     assert any("not physically consistent" in warning for warning in result.warnings)

@@ -11,7 +11,7 @@ import pytest
 from scipy.signal import lfilter
 
 from sysid_core.errors import ParameterError
-from sysid_core.estimation import EstimatorConfig, effective_sample_factor, solve
+from sysid_core.estimation import Entropic, effective_sample_factor, estimator
 
 if TYPE_CHECKING:
     from test.estimation.conftest import Synthetic
@@ -53,7 +53,7 @@ def test_series_that_are_not_finite_are_refused() -> None:
 @pytest.mark.parametrize("method", ["wls", "prior", "qp", "entropic"])
 def test_noise_of_each_joint_is_found(panda: Synthetic, method: str) -> None:
     truth = np.array([1.0, 0.5, 2.0, 0.1, 0.05, 0.02, 0.2])
-    result = solve(panda.problem(count=600, noise=truth), EstimatorConfig(method=method))
+    result = estimator(method).solve(panda.problem(count=600, noise=truth))
     # the relative deviation of a standard deviation from 600 rows is 3 %
     np.testing.assert_allclose(result.noise_std, truth, rtol=0.12)
 
@@ -61,13 +61,13 @@ def test_noise_of_each_joint_is_found(panda: Synthetic, method: str) -> None:
 @pytest.mark.parametrize("method", ["wls", "prior", "qp", "entropic"])
 def test_few_rows_do_not_pass_for_exact_ones(panda: Synthetic, method: str) -> None:
     problem = panda.problem(count=4, noise=0.5)
-    result = solve(problem, EstimatorConfig(method=method))
+    result = estimator(method).solve(problem)
     size = np.sqrt(problem.statistics.square / 4)
     assert (result.noise_std >= 0.009 * size).all()
 
 
 def test_correlation_costs_degrees_of_freedom(panda: Synthetic) -> None:
     problem = panda.problem(count=100, noise=0.3)
-    white = solve(problem)
-    coloured = solve(replace(problem, correlation=np.full(7, 4.0)))
+    white = Entropic().solve(problem)
+    coloured = Entropic().solve(replace(problem, correlation=np.full(7, 4.0)))
     assert (coloured.noise_std > white.noise_std).all()

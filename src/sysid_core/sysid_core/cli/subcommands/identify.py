@@ -23,7 +23,7 @@ from sysid_core.cli.console import (
 )
 from sysid_core.data import read_recording
 from sysid_core.estimate_file import estimate_json, read_estimate, write_estimate
-from sysid_core.estimation import EstimatorConfig
+from sysid_core.estimation import estimator
 from sysid_core.files import require_writable, results_folder, write_text
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.report import write_report
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         start=start,
         lenient=args.lenient,
         signals=SignalConfig(cutoff=args.cutoff),
-        estimator=EstimatorConfig(method=args.method),
+        estimator=estimator(args.method),
     )
     require_writable(args.out)
     with progress_bar() as show:

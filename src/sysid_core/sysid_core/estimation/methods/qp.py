@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -14,19 +15,19 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError
 from sysid_core.estimation.certificate import Optimum, certified
 from sysid_core.estimation.estimate import Estimate
+from sysid_core.estimation.estimator import Estimator
 from sysid_core.estimation.inequalities import Inequalities
-from sysid_core.estimation.options import EstimatorConfig
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.quadratic import Quadratic
 from sysid_core.estimation.regularised import Regularised
 from sysid_core.parameters import INERTIAL_TERMS
 
-__all__ = ["solve_qp"]
+__all__ = ["ESTIMATOR", "Projection", "Qp", "project"]
 
 _ACTIVE = 1e-7  # multiplier, in posterior standard deviations, that marks a constraint active
 
 
-class _Projection(NamedTuple):
+class Projection(NamedTuple):
     """The point nearest to the origin with ``rows @ v ≥ bound``.
 
     Attributes
@@ -43,9 +44,8 @@ class _Projection(NamedTuple):
     converged: bool
 
 
-def solve_qp(
-    problem: Problem, options: EstimatorConfig, start: FloatArray | None = None
-) -> Estimate:
+@dataclass(frozen=True, kw_only=True)
+class Qp(Estimator):
     """Minimise the objective of ``prior`` subject to linear constraints.
 
     Masses and friction stay above a small fraction of their prior values; bounds, realizability
@@ -53,54 +53,75 @@ def solve_qp(
     coordinates this is a projection onto a polyhedron, which OSQP solves; the active set that it
     finds is then solved for exactly.
 
-    Raises
-    ------
-    EstimationError
-        If the constraints contradict each other.
+    Attributes
+    ----------
+    margin : float [-]
+        Masses and friction stay above this fraction of the prior's.
     """
-    setting = Regularised(problem, options)
-    rows, bound, labels = _constraints(setting)
-    solved: dict[str, _Projection] = {}
 
-    def solution(quadratic: Quadratic) -> FloatArray:
-        warm = None if start is None else quadratic.whitened(start[setting.coordinates.free])
+    name = "qp"
+    margin: float = 1e-6
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_shares("margin")
+
+    def solve(self, problem: Problem, start: FloatArray | None = None) -> Estimate:
+        """Return the estimate.
+
+        Raises
+        ------
+        EstimationError
+            If the constraints contradict each other.
+        """
+        setting = Regularised(problem, self)
+        rows, bound, labels = _constraints(setting, self.margin)
+        solved: dict[str, Projection] = {}
+
+        def solution(quadratic: Quadratic) -> FloatArray:
+            warm = None if start is None else quadratic.whitened(start[setting.coordinates.free])
+            G, h = _whitened(quadratic, rows, bound)
+            solved["last"] = project(G, h, warm, 100 * self.max_iterations)
+            return quadratic.centre + quadratic.white @ solved["last"].point
+
+        quadratic, x, noise = setting.settled(solution)
+        projection = solved["last"]
         G, h = _whitened(quadratic, rows, bound)
-        solved["last"] = _project(G, h, warm, options)
-        return quadratic.centre + quadratic.white @ solved["last"].point
-
-    quadratic, x, noise = setting.settled(solution)
-    projection = solved["last"]
-    G, h = _whitened(quadratic, rows, bound)
-    residual = quadratic.white_gradient(x) - G.T @ projection.multipliers
-    slack = (G @ quadratic.whitened(x)) - h
-    optimality = (
-        float(np.linalg.norm(residual))
-        + float(np.maximum(-slack, 0.0).max(initial=0.0))
-        + float(np.sqrt(np.abs(projection.multipliers * slack).sum()))
-    )
-    active = np.flatnonzero(projection.multipliers > _ACTIVE)
-    finding = Optimum(
-        method="qp",
-        free=x,
-        certainty=setting.certainty(quadratic),
-        information=quadratic.data.information,
-        noise_std=noise,
-        optimality=optimality,
-        iterations=projection.iterations,
-        converged=projection.converged,
-        active=tuple(labels[i] for i in active),
-    )
-    return certified(problem, setting.coordinates, problem.statistics, finding)
+        residual = quadratic.white_gradient(x) - G.T @ projection.multipliers
+        slack = (G @ quadratic.whitened(x)) - h
+        optimality = (
+            float(np.linalg.norm(residual))
+            + float(np.maximum(-slack, 0.0).max(initial=0.0))
+            + float(np.sqrt(np.abs(projection.multipliers * slack).sum()))
+        )
+        active = np.flatnonzero(projection.multipliers > _ACTIVE)
+        optimum = Optimum(
+            method=self.name,
+            free=x,
+            certainty=setting.certainty(quadratic),
+            information=quadratic.data.information,
+            noise_std=noise,
+            optimality=optimality,
+            iterations=projection.iterations,
+            converged=projection.converged,
+            active=tuple(labels[i] for i in active),
+        )
+        return certified(problem, setting.coordinates, problem.statistics, optimum)
 
 
-def _constraints(setting: Regularised) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+ESTIMATOR = Qp
+
+
+def _constraints(
+    setting: Regularised, margin: float
+) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
     """Return all rows (q, n), bounds (q,) and labels over the free parameters."""
     c, divergence = setting.coordinates, setting.divergence
     inequalities = Inequalities.of(setting.problem, c, divergence)
     masses = np.arange(len(divergence.bodies)) * len(INERTIAL_TERMS)
     positive = np.concatenate([masses, divergence.split + divergence.positive])
     rows = np.eye(c.size)[positive]
-    bound = setting.options.margin * divergence.mean[positive]
+    bound = margin * divergence.mean[positive]
     names = tuple(f"{setting.problem.layout.labels[c.free[i]]} > 0" for i in positive)
     return (
         np.vstack([rows, inequalities.matrix]),
@@ -118,13 +139,19 @@ def _whitened(
     return G / length[:, None], (bound - rows @ quadratic.centre) / length
 
 
-def _project(
-    G: FloatArray, h: FloatArray, warm: FloatArray | None, options: EstimatorConfig
-) -> _Projection:
-    """Project the origin onto ``G v ≥ h``."""
+def project(
+    G: FloatArray, h: FloatArray, warm: FloatArray | None, max_iterations: int
+) -> Projection:
+    """Project the origin onto ``G v ≥ h``.
+
+    Raises
+    ------
+    EstimationError
+        If the inequalities contradict each other.
+    """
     n = G.shape[1]
     if (h <= 0.0).all():
-        return _Projection(np.zeros(n), np.zeros(len(h)), 0, True)
+        return Projection(np.zeros(n), np.zeros(len(h)), 0, True)
     osqp: Any = import_module("osqp")
     solver = osqp.OSQP()
     solver.setup(
@@ -135,7 +162,7 @@ def _project(
         u=np.full(len(h), np.inf),
         eps_abs=1e-9,
         eps_rel=1e-9,
-        max_iter=100 * options.max_iterations,
+        max_iter=max_iterations,
         verbose=False,
     )
     if warm is not None:
@@ -151,8 +178,8 @@ def _project(
     polished = _polished(G, h, multipliers > _ACTIVE)
     iterations = int(result.info.iter)
     if polished is not None:
-        return _Projection(*polished, iterations, True)
-    return _Projection(np.asarray(result.x), multipliers, iterations, status == "solved")
+        return Projection(*polished, iterations, True)
+    return Projection(np.asarray(result.x), multipliers, iterations, status == "solved")
 
 
 def _polished(

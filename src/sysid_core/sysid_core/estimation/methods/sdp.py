@@ -3,26 +3,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.errors import ParameterError
 from sysid_core.estimation.certificate import Optimum, certified
 from sysid_core.estimation.conic import cvxpy, run
-from sysid_core.estimation.entropic import EntropicSolver
 from sysid_core.estimation.estimate import Estimate
+from sysid_core.estimation.estimator import Solver
 from sysid_core.estimation.gaussian import prior_precision
 from sysid_core.estimation.interior import is_inside, repaired
-from sysid_core.estimation.options import EstimatorConfig
+from sysid_core.estimation.methods.entropic import Entropic, EntropicSolver
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.quadratic import Quadratic
 from sysid_core.estimation.regularised import certainty_of
 from sysid_core.inertia import pseudo_inertia_basis
 from sysid_core.parameters import INERTIAL_TERMS
 
-__all__ = ["solve_sdp"]
+__all__ = ["ESTIMATOR", "REGULARISERS", "Sdp"]
+
+REGULARISERS = ("none", "euclidean", "geodesic", "entropic")
+"""What may hold the parameters near the prior."""
 
 _WIDTH = len(INERTIAL_TERMS)
 _TIE_BREAK = 1e-4  # share of the prior that makes the unregularised program's optimum unique
@@ -39,55 +43,83 @@ class _Cone(NamedTuple):
     semidefinite: bool
 
 
-def solve_sdp(
-    problem: Problem, options: EstimatorConfig, start: FloatArray | None = None
-) -> Estimate:
+@dataclass(frozen=True, kw_only=True)
+class Sdp(Entropic):
     """Minimise weighted residuals plus a regulariser over physically consistent parameters.
 
     The programs of Zhang et al. (32) and Khorshidi et al. (14): pseudo-inertias J ⪰ ε J₀ with ε
     the `margin`, friction not negative, realizable density tr(JQ) ≥ 0 (13) and with it the
-    centre of mass in the ellipsoid (9; see `Inequalities`), bounds. Regularisers: "none" (the
-    prior at a ten-thousandth of its weight, for uniqueness), "euclidean" (diagonal), "geodesic"
-    (the constant pull-back metric of Lee et al. at the prior) and "entropic", the program that
-    `EntropicSolver` solves. Without given noise the weights are those of ``entropic``. The result
-    counts as converged by its own optimality residual, whatever the solver says.
+    centre of mass in the ellipsoid (9; see `Inequalities`), bounds. Without given noise the
+    weights are those of ``entropic``. The result counts as converged by its own optimality
+    residual, whatever the solver says.
 
-    Raises
-    ------
-    ParameterError
-        If CVXPY has no such solver.
-    EstimationError
-        If the solver fails or the constraints contradict each other.
+    Attributes
+    ----------
+    margin : float [-]
+        Pseudo-inertias and friction stay above this fraction of the prior's.
+    regulariser : str
+        "none" (the prior at a ten-thousandth of its weight, for uniqueness), "euclidean"
+        (diagonal), "geodesic" (the constant pull-back metric of Lee et al. at the prior) or
+        "entropic", the program that `EntropicSolver` solves.
+    solver : str
+        Name under which CVXPY knows the conic solver.
     """
-    base = EntropicSolver(problem, replace(options, method="entropic", covariance="none"))
-    noise = problem.noise_std
-    if noise is None:
-        noise = base.solve(
-            problem.statistics, correlation=problem.correlation, start=start
-        ).noise_std
-    data = base.data(problem.statistics, noise, problem.correlation)
-    precision, prior = _quadratic_prior(base, options.regulariser)
-    quadratic = Quadratic(
-        base.coordinates,
-        base.divergence.mean,
-        precision,
-        data,
-        base.objective.measured,
-    )
-    program = _Program(base, quadratic, options)
-    x, optimality, active = program.solve()
-    finding = Optimum(
-        method="sdp",
-        free=x,
-        certainty=certainty_of(quadratic, prior, options.covariance),
-        information=data.information,
-        noise_std=noise,
-        optimality=optimality,
-        iterations=program.iterations,
-        converged=optimality < _OPTIMAL,
-        active=active,
-    )
-    return certified(problem, base.coordinates, problem.statistics, finding)
+
+    name = "sdp"
+    margin: float = 1e-6
+    regulariser: str = "geodesic"
+    solver: str = "CLARABEL"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_shares("margin")
+        if self.regulariser not in REGULARISERS:
+            raise ParameterError(
+                f"unknown regulariser '{self.regulariser}'; choose one of "
+                f"{', '.join(REGULARISERS)}"
+            )
+
+    def prepare(self, problem: Problem) -> Solver:
+        """Return a solver; nothing is kept between solves."""
+        return self.solve
+
+    def solve(self, problem: Problem, start: FloatArray | None = None) -> Estimate:
+        """Return the estimate.
+
+        Raises
+        ------
+        ParameterError
+            If CVXPY has no such solver.
+        EstimationError
+            If the solver fails or the constraints contradict each other.
+        """
+        base = EntropicSolver(problem, replace(self, covariance="none"))
+        noise = problem.noise_std
+        if noise is None:
+            noise = base.solve(
+                problem.statistics, correlation=problem.correlation, start=start
+            ).noise_std
+        data = base.data(problem.statistics, noise, problem.correlation)
+        precision, prior = _quadratic_prior(base, self.regulariser)
+        measured = base.objective.measured
+        quadratic = Quadratic(base.coordinates, base.divergence.mean, precision, data, measured)
+        program = _Program(base, quadratic, self)
+        x, optimality, active = program.solve()
+        optimum = Optimum(
+            method=self.name,
+            free=x,
+            certainty=certainty_of(quadratic, prior, self.covariance),
+            information=data.information,
+            noise_std=noise,
+            optimality=optimality,
+            iterations=program.iterations,
+            converged=optimality < _OPTIMAL,
+            active=active,
+        )
+        return certified(problem, base.coordinates, problem.statistics, optimum)
+
+
+ESTIMATOR = Sdp
 
 
 def _quadratic_prior(base: EntropicSolver, regulariser: str) -> tuple[FloatArray, FloatArray]:
@@ -104,17 +136,15 @@ def _quadratic_prior(base: EntropicSolver, regulariser: str) -> tuple[FloatArray
 class _Program:
     """The program in whitened coordinates v, where its quadratic part is ½‖v‖²."""
 
-    def __init__(
-        self, base: EntropicSolver, quadratic: Quadratic, options: EstimatorConfig
-    ) -> None:
+    def __init__(self, base: EntropicSolver, quadratic: Quadratic, config: Sdp) -> None:
         self.cp = cvxpy()
-        self.base, self.quadratic, self.options = base, quadratic, options
+        self.base, self.quadratic, self.config = base, quadratic, config
         self.v = self.cp.Variable(base.coordinates.size)
         self.iterations = 0
 
     def solve(self) -> tuple[FloatArray, float, tuple[str, ...]]:
         """Return the free parameters (n,), optimality residual and active constraints."""
-        if self.options.regulariser == "entropic":
+        if self.config.regulariser == "entropic":
             self._run(self._entropic(), [])
             x = self._feasible()
             return x, self._decrement(x), ()
@@ -126,7 +156,7 @@ class _Program:
 
     def _run(self, objective: Any, constraints: list[Any]) -> None:
         program = self.cp.Problem(self.cp.Minimize(objective), constraints)
-        run(program, self.options.solver)
+        run(program, self.config.solver)
         self.iterations = int(program.solver_stats.num_iters or 0)
 
     def _feasible(self) -> FloatArray:
@@ -135,7 +165,7 @@ class _Program:
         x = self.quadratic.centre + self.quadratic.white @ self.v.value
         if is_inside(base.divergence, base.inequalities, x):
             return np.asarray(x)
-        room = 0.5 * self.options.margin
+        room = 0.5 * self.config.margin
         return repaired(base.divergence, base.inequalities, x, base.inside, room)
 
     def _bodies(self) -> list[tuple[str, FloatArray, FloatArray]]:
@@ -152,7 +182,7 @@ class _Program:
         return result
 
     def _cones(self) -> list[_Cone]:
-        base, quadratic, margin = self.base, self.quadratic, self.options.margin
+        base, quadratic, margin = self.base, self.quadratic, self.config.margin
         divergence, inequalities = base.divergence, base.inequalities
         cones = [
             _Cone(f"body {name}", matrix, offset - margin * np.eye(4).ravel(), True)
@@ -220,7 +250,7 @@ class _Program:
         terms.append(0.5 * divergence.quadratic @ cp.square(scalars - centre))
         if base.inequalities.size:
             slack = base.inequalities.matrix @ x - base.inequalities.bound
-            terms.append(-self.options.barrier_weight * cp.sum(cp.log(slack)))
+            terms.append(-self.config.barrier_weight * cp.sum(cp.log(slack)))
         if len(measured.rows):
             terms.append(0.5 * measured.weight @ cp.square(measured.rows @ x - measured.value))
         return sum(terms)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from sysid_core.arrays import FloatArray
@@ -12,6 +14,7 @@ from sysid_core.estimation.certificate import Certainty, Optimum, certified
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
 from sysid_core.estimation.estimate import Estimate
+from sysid_core.estimation.estimator import Estimator, Solver
 from sysid_core.estimation.gaussian import (
     Gaussian,
     believable_floor,
@@ -29,7 +32,6 @@ from sysid_core.estimation.noise import (
     weighted_sums,
 )
 from sysid_core.estimation.objective import Data, Objective
-from sysid_core.estimation.options import EstimatorConfig
 from sysid_core.estimation.posterior import (
     Posterior,
     determined_share,
@@ -37,9 +39,46 @@ from sysid_core.estimation.posterior import (
 )
 from sysid_core.estimation.problem import Problem
 
-__all__ = ["EntropicSolver", "solve_entropic"]
+__all__ = ["ESTIMATOR", "Entropic", "EntropicSolver"]
 
 _FRESH = 0.05  # relative change that moves standard deviations by no more than this share
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entropic(Estimator):
+    """Maximum a posteriori with the log-det divergence (Lee, Wensing & Park 2020).
+
+    Attributes
+    ----------
+    barrier_weight : float [-]
+        An inequality with slack s costs −w·log(s). One observation costs ½ in expectation, so
+        the default is a fiftieth of an observation.
+    """
+
+    name = "entropic"
+    barrier_weight: float = 0.01
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_shares("barrier_weight")
+
+    def solve(self, problem: Problem, start: FloatArray | None = None) -> Estimate:
+        """Solve one problem from scratch."""
+        return self.prepare(problem)(problem, start)
+
+    def prepare(self, problem: Problem) -> Solver:
+        """Return a solver that keeps what the data do not change."""
+        solver = EntropicSolver(problem, self)
+
+        def solve(given: Problem, start: FloatArray | None = None, /) -> Estimate:
+            return solver.solve(
+                given.statistics,
+                noise_std=given.noise_std,
+                correlation=given.correlation,
+                start=start,
+            )
+
+        return solve
 
 
 class EntropicSolver:
@@ -51,12 +90,12 @@ class EntropicSolver:
     ----------
     problem : Problem
         Supplies layout, base, groups, prior and constraints; its data are not used.
-    options : EstimatorConfig
+    config : Entropic
     """
 
-    def __init__(self, problem: Problem, options: EstimatorConfig | None = None) -> None:
+    def __init__(self, problem: Problem, config: Entropic | None = None) -> None:
         self.problem = problem
-        self.options = options or EstimatorConfig()
+        self.config = config or Entropic()
         constraints = problem.constraints
         self.coordinates = Coordinates.of(problem.base, constraints.fixed, problem.prior.mean)
         self.divergence = Divergence.of(problem, self.coordinates)
@@ -65,7 +104,7 @@ class EntropicSolver:
             self.coordinates,
             self.divergence,
             self.inequalities,
-            self.options.barrier_weight,
+            self.config.barrier_weight,
             Measured.total_mass(problem, self.coordinates),
         )
         self.inside = interior_point(self.divergence, self.inequalities)
@@ -111,7 +150,7 @@ class EntropicSolver:
                 correlation,
                 self.coordinates,
                 self.gaussian,
-                self.options.noise_floor,
+                self.config.noise_floor,
             )
 
         def solution(noise: FloatArray) -> tuple[Data, Minimum]:
@@ -127,7 +166,7 @@ class EntropicSolver:
         first, rounds = noise_std, 0
         if first is None:
             # from above, so that the data's pull never outgrows what the constraints allow
-            rounds = self.options.noise_updates
+            rounds = self.config.noise_updates
             beta = self.coordinates.mapping @ x
             first = residual_std(statistics, self.coordinates.base_vector(beta), floor)
         (data, minimum), noise = settled_noise(first, rounds, solution, updated)
@@ -153,8 +192,8 @@ class EntropicSolver:
 
     def minimise(self, data: Data, x: FloatArray) -> Minimum:
         """Return the minimum from a strictly feasible start (n,)."""
-        options = self.options
-        return minimise(self.objective, data, x, options.tolerance, options.max_iterations)
+        config = self.config
+        return minimise(self.objective, data, x, config.tolerance, config.max_iterations)
 
     def _residual_noise(
         self, statistics: Statistics, noise: FloatArray, minimum: Minimum, floor: FloatArray
@@ -172,7 +211,7 @@ class EntropicSolver:
         minimum: Minimum,
         iterations: int,
     ) -> Estimate:
-        c, wanted = self.coordinates, self.options.covariance
+        c, wanted = self.coordinates, self.config.covariance
         certainty: Certainty | None = None
         active: tuple[str, ...] = ()
         if wanted != "none":
@@ -190,7 +229,7 @@ class EntropicSolver:
             )
             active = self._active(minimum, posterior)
         finding = Optimum(
-            method="entropic",
+            method=self.config.name,
             free=minimum.point.x,
             certainty=certainty,
             information=data.information,
@@ -207,17 +246,8 @@ class EntropicSolver:
         if not self.inequalities.size:
             return ()
         variance = posterior.variance_of(self.inequalities.matrix)
-        share = self.options.barrier_weight * variance / minimum.point.slack**2
+        share = self.config.barrier_weight * variance / minimum.point.slack**2
         return tuple(self.inequalities.labels[i] for i in np.flatnonzero(share > 0.25))
 
 
-def solve_entropic(
-    problem: Problem, options: EstimatorConfig, start: FloatArray | None = None
-) -> Estimate:
-    """Solve one problem from scratch; for many with the same prior keep an `EntropicSolver`."""
-    return EntropicSolver(problem, options).solve(
-        problem.statistics,
-        noise_std=problem.noise_std,
-        correlation=problem.correlation,
-        start=start,
-    )
+ESTIMATOR = Entropic
