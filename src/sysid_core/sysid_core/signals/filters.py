@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
+from sysid_core.signals.butterworth import filter_both_ways
 
 __all__ = ["low_pass", "settling_time"]
 
@@ -62,10 +62,9 @@ def low_pass(values: FloatArray, rate: float, cutoff: float, *, order: int = 4) 
     # bilinear transform keeps) so that their product is −3 dB where it was asked for.
     warped = np.tan(np.pi * cutoff / rate) / (2.0 ** (1.0 / _PASSES) - 1.0) ** (0.5 / order)
     design = min(np.arctan(warped) * 2.0 / np.pi, 1.0 - 1e-9)
-    sections = scipy.signal.butter(order, design, output="sos")
     wanted = int(np.ceil(_PADDING * settling_time(cutoff) * rate))
     padding = min(len(values) - 1, wanted)
-    return np.asarray(scipy.signal.sosfiltfilt(sections, values, axis=0, padlen=padding))
+    return filter_both_ways(values, design, order, padding)
 
 
 def _checked(values: FloatArray) -> FloatArray:

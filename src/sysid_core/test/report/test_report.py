@@ -14,8 +14,8 @@ import pytest
 
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
-from sysid_core.report import write_report
 from sysid_core.report.advice import advice
+from sysid_core.report.write import write_report
 from sysid_core.robot import load_robot
 
 LARGEST = 6e6  # bytes; most of it is the plotting library

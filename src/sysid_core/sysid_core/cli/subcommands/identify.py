@@ -26,7 +26,6 @@ from sysid_core.estimate_file import estimate_json, read_estimate, write_estimat
 from sysid_core.estimation import estimator
 from sysid_core.files import require_writable, results_folder, write_text
 from sysid_core.identification import Identification, IdentifyConfig, identify
-from sysid_core.report import write_report
 from sysid_core.report.advice import advice
 from sysid_core.robot import load_robot
 from sysid_core.robot.export import identified_urdf
@@ -78,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
                 identified_urdf(robot, found.estimate.parameters),
             )
             if not args.no_report:
+                from sysid_core.report.write import write_report  # takes matplotlib and plotly
+
                 write_report(found, folder, source=str(args.data))
             write_estimate(data, folder / "estimate.json")
     warn(found.warnings)
