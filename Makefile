@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: bench clean demo lint setup test
+.PHONY: bench clean demo docs-figures lint setup test
 
 setup: $(VENV)/.ready
 
@@ -36,6 +36,9 @@ $(VENV)/.ready-bench: $(VENV)/.ready-test requirements-bench.lock
 
 bench: $(VENV)/.ready-bench
 	$(BIN)/python -m bench $(ARGS)
+
+docs-figures: setup
+	$(BIN)/python -m bench.docs
 
 clean:
 	rm -rf $(VENV) build install log out

@@ -197,7 +197,7 @@ def run(case: Case, root: Path) -> dict[str, Any]:
     vectors = {"nominal": found.nominal, "plain": x, "identified": found.estimate.parameters}
     rmse = {name: _error(*held, vector) for name, vector in vectors.items()}
     total = {name: float(np.sqrt((values**2).sum())) for name, values in rmse.items()}
-    own = found.validation
+    own = found.validation or found.train
     return {
         "recording": case.name,
         "joints": list(robot.joint_names),
@@ -205,7 +205,10 @@ def run(case: Case, root: Path) -> dict[str, Any]:
         "cutoff_hz": found.signals.cutoff,
         "rmse": {name: values.tolist() for name, values in rmse.items()},
         "total": total,
-        "own_total": None if own is None else float(np.sqrt((own.rmse_identified**2).sum())),
+        "own_total": {
+            "nominal": float(np.linalg.norm(own.rmse_nominal)),
+            "identified": float(np.linalg.norm(own.rmse_identified)),
+        },
         "ratio": total["identified"] / total["plain"],
         "consistent": bool(found.estimate.consistency.min() > 0.0),
     }
@@ -232,7 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         total = result["total"]
         print(
             f"{case.name:10}{total['nominal']:9.2f}{total['plain']:9.2f}{total['identified']:9.2f}"
-            f"{result['own_total']:11.2f}{result['ratio']:12.2f}"
+            f"{result['own_total']['identified']:11.2f}{result['ratio']:12.2f}"
             f"{case.cutoff:12.0f}{result['cutoff_hz']:9.1f}"
             f"{'yes' if result['consistent'] else 'no':>12}",
             flush=True,
