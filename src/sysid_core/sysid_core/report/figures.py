@@ -1,48 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interactive figures of the report."""
+"""The interactive figures of the report, as the JSON that plotly.js draws.
+
+plotly's Python classes check every property against a schema, which took a second per report.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 import numpy as np
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from sysid_core.arrays import FloatArray
 from sysid_core.identification import Identification
 from sysid_core.inertia import pseudo_inertia
 from sysid_core.parameters import FRICTION_TERMS
-from sysid_core.report.style import HELD_OUT, IDENTIFIED, INK, MEASURED, MUTED, NOMINAL
+from sysid_core.report.style import (
+    FRICTION_UNITS,
+    HELD_OUT,
+    IDENTIFIED,
+    INK,
+    MEASURED,
+    MUTED,
+    NOMINAL,
+)
 from sysid_core.scores import Curve
 
 __all__ = [
+    "Figure",
     "consistency_figure",
     "determination_figure",
     "friction_figure",
     "mass_figure",
+    "plotly_script",
     "residual_figure",
     "torque_figure",
 ]
 
 _MOST_POINTS = 1500
 _POINTS_OF_ALL = 12000
-_UNITS = {"viscous": "N·m·s/rad", "coulomb": "N·m", "armature": "kg·m²", "offset": "N·m"}
 
 
-def _thin(values: FloatArray, curves: int) -> list[float]:
-    """Return few enough points, with few enough digits, for a page that loads at once."""
-    step = max(1, -(-len(values) // max(200, min(_MOST_POINTS, _POINTS_OF_ALL // curves))))
-    return [float(f"{v:.5g}") for v in values[::step]]
+class Figure(NamedTuple):
+    """What ``Plotly.newPlot`` takes: traces and layout."""
+
+    data: list[dict[str, Any]]
+    layout: dict[str, Any]
 
 
-def _axes(figure: go.Figure, height: int) -> go.Figure:
-    figure.update_layout(
-        template="plotly_white",
-        height=height,
-        margin={"l": 60, "r": 20, "t": 60, "b": 40},
-        font={"family": "system-ui, DejaVu Sans, sans-serif", "size": 12, "color": INK},
-        legend={
+def plotly_script() -> str:
+    """Return the JavaScript of plotly.js."""
+    return (files("plotly") / "package_data" / "plotly.min.js").read_text("utf-8")
+
+
+def _figure(height: int, **layout: Any) -> Figure:
+    template = (files("plotly") / "package_data/templates/plotly_white.json").read_text("utf-8")
+    common = {
+        "template": json.loads(template),
+        "height": height,
+        "margin": {"l": 60, "r": 20, "t": 60, "b": 40},
+        "font": {"family": "system-ui, DejaVu Sans, sans-serif", "size": 12, "color": INK},
+        "legend": {
             "orientation": "h",
             "y": 0.995,
             "yanchor": "top",
@@ -51,210 +71,247 @@ def _axes(figure: go.Figure, height: int) -> go.Figure:
             "xref": "container",
             "yref": "container",
         },
-        hovermode="x unified",
+        "hovermode": "x unified",
+    }
+    return Figure([], {**common, **layout})
+
+
+def _number(field: int) -> str:
+    """Return what plotly.js puts behind ``x``, ``y``, ``xaxis`` and ``yaxis`` of a field."""
+    return str(field + 1) if field else ""
+
+
+def _fields(titles: Sequence[str], columns: int, gaps: tuple[float, float], height: int) -> Figure:
+    """Return a figure with a field per title, row by row; the fields of a column share their x.
+
+    `gaps` are between columns and between rows, as parts of the figure.
+    """
+    rows = len(titles) // columns
+    width, depth = (
+        (1.0 - gap * (n - 1)) / n for gap, n in zip(gaps, (columns, rows), strict=True)
     )
-    figure.update_annotations(font_size=13)
+    figure = _figure(height, annotations=[], shapes=[])
+    for k, title in enumerate(titles):
+        row, column = divmod(k, columns)
+        left, top = column * (width + gaps[0]), 1.0 - row * (depth + gaps[1])
+        last = row == rows - 1
+        figure.layout[f"xaxis{_number(k)}"] = {
+            "anchor": f"y{_number(k)}",
+            "domain": [left, left + width],
+            "showticklabels": last,
+            "automargin": True,
+            **({} if last else {"matches": f"x{_number((rows - 1) * columns + column)}"}),
+        }
+        figure.layout[f"yaxis{_number(k)}"] = {
+            "anchor": f"x{_number(k)}",
+            "domain": [max(0.0, top - depth), top],
+        }
+        single = columns == 1
+        figure.layout["annotations"].append(
+            {
+                "text": title,
+                "x": left if single else left + 0.5 * width,
+                "xanchor": "left" if single else "center",
+                "y": top,
+                "yanchor": "bottom",
+                "xref": "paper",
+                "yref": "paper",
+                "showarrow": False,
+                "font": {"size": 13},
+            }
+        )
     return figure
 
 
-def _stack(curves: Sequence[Curve], unit: str) -> go.Figure:
-    figure = make_subplots(
-        rows=len(curves),
-        cols=1,
-        shared_xaxes=True,
-        vertical_spacing=min(0.04, 0.25 / len(curves)),
-        subplot_titles=[curve.joint for curve in curves],
-    )
-    figure.update_annotations(x=0.0, xanchor="left")
-    for row, curve in enumerate(curves, start=1):
-        figure.update_yaxes(title_text=unit, row=row, col=1, title_font_size=11)
-        held = curve.time[curve.held_out]
+def _thin(values: FloatArray, curves: int) -> list[float]:
+    """Return few enough points, with few enough digits, for a page that loads at once."""
+    step = max(1, -(-len(values) // max(200, min(_MOST_POINTS, _POINTS_OF_ALL // curves))))
+    return [float(f"{v:.5g}") for v in values[::step]]
+
+
+def _over_time(
+    curves: Sequence[Curve], lines: Sequence[dict[str, tuple[FloatArray, str]]], row_height: int
+) -> Figure:
+    """Draw, below each other, the lines (name → values, colour) of every joint."""
+    gaps = (0.0, min(0.04, 0.25 / len(curves)))
+    titles = [curve.joint for curve in curves]
+    figure = _fields(titles, 1, gaps, 100 + row_height * len(curves))
+    for k, (curve, entries) in enumerate(zip(curves, lines, strict=True)):
+        axis = _number(k)
+        figure.layout[f"yaxis{axis}"]["title"] = {"text": "N·m", "font": {"size": 11}}
+        time = curve.time - curve.time[0]
+        held = time[curve.held_out]
         if len(held):
-            figure.add_vrect(
-                x0=held[0] - curve.time[0],
-                x1=held[-1] - curve.time[0],
-                fillcolor=HELD_OUT,
-                layer="below",
-                line_width=0,
-                row=row,
-                col=1,
-                exclude_empty_subplots=False,
+            figure.layout["shapes"].append(
+                {
+                    "type": "rect",
+                    "xref": f"x{axis}",
+                    "yref": f"y{axis} domain",
+                    "x0": float(held[0]),
+                    "x1": float(held[-1]),
+                    "y0": 0,
+                    "y1": 1,
+                    "fillcolor": HELD_OUT,
+                    "layer": "below",
+                    "line": {"width": 0},
+                }
             )
-    figure.update_xaxes(title_text="time [s]", row=len(curves), col=1)
+        for name, (values, colour) in entries.items():
+            figure.data.append(
+                {
+                    "type": "scattergl",
+                    "x": _thin(time, len(curves)),
+                    "y": _thin(values, len(curves)),
+                    "xaxis": f"x{axis}",
+                    "yaxis": f"y{axis}",
+                    "name": name,
+                    "legendgroup": name,
+                    "showlegend": k == 0,
+                    "mode": "lines",
+                    "line": {"color": colour, "width": 1.2},
+                }
+            )
+    figure.layout[f"xaxis{_number(len(curves) - 1)}"]["title"] = {"text": "time [s]"}
     return figure
 
 
-def _line(
-    figure: go.Figure,
-    curve: Curve,
-    values: FloatArray,
-    place: tuple[int, int],
-    name: str,
-    colour: str,
-) -> None:
-    row, count = place
-    figure.add_trace(
-        go.Scattergl(
-            x=_thin(curve.time - curve.time[0], count),
-            y=_thin(values, count),
-            name=name,
-            legendgroup=name,
-            showlegend=row == 1,
-            mode="lines",
-            line={"color": colour, "width": 1.2},
-        ),
-        row=row,
-        col=1,
-    )
-
-
-def torque_figure(curves: Sequence[Curve]) -> go.Figure:
+def torque_figure(curves: Sequence[Curve]) -> Figure:
     """Draw measured, nominal and identified torque of every joint over time."""
-    figure = _stack(curves, "N·m")
-    for row, curve in enumerate(curves, start=1):
-        place = (row, len(curves))
-        _line(figure, curve, curve.nominal, place, "nominal", NOMINAL)
-        _line(figure, curve, curve.measured, place, "measured", MEASURED)
-        _line(figure, curve, curve.identified, place, "identified", IDENTIFIED)
-    return _axes(figure, 100 + 190 * len(curves))
+    lines = [
+        {
+            "nominal": (curve.nominal, NOMINAL),
+            "measured": (curve.measured, MEASURED),
+            "identified": (curve.identified, IDENTIFIED),
+        }
+        for curve in curves
+    ]
+    return _over_time(curves, lines, 190)
 
 
-def residual_figure(curves: Sequence[Curve]) -> go.Figure:
+def residual_figure(curves: Sequence[Curve]) -> Figure:
     """Draw measured minus predicted torque of every joint over time."""
-    figure = _stack(curves, "N·m")
-    for row, curve in enumerate(curves, start=1):
-        place = (row, len(curves))
-        _line(figure, curve, curve.measured - curve.nominal, place, "nominal", NOMINAL)
-        _line(figure, curve, curve.measured - curve.identified, place, "identified", IDENTIFIED)
-    return _axes(figure, 100 + 140 * len(curves))
+    lines = [
+        {
+            "nominal": (curve.measured - curve.nominal, NOMINAL),
+            "identified": (curve.measured - curve.identified, IDENTIFIED),
+        }
+        for curve in curves
+    ]
+    return _over_time(curves, lines, 140)
 
 
 def _with_bars(
-    figure: go.Figure,
+    figure: Figure,
     names: Sequence[str],
-    nominal: FloatArray,
-    identified: FloatArray,
-    std: FloatArray,
-    place: tuple[int, int],
+    values: tuple[FloatArray, FloatArray, FloatArray],
+    field: int,
     signed: bool,
 ) -> None:
-    row, col = place
-    legend = place == (1, 1)
+    """Draw nominal and identified values, and bars of two standard deviations, into a field."""
+    nominal, identified, std = values
     up = 2.0 * np.nan_to_num(std)
     down = up if signed else np.minimum(up, np.maximum(identified, 0.0))
-    figure.add_trace(
-        go.Scatter(
-            x=list(names),
-            y=nominal.tolist(),
-            name="nominal",
-            legendgroup="nominal",
-            mode="markers",
-            showlegend=legend,
-            marker={"symbol": "line-ew-open", "size": 18, "color": NOMINAL, "line": {"width": 3}},
-        ),
-        row=row,
-        col=col,
+    common = {
+        "type": "scatter",
+        "x": list(names),
+        "xaxis": f"x{_number(field)}",
+        "yaxis": f"y{_number(field)}",
+        "mode": "markers",
+        "showlegend": field == 0,
+    }
+    dash = {"symbol": "line-ew-open", "size": 18, "color": NOMINAL, "line": {"width": 3}}
+    figure.data.append(
+        {
+            **common,
+            "y": nominal.tolist(),
+            "name": "nominal",
+            "legendgroup": "nominal",
+            "marker": dash,
+        }
     )
-    figure.add_trace(
-        go.Scatter(
-            x=list(names),
-            y=identified.tolist(),
-            name="identified ± 2 σ",
-            legendgroup="identified",
-            mode="markers",
-            showlegend=legend,
-            marker={"size": 8, "color": IDENTIFIED},
-            error_y={"type": "data", "array": up.tolist(), "arrayminus": down.tolist()},
-        ),
-        row=row,
-        col=col,
+    figure.data.append(
+        {
+            **common,
+            "y": identified.tolist(),
+            "name": "identified ± 2 σ",
+            "legendgroup": "identified",
+            "marker": {"size": 8, "color": IDENTIFIED},
+            "error_y": {"type": "data", "array": up.tolist(), "arrayminus": down.tolist()},
+        }
     )
 
 
-def _grid(titles: Sequence[str]) -> go.Figure:
-    """Return two by two fields over the same names, which stand below the lower ones only."""
-    figure = make_subplots(
-        rows=2, cols=2, subplot_titles=titles, shared_xaxes=True, vertical_spacing=0.12
-    )
-    return figure.update_xaxes(automargin=True)
-
-
-def friction_figure(found: Identification) -> go.Figure:
+def friction_figure(found: Identification) -> Figure:
     """Draw the friction terms of every joint with bars of two standard deviations."""
     layout, estimate = found.robot.layout, found.estimate
-    titles = [f"{term} [{_UNITS[term]}]" for term in FRICTION_TERMS]
-    figure = _grid(titles)
-    for k, term in enumerate(FRICTION_TERMS):
+    titles = [f"{term} [{FRICTION_UNITS[term]}]" for term in FRICTION_TERMS]
+    figure = _fields(titles, 2, (0.1, 0.12), 620)
+    for field, term in enumerate(FRICTION_TERMS):
         where = layout.term(term)
-        _with_bars(
-            figure,
-            layout.joints,
-            found.nominal[where],
-            estimate.parameters[where],
-            estimate.std[where],
-            (k // 2 + 1, k % 2 + 1),
-            term == "offset",
-        )
-    return _axes(figure, 620)
+        values = (found.nominal[where], estimate.parameters[where], estimate.std[where])
+        _with_bars(figure, layout.joints, values, field, term == "offset")
+    return figure
 
 
-def mass_figure(found: Identification) -> go.Figure:
+def mass_figure(found: Identification) -> Figure:
     """Draw masses and first moments of every body with bars of two standard deviations."""
     layout, estimate = found.robot.layout, found.estimate
-    quantities = {"mass [kg]": 0, "m·cx [kg·m]": 1, "m·cy [kg·m]": 2, "m·cz [kg·m]": 3}
-    figure = _grid(list(quantities))
-    nominal = layout.inertias(found.nominal)
-    identified, std = layout.inertias(estimate.parameters), layout.inertias(estimate.std)
-    for k, column in enumerate(quantities.values()):
-        _with_bars(
-            figure,
-            layout.bodies,
-            nominal[:, column],
-            identified[:, column],
-            std[:, column],
-            (k // 2 + 1, k % 2 + 1),
-            column > 0,
-        )
-    return _axes(figure, 620)
+    titles = ("mass [kg]", "m·cx [kg·m]", "m·cy [kg·m]", "m·cz [kg·m]")
+    figure = _fields(titles, 2, (0.1, 0.12), 620)
+    vectors = (found.nominal, estimate.parameters, estimate.std)
+    nominal, identified, std = (layout.inertias(vector) for vector in vectors)
+    for k in range(len(titles)):
+        values = (nominal[:, k], identified[:, k], std[:, k])
+        _with_bars(figure, layout.bodies, values, k, k > 0)
+    return figure
 
 
-def consistency_figure(found: Identification) -> go.Figure:
+def consistency_figure(found: Identification) -> Figure:
     """Draw the smallest pseudo-inertia eigenvalue of every body, relative to its largest."""
     layout = found.robot.layout
-    figure = go.Figure()
+    title = {"text": "smallest / largest eigenvalue"}
+    figure = _figure(340, yaxis={"type": "log", "title": title, "exponentformat": "e"})
     for name, vector, colour in (
         ("nominal", found.nominal, NOMINAL),
         ("identified", found.estimate.parameters, IDENTIFIED),
     ):
         eigenvalues = np.linalg.eigvalsh(pseudo_inertia(layout.inertias(vector)))
         ratio = eigenvalues[:, 0] / np.maximum(eigenvalues[:, -1], 1e-300)
-        figure.add_trace(
-            go.Bar(
-                x=list(layout.bodies),
-                y=np.where(ratio > 0.0, ratio, np.nan).tolist(),
-                name=name,
-                marker_color=colour,
-            )
+        figure.data.append(
+            {
+                "type": "bar",
+                "x": list(layout.bodies),
+                "y": [float(r) if r > 0.0 else None for r in ratio],
+                "name": name,
+                "marker": {"color": colour},
+            }
         )
-    figure.update_yaxes(type="log", title_text="smallest / largest eigenvalue", exponentformat="e")
-    return _axes(figure, 340)
+    return figure
 
 
-def determination_figure(found: Identification) -> go.Figure:
+def determination_figure(found: Identification) -> Figure:
     """Draw which share of each base parameter's information the data brought."""
     order = np.argsort(-found.estimate.determined)
     share = found.estimate.determined[order]
     labels = found.regression.base.expressions(3)
-    figure = go.Figure(
-        go.Bar(
-            x=np.arange(1, len(share) + 1),
-            y=share.tolist(),
-            customdata=[labels[i][:90] for i in order],
-            hovertemplate="%{customdata}<br>%{y:.0%} from the data<extra></extra>",
-            marker_color=[IDENTIFIED if s >= 0.5 else MUTED for s in share],
-        )
+    figure = _figure(
+        320,
+        yaxis={
+            "title": {"text": "share from the data"},
+            "tickformat": ".0%",
+            "range": [0.0, 1.02],
+        },
+        xaxis={"title": {"text": "base parameters, the best determined first"}},
+        hovermode="closest",
     )
-    figure.update_yaxes(title_text="share from the data", tickformat=".0%", range=[0.0, 1.02])
-    figure.update_xaxes(title_text="base parameters, the best determined first")
-    _axes(figure, 320)
-    return figure.update_layout(hovermode="closest")
+    figure.data.append(
+        {
+            "type": "bar",
+            "x": list(range(1, len(share) + 1)),
+            "y": share.tolist(),
+            "customdata": [labels[i][:90] for i in order],
+            "hovertemplate": "%{customdata}<br>%{y:.0%} from the data<extra></extra>",
+            "marker": {"color": [IDENTIFIED if s >= 0.5 else MUTED for s in share]},
+        }
+    )
+    return figure

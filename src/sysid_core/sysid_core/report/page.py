@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
-import plotly.graph_objects as go
-from plotly.offline import get_plotlyjs
 
 from sysid_core.identification import Identification
 from sysid_core.report.advice import advice
 from sysid_core.report.figures import (
+    Figure,
     consistency_figure,
     determination_figure,
     friction_figure,
     mass_figure,
+    plotly_script,
     residual_figure,
     torque_figure,
 )
@@ -118,17 +119,18 @@ def _cards(found: Identification) -> str:
     )
 
 
-def _figure(figure: go.Figure) -> str:
-    html = figure.to_html(
-        full_html=False,
-        include_plotlyjs=False,
-        config={
-            "displaylogo": False,
-            "responsive": True,
-            "modeBarButtonsToRemove": _SPARE_BUTTONS,
-        },
+def _figure(name: str, figure: Figure) -> str:
+    config = {
+        "displaylogo": False,
+        "responsive": True,
+        "modeBarButtonsToRemove": _SPARE_BUTTONS,
+    }
+    # "</" would end the script.
+    parts = (json.dumps(part).replace("</", "<\\/") for part in (*figure, config))
+    return (
+        f'<div class="panel"><div id="{name}"></div>'
+        f'<script>Plotly.newPlot("{name}", {", ".join(parts)})</script></div>'
     )
-    return f'<div class="panel">{html}</div>'
 
 
 def _list(items: Sequence[str], kind: str = "") -> str:
@@ -240,25 +242,25 @@ def page(found: Identification, source: str) -> str:
         *_units(robot),
         "<h2>Torques</h2>",
         '<p class="muted">The shaded part was held out: it was predicted, not learned from.</p>',
-        _figure(torque_figure(found.curves)),
+        _figure("torque", torque_figure(found.curves)),
         "<h2>Residuals</h2>",
         '<p class="muted">Measured minus predicted torque.</p>',
-        _figure(residual_figure(found.curves)),
+        _figure("residual", residual_figure(found.curves)),
         "<h2>Friction and armature</h2>",
-        _figure(friction_figure(found)),
+        _figure("friction", friction_figure(found)),
         "<h2>Masses and first moments</h2>",
         '<p class="muted">Single parameters of a body often cannot be told apart by torques: wide '
         "bars are normal here, and the combinations below are what counts.</p>",
-        _figure(mass_figure(found)),
+        _figure("mass", mass_figure(found)),
         f"<details><summary>All parameters</summary><div>{_parameters(found)}</div></details>",
         "<h2>Physical consistency</h2>",
         '<p class="muted">A body exists if its pseudo-inertia has no negative eigenvalue; bars '
         "that are missing belong to impossible bodies.</p>",
-        _figure(consistency_figure(found)),
+        _figure("consistency", consistency_figure(found)),
         "<h2>What the data determined</h2>",
         '<p class="muted">Per base parameter, the share of the knowledge that came from the data '
         "rather than from the prior.</p>",
-        _figure(determination_figure(found)),
+        _figure("determination", determination_figure(found)),
         "<details><summary>Base parameters as expressions</summary><div>"
         f"{_base_parameters(found)}</div></details>",
         "<h2>Data and solver</h2>",
@@ -268,7 +270,7 @@ def page(found: Identification, source: str) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(robot.name)} · sysid</title><style>{STYLE_SHEET}</style>"
-        f"<script>{get_plotlyjs()}</script></head>\n<body><main>\n"
+        f"<script>{plotly_script()}</script></head>\n<body><main>\n"
         + "\n".join(parts)
         + "\n</main></body></html>\n"
     )

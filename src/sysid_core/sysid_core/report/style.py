@@ -3,7 +3,23 @@
 
 from __future__ import annotations
 
-__all__ = ["HELD_OUT", "IDENTIFIED", "INK", "MEASURED", "MUTED", "NOMINAL", "STYLE_SHEET"]
+__all__ = [
+    "FRICTION_UNITS",
+    "HELD_OUT",
+    "IDENTIFIED",
+    "INK",
+    "MEASURED",
+    "MUTED",
+    "NOMINAL",
+    "STYLE_SHEET",
+]
+
+FRICTION_UNITS = {
+    "viscous": "N·m·s/rad",
+    "coulomb": "N·m",
+    "armature": "kg·m²",
+    "offset": "N·m",
+}
 
 MEASURED = "#333a45"
 NOMINAL = "#e08214"

@@ -10,10 +10,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import plotly.graph_objects
 import pytest
 
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
+from sysid_core.report import figures
 from sysid_core.report.advice import advice
 from sysid_core.report.write import write_report
 from sysid_core.robot import load_robot
@@ -68,6 +70,27 @@ def test_page_is_one_small_file_that_loads_nothing(found: Identification, tmp_pa
         assert re.search(f"<h2>[^<]*{heading}", text)
     for joint in found.robot.joint_names:
         assert joint in text
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda found: figures.torque_figure(found.curves),
+        lambda found: figures.residual_figure(found.curves),
+        figures.friction_figure,
+        figures.mass_figure,
+        figures.consistency_figure,
+        figures.determination_figure,
+    ],
+)
+def test_figures_have_the_form_that_plotly_knows(
+    found: Identification, draw: Callable[[Identification], figures.Figure]
+) -> None:
+    figure = draw(found)
+    checked = plotly.graph_objects.Figure(data=figure.data, layout=figure.layout)
+    assert len(checked.data) == len(figure.data)
+    for trace in checked.data:
+        assert (trace.xaxis or "x").replace("x", "xaxis").removesuffix("1") in checked.layout
 
 
 def test_pictures_are_drawn(found: Identification, tmp_path: Path) -> None:
