@@ -20,7 +20,6 @@ setup(
         "clarabel",
         "cvxpy>=1.4",
         "matplotlib>=3.5",
-        "mcap>=1.1",
         "numpy>=1.26",
         "osqp>=0.6.5",
         "pin>=3.0",

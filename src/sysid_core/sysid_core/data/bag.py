@@ -8,8 +8,7 @@ from pathlib import Path
 from sysid_core.data.clock import Stream, stamp_times
 from sysid_core.data.decode import base_of, contacts_of, imu_of, joints_of
 from sysid_core.data.message_types import CONTACTS, IMU, JOINT_STATE, ODOMETRY, decode
-from sysid_core.data.storage import Bag, open_bag
-from sysid_core.data.stored import StoredMessage, StoredTopic
+from sysid_core.data.storage import Bag, StoredMessage, StoredTopic, open_bag
 from sysid_core.errors import DataError
 from sysid_core.recording import Recording, TopicInfo
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sysid_core.arrays import FloatArray
-from sysid_core.data.stored import StoredMessage
+from sysid_core.data.storage import StoredMessage
 
 __all__ = ["Stream", "stamp_times"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from sysid_core.data.stored import StoredMessage, StoredTopic
+from sysid_core.data.storage import StoredMessage, StoredTopic
 from sysid_core.data.wording import one_line
 from sysid_core.errors import DataError
 

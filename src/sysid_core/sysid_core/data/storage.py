@@ -1,41 +1,187 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening a bag: which files belong to it, and one view of them whatever their format."""
+"""Opening a bag with `rosbags`: which files belong to it, and one line about what is wrong."""
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 import tempfile
-from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import yaml
 import zstandard
+from rosbags.rosbag2 import Reader
 
-from sysid_core.data.storage_mcap import McapFile
-from sysid_core.data.storage_sqlite import SqliteFile
-from sysid_core.data.stored import StoredMessage, StoredTopic
 from sysid_core.data.wording import one_line
 from sysid_core.errors import DataError
 
-__all__ = ["Bag", "open_bag"]
-
-
-class _File(Protocol):
-    topics: tuple[StoredTopic, ...]
-
-    def messages(self, topics: Collection[str]) -> Iterator[StoredMessage]:
-        """Yield the messages of some topics."""
-        ...
-
-    def close(self) -> None:
-        """Release the file."""
-        ...
-
+__all__ = ["Bag", "StoredMessage", "StoredTopic", "open_bag"]
 
 _PORTION = 1 << 20
-_FORMATS: dict[str, Callable[[Path, str], _File]] = {".mcap": McapFile, ".db3": SqliteFile}
+_SUFFIXES = (".mcap", ".db3")
+_MCAP_MAGIC = b"\x89MCAP0\r\n"
+_SQLITE_MAGIC = b"SQLite format 3\x00"
+_SQLITE_HEADER_BYTES = 100
+_LATEST = 2**63 - 1
+"""The last time [ns] that a signed integer of 64 bits holds."""
+
+
+@dataclass(frozen=True)
+class StoredTopic:
+    """A topic's name, type, number of messages, serialisation and, if any, definition."""
+
+    name: str
+    type: str
+    count: int
+    encoding: str
+    definition: str
+
+
+class StoredMessage(NamedTuple):
+    """A message as it lies in a bag: topic, time of recording [ns], and CDR with its header."""
+
+    topic: str
+    log_time: int
+    data: bytes
+
+
+class _File:
+    """An open `.mcap` or `.db3`.
+
+    Parameters
+    ----------
+    path : Path
+    source : str
+        What to call the file in messages: the compressed one that it was unpacked from, if any.
+
+    Raises
+    ------
+    DataError
+        If the file is of another kind, damaged or cut short.
+    """
+
+    def __init__(self, path: Path, source: str, stack: ExitStack) -> None:
+        self.path = path
+        self.source = source
+        with self.explained():
+            if path.suffix == ".mcap":
+                self._check_mcap()
+            else:
+                self._check_size()
+                path = _with_pending_writes(path, stack)
+                self._check_tables(path)
+            self._reader = stack.enter_context(Reader(path))
+            self.topics = [
+                StoredTopic(
+                    connection.topic,
+                    connection.msgtype,
+                    connection.msgcount,
+                    getattr(connection.ext, "serialization_format", "cdr"),
+                    connection.msgdef.data if connection.msgdef.format.name == "MSG" else "",
+                )
+                for connection in self._reader.connections
+            ]
+
+    def messages(self, topics: Collection[str]) -> list[StoredMessage]:
+        """Return the messages of some topics."""
+        with self.explained():
+            wanted = [c for c in self._reader.connections if c.topic in topics]
+            if not wanted:
+                return []
+            found = [
+                StoredMessage(connection.topic, int(time), bytes(data))
+                for connection, time, data in self._reader.messages(wanted)
+            ]
+            if any(message.log_time > _LATEST for message in found):
+                raise ValueError("a time of recording is impossible")
+            return found
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Say in one line what is wrong with the file and how to mend it."""
+        try:
+            yield
+        except DataError:
+            raise
+        except OSError as err:
+            raise DataError(
+                f"cannot be read ({err.strerror or err}); check the file and its permissions",
+                source=self.source,
+            ) from err
+        # Damaged bytes make parsers and decompressors raise errors of many kinds; a spoiled
+        # length makes them ask for more memory than there is.
+        except Exception as err:
+            name = self.path.name
+            mend = (
+                f"mcap recover {name} -o mended.mcap"
+                if self.path.suffix == ".mcap"
+                else f"sqlite3 {name} .recover | sqlite3 mended.db3"
+            )
+            raise DataError(
+                f"the file is damaged or cut short ({one_line(err)}); mend it with '{mend}'",
+                source=self.source,
+            ) from err
+
+    def _check_start(self, magic: bytes, kind: str, length: int) -> bytes:
+        with self.path.open("rb") as file:
+            start = file.read(length)
+        if not start:
+            raise DataError(
+                "the file is empty (0 bytes); record or copy it again", source=self.source
+            )
+        if not start.startswith(magic):
+            raise DataError(f"this is no {kind}; check the path", source=self.source)
+        return start
+
+    def _check_mcap(self) -> None:
+        self._check_start(_MCAP_MAGIC, "MCAP file", len(_MCAP_MAGIC))
+
+    def _check_size(self) -> None:
+        """Compare the file's size with what its header promises.
+
+        SQLite itself notices missing pages only when it needs one of them.
+        """
+        header = self._check_start(_SQLITE_MAGIC, "SQLite database", _SQLITE_HEADER_BYTES)
+        if len(header) < _SQLITE_HEADER_BYTES:
+            raise ValueError("the header is incomplete")
+        page = int.from_bytes(header[16:18], "big")
+        wanted = int.from_bytes(header[28:32], "big") * (65536 if page == 1 else page)
+        size = self.path.stat().st_size
+        # The page count is valid only if its change counter is the file's (SQLite format 1.3.7).
+        if header[24:28] == header[92:96] and size < wanted:
+            raise ValueError(f"{size} bytes of {wanted}")
+
+    def _check_tables(self, path: Path) -> None:
+        # Immutable: a bag on a read-only medium can be opened, too.
+        location = f"{path.resolve().as_uri()}?immutable=1"
+        with closing(sqlite3.connect(location, uri=True)) as database:
+            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+        if not {"topics", "messages"} <= tables:
+            raise DataError(
+                "the database has no 'topics' and 'messages' tables; "
+                "check that it is a ROS 2 bag's .db3",
+                source=self.source,
+            )
+
+
+def _with_pending_writes(database: Path, stack: ExitStack) -> Path:
+    """Return a database that holds what a log of pending writes beside it adds, if there is one.
+
+    A recorder that was killed leaves such a log, and `rosbags` reads the database alone.
+    """
+    log = database.with_name(f"{database.name}-wal")
+    if not (log.exists() and log.stat().st_size):
+        return database
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sysid-")))
+    for file in (database, log):
+        shutil.copyfile(file, folder / file.name)
+    with closing(sqlite3.connect(folder / database.name)) as whole:
+        whole.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return folder / database.name
 
 
 @dataclass(frozen=True)
@@ -79,11 +225,9 @@ def open_bag(path: Path) -> Iterator[Bag]:
         opened: list[_File] = []
         for file in files:
             plain = _decompressed(file, stack) if file.suffix == ".zstd" else file
-            reader = _FORMATS.get(plain.suffix)
-            if reader is None:
+            if plain.suffix not in _SUFFIXES:
                 raise DataError(_unknown_format(file), source=str(file))
-            opened.append(reader(plain, str(file)))
-            stack.callback(opened[-1].close)
+            opened.append(_File(plain, str(file), stack))
         yield Bag(path, _merged_topics(opened), tuple(opened), mode == "message")
 
 
@@ -119,8 +263,8 @@ def _bag_files(folder: Path) -> tuple[list[Path], str]:
     files = sorted(
         file
         for file in folder.iterdir()
-        if file.suffix in _FORMATS
-        or (file.suffix == ".zstd" and Path(file.stem).suffix in _FORMATS)
+        if file.suffix in _SUFFIXES
+        or (file.suffix == ".zstd" and Path(file.stem).suffix in _SUFFIXES)
     )
     if not files:
         raise DataError(
@@ -160,9 +304,8 @@ def _merged_topics(files: list[_File]) -> tuple[StoredTopic, ...]:
     for file in files:
         for topic in file.topics:
             known = merged.get(topic.name)
-            merged[topic.name] = (
-                topic if known is None else replace(known, count=known.count + topic.count)
-            )
+            count = topic.count + (known.count if known else 0)
+            merged[topic.name] = replace(known or topic, count=count)
     return tuple(merged[name] for name in sorted(merged))
 
 

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -214,6 +217,31 @@ def test_storage_files_are_read_without_their_metadata(tmp_path: Path) -> None:
     (folder / "metadata.yaml").unlink()
     _assert_same(read_recording(folder), expected)
     _assert_same(read_recording(folder / "bag.db3"), expected)
+
+
+def test_writes_that_a_killed_recorder_left_pending_are_read(tmp_path: Path) -> None:
+    write_recording(_recording(), tmp_path / "walk")
+    with (
+        Reader(tmp_path / "walk") as reader,
+        Writer(tmp_path / "bag", version=9, storage_plugin=StoragePlugin.SQLITE3) as bag,
+    ):
+        for connection in reader.connections:
+            bag.add_connection(connection.topic, connection.msgtype, typestore=message_types())
+    file = tmp_path / "bag" / "bag.db3"
+    (tmp_path / "killed").mkdir()
+    with (
+        contextlib.closing(sqlite3.connect(file)) as database,
+        Reader(tmp_path / "walk") as reader,
+    ):
+        database.execute("PRAGMA journal_mode=WAL")
+        for connection, time, data in reader.messages():
+            row = (connection.id, time, data)
+            database.execute("INSERT INTO messages (topic_id, timestamp, data) VALUES(?,?,?)", row)
+        database.commit()
+        for part in file.parent.glob("bag.db3*"):
+            shutil.copy(part, tmp_path / "killed")
+    assert (tmp_path / "killed" / "bag.db3-wal").exists()
+    _assert_same(read_recording(tmp_path / "killed" / "bag.db3"), _recording())
 
 
 def test_a_bag_in_several_files_is_one_recording(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ _NEEDED = {
     "clarabel": "clarabel",
     "cvxpy": "cvxpy",
     "matplotlib": "matplotlib",
-    "mcap": "mcap",
     "numpy": "numpy",
     "osqp": "osqp",
     "pin": "pinocchio",
