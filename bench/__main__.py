@@ -1,107 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the benchmarks, each in a process of its own: ``python -m bench [--only NAME …]``.
 
-A benchmark that misses a goal says "not met" or "missed", or ends with status 1.
+Ends with status 1 where a goal of `bench.goals` was missed or was not run.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
-import re
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+
+from bench.goals import GOALS, Outcome, judge
+from bench.runner import OUT, show_goals
 
 __all__ = ["main"]
 
-BENCHMARKS: dict[str, tuple[str, ...]] = {
-    "speed": (),
-    "noise_free": (),
-    "compliance": (),
-    "figaroh_comparison": ("figaroh", "picos", "cvxopt"),
-    "digit": (),
-    "legged": (),
-    "live": (),
-}
-"""Name of each benchmark's module → what it needs beyond the product."""
-
-_MISSED = re.compile(r"\b(not met|missed)\b", re.IGNORECASE)
+_NEEDS = {"figaroh_comparison": ("figaroh", "picos", "cvxopt")}
+"""What a benchmark needs beyond the product."""
 
 
-class Outcome(NamedTuple):
-    """How a benchmark ended.
-
-    Attributes
-    ----------
-    name, verdict : str
-    seconds : float
-    good : bool
-        Nothing was missed or broken.
-    """
-
-    name: str
-    verdict: str
-    seconds: float
-    good: bool
-
-
-def _run(name: str, out: Path | None) -> Outcome:
-    missing = [module for module in BENCHMARKS[name] if find_spec(module) is None]
-    if missing:
-        reason = f"skipped: {', '.join(missing)} not installed (requirements-bench.lock)"
-        return Outcome(name, reason, 0.0, True)
+def _run(name: str, out: Path) -> list[Outcome]:
+    """Run a benchmark; what it did not write was not run."""
     print(f"\n── {name} ──", flush=True)
+    result = out / f"{name}.json"
+    result.unlink(missing_ok=True)
+    missing = [module for module in _NEEDS.get(name, ()) if find_spec(module) is None]
+    if missing:
+        print(f"not run: {', '.join(missing)} not installed (requirements-bench.lock)")
+        return judge(name, {})
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-    begin, missed = time.perf_counter(), False
-    command = [sys.executable, "-m", f"bench.{name}"]
-    if out is not None:
-        command += ["--out", str(out / name)]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        encoding="utf-8",
-        env={**threads, **os.environ},
-    ) as process:
-        for line in process.stdout or ():
-            print(line, end="", flush=True)
-            missed |= _MISSED.search(line) is not None
-    seconds = time.perf_counter() - begin
-    if process.returncode not in (0, 1) or (process.returncode == 1 and not missed):
-        return Outcome(name, f"failed with status {process.returncode}", seconds, False)
-    return Outcome(name, "goals missed" if missed else "goals met", seconds, not missed)
+    command = [sys.executable, "-m", f"bench.{name}", "--out", str(out)]
+    begin = time.perf_counter()
+    status = subprocess.run(command, env={**threads, **os.environ}, check=False).returncode
+    print(f"{name}: {time.perf_counter() - begin:.0f} s, status {status}", flush=True)
+    if not result.is_file():
+        return judge(name, {})
+    goals = json.loads(result.read_text(encoding="utf-8"))["goals"]
+    return [Outcome(**goal) for goal in goals]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmarks; 0 if no goal was missed."""
-    present = [name for name in BENCHMARKS if find_spec(f"bench.{name}") is not None]
+    """Run the benchmarks; 0 if every goal was run and met."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--out", metavar="DIR", type=Path, default=OUT, help="[%(default)s]")
+    names = sorted(GOALS)
     parser.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        help="results go to DIR/<name>; default: each benchmark's own place in out/bench",
-    )
-    parser.add_argument(
-        "--only",
-        metavar="NAME",
-        nargs="+",
-        choices=present,
-        default=present,
-        help=f"of {', '.join(present)}",
+        "--only", metavar="NAME", nargs="+", choices=names, default=names, help=", ".join(names)
     )
     given = parser.parse_args(arguments)
-    outcomes = [_run(name, given.out) for name in given.only]
+    outcomes = [outcome for name in given.only for outcome in _run(name, given.out / name)]
     print("\n── summary ──")
-    for outcome in outcomes:
-        print(f"{outcome.name:20}{outcome.seconds:8.1f} s  {outcome.verdict}")
-    return 0 if all(outcome.good for outcome in outcomes) else 1
+    show_goals(outcomes)
+    return 0 if all(outcome.status == "met" for outcome in outcomes) else 1
 
 
 if __name__ == "__main__":

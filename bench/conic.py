@@ -25,7 +25,7 @@ class ConicTime(NamedTuple):
     Attributes
     ----------
     total : float [s]
-        Processor time of the whole call, canonicalisation included.
+        Of the whole call, canonicalisation included.
     solver : float [s]
         The solver's own time, by its own account.
     base_parameters : (b,)
@@ -63,9 +63,9 @@ def solve_conic(problem: Problem, solver: str = "CLARABEL") -> ConicTime:
     scale = 1.0 / prior.scalar_std[offset]
     terms.append(0.5 * cp.sum_squares(cp.multiply(scale, x[offset] - prior.mean[offset])))
     program = cp.Problem(cp.Minimize(sum(terms)))
-    begin = time.process_time()
+    begin = time.perf_counter()
     program.solve(solver=solver)
-    total = time.process_time() - begin
+    total = time.perf_counter() - begin
     value, stats = x.value, program.solver_stats
     if value is None or stats is None or stats.solve_time is None:
         raise RuntimeError(f"{solver} did not solve the program: {program.status}")

@@ -14,7 +14,7 @@ from sysid_core.inertia import smallest_eigenvalue, transform_matrix
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot
 
-__all__ = ["STEP", "Effects", "Log", "Path", "Plant", "Policy", "draw_parameters", "simulate"]
+__all__ = ["STEP", "Effects", "Log", "Plant", "Policy", "draw_parameters", "simulate"]
 
 STEP = 1e-3
 """Period of the controller and the sensors [s]; Digit's low-level interface runs at 1 kHz."""
@@ -49,18 +49,11 @@ class Effects:
     latency: int = 1
 
 
-class Path(Protocol):
-    """A desired motion."""
-
-    def __call__(self, t: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return positions, velocities and accelerations (na,) at a time [s]."""
-
-
 class Policy(Protocol):
     """A controller."""
 
-    def __call__(self, t: float, position: FloatArray, velocity: FloatArray) -> FloatArray:
-        """Return torques (na,) [N·m] for measured positions [rad] and velocities [rad/s]."""
+    def __call__(self, tick: int, position: FloatArray, velocity: FloatArray) -> FloatArray:
+        """Return torques (na,) [N·m] at a period for measured positions and velocities."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +180,7 @@ def simulate(plant: Plant, policy: Policy, start: FloatArray, seconds: float, se
     pending = [plant.gravity(start)] * effects.latency
     for i in range(n):
         true_position[i], true_velocity[i] = position, velocity
-        pending.append(policy(i * STEP, position + noise[0, i], velocity + noise[1, i]))
+        pending.append(policy(i, position + noise[0, i], velocity + noise[1, i]))
         effort[i] = pending.pop(0)
         position, velocity = plant.advance(position, velocity, effort[i])
     return Log(

@@ -2,7 +2,7 @@
 """Writes the figures of the benchmarks into README and docs: ``make docs-figures``.
 
 A Markdown file marks a place by ``<!-- figures: NAME -->`` and ``<!-- end figures -->``; what lies
-between is replaced from ``out/bench/*.json``. A place whose results are missing is named and kept.
+between is replaced from ``out/bench/*/*.json``. A place whose results are missing is named and kept.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def _recordings(results: Any) -> str:
             f"{result['plain_cutoff_hz']:g}, {result['cutoff_hz']:.2g} Hz",
             "yes" if result["consistent"] else "no",
         ]
-        for result in results
+        for result in results["recordings"]
     ]
     header = ("recording", "nominal", "plain", "identified", "identified / plain")
     return _table([*header, "cut-off plain, identified", "physically consistent"], rows)
 
 
 def _ur10(results: Any) -> str:
-    (result,) = (one for one in results if one["recording"] == "ur10")
+    (result,) = (one for one in results["recordings"] if one["recording"] == "ur10")
     nominal, identified = result["own_total"]["nominal"], result["own_total"]["identified"]
     return (
         "```text\n"
@@ -64,7 +64,7 @@ def fill(text: str, results: Path) -> tuple[str, list[str]]:
 
     def renew(match: re.Match[str]) -> str:
         benchmark, write = FIGURES[match[2]]
-        source = results / f"{benchmark}.json"
+        source = results / benchmark / f"{benchmark}.json"
         if not source.exists():
             missing.append(f"{match[2]}: run `python -m bench --only {benchmark}` first")
             return match[0]

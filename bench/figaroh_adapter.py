@@ -24,7 +24,7 @@ with warnings.catch_warnings():
     from figaroh.tools.regressor import build_regressor_basic, build_regressor_reduced
     from figaroh.tools.robot import Robot as FigarohRobot
 
-from bench.figaroh_arm import Experiment
+from bench.arms import Experiment
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot
 from sysid_core.robot.library import resolve_urdf
@@ -188,11 +188,12 @@ class Figaroh:
             By the physical fit, else by weighted least squares in base parameters.
         """
         found = self._found
-        states = (experiment.position, experiment.velocity, experiment.acceleration)
+        judged = experiment.judged
+        states = (judged.position, judged.velocity, judged.acceleration)
         W = build_regressor_basic(found.robot, *states, found.identif_config)
         if physical:
             torque = found.selected.predict(W)
         else:
             reduced = build_regressor_reduced(W, found._idx_eliminated)
             torque = reduced[:, found._base_indices] @ found.phi_base
-        return np.asarray(torque).reshape(experiment.torque.shape[::-1]).T
+        return np.asarray(torque).reshape(judged.effort.shape[::-1]).T

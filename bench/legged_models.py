@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from sysid_core.dynamics.contact_residuals import contact_correlation, projected
 from sysid_core.dynamics.rows import Rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation import Entropic, Estimate, Problem, estimator
-from sysid_core.inertia import pseudo_inertia_basis
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
 from sysid_core.robot import Robot
@@ -123,55 +121,8 @@ def features(samples: Samples) -> FloatArray:
     return np.hstack(parts)
 
 
-def _raw_program(regression: ContactRegression, rows: Rows) -> float:
-    """Return the time [s] that CVXPY takes for the stacked rows with pseudo-inertias ⪰ 0."""
-    cp: Any = import_module("cvxpy")
-    layout, block = regression.layout, rows.blocks[0]
-    x = cp.Variable(layout.size)
-    A = block.matrix @ regression.base.mapping
-    prior = default_prior(regression.robot).mean
-    scale = np.maximum(np.abs(prior), 1e-4)
-    noise = 0.1
-    cost = cp.sum_squares((A @ x - block.target) / noise) + cp.sum_squares((x - prior) / scale)
-    E = pseudo_inertia_basis()
-    bodies: list[Any] = [
-        sum((x[layout.body(b)][k] * E[k] for k in range(1, 10)), x[layout.body(b)][0] * E[0])
-        for b in range(len(layout.bodies))
-    ]
+def time_offline(robot: Robot, batch: Batch) -> float:
+    """Return the time [s] of a whole offline identification from all samples of a batch."""
     begin = time.perf_counter()
-    problem = cp.Problem(cp.Minimize(cost), [J >> 0 for J in bodies])
-    problem.solve(solver=cp.CLARABEL)
+    fit_consistent(ContactRegression(robot), batch, careful_rows(robot, batch))
     return time.perf_counter() - begin
-
-
-def time_offline(regression: ContactRegression, batch: Batch, raw_samples: int) -> dict[str, Any]:
-    """Time the whole offline identification, and CVXPY on the raw stacked problem.
-
-    Parameters
-    ----------
-    batch : Batch
-        All of its samples are used.
-    raw_samples : int
-        As many go into the stacked problem; 0 leaves it out. Its time grows with their number.
-    """
-    fresh = ContactRegression(regression.robot)
-    begin = time.perf_counter()
-    rows = careful_rows(fresh.robot, batch)
-    regressed = time.perf_counter()
-    fit_consistent(fresh, batch, rows)
-    end = time.perf_counter()
-    result = {
-        "samples": len(batch),
-        "rows_s": regressed - begin,
-        "solve_s": end - regressed,
-        "whole_s": end - begin,
-    }
-    if raw_samples:
-        part = batch.before(raw_samples)
-        rows = careful_rows(fresh.robot, part)
-        begin = time.perf_counter()
-        fit_consistent(fresh, part, rows)
-        ours = time.perf_counter() - begin
-        raw = _raw_program(fresh, rows)
-        result |= {"raw_samples": len(part), "raw_s": raw, "raw_ratio": raw / ours}
-    return result

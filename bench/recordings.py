@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings of real arms: the defaults of ``sysid identify`` beside plain weighted least squares.
 
-``python -m bench.recordings`` reads recordings from ``$SYSID_DATA`` or ``../shared/data``, prints
-a table and writes ``out/bench/recordings.json``. Both models learn from the first 70 % of a
+Recordings lie in ``$SYSID_DATA`` or ``../shared/data``. Both models learn from the first 70 % of a
 recording and predict the rest; both are scored on the plain chain's samples and filter.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,13 +18,14 @@ import numpy as np
 import pinocchio as pin
 from scipy.signal import butter, filtfilt
 
+from bench.runner import Result, run_benchmark, show_table
 from sysid_core.arrays import FloatArray
 from sysid_core.data import read_recording
 from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot, parse_description
 
-__all__ = ["PlainSamples", "main", "plain_samples", "plain_wls"]
+__all__ = ["PlainSamples", "plain_samples", "plain_wls", "run"]
 
 TRAIN = 0.7  # share of a recording that is learned from
 STILL = 0.01  # a joint slower than this share of its top speed rests: dry friction is unknown
@@ -184,7 +183,7 @@ def _error(A: FloatArray, tau: FloatArray, moving: np.ndarray, x: FloatArray) ->
     return np.sqrt(square / np.maximum(moving.sum(axis=0), 1))
 
 
-def run(case: Case, root: Path) -> dict[str, Any]:
+def compare(case: Case, root: Path) -> dict[str, Any]:
     """Identify one recording by both, and score both on the plain chain's held-out samples."""
     robot, recording = case.load(root)
     found = identify(robot, recording, IdentifyConfig(train=TRAIN))
@@ -214,36 +213,40 @@ def run(case: Case, root: Path) -> dict[str, Any]:
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("out/bench"))
-    parser.add_argument("--only", nargs="+", choices=[case.name for case in CASES])
-    given = parser.parse_args(arguments)
+def run(given: argparse.Namespace) -> Result:
+    """Compare on every recording."""
     root = Path(os.environ.get("SYSID_DATA", "../shared/data"))
-    print("held-out torque error, root sum of squares over the joints [N·m]")
-    print(
-        f"{'recording':10}{'nominal':>9}{'plain':>9}{'ours':>9}{'ours, own':>11}"
-        f"{'ours/plain':>12}{'cut-off plain, ours':>21}{'consistent':>12}"
+    results = [
+        compare(case, root) for case in CASES if given.only is None or case.name in given.only
+    ]
+    show_table(
+        "held-out torque error, root sum of squares over the joints [N·m]",
+        (
+            "recording",
+            *("nominal", "plain", "ours", "ours, own", "ours/plain"),
+            *("plain [Hz]", "ours [Hz]", "consistent"),
+        ),
+        (
+            (
+                r["recording"],
+                *(r["total"][model] for model in ("nominal", "plain", "identified")),
+                r["own_total"]["identified"],
+                r["ratio"],
+                r["plain_cutoff_hz"],
+                r["cutoff_hz"],
+                "yes" if r["consistent"] else "no",
+            )
+            for r in results
+        ),
+        ".3g",
     )
-    results = []
-    for case in CASES:
-        if given.only and case.name not in given.only:
-            continue
-        result = run(case, root)
-        results.append(result)
-        total = result["total"]
-        print(
-            f"{case.name:10}{total['nominal']:9.2f}{total['plain']:9.2f}{total['identified']:9.2f}"
-            f"{result['own_total']['identified']:11.2f}{result['ratio']:12.2f}"
-            f"{case.cutoff:12.0f}{result['cutoff_hz']:9.1f}"
-            f"{'yes' if result['consistent'] else 'no':>12}",
-            flush=True,
-        )
-    given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / "recordings.json").write_text(json.dumps(results, indent=1) + "\n")
-    return 0
+    figures = {f"held-out error over plain, {r['recording']}": r["ratio"] for r in results}
+    return Result(figures, {"recordings": results})
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", nargs="+", choices=[case.name for case in CASES])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_benchmark("recordings", run, _arguments, __doc__))

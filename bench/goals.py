@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every goal of the benchmarks with its source, written down before the run that is held to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+__all__ = ["GOALS", "Goal", "Outcome", "judge"]
+
+_DESIGN = "this project's design"
+_KHORSHIDI = "Khorshidi et al., table I: {:g}, LMI over {}, of torques"
+_ZHANG = "Zhang et al., tables {}; the project's design asks for it on every joint"
+
+
+class Goal(NamedTuple):
+    """What one figure of a benchmark is held to.
+
+    Attributes
+    ----------
+    figure : str
+        Its name in the benchmark's result.
+    limit : float
+    at_least : bool
+        Whether the figure is to reach the limit; else it is to stay below.
+    source : str
+        Who set the limit, and for what.
+    """
+
+    figure: str
+    limit: float
+    source: str
+    at_least: bool = False
+
+
+class Outcome(NamedTuple):
+    """A goal beside the figure that was measured.
+
+    Attributes
+    ----------
+    figure, source : str
+    limit : str
+        With its sign.
+    value : float or None
+        None: the figure was not measured.
+    status : str
+        ``met``, ``missed`` or ``not run``.
+    """
+
+    figure: str
+    limit: str
+    value: float | None
+    status: str
+    source: str
+
+
+def _legged() -> tuple[Goal, ...]:
+    """Ratios of table I; `measured` has the sensors' noise as there, `exact` has none."""
+    paper = {
+        ("SVD", "validation"): 0.407,
+        ("SVD", "new trot"): 0.377,
+        ("SVD", "jump"): 0.210,
+        ("MLP", "validation"): 1.08,
+        ("MLP", "new trot"): 0.602,
+        ("MLP", "jump"): 0.298,
+    }
+    return tuple(
+        Goal(f"LMI/{other}, {motion}, {kind}", limit, _KHORSHIDI.format(limit, other))
+        for (other, motion), limit in paper.items()
+        for kind in ("exact", "measured")
+    )
+
+
+GOALS: Mapping[str, tuple[Goal, ...]] = {
+    "speed": (
+        *(
+            Goal(
+                f"Clarabel's own time over a cold solve, {bodies} bodies",
+                5.0,
+                f"{_DESIGN}; 7 to 42 were measured when the limit was set",
+                at_least=True,
+            )
+            for bodies in (7, 13, 31)
+        ),
+        *(
+            Goal(f"ingestion over Pinocchio's regressor, {bodies} bodies", 5.0, _DESIGN)
+            for bodies in (6, 13)
+        ),
+        Goal("window against batch", 1e-9, f"{_DESIGN}, after a million samples"),
+    ),
+    "noise_free": (
+        Goal("base parameters, exact states", 1e-9, _DESIGN),
+        Goal("torque NRMS, exact states", 1e-6, _DESIGN),
+        Goal("torque NRMS, filtered, identification", 2.2e-4, "FloBaRoID's KUKA LWR"),
+        Goal("torque NRMS, filtered, validation", 4e-4, "FloBaRoID's KUKA LWR"),
+    ),
+    "compliance": (
+        Goal("largest error from exact poses", 0.005, _DESIGN),
+        Goal("negative coefficients", 0, _DESIGN),
+    ),
+    "figaroh_comparison": (
+        *(
+            Goal(f"{what}, {robot}", 1.0, f"{_DESIGN}: no worse than FIGAROH 1.0.2's defaults")
+            for robot in ("ur10", "panda")
+            for what in ("torque error", "torque NRMS", "mass error", "mass error in kg")
+        ),
+        Goal("FIGAROH's time over ours", 5.0, _DESIGN, at_least=True),
+    ),
+    "digit": (
+        Goal("I, largest ratio of torque RMS", 1.0, _ZHANG.format("I")),
+        Goal("II, largest ratio of forward simulation", 1.0, _ZHANG.format("II")),
+        Goal("III, IV, largest ratio of mean tracking error", 0.3, _ZHANG.format("III and IV")),
+    ),
+    "legged": (*_legged(), Goal("seconds for 10000 samples", 3.0, _DESIGN)),
+    "live": (
+        Goal("messages and samples lost", 0, _DESIGN),
+        Goal("cores", 1.0, _DESIGN),
+        Goal("solve p99 [ms]", 5.0, _DESIGN),
+        Goal("memory growth [MB in ten minutes]", 5.0, _DESIGN),
+    ),
+    "recordings": tuple(
+        Goal(f"held-out error over plain, {name}", 1.0, f"{_DESIGN}: better than the floor")
+        for name in ("ur10", "ur10e", "tx40", "panda", "tiago")
+    ),
+}
+"""Benchmark → its goals. Those of the field's experiments are the figures of their papers."""
+
+
+def judge(benchmark: str, figures: Mapping[str, float]) -> list[Outcome]:
+    """Hold a benchmark's figures to its goals; a figure that is missing or NaN was not run."""
+    outcomes = []
+    for goal in GOALS[benchmark]:
+        value = figures.get(goal.figure, math.nan)
+        met = value >= goal.limit if goal.at_least else value <= goal.limit
+        run = not math.isnan(value)
+        outcomes.append(
+            Outcome(
+                goal.figure,
+                f"{'≥' if goal.at_least else '≤'} {goal.limit:g}",
+                value if run else None,
+                ("met" if met else "missed") if run else "not run",
+                goal.source,
+            )
+        )
+    return outcomes
