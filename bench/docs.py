@@ -2,7 +2,7 @@
 """Writes the figures of the benchmarks into README and docs: ``make docs-figures``.
 
 A Markdown file marks a place by ``<!-- figures: NAME -->`` and ``<!-- end figures -->``; what lies
-between is replaced from ``out/bench/*/*.json``. A place whose results are missing is named and kept.
+between is replaced from ``out/bench``. A place whose results are missing is named and kept.
 """
 
 from __future__ import annotations
