@@ -20,10 +20,10 @@ from bench.digit_experiments import (
 )
 from bench.digit_plant import Effects, Log, Plant, draw_parameters, simulate
 from bench.runner import Result, run_benchmark, say, show_table
-from sysid_controller.dynamics import make_dynamics
 from sysid_controller.laws import Gains
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import batch_of, rows_of
+from sysid_core.dynamics.select import make_dynamics
 from sysid_core.estimation import estimator
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.robot import Robot, load_robot

@@ -9,10 +9,10 @@ import numpy as np
 import scipy.integrate
 
 from bench.digit_plant import STEP, Log, Plant, Policy, simulate
-from sysid_controller.dynamics import make_dynamics
 from sysid_controller.laws import FeedForward, Gains, Motion
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.closed_dynamics import ClosedChainDynamics
+from sysid_core.dynamics.closed_chain import ClosedChainDynamics
+from sysid_core.dynamics.select import make_dynamics
 from sysid_core.errors import EstimationError
 from sysid_core.excitation import FadedMotion, FourierMotion
 from sysid_core.robot import Robot

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.closed_dynamics import ClosedChainDynamics
+from sysid_core.dynamics.closed_chain import ClosedChainDynamics
+from sysid_core.dynamics.friction import FrictionLaw
 from sysid_core.inertia import smallest_eigenvalue, transform_matrix
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot
@@ -122,24 +123,36 @@ def draw_parameters(robot: Robot, seed: int) -> tuple[FloatArray, dict[str, Any]
     return x, drawn
 
 
+class _StribeckFriction(FrictionLaw):
+    """Friction with a Stribeck part `breakaway` (nj,) [N·m] beyond the law's."""
+
+    def __init__(self, directions: FloatArray, effects: Effects, breakaway: FloatArray) -> None:
+        self.effects, self.breakaway = effects, breakaway
+        super().__init__(directions, effects.sign_width)
+
+    def torque(
+        self,
+        position: FloatArray,
+        velocity: FloatArray,
+        acceleration: FloatArray,
+        sign_velocity: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the friction torque (…, nj) [N·m], Stribeck's part included."""
+        decay = np.exp(-((velocity / self.effects.stribeck_velocity) ** 2))
+        extra = self.breakaway * np.tanh(velocity / self.effects.sign_width) * decay
+        return super().torque(position, velocity, acceleration, sign_velocity) + extra
+
+
 class Plant(ClosedChainDynamics):
     """The leg's true dynamics: drawn parameters, and a Stribeck part of its motors' friction."""
 
     def __init__(self, robot: Robot, parameters: FloatArray, effects: Effects) -> None:
         super().__init__(robot, effects.sign_width)
         self.effects = effects
-        self.set_parameters(parameters)
         motors = np.where(robot.actuated, parameters[robot.layout.term("coulomb")], 0.0)
-        self._breakaway = effects.stribeck * motors
-
-    def friction(
-        self, velocity: FloatArray, acceleration: FloatArray, sign_velocity: FloatArray
-    ) -> FloatArray:
-        """Return the friction torque (nj,) [N·m] of all joints, Stribeck's part included."""
-        effects = self.effects
-        decay = np.exp(-((velocity / effects.stribeck_velocity) ** 2))
-        extra = self._breakaway * np.tanh(velocity / effects.sign_width) * decay
-        return super().friction(velocity, acceleration, sign_velocity) + extra
+        directions, breakaway = self.friction.directions, effects.stribeck * motors
+        self.tree.friction = _StribeckFriction(directions, effects, breakaway)
+        self.set_parameters(parameters)
 
     def advance(
         self, position: FloatArray, velocity: FloatArray, effort: FloatArray

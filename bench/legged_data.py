@@ -53,7 +53,9 @@ class Data(NamedTuple):
 def pick(batch: Batch, index: np.ndarray) -> Batch:
     """Return some of the samples, in the order of time."""
     index = np.sort(index)
-    return replace(batch, samples=batch.samples.select(index), coulomb=batch.coulomb[index])
+    return replace(
+        batch, samples=batch.samples.select(index), sign_factor=batch.sign_factor[index]
+    )
 
 
 def _scaled(sensors: SensorConfig, level: float) -> SensorConfig:

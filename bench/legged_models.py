@@ -12,7 +12,6 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import Batch, rows_of
 from sysid_core.dynamics.contact import ContactRegression
-from sysid_core.dynamics.contact_residuals import contact_correlation, projected_residuals
 from sysid_core.dynamics.rows import Rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation import Entropic, Estimate, Problem, estimator
@@ -75,7 +74,7 @@ class Projector(NamedTuple):
 def careful_rows(robot: Robot, batch: Batch) -> Rows:
     """Return rows in which dry friction at rest does not count, as in `sysid identify`."""
     top = np.abs(batch.samples.velocity).max(axis=0)
-    return rows_of(ContactRegression(robot, still_velocity=STILL * top), batch)
+    return rows_of(ContactRegression(robot), batch, still_velocity=STILL * top)
 
 
 def fit_consistent(
@@ -92,8 +91,7 @@ def fit_consistent(
         constraints=replace(default_constraints(robot), total_mass=None),
     )
     first = Entropic(covariance="none").solve(problem)
-    residuals = projected_residuals(regression, batch.samples, first.parameters)
-    correlation = np.array([contact_correlation(residuals)])
+    correlation = regression.correlation(rows, batch.samples, first.parameters)
     problem = replace(problem, correlation=correlation)
     return estimator(method).solve(problem, first.parameters)
 

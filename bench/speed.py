@@ -17,9 +17,10 @@ import pinocchio as pin
 from bench.conic import solve_conic
 from bench.runner import Result, run_benchmark, show_table, timed
 from bench.trees import synthetic_problem, tree_urdf
+from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.dynamics.statistics import Statistics
-from sysid_core.dynamics.tree import TreeRegression, random_states
+from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.estimation import Entropic, EntropicSolver, Estimate
 from sysid_core.online.window import SlidingWindow, WindowConfig
 from sysid_core.recording import Samples

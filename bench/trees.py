@@ -6,8 +6,9 @@ from __future__ import annotations
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.statistics import Statistics
-from sysid_core.dynamics.tree import TreeRegression, random_states
+from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.estimation import Problem
 from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
 from sysid_core.priors import default_constraints, default_prior

@@ -11,6 +11,7 @@ import pinocchio as pin
 
 from sysid_controller.contact_qp import ConeConfig, ContactForceQp
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.contact import null_space
 from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
 from sysid_core.errors import ParameterError
@@ -82,14 +83,14 @@ class ContactOutput(NamedTuple):
         Expected on the robot about the contact frames' origins, in world axes.
     acceleration : (nv,)
         That the torques are meant for.
-    trouble : str
-        Why the QP gave way to the projected law in this tick, else empty.
+    fallback : Diagnostic or None
+        Why the projected law stood in for the QP in this tick.
     """
 
     effort: FloatArray
     wrenches: FloatArray
     acceleration: FloatArray
-    trouble: str = ""
+    fallback: Diagnostic | None = None
 
 
 @dataclass(frozen=True)
@@ -205,10 +206,10 @@ class ContactLaw:
         acceleration = self._wanted(terms, base, feet, state.contacts)
         if self._qp is not None:
             solution = self._qp.solve(terms, acceleration, feet, state.contacts)
-            if not solution.trouble:
+            if solution.failure is None:
                 return self._limited(ContactOutput(*solution))
             projected = projected_torque(self.dynamics, terms, acceleration, state.contacts)
-            return self._limited(projected._replace(trouble=solution.trouble))
+            return self._limited(projected._replace(fallback=solution.failure))
         return self._limited(projected_torque(self.dynamics, terms, acceleration, state.contacts))
 
     def _limited(self, output: ContactOutput) -> ContactOutput:

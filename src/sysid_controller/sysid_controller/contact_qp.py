@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.contact_dynamics import ContactTerms
 from sysid_core.dynamics.contact_kinematics import ContactKinematics
 from sysid_core.errors import ParameterError
@@ -66,7 +67,7 @@ class QpSolution(NamedTuple):
     effort: FloatArray
     wrenches: FloatArray
     acceleration: FloatArray
-    trouble: str
+    failure: Diagnostic | None
 
 
 def _cone(flat: bool, settings: ConeConfig) -> FloatArray:
@@ -138,12 +139,13 @@ class ContactForceQp:
         nv = self._nv
         acceleration, force = result.x[:nv], result.x[nv:]
         solved = str(result.info.status) == "solved"
-        trouble = "" if solved else f"the contact force QP ended '{result.info.status}'"
+        failure = None
         if not solved:
+            failure = Diagnostic("qp", f"the contact force QP ended '{result.info.status}'")
             acceleration, force = wanted, np.zeros(forces)
         effort = terms.inertia @ acceleration + terms.bias - J.T @ force
         wrenches = self._kinematics.wrenches(force, np.ones_like(active))
-        return QpSolution(effort[_BASE:], wrenches, acceleration, trouble)
+        return QpSolution(effort[_BASE:], wrenches, acceleration, failure)
 
     def _constraints(
         self, terms: ContactTerms, feet: FloatArray, active: BoolArray

@@ -8,17 +8,25 @@ import numpy as np
 from sysid_controller.contact_law import CONTACT_METHODS
 from sysid_controller.contact_qp import ConeConfig, ContactForceQp
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.contact import null_space
 from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
+from sysid_core.dynamics.friction import FrictionLaw
+from sysid_core.dynamics.select import Dynamics, make_dynamics
 from sysid_core.errors import ParameterError
 from sysid_core.robot import Robot
 
-__all__ = ["ContactTorque"]
+__all__ = ["ContactTorque", "controlled_dynamics"]
 
 _BASE = 6
 _CALL_BACK = 0.25  # [-] of a foot's load, as most, for each direction
 _CONTACT_DAMPING = 20.0  # [1/s] at which the motion of a standing foot is brought to rest
-_UNKNOWN_BASE = "the base's state is unknown; give odometry and contacts (set_base)"
+_UNKNOWN_BASE = Diagnostic(
+    "unknown_base",
+    "the base's state is unknown",
+    Severity.ERROR,
+    hint="give odometry and contacts",
+)
 
 
 def _projected(
@@ -38,7 +46,7 @@ class ContactTorque:
     """The `Dynamics` of a robot in contact, so that joint-space laws can drive it.
 
     The base has no reference of its own: it moves as the joints and the contacts make it. Until
-    `set_base` has told its state, and after `lose_base`, torques are NaN and `trouble` says why;
+    `set_base` has told its state, and after `lose_base`, torques are NaN and `failure` says why;
     what holds the robot against gravity is still known from the last state then.
 
     Parameters
@@ -50,9 +58,9 @@ class ContactTorque:
 
     Attributes
     ----------
-    trouble : str
-    gave_way : str
-        Why the QP gave way to the projected law in the last call, else empty.
+    failure : Diagnostic or None
+    fallback : Diagnostic or None
+        Why the projected law stood in for the QP in the last call.
 
     Raises
     ------
@@ -61,8 +69,7 @@ class ContactTorque:
     """
 
     def __init__(self, robot: Robot, sign_width: float) -> None:
-        lower, upper = (np.clip(bounds, -np.pi, np.pi) for bounds in robot.limits[:2])
-        self.home = 0.5 * (lower + upper)
+        self.home: FloatArray = np.mean(robot.sampling_range, axis=0)
         self.joint_names = robot.joint_names
         self._dynamics = ContactDynamics(robot, sign_width)
         self._nv = robot.model.nv
@@ -70,17 +77,13 @@ class ContactTorque:
         self._gravity = float(np.linalg.norm(robot.description.gravity))
         self._qp: ContactForceQp | None = None
         self._state: tuple[FloatArray, FloatArray, BoolArray] | None = None
-        self.trouble = _UNKNOWN_BASE
-        self.gave_way = ""
+        self.failure: Diagnostic | None = _UNKNOWN_BASE
+        self.fallback: Diagnostic | None = None
 
     @property
-    def sign_width(self) -> float:
-        """Width of the smoothed sign of Coulomb friction [rad/s]."""
-        return self._dynamics.sign_width
-
-    @sign_width.setter
-    def sign_width(self, width: float) -> None:
-        self._dynamics.sign_width = width
+    def friction(self) -> FrictionLaw:
+        """The friction law in use."""
+        return self._dynamics.tree.friction
 
     def choose(self, method: str, cones: ConeConfig, limit: FloatArray) -> None:
         """Choose how contact forces are shared out.
@@ -103,7 +106,7 @@ class ContactTorque:
             raise ParameterError(
                 f"method must be one of {', '.join(CONTACT_METHODS)}, got '{method}'"
             )
-        self.gave_way = ""
+        self.fallback = None
         self._qp = None
         if method == "qp":
             self._qp = ContactForceQp(self._nv, self._dynamics.kinematics, limit, cones)
@@ -119,25 +122,25 @@ class ContactTorque:
         [m/s] and angular [rad/s] velocity in the base frame.
         """
         self._state = (pose, twist, contacts)
-        self.trouble = ""
+        self.failure = None
 
-    def lose_base(self, reason: str) -> None:
+    def lose_base(self, reason: Diagnostic) -> None:
         """Note that the base's state is not known at present, and why."""
-        self.trouble = reason
+        self.failure = reason
 
     def torque(
         self,
         position: FloatArray,
         velocity: FloatArray,
         acceleration: FloatArray,
-        sign_velocity: FloatArray,
+        sign_velocity: FloatArray | None = None,
     ) -> FloatArray:
         """Return the torque (nj,) [N·m] of a motion of the joints; see `Dynamics.torque`.
 
         Where joints and contacts contradict each other, the motion is the one nearest to the
         wanted one that standing feet allow.
         """
-        if self.trouble or self._state is None:
+        if self.failure is not None or self._state is None:
             return np.full(len(position), np.nan)
         pose, twist, contacts = self._state
         q, v = np.concatenate([pose, position]), np.concatenate([twist, velocity])
@@ -176,13 +179,13 @@ class ContactTorque:
         self, terms: ContactTerms, v: FloatArray, wanted: FloatArray, contacts: BoolArray
     ) -> FloatArray | None:
         """Return the QP's torque (nj,); None where it is not asked for or finds none."""
-        self.gave_way = ""
+        self.fallback = None
         if self._qp is None:
             return None
         feet = -_CONTACT_DAMPING * self._dynamics.kinematics.at_ground(terms.jacobian) @ v
         solution = self._qp.solve(terms, wanted, feet, contacts)
-        self.gave_way = solution.trouble
-        return None if solution.trouble else solution.effort
+        self.fallback = solution.failure
+        return solution.effort if solution.failure is None else None
 
     def _called_back(self, J: FloatArray, contacts: BoolArray, slip: FloatArray) -> FloatArray:
         """Return the torque (nj,) that calls standing feet back where they slipped.
@@ -227,6 +230,21 @@ class ContactTorque:
         motion = np.vstack([follows, np.eye(nj)])
         return np.asarray(motion.T @ terms.inertia @ motion)
 
-    def unreachable(self, positions: FloatArray) -> str:
-        """Return an empty text: feet give way to whatever the joints do."""
-        return ""
+    def unreachable(self, positions: FloatArray) -> Diagnostic | None:
+        """Return None: feet follow whatever the joints do."""
+        return None
+
+
+def controlled_dynamics(robot: Robot, sign_width: float) -> Dynamics:
+    """Return the dynamics that a joint-space law drives a robot by.
+
+    Raises
+    ------
+    ModelError
+        If the robot's class is not supported.
+    RobotError
+        If it has loops that cannot close, or a passive joint that no loop determines.
+    """
+    if robot.floating:
+        return ContactTorque(robot, sign_width)
+    return make_dynamics(robot, sign_width)

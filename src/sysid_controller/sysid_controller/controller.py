@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sysid_controller.contact_qp import ConeConfig
-from sysid_controller.contact_torque import ContactTorque
-from sysid_controller.dynamics import Dynamics, make_dynamics
+from sysid_controller.contact_torque import ContactTorque, controlled_dynamics
 from sysid_controller.floating_base import FloatingBase
 from sysid_controller.joint_states import JointStates
 from sysid_controller.laws import LawOutput, Motion, make_law
@@ -24,6 +23,8 @@ from sysid_controller.units import DriverUnits
 from sysid_controller.verdict import ACCEPTED, Verdict, refused
 from sysid_controller.watchdog import ControlState, Watchdog
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.diagnostics import Diagnostic, Severity
+from sysid_core.dynamics.select import Dynamics
 from sysid_core.robot import Robot
 from sysid_core.robot.model import Limits
 
@@ -53,10 +54,10 @@ class Command:
         Whether time went backwards before this tick.
     rejoined : bool
         Whether the position error had grown too large, so that the reference started anew.
-    trouble : str
-        Why the model gave no torque, so that the robot is held; empty while it does.
-    gave_way : str
-        Why the contact forces' QP gave way to the projected law; empty while it did not.
+    failure : Diagnostic or None
+        Why the model gave no torque, so that the robot is held.
+    fallback : Diagnostic or None
+        Why the projected law stood in for the contact forces' QP.
     stopped : str
         Why the controller stopped driving by itself; empty if it did not.
     """
@@ -70,8 +71,8 @@ class Command:
     limits: LimitedEffort
     clock_jumped: bool
     rejoined: bool
-    trouble: str = ""
-    gave_way: str = ""
+    failure: Diagnostic | None = None
+    fallback: Diagnostic | None = None
     stopped: str = ""
 
     @property
@@ -104,7 +105,7 @@ class Controller:
         self.joint_names = robot.actuated_names
         chosen = robot.actuated
         self.limits = Limits(*(bounds[chosen] for bounds in robot.limits))
-        self._dynamics: Dynamics = make_dynamics(robot, settings.friction_width)
+        self._dynamics: Dynamics = controlled_dynamics(robot, settings.friction_width)
         self._law = make_law(settings, len(self.joint_names))
         inertia = self._dynamics.inertia(self._dynamics.home)
         self._safe_hold = SafeHold(settings, inertia, local=robot.floating)
@@ -142,7 +143,7 @@ class Controller:
         units = DriverUnits(self.robot, settings.command_unit)
         self._law, self._units = law, units
         self._safe_hold.configure(settings)
-        self._dynamics.sign_width = settings.friction_width
+        self._dynamics.friction.width = settings.friction_width
         self.blend.duration = settings.blend_time
         self.joint_states.cutoff = settings.velocity_cutoff
         self.reference.handover_time = settings.handover_time
@@ -170,14 +171,14 @@ class Controller:
         return " and ".join(text for text in ("" if known else "joint states", base) if text)
 
     @property
-    def gave_way(self) -> str:
-        """Why the contact forces' QP gave way in the last tick; empty if it did not."""
-        return self._dynamics.gave_way if isinstance(self._dynamics, ContactTorque) else ""
+    def fallback(self) -> Diagnostic | None:
+        """Why the projected law stood in for the contact forces' QP in the last tick."""
+        return self._dynamics.fallback if isinstance(self._dynamics, ContactTorque) else None
 
     @property
-    def trouble(self) -> str:
-        """Why the model gives no torque, in words; empty while it does."""
-        return self._safe_hold.trouble
+    def failure(self) -> Diagnostic | None:
+        """Why the model gives no torque; None while it does."""
+        return self._safe_hold.failure
 
     def set_enabled(self, enabled: bool) -> Verdict:
         """Start or stop driving; on a start the robot holds the position that it has then."""
@@ -278,7 +279,7 @@ class Controller:
             self.base.forget_plan()
         reason = self.base.trouble(steady)
         if reason:
-            self._dynamics.lose_base(reason)
+            self._dynamics.lose_base(Diagnostic("stale_base", reason, Severity.ERROR))
         else:
             self._dynamics.set_base(self.base.pose, self.base.twist, self.base.contacts(now))
 
@@ -309,7 +310,7 @@ class Controller:
             velocity_error = desired.velocity - measured.velocity
             hold = none
             if self._limiter.near_limits(measured.position):
-                hold = asked.model if self.trouble else self._gravity()
+                hold = asked.model if self.failure is not None else self._gravity()
             limits = self._limiter.apply(
                 asked.effort, step, hold, measured.position, measured.velocity
             )
@@ -330,8 +331,8 @@ class Controller:
             limits,
             jumped,
             rejoined,
-            self.trouble,
-            self.gave_way if state in (ControlState.HOLDING, ControlState.TRACKING) else "",
+            self.failure,
+            self.fallback if state in (ControlState.HOLDING, ControlState.TRACKING) else None,
             self.stopped,
         )
 

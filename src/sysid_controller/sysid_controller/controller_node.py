@@ -203,7 +203,7 @@ class ControllerNode(Node):
             self._stopped = command.stopped
             if command.stopped:
                 self.get_logger().error(self.health.warnings(steady)[0])
-        if command.trouble and steady >= self._next_trouble_warning:
+        if command.failure is not None and steady >= self._next_trouble_warning:
             self._next_trouble_warning = steady + _DIAGNOSTICS_PERIOD
             self.get_logger().warning(self.health.warnings(steady)[0])
         if steady >= self._next_status:

@@ -13,6 +13,7 @@ import numpy as np
 from sysid_controller.arrivals import Arrivals
 from sysid_controller.controller import Command, Controller
 from sysid_controller.watchdog import ControlState
+from sysid_core.diagnostics import Diagnostic
 
 __all__ = ["Finding", "Health", "Level"]
 
@@ -40,8 +41,8 @@ class Finding:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
-def _held(trouble: str) -> str:
-    return f"holds where the model last gave torque: {trouble}"
+def _held(failure: Diagnostic) -> str:
+    return f"holds where the model last gave torque: {failure}"
 
 
 def _stopped(reason: str) -> str:
@@ -61,7 +62,7 @@ class Health:
         self._since_report: Counter[str] = Counter()
         self._limited: dict[str, Counter[int]] = {}
         self._command: Command | None = None
-        self._gave_way = ""
+        self._fallback: Diagnostic | None = None
         self._arrivals = Arrivals()
 
     @property
@@ -95,8 +96,8 @@ class Health:
         command = self._command
         if command is not None and command.stopped:
             return [_stopped(command.stopped), *texts]
-        trouble = "" if command is None else command.trouble
-        return [_held(trouble), *texts] if trouble else texts
+        failure = None if command is None else command.failure
+        return texts if failure is None else [_held(failure), *texts]
 
     def ticked(self, command: Command, tick_time: float, steady: float) -> None:
         """Note a tick and the time [s] that it took to compute."""
@@ -114,9 +115,9 @@ class Health:
             self._since_report["clock jumps"] += 1
         if command.rejoined:
             self._since_report["rejoined"] += 1
-        if command.gave_way:
-            self._since_report["gave way"] += 1
-            self._gave_way = command.gave_way
+        if command.fallback is not None:
+            self._since_report["fallback"] += 1
+            self._fallback = command.fallback
         limits = command.limits
         for cause, flags in (
             ("position range", limits.by_range),
@@ -185,9 +186,9 @@ class Health:
             )
         if state is ControlState.DISABLED and controller.stopped:
             level, message = Level.ERROR, _stopped(controller.stopped)
-        if controller.trouble:
+        if controller.failure is not None:
             level = max(level, Level.WARN)
-            message = _held(controller.trouble)
+            message = _held(controller.failure)
         values = {"state": state.name, "mode": controller.settings.mode}
         return Finding("state", level, message, values)
 
@@ -226,13 +227,13 @@ class Health:
         odometry, contacts, plan = findings
         values = {**odometry.values, "tilt [rad]": f"{base.tilt:.3f}"}
         odometry = Finding(odometry.name, odometry.level, odometry.message, values)
-        gave_way = self._since_report["gave way"]
-        if gave_way and contacts.level is Level.OK:
-            share = gave_way / max(self._since_report["ticks"], 1)
+        fallbacks = self._since_report["fallback"]
+        if fallbacks and contacts.level is Level.OK:
+            share = fallbacks / max(self._since_report["ticks"], 1)
             contacts = Finding(
                 contacts.name,
                 Level.WARN,
-                f"projected inverse dynamics in {share:.0%} of the ticks: {self._gave_way}",
+                f"projected inverse dynamics in {share:.0%} of the ticks: {self._fallback}",
                 contacts.values,
             )
         return [odometry, contacts, plan]

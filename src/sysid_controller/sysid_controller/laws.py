@@ -7,9 +7,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sysid_controller.dynamics import Dynamics
 from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.select import Dynamics
 from sysid_core.errors import ParameterError
 
 __all__ = [

@@ -12,13 +12,14 @@ import numpy as np
 from sysid_controller.laws import Motion
 from sysid_controller.trajectory import Quintics, derive_accelerations, derive_velocities
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import ParameterError
 from sysid_core.robot.model import Limits
 
 __all__ = ["CLOSEST_POINTS", "Planner", "Reach", "TrajectoryPoints", "Waypoints", "anywhere"]
 
-Reach = Callable[[FloatArray], str]
-"""Says why positions (n, na) [rad] cannot be followed one after another; empty if they can."""
+Reach = Callable[[FloatArray], Diagnostic | None]
+"""Says why positions (n, na) [rad] cannot be followed one after another; None if they can."""
 
 _LONGEST_LEAD = 60.0  # [s] before its start that a trajectory is believed
 CLOSEST_POINTS = 1e-6
@@ -29,9 +30,9 @@ _VELOCITY_TOLERANCE = 1.01  # [-]
 _REACH_CHECKS = 24  # positions of a path whose reach is checked; each takes 0.1 ms with loops
 
 
-def anywhere(positions: FloatArray) -> str:
-    """Return an empty text: nothing but the joints' limits bounds the positions."""
-    return ""
+def anywhere(positions: FloatArray) -> Diagnostic | None:
+    """Return None: nothing but the joints' limits bounds the positions."""
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,8 +205,8 @@ class Planner:
         """
         count = min(len(position), _REACH_CHECKS)
         reason = self._reach(position[np.linspace(0, len(position) - 1, count).astype(int)])
-        if reason:
-            raise ParameterError(reason)
+        if reason is not None:
+            raise ParameterError(str(reason))
 
     def check_speed(self, velocity: FloatArray, tolerance: float) -> None:
         """Check velocities (n, na) against `tolerance` times the limits.

@@ -5,12 +5,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from sysid_controller.dynamics import Dynamics
 from sysid_controller.laws import find_gains
 from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic, Severity
+from sysid_core.dynamics.select import Dynamics
 
 __all__ = ["SafeHold"]
+
+
+_NOT_FINITE = Diagnostic(
+    "not_finite", "the model gives torques that are not finite", Severity.ERROR
+)
 
 
 class SafeHold:
@@ -29,8 +35,8 @@ class SafeHold:
 
     Attributes
     ----------
-    trouble : str
-        Why the model gives no torque; empty while it does.
+    failure : Diagnostic or None
+        Why the model gives no torque; None while it does.
     """
 
     def __init__(
@@ -39,7 +45,7 @@ class SafeHold:
         self._inertia = inertia
         self._local = local
         self.configure(settings)
-        self.trouble = ""
+        self.failure: Diagnostic | None = None
         self._position: FloatArray | None = None
         self._solvable: tuple[FloatArray, ...] = ()
         self._held: FloatArray | None = None
@@ -59,13 +65,13 @@ class SafeHold:
         position, desired : (na,) [rad]
             As measured and as wanted. They are not copied and must not change.
         """
-        was, self.trouble = bool(self.trouble), ""
+        was, self.failure = self.failure is not None, None
         self._position, self._solvable, self._held = position, (position, desired), None
         return was
 
     def forget(self) -> None:
         """Forget where the model was valid: the robot may be moved meanwhile."""
-        self.trouble, self._position, self._solvable, self._held = "", None, (), None
+        self.failure, self._position, self._solvable, self._held = None, None, (), None
 
     def __call__(
         self, dynamics: Dynamics, position: FloatArray, velocity: FloatArray
@@ -75,11 +81,11 @@ class SafeHold:
         Parameters
         ----------
         dynamics : Dynamics
-            Whose `trouble` says why it gives no torque.
+            Whose `failure` says why it gives no torque.
         position : (na,) [rad]
         velocity : (na,) [rad/s]
         """
-        self.trouble = dynamics.trouble or "the model gives torques that are not finite"
+        self.failure = dynamics.failure or _NOT_FINITE
         if self._position is None:
             self._position = position
         gravity = self._last_gravity(dynamics)

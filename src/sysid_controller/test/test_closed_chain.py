@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from sysid_controller.controller import Command, Controller
-from sysid_controller.dynamics import make_dynamics
 from sysid_controller.laws import ComputedTorque, FeedForward, Gains, Motion
 from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.closed_chain import ClosedChainRegression
+from sysid_core.dynamics.select import make_dynamics
 from sysid_core.recording import Samples
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.loop_check import random_closed_configurations
@@ -123,7 +123,7 @@ def test_references_within_reach_are_followed(stand: Stand) -> None:
         assert stand.go(closed[stand.leg.actuated]) == ""
         command = stand.tick(3)
         assert command.state is ControlState.TRACKING
-        assert command.trouble == ""
+        assert command.failure is None
 
 
 def test_a_reference_that_opens_a_loop_is_refused(stand: Stand) -> None:
@@ -159,7 +159,7 @@ def test_where_the_linkage_cannot_be_the_leg_is_held(stand: Stand) -> None:
     stand.position = BEYOND.copy()
     command = stand.tick(100)
     assert command.state is ControlState.HOLDING
-    assert "leave a gap" in command.trouble
+    assert "leave a gap" in str(command.failure)
     np.testing.assert_allclose(command.effort_model, stand.gravity, atol=1e-6)
     pull = command.effort - command.effort_model
     assert pull @ (HOME - BEYOND) > 0.0
@@ -172,11 +172,11 @@ def test_when_the_linkage_is_back_in_reach_the_reference_is_rejoined(stand: Stan
     stand.tick()
     stand.controller.reference.hold(stand.now, BEYOND)
     stand.position = BEYOND.copy()
-    assert stand.tick(20).trouble
+    assert stand.tick(20).failure is not None
     stand.position = HOME.copy()
     stand.controller.reference.hold(stand.now, HOME + [0.3, 0.0, 0.0, 0.0, 0.0, 0.0])
     command = stand.tick()
-    assert command.trouble == ""
+    assert command.failure is None
     assert np.abs(command.position_error).max() < 1e-9  # the model alone moves the leg now
 
 
@@ -207,5 +207,5 @@ def test_a_controller_that_wakes_up_out_of_reach_only_damps(leg: Robot) -> None:
     stand = Stand(leg, "computed_torque")
     stand.position, stand.velocity = BEYOND.copy(), np.full(6, 0.1)
     command = stand.tick(100)
-    assert command.trouble
+    assert command.failure is not None
     assert command.effort @ stand.velocity < 0.0

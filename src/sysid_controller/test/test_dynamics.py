@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sysid_controller.contact_torque import ContactTorque
-from sysid_controller.dynamics import TreeDynamics, make_dynamics
+from sysid_controller.contact_torque import ContactTorque, controlled_dynamics
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.tree import TreeRegression, random_states
+from sysid_core.dynamics.open_tree import random_states
+from sysid_core.dynamics.select import make_dynamics
+from sysid_core.dynamics.tree import TreeDynamics, TreeRegression
 from sysid_core.errors import ModelError
 from sysid_core.robot import Robot, load_robot
 
@@ -93,7 +94,7 @@ def test_parameters_that_are_not_finite_leave_the_old_ones(panda: Robot, bad: fl
 
 
 def test_a_floating_base_gets_dynamics_in_contact() -> None:
-    assert isinstance(make_dynamics(load_robot("solo12"), 0.05), ContactTorque)
+    assert isinstance(controlled_dynamics(load_robot("solo12"), 0.05), ContactTorque)
     with pytest.raises(ModelError, match="fixed base"):
         TreeDynamics(load_robot("solo12"), 0.05)
 

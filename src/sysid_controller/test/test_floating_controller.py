@@ -122,7 +122,7 @@ def test_stands_still_on_its_feet(solo12: Robot, method: str) -> None:
     bench = Bench(solo12, replace(SETTINGS, contact_control=method))
     command = bench.tick(1000)
     assert command.state is ControlState.HOLDING
-    assert command.gave_way == ""
+    assert command.fallback is None
     # Euler's method and the sag while torque ramps up leave less than a millimetre
     np.testing.assert_allclose(bench.q[:3], START[:3], atol=1e-3)
     np.testing.assert_allclose(bench.v, 0.0, atol=1e-3)
@@ -182,7 +182,7 @@ def test_a_lost_base_is_held_by_name_and_taken_up_again(solo12: Robot) -> None:
     bench.tick(300)
     before = bench.tick().effort
     command = bench.tick(200, base=False)
-    assert "no valid odometry and contacts for" in command.trouble
+    assert "no valid odometry and contacts for" in str(command.failure)
     level, text = bench.finding("state")
     assert level is Level.WARN
     assert "holds where the model last gave torque: no valid odometry" in text
@@ -191,7 +191,7 @@ def test_a_lost_base_is_held_by_name_and_taken_up_again(solo12: Robot) -> None:
     np.testing.assert_allclose(command.effort, before, atol=0.1)
     np.testing.assert_allclose(bench.q[:3], START[:3], atol=2e-3)
     command = bench.tick(100)
-    assert command.trouble == ""
+    assert command.failure is None
     assert command.state is ControlState.HOLDING
     assert bench.finding("odometry")[0] is Level.OK
 
@@ -200,7 +200,7 @@ def test_a_lost_base_can_mean_zero_torque(solo12: Robot) -> None:
     bench = Bench(solo12, replace(SETTINGS, stale_action="zero"))
     bench.tick(300)
     command = bench.tick(200, base=False, moves=False)
-    assert command.trouble
+    assert command.failure is not None
     np.testing.assert_array_equal(command.effort, 0.0)
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sysid_controller.dynamics import TreeDynamics, make_dynamics
 from sysid_controller.laws import (
     ComputedTorque,
     FeedForward,
@@ -18,7 +17,9 @@ from sysid_controller.laws import (
     make_law,
 )
 from sysid_controller.settings import ControllerConfig
-from sysid_core.dynamics.tree import TreeRegression, random_states
+from sysid_core.dynamics.open_tree import random_states
+from sysid_core.dynamics.select import make_dynamics
+from sysid_core.dynamics.tree import TreeDynamics, TreeRegression
 from sysid_core.errors import ParameterError
 from sysid_core.robot import Robot, load_robot
 

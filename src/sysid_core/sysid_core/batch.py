@@ -10,8 +10,8 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts import condition_contacts
-from sysid_core.dynamics.rows import Regression, RowBlock, Rows
-from sysid_core.dynamics.tree import coulomb_sign
+from sysid_core.dynamics.friction import smooth_sign
+from sysid_core.dynamics.rows import LeftOut, Regression, RowBlock, Rows, moving_rows
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.interpretation import interpret
@@ -19,7 +19,7 @@ from sysid_core.robot.model import Robot
 from sysid_core.signals import PrepareReport, SignalConfig, prepare
 from sysid_core.signals.filters import low_pass
 
-__all__ = ["Batch", "Progress", "batch_of", "moving_rows", "rows_of", "select_rows"]
+__all__ = ["Batch", "Progress", "batch_of", "quiet", "rows_of", "training_rows"]
 
 Progress = Callable[[str, float], None]
 """Called with the name of the running stage and its finished share, 0 to 1."""
@@ -35,14 +35,14 @@ class Batch:
     Attributes
     ----------
     samples : Samples
-    coulomb : (n, nj + nc) [-]
+    sign_factor : (n, nj + nc) [-]
         Factor from the sign of each joint's, then each coupled motor's velocity to that sign
         after the filter that torques went through.
     report : PrepareReport
     """
 
     samples: Samples
-    coulomb: FloatArray
+    sign_factor: FloatArray
     report: PrepareReport
 
     def __len__(self) -> int:
@@ -51,7 +51,9 @@ class Batch:
     def before(self, count: int) -> Batch:
         """Return the first samples."""
         first = slice(0, count)
-        return replace(self, samples=self.samples.select(first), coulomb=self.coulomb[first])
+        return replace(
+            self, samples=self.samples.select(first), sign_factor=self.sign_factor[first]
+        )
 
 
 def batch_of(
@@ -77,8 +79,7 @@ def batch_of(
         step = max(1, int(report.rate / (options.oversampling * report.cutoff)))
     thin = slice(None, None, step)
     factors = [
-        _coulomb_factor(robot, segment, report, options.order)[thin]
-        for segment in prepared.segments
+        _sign_factor(robot, segment, report, options.order)[thin] for segment in prepared.segments
     ]
     thinned = [segment.select(thin) for segment in prepared.segments]
     segments, keep, findings = _conditioned(robot, thinned)
@@ -103,9 +104,7 @@ def _conditioned(
     return [p.samples for p in parts], keep, [text for p in parts for text in p.warnings]
 
 
-def _coulomb_factor(
-    robot: Robot, samples: Samples, report: PrepareReport, order: int
-) -> FloatArray:
+def _sign_factor(robot: Robot, samples: Samples, report: PrepareReport, order: int) -> FloatArray:
     """Return what the low-pass does to the sign of every velocity, as a factor on the sign.
 
     A low-pass rounds off the step of a torque at a change of direction. Compared with an
@@ -122,14 +121,14 @@ def _coulomb_factor(
     even = len(step) > 0 and np.ptp(step) < 0.5 / report.rate
     if not (even and measured.any()):
         return factor
-    sign = coulomb_sign(speed[:, measured], robot.description.coulomb_velocity)
+    sign = smooth_sign(speed[:, measured], robot.description.coulomb_velocity)
     smooth = low_pass(sign, report.rate, report.cutoff, order=order)
     certain = np.abs(sign) > _ZERO
     factor[:, measured] = np.where(certain, smooth / np.where(certain, sign, 1.0), 1.0)
     return factor
 
 
-def _quiet(stage: str, share: float) -> None:
+def quiet(stage: str, share: float) -> None:
     """Report no progress."""
 
 
@@ -138,57 +137,54 @@ def _chunks(count: int) -> Iterator[slice]:
         yield slice(start, min(start + _CHUNK, count))
 
 
-def rows_of(regression: Regression, batch: Batch, progress: Progress = _quiet) -> Rows:
+def rows_of(
+    regression: Regression,
+    batch: Batch,
+    progress: Progress = quiet,
+    still_velocity: FloatArray | float = 0.0,
+) -> Rows:
     """Return the rows of a batch, in pieces that let progress be shown."""
     parts: list[tuple[RowBlock, ...]] = []
+    left_out = LeftOut()
     for piece in _chunks(len(batch)):
         progress("regression", piece.start / len(batch))
-        blocks = regression.rows(batch.samples.select(piece)).blocks
-        parts.append(tuple(b._replace(sample=b.sample + piece.start) for b in blocks))
+        rows = regression.rows(batch.samples.select(piece), still_velocity)
+        left_out += rows.left_out
+        parts.append(tuple(b._replace(sample=b.sample + piece.start) for b in rows.blocks))
     progress("regression", 1.0)
-    rows = Rows(
-        tuple(
-            RowBlock(*(np.concatenate(columns) for columns in zip(*group, strict=True)))
-            for group in zip(*parts, strict=True)
-        )
+    blocks = tuple(
+        RowBlock(*(np.concatenate(columns) for columns in zip(*group, strict=True)))
+        for group in zip(*parts, strict=True)
     )
-    return _filtered_friction(regression, rows, batch.coulomb)
+    _filter_friction(regression, blocks, batch.sign_factor)
+    return Rows(blocks, left_out)
 
 
-def _filtered_friction(regression: Regression, rows: Rows, factor: FloatArray) -> Rows:
-    layout = regression.layout
-    places = [
-        place
-        for term in (layout.term("coulomb"), layout.coupling_term("coulomb"))
-        for place in range(term.start, term.stop)
-    ]
-    for source, place in enumerate(places):
-        column = np.flatnonzero(regression.base.columns == place)
-        for block in rows.blocks:
-            block.matrix[:, column] *= factor[block.sample, source, None]
-    return rows
-
-
-def select_rows(rows: Rows, keep: Callable[[int, RowBlock], BoolArray]) -> Rows:
-    """Return the rows for which ``keep(group, block)`` is true."""
-    return Rows(
-        tuple(block.select(np.flatnonzero(keep(g, block))) for g, block in enumerate(rows.blocks))
-    )
-
-
-def moving_rows(robot: Robot, rows: Rows, samples: Samples, still: float) -> Rows:
-    """Leave out rows of joints that hardly move, whose friction has no certain sign.
-
-    Groups that stand for no single joint keep all their rows.
+def training_rows(regression: Regression, rows: Rows, batch: Batch, still: float) -> Rows:
+    """Return the rows to learn from: those of joints at rest, whose friction has no sign, not.
 
     Parameters
     ----------
+    regression : Regression
+    rows : Rows
+        Of the batch, all joints taken to move.
+    batch : Batch
     still : float [-]
-        Share of a joint's top speed below which it hardly moves.
+        A joint is at rest below this share of its top speed.
     """
-    actuated = np.flatnonzero(robot.actuated)
-    if len(rows.blocks) != len(actuated) or still == 0.0:
-        return rows
-    speed = np.abs(samples.velocity[:, actuated])
-    slow = speed < still * speed.max(axis=0)
-    return select_rows(rows, lambda g, block: ~slow[block.sample, g])
+    velocity = batch.samples.velocity
+    limit = still * np.abs(velocity).max(axis=0, initial=0.0)
+    if not regression.per_joint:
+        return rows_of(regression, batch, still_velocity=limit)
+    actuated = regression.robot.actuated
+    return moving_rows(rows, velocity[:, actuated], limit[actuated])
+
+
+def _filter_friction(
+    regression: Regression, blocks: tuple[RowBlock, ...], factor: FloatArray
+) -> None:
+    """Multiply the columns of dry friction by what the filter made of their sign."""
+    for place, source in regression.layout.dry:
+        column = np.flatnonzero(regression.base.columns == place)
+        for block in blocks:
+            block.matrix[:, column] *= factor[block.sample, source, None]

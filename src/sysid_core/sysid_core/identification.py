@@ -8,18 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.batch import Batch, Progress, batch_of, moving_rows, rows_of, select_rows
-from sysid_core.dynamics.closed_chain import ClosedChainRegression
-from sysid_core.dynamics.contact import ContactRegression
-from sysid_core.dynamics.contact_residuals import contact_correlation, projected_residuals
-from sysid_core.dynamics.rows import Regression, Rows
+from sysid_core.batch import Progress, batch_of, quiet, rows_of, training_rows
+from sysid_core.dynamics.rows import Regression, Rows, select_rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
-from sysid_core.estimation.noise import effective_sample_factor
 from sysid_core.inertia import from_mass_com_inertia, nearest_consistent
-from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot.model import Robot
@@ -139,10 +134,6 @@ class Identification:
     warnings: tuple[str, ...]
 
 
-def _quiet(stage: str, share: float) -> None:
-    """Report no progress."""
-
-
 def _start(robot: Robot, options: IdentifyConfig) -> tuple[FloatArray, Prior]:
     """Return the nominal parameters and the prior."""
     prior = default_prior(robot)
@@ -154,11 +145,8 @@ def _start(robot: Robot, options: IdentifyConfig) -> tuple[FloatArray, Prior]:
     phi[:] = np.where(phi[:, :1] > 0.0, phi, layout.inertias(prior.mean))
     phi[:] = nearest_consistent(phi)
     if options.only is None:
-        for term in FRICTION_TERMS[:-1]:
-            where = layout.term(term)
-            mean[where] = np.where(mean[where] > 0.0, mean[where], prior.mean[where])
-        couplings = slice(layout.term("offset").stop, layout.size)
-        mean[couplings] = np.where(mean[couplings] > 0.0, mean[couplings], prior.mean[couplings])
+        where = layout.nonnegative
+        mean[where] = np.where(mean[where] > 0.0, mean[where], prior.mean[where])
     return np.array(options.start), replace(prior, mean=mean)
 
 
@@ -203,16 +191,6 @@ def _problem(
     )
 
 
-def _training_rows(
-    robot: Robot, regression: Regression, rows: Rows, batch: Batch, still: float
-) -> Rows:
-    """Return the rows to learn from: dry friction at rest is no ±Fc, so it must not count."""
-    if not isinstance(regression, ContactRegression):
-        return moving_rows(robot, rows, batch.samples, still)
-    top = np.abs(batch.samples.velocity).max(axis=0, initial=0.0)
-    return rows_of(ContactRegression(robot, still_velocity=still * top), batch)
-
-
 def _solve(
     problem: Problem,
     rows: Rows,
@@ -222,13 +200,7 @@ def _solve(
 ) -> tuple[Estimate, FloatArray]:
     """Solve, find how coloured the residuals are, and solve with the weights that they ask."""
     first = replace(estimator, covariance="none").solve(problem)
-    if isinstance(regression, ContactRegression):
-        residuals = projected_residuals(regression, samples, first.parameters)
-        correlation = np.array([contact_correlation(residuals)])
-    else:
-        correlation = np.array(
-            [effective_sample_factor(e) for e in rows.residuals(first.base_parameters)]
-        )
+    correlation = regression.correlation(rows, samples, first.parameters)
     problem = replace(problem, correlation=correlation)
     return estimator.solve(problem, first.parameters), correlation
 
@@ -250,13 +222,6 @@ def _loads(
             Load(body, mass, float(estimate.std[where][0]), com, np.sqrt(variance.clip(min=0.0)))
         )
     return loads
-
-
-def _left_out(regression: Regression) -> tuple[str, ...]:
-    """Return what is to be said of samples that the regression of a closed chain left out."""
-    if not isinstance(regression, ClosedChainRegression):
-        return ()
-    return regression.left_out_ever.warnings
 
 
 def _warnings(robot: Robot, estimate: Estimate, train: Scores, held: Scores | None) -> list[str]:
@@ -281,7 +246,7 @@ def identify(
     robot: Robot,
     recording: Recording,
     options: IdentifyConfig | None = None,
-    progress: Progress = _quiet,
+    progress: Progress = quiet,
 ) -> Identification:
     """Identify a robot from a recording.
 
@@ -306,7 +271,7 @@ def identify(
     train_rows = select_rows(rows, lambda g, block: block.sample < split)
     held_rows = select_rows(rows, lambda g, block: block.sample >= split)
     training = batch.before(split)
-    used = _training_rows(robot, regression, train_rows, training, options.still)
+    used = training_rows(regression, train_rows, training, options.still)
     _require_enough(regression, used, recording.source)
     progress("estimation", 0.0)
     problem = _problem(robot, regression, used, prior, options)
@@ -319,7 +284,7 @@ def identify(
         held = score(held_rows, groups, base, nominal, estimate.parameters)
     warnings = [
         *batch.report.warnings,
-        *_left_out(regression),
+        *map(str, rows.left_out.diagnostics),
         *_warnings(robot, estimate, train, held),
     ]
     return Identification(
@@ -343,7 +308,9 @@ def identify(
 def _require_enough(regression: Regression, rows: Rows, source: str) -> None:
     count = sum(len(block.target) for block in rows.blocks)
     if count < regression.base.size:
-        why = _left_out(regression) or ("record for longer, or raise --train",)
+        why = [str(d) for d in rows.left_out.diagnostics] or [
+            "record for longer, or raise --train"
+        ]
         raise DataError(
             f"{count} usable rows are too few for {regression.base.size} base parameters; "
             f"{'; '.join(why)}",
@@ -357,7 +324,7 @@ def validate(
     nominal: FloatArray,
     identified: FloatArray,
     options: IdentifyConfig | None = None,
-    progress: Progress = _quiet,
+    progress: Progress = quiet,
 ) -> tuple[Scores, tuple[str, ...]]:
     """Score nominal and identified parameters (p,) on a whole recording.
 
@@ -382,7 +349,7 @@ def validate(
     rows = rows_of(regression, batch, progress)
     if not rows.finite:
         raise DataError("the samples hold gaps in a measured joint", source=recording.source)
-    left_out = _left_out(regression)
+    left_out = tuple(map(str, rows.left_out.diagnostics))
     if left_out and not any(len(block.target) for block in rows.blocks):
         raise DataError("; ".join(left_out), source=recording.source)
     scores = score(rows, regression.groups, regression.base, nominal, identified)

@@ -7,9 +7,10 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import ParameterError
+from sysid_core.errors import ModelError, ParameterError
 
 __all__ = [
     "Ellipsoid",
@@ -23,6 +24,7 @@ __all__ = [
     "pseudo_inertia_basis",
     "rotational_inertia",
     "smallest_eigenvalue",
+    "spatial_inertia",
     "transform_matrix",
 ]
 
@@ -155,6 +157,24 @@ def from_mass_com_inertia(mass: float, com: FloatArray, inertia: FloatArray) -> 
     )
     I = about_origin  # noqa: E741
     return np.array([mass, *(mass * com), I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]])
+
+
+def spatial_inertia(phi: FloatArray) -> pin.Inertia:
+    """Return Pinocchio's inertia of inertial parameters (10,).
+
+    Raises
+    ------
+    ModelError
+        If a body without mass has other inertial parameters.
+    """
+    if phi[0] != 0.0:
+        return pin.Inertia.FromDynamicParameters(phi)
+    if not phi.any():
+        return pin.Inertia.Zero()
+    raise ModelError(
+        "a body without mass cannot have other inertial parameters; "
+        "use physically consistent parameters"
+    )
 
 
 def equivalent_ellipsoid(phi: FloatArray, scale: float = 1.0) -> Ellipsoid:

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.dynamics.friction import FRICTION
 from sysid_core.errors import ParameterError
 
 __all__ = [
@@ -22,10 +23,10 @@ __all__ = [
 INERTIAL_TERMS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Per body, about its joint frame's origin [kg, kg·m, kg·m²]; Pinocchio's order."""
 
-FRICTION_TERMS = ("viscous", "coulomb", "armature", "offset")
-"""Per joint [N·m·s/rad, N·m, kg·m², N·m]; Zhang et al. eq. 7."""
+FRICTION_TERMS = tuple(term.name for term in FRICTION)
+"""Per joint, as `dynamics.friction` describes them."""
 
-COUPLING_TERMS = ("viscous", "coulomb", "armature")
+COUPLING_TERMS = tuple(term.name for term in FRICTION if term.coupling != "none")
 """Per motor that drives more than one joint, referred to its own joint [same units]."""
 
 
@@ -34,7 +35,7 @@ class ParameterLayout:
     """Names and places of the parameters of one robot.
 
     The vector holds 10 inertial parameters per body, then the friction terms grouped by term
-    (all viscous, all Coulomb, all armature, all offset), then those of the couplings likewise.
+    in the order of `dynamics.friction.FRICTION`, then those of the couplings likewise.
 
     Attributes
     ----------
@@ -97,11 +98,29 @@ class ParameterLayout:
 
     @cached_property
     def nonnegative(self) -> IndexArray:
-        """Indices of the friction parameters that cannot be negative (all but the offsets)."""
-        keep = np.ones(self.size, dtype=bool)
-        keep[self.inertial] = False
-        keep[self.term("offset")] = False
+        """Indices of the friction parameters that cannot be negative."""
+        keep = np.zeros(self.size, dtype=bool)
+        for term in FRICTION:
+            for where in self.places(term.name):
+                keep[where] = term.lower == 0.0
         return np.flatnonzero(keep)
+
+    @cached_property
+    def dry(self) -> IndexArray:
+        """Indices (k, 2) of dry friction, and of what it follows: joints, then couplings."""
+        rows = [
+            (index, source)
+            for term in FRICTION
+            if term.dry
+            for first, where in zip((0, len(self.joints)), self.places(term.name), strict=False)
+            for source, index in enumerate(range(where.start, where.stop), first)
+        ]
+        return np.array(rows, dtype=np.intp).reshape(-1, 2)
+
+    def places(self, term: str) -> tuple[slice, ...]:
+        """Return where a friction term lies: of all joints, and of all couplings if they have."""
+        joints = self.term(term)
+        return (joints, self.coupling_term(term)) if term in COUPLING_TERMS else (joints,)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

@@ -9,21 +9,17 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.dynamics.friction import FRICTION, JointScale
+from sysid_core.dynamics.open_tree import random_states
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.problem import Constraints, Prior
-from sysid_core.parameters import FRICTION_TERMS
+from sysid_core.parameters import COUPLING_TERMS
 from sysid_core.robot.model import Robot
 from sysid_core.robot.plausibility import inertia_fault
 
 __all__ = ["default_constraints", "default_prior", "free_parameters", "torque_scale"]
 
 _STATES = 64
-_FRICTION_SHARE = 0.02
-"""Friction thought likely where nobody gives any, as a share of the joint's torque scale [-]."""
-_ARMATURE_SHARE = 0.1
-"""The same for a rotor's inertia, as a share of the inertia that the joint moves [-]."""
-_ARMATURE_PER_TORQUE = 1e-3
-"""Its least value per torque scale [s²]: strong motors have large rotors whatever they carry."""
 _USUAL_SPEED = 1.0
 """Speed at which viscous friction is thought to equal Coulomb friction, if no limit is known."""
 _UNKNOWN_BODY_STD = 2.0
@@ -31,11 +27,9 @@ _UNKNOWN_BODY_STD = 2.0
 
 
 def _random_configurations(robot: Robot) -> FloatArray:
-    rng = np.random.default_rng(0)
-    q = rng.uniform(*robot.sampling_range, (_STATES, len(robot.joint_names)))
+    q = random_states(robot, _STATES)[0]
     if robot.floating:
-        base = np.tile([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], (_STATES, 1))
-        q = np.hstack([base, q])
+        q[:, :7] = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
     return q
 
 
@@ -95,7 +89,7 @@ def free_parameters(robot: Robot, only: Iterable[str] | None = None) -> BoolArra
     if only is None:
         for term in description.friction_terms:
             free[layout.term(term)] = robot.actuated
-        for term in set(description.friction_terms) - {"offset"}:
+        for term in set(description.friction_terms) & set(COUPLING_TERMS):
             free[layout.coupling_term(term)] = True
     return free
 
@@ -134,25 +128,20 @@ def default_prior(robot: Robot) -> Prior:
     mean = robot.consistent_nominal.copy()
     torque, (_, inertia) = torque_scale(robot), _gravity_and_inertia(robot)
     speed = np.where(np.isfinite(robot.limits.velocity), robot.limits.velocity, _USUAL_SPEED)
-    guess = {
-        "viscous": _FRICTION_SHARE * torque / np.maximum(speed, 1e-3),
-        "coulomb": _FRICTION_SHARE * torque,
-        "armature": np.maximum(_ARMATURE_SHARE * inertia, _ARMATURE_PER_TORQUE * torque),
-    }
+    scale = JointScale(torque, np.maximum(speed, 1e-3), inertia)
     std = np.full(layout.size, settings.friction_relative_std)
-    for term in FRICTION_TERMS:
-        where = layout.term(term)
-        if term == "offset":
-            std[where] = settings.offset_std * torque
+    for term in FRICTION:
+        joints = layout.term(term.name)
+        if term.guess is None:
+            std[joints] = settings.offset_std * torque
             continue
-        zero = (mean[where] <= 0.0) & free[where]
-        mean[where] = np.where(zero, guess[term], mean[where])
-    for c, coupling in enumerate(robot.couplings):
-        shares = np.abs(coupling.direction) > 0.0
-        for term, value in guess.items():
-            index = layout.coupling_term(term).start + c
+        guess = term.guess(scale)
+        mean[joints] = np.where((mean[joints] <= 0.0) & free[joints], guess, mean[joints])
+        if term.coupling == "none":
+            continue
+        for index, coupling in enumerate(robot.couplings, layout.coupling_term(term.name).start):
             if free[index] and mean[index] <= 0.0:
-                mean[index] = 0.5 * float(value[shares].min())
+                mean[index] = 0.5 * float(guess[coupling.direction != 0.0].min())
     return Prior(mean, _body_std(robot), std)
 
 

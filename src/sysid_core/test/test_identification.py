@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.batch import batch_of, moving_rows, rows_of
+from sysid_core.batch import batch_of, rows_of, training_rows
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import DataError, ModelError, ParameterError
 from sysid_core.estimation import estimator
@@ -128,19 +128,20 @@ def test_a_load_is_found_with_the_rest_held(
 
 def test_slow_rows_are_not_learned_from(ur10: Robot, recording: Recording) -> None:
     batch = batch_of(ur10, recording, SignalConfig())
-    samples, rows = batch.samples, rows_of(TreeRegression(ur10), batch)
-    used = moving_rows(ur10, rows, samples, 0.01)
+    regression, samples = TreeRegression(ur10), batch.samples
+    rows = rows_of(regression, batch)
+    used = training_rows(regression, rows, batch, 0.01)
     top = np.abs(samples.velocity).max(axis=0)
     for j, block in enumerate(used.blocks):
         assert len(block.target) < len(rows.blocks[j].target)
         assert (np.abs(samples.velocity[block.sample, j]) >= 0.01 * top[j]).all()
-    assert moving_rows(ur10, rows, samples, 0.0) is rows
+    assert training_rows(regression, rows, batch, 0.0) is rows
 
 
 def test_rows_in_pieces_are_those_at_once(ur10: Robot, recording: Recording) -> None:
     batch = batch_of(ur10, recording, SignalConfig())
     samples = batch.samples
-    plain = replace(batch, coulomb=np.ones_like(batch.coulomb))
+    plain = replace(batch, sign_factor=np.ones_like(batch.sign_factor))
     regression = TreeRegression(ur10)
     shares: list[float] = []
     pieces = rows_of(regression, plain, lambda stage, share: shares.append(share))
@@ -159,7 +160,7 @@ def test_both_sides_of_the_rows_are_filtered_alike(
     regression = TreeRegression(ur10)
     base = regression.base.project(truth)
     filtered = rows_of(regression, batch).residuals(base)
-    plain = replace(batch, coulomb=np.ones_like(batch.coulomb))
+    plain = replace(batch, sign_factor=np.ones_like(batch.sign_factor))
     unfiltered = rows_of(regression, plain).residuals(base)
     for one, other in zip(filtered, unfiltered, strict=True):
         assert np.std(one) < 0.2 * np.std(other)

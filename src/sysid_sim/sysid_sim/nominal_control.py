@@ -3,21 +3,20 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.tree import friction_columns
+from sysid_core.dynamics.closed_chain import ClosedChainDynamics
+from sysid_core.dynamics.select import make_dynamics
+from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.robot import Robot
-from sysid_core.robot.loops import LoopClosure
 from sysid_sim.errors import SimulationError
 from sysid_sim.plant import rest_configuration
 from sysid_sim.simulation import Simulation
 
-__all__ = ["MotionModel", "Trajectory", "TrajectoryTracker"]
+__all__ = ["Trajectory", "TrajectoryTracker", "nominal_dynamics"]
 
 _BLOCK = 1000
 _STRIDE = 5
@@ -32,74 +31,20 @@ class Trajectory(Protocol):
         ...
 
 
-class MotionModel:
-    """Torques that a parameter vector predicts for motions of the actuated joints.
-
-    Parameters
-    ----------
-    robot : Robot
-        On a fixed base, with or without loops.
-    parameters : (p,)
+def nominal_dynamics(robot: Robot) -> TreeDynamics | ClosedChainDynamics:
+    """Return the dynamics that a scenario's controller knows.
 
     Raises
     ------
     SimulationError
         If the robot's base floats.
     """
-
-    def __init__(self, robot: Robot, parameters: FloatArray) -> None:
-        if robot.floating:
-            raise SimulationError(
-                f"robot '{robot.name}' has a floating base: a joint trajectory alone would not "
-                "keep it standing"
-            )
-        self.robot = robot
-        self.model = robot.with_parameters(parameters)
-        self._data = self.model.createData()
-        self._friction = parameters[robot.layout.friction]
-        self._armature = parameters[robot.layout.term("armature")]
-        self._loops = LoopClosure(robot) if robot.description.loops else None
-
-    @cached_property
-    def rest(self) -> FloatArray:
-        """Configuration (nq,) in the middle of the ranges."""
-        return rest_configuration(self.robot)
-
-    def torques(
-        self, q: FloatArray, v: FloatArray, a: FloatArray, *, slack: float = np.inf
-    ) -> FloatArray:
-        """Return the motor torques (n, na) for actuated motion; NaN where loops do not close.
-
-        ``u = Gᵀ (RNEA(q, q̇, q̈) + F)`` (Zhang et al. eq. 29, without feedback).
-
-        Parameters
-        ----------
-        q, v, a : (n, na) [rad, rad/s, rad/s²]
-        slack : float [rad]
-            How far passive joints may be beyond their limits.
-        """
-        if self._loops is None:
-            return self._tree_torques(q, v, a)
-        motion = self._loops.motion(q, v, a, self.rest)
-        ok = motion.valid.copy()
-        ok[ok] = [self._loops.inside(row, slack) for row in motion.q[ok]]
-        torques = np.full(q.shape, np.nan)
-        full = self._tree_torques(motion.q[ok], motion.v[ok], motion.a[ok])
-        torques[ok] = np.einsum("nva,nv->na", motion.G[ok], full)
-        return torques
-
-    def _tree_torques(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
-        rigid = [pin.rnea(self.model, self._data, *state) for state in zip(q, v, a, strict=True)]
-        return np.reshape(rigid, v.shape) + friction_columns(self.robot, v, a) @ self._friction
-
-    def inertia(self, q: FloatArray) -> FloatArray:
-        """Return the inertia (na, na) that the motors feel in a closed configuration q (nq,)."""
-        M = pin.crba(self.model, self._data, q)
-        M = np.triu(M) + np.triu(M, 1).T + np.diag(self._armature)
-        if self._loops is None:
-            return M
-        G, _ = self._loops.map(q)
-        return G.T @ M @ G
+    if robot.floating:
+        raise SimulationError(
+            f"robot '{robot.name}' has a floating base: a joint trajectory alone would not "
+            "keep it standing"
+        )
+    return make_dynamics(robot)
 
 
 class TrajectoryTracker:
@@ -129,12 +74,12 @@ class TrajectoryTracker:
     ) -> None:
         self.robot = robot
         self._trajectory = trajectory
-        self._model = MotionModel(robot, robot.consistent_nominal)
+        self._model = nominal_dynamics(robot)
         self._period = period
         self._bandwidth = bandwidth
         self._rotors = np.diag(self._rotor_inertia())
-        self._inertia = self._model.inertia(self._model.rest) + self._rotors
-        self.start: FloatArray = self._model.rest
+        self.start: FloatArray = rest_configuration(robot)
+        self._inertia = self._model.inertia(self.start[robot.actuated]) + self._rotors
         self._block = -1
         self._planned: tuple[FloatArray, ...] = ()
 

@@ -12,7 +12,8 @@ from sysid_core.arrays import FloatArray
 from sysid_core.excitation import FadedMotion, FourierMotion
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
-from sysid_sim.nominal_control import MotionModel
+from sysid_sim.nominal_control import nominal_dynamics
+from sysid_sim.plant import rest_configuration
 
 __all__ = ["Excitation", "exciting_trajectory"]
 
@@ -83,8 +84,8 @@ def exciting_trajectory(
         If the robot's base floats, or no motion around its rest configuration is feasible.
     """
     excitation = excitation or Excitation()
-    model = MotionModel(robot, robot.consistent_nominal)
-    centre = model.rest[robot.actuated]
+    model = nominal_dynamics(robot)
+    centre = rest_configuration(robot)[robot.actuated]
     rng = np.random.default_rng(seed)
     # drawn as velocities, all harmonics have an equal share in them
     sine, cosine = rng.normal(size=(2, excitation.harmonics, len(centre)))
@@ -96,7 +97,7 @@ def exciting_trajectory(
     limits = excitation.effort * robot.limits.effort[robot.actuated]
 
     def feasible(scale: FloatArray) -> bool:
-        torque = model.torques(*drawn.scaled(scale).at(time), slack=-_MARGIN)
+        torque = model.torques(*drawn.scaled(scale).at(time), -_MARGIN)
         return bool(np.isfinite(torque).all() and (np.abs(torque) <= limits).all())
 
     return drawn.scaled(_largest(feasible, len(centre), robot.name))

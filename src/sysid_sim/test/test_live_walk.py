@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from sysid_core.dynamics.contact import ContactRegression
-from sysid_core.dynamics.contact_residuals import projected_residuals
 from sysid_core.errors import DataError
 from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.online.stream import SampleStream
@@ -144,8 +143,7 @@ def test_contacts_from_torques_tell_the_same_as_their_topic(name: str) -> None:
     samples = samples_of(name)
     regression = ContactRegression(given.run.robot)
     residuals = [
-        projected_residuals(regression, samples, outcome.last.parameters)
-        for outcome in (given, told)
+        regression.residuals(samples, outcome.last.parameters) for outcome in (given, told)
     ]
     between = float(np.sqrt(np.mean((residuals[0].residual - residuals[1].residual) ** 2)))
     assert between < 0.02 * float(np.sqrt(np.mean(residuals[0].target ** 2)))
@@ -193,7 +191,7 @@ def test_the_inertial_sensor_halves_what_the_true_model_leaves() -> None:
     for change in (as_it_is, without_imu):
         samples = samples_of("solo12_trot", change)
         samples = samples.select(samples.time > samples.time[0] + STILL)
-        found = projected_residuals(ContactRegression(run.robot), samples, run.truth)
+        found = ContactRegression(run.robot).residuals(samples, run.truth)
         left[change] = found.total_rmse
     assert left[as_it_is] < 0.75 * left[without_imu]
 

@@ -10,7 +10,8 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.tree import TreeRegression, friction_columns, random_states
+from sysid_core.dynamics.open_tree import OpenTree, random_states
+from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import ModelError
 from sysid_core.robot import Robot
 from sysid_core.robot.loops import LoopClosure
@@ -28,13 +29,8 @@ FREE = PhysicsConfig(ground=False, joint_limits=False)
 
 
 def expected_torque(robot: Robot, truth: FloatArray, state: PlantState) -> FloatArray:
-    """Return rigid-body torque by Pinocchio plus the layout's friction, (nv,)."""
-    nj = len(robot.joint_names)
-    model = robot.with_parameters(truth)
-    torque = pin.rnea(model, model.createData(), *state)
-    F = friction_columns(robot, state.v[None, -nj:], state.a[None, -nj:])[0]
-    torque[-nj:] += F @ truth[robot.layout.friction]
-    return torque
+    """Return rigid-body torque by Pinocchio plus the friction law's, (nv,)."""
+    return OpenTree(robot, parameters=truth).torque(*state)
 
 
 def frictionless(robot: Robot, truth: FloatArray) -> FloatArray:

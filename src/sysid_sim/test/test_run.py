@@ -14,6 +14,7 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.data import read_recording
+from sysid_core.dynamics.closed_chain import ClosedChainDynamics
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import OutputError
 from sysid_core.robot import Robot, known_robots, load_robot
@@ -21,7 +22,6 @@ from sysid_sim.cli import simulate
 from sysid_sim.driver import Driver
 from sysid_sim.errors import ScenarioError, SimulationError
 from sysid_sim.mjcf import PhysicsConfig
-from sysid_sim.nominal_control import MotionModel
 from sysid_sim.run import Run, run_scenario, write_run
 from sysid_sim.scenarios import find_scenario, known_scenarios
 from sysid_sim.sensors import Reading, SensorConfig
@@ -71,7 +71,9 @@ def test_torques_of_a_noise_free_bag_are_the_regressor_times_the_truth(name: str
 def test_torques_of_a_noise_free_leg_are_those_of_the_constrained_model() -> None:
     run = exact("digit_leg", period=0.0005)
     q, v, a, effort = (series[40::40] for series in differentiated(run))
-    predicted = MotionModel(run.robot, run.truth).torques(q, v, a)
+    dynamics = ClosedChainDynamics(run.robot)
+    dynamics.set_parameters(run.truth)
+    predicted = dynamics.torques(q, v, a)
     # passive joints have no dry friction, so the motors' own speeds decide
     sliding = (np.abs(v) > 0.05).all(axis=1)
     assert sliding.sum() > 20

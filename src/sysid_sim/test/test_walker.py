@@ -15,7 +15,6 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts import condition_contacts
 from sysid_core.data import read_recording
 from sysid_core.dynamics.contact import ContactRegression
-from sysid_core.dynamics.contact_residuals import projected_residuals
 from sysid_core.robot import Robot
 from sysid_core.robot.interpretation import interpret
 from sysid_core.signals import SignalConfig, prepare
@@ -132,7 +131,7 @@ def test_the_true_parameters_explain_the_torques_up_to_the_noise(name: str) -> N
         samples = prepare(recording, SignalConfig(cutoff=CUTOFF, oversampling=5.0))
         fit = condition_contacts(each.robot, samples.samples())
         assert not [w for w in fit.warnings if "frame" in w]
-        found = projected_residuals(ContactRegression(each.robot), fit.kept, each.truth)
+        found = ContactRegression(each.robot).residuals(fit.kept, each.truth)
         size = np.linalg.norm(np.sqrt(np.mean(found.target[:, 6:] ** 2, axis=0)))
         share[kind] = found.total_rmse / size
     # what is left are impacts, and dry friction around rest

@@ -10,7 +10,7 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.settings import ContactConfig
 from sysid_core.dynamics.contact_kinematics import ContactKinematics, configuration
-from sysid_core.dynamics.contact_residuals import generalised_forces
+from sysid_core.dynamics.open_tree import OpenTree
 from sysid_core.errors import ParameterError
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
@@ -53,7 +53,7 @@ def contact_forces(
     state = configuration(robot, samples)
     parameters = robot.consistent_nominal if parameters is None else parameters
     torque = np.where(robot.actuated, samples.effort, 0.0)
-    missing = generalised_forces(robot, state, parameters)[:, _BASE:] - torque
+    missing = OpenTree(robot, parameters=parameters).torques(*state)[:, _BASE:] - torque
     n, nc = len(samples), len(kinematics.names)
     force = np.full((n, nc, 3), np.nan)
     finite = np.flatnonzero(np.isfinite(missing).all(axis=1))

@@ -1,83 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regression for closed chains on a fixed base: ``A = Gᵀ[Y | F]``, ``b = u``."""
+"""Closed chains on a fixed base: rows ``Gᵀ[Y | F] x = u``, and torques in actuated coordinates."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
-import pinocchio as pin
-import scipy.linalg
 
 from sysid_core.arrays import FloatArray, IndexArray
-from sysid_core.dynamics.base_parameters import BaseParameters, find_base_parameters
-from sysid_core.dynamics.rows import RowBlock, Rows
-from sysid_core.dynamics.tree import friction_columns
+from sysid_core.diagnostics import Diagnostic, Severity
+from sysid_core.dynamics.base_parameters import BaseParameters, well_conditioned_base
+from sysid_core.dynamics.friction import FrictionLaw
+from sysid_core.dynamics.open_tree import OpenTree
+from sysid_core.dynamics.rows import LeftOut, PerJoint, RowBlock, Rows
 from sysid_core.errors import ModelError
-from sysid_core.parameters import ParameterLayout
 from sysid_core.recording import Samples
 from sysid_core.robot.loop_check import random_closed_configurations
-from sysid_core.robot.loops import ClosedMotion, LoopClosure
+from sysid_core.robot.loops import ClosedConfiguration, ClosedMotion, LoopClosure, MotionMaps
 from sysid_core.robot.model import Robot
 
-__all__ = ["ClosedChainRegression", "LeftOut"]
+__all__ = ["ClosedChainDynamics", "ClosedChainRegression"]
 
 _ROUNDING = 1e-11
 """Share of a column's largest entry below which entries are rounding of J_u's inverse [-]."""
+_SLACK = 0.01
+"""References may take passive joints this far beyond their limits [rad]."""
+_OPEN = Diagnostic(
+    "open_loop",
+    "{share} of the samples are left out: the loops do not close at their actuated positions",
+    hint="check position offsets and the loops' frames",
+)
+_SINGULAR = Diagnostic(
+    "singular_linkage",
+    "{share} of the samples are left out: near a singular configuration of the linkage the "
+    "actuated joints do not determine the passive motion",
+)
 
 
-class LeftOut(NamedTuple):
-    """Samples without rows, because their state is not known well enough.
-
-    Attributes
-    ----------
-    samples : int
-        Samples looked at.
-    open : int
-        Those at which the loops did not close, or whose actuated motion is not finite.
-    singular : int
-        Those near a singular configuration of J_u.
-    residual : float [m, rad]
-        Largest residual of the samples in use.
-    condition : float [-]
-        Largest condition number of J_u of the samples in use.
-    """
-
-    samples: int
-    open: int
-    singular: int
-    residual: float
-    condition: float
-
-    def merge(self, other: LeftOut) -> LeftOut:
-        """Return the account of both."""
-        return LeftOut(
-            self.samples + other.samples,
-            self.open + other.open,
-            self.singular + other.singular,
-            max(self.residual, other.residual),
-            max(self.condition, other.condition),
-        )
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a user should know, in words."""
-        texts = []
-        if self.open:
-            texts.append(
-                f"{self.open} of {self.samples} samples are left out: the loops do not close at "
-                "their actuated positions; check position offsets and the loops' frames"
-            )
-        if self.singular:
-            texts.append(
-                f"{self.singular} of {self.samples} samples are left out: the linkage is near a "
-                "singular configuration there, where passive motion cannot be told"
-            )
-        return tuple(texts)
-
-
-class ClosedChainRegression:
+class ClosedChainRegression(PerJoint):
     """Rows of a robot with kinematic loops, one group per actuated joint.
 
     Passive joints need no sensors: their positions are solved from the loops, their velocities
@@ -91,11 +51,6 @@ class ClosedChainRegression:
     closure : LoopClosure or None
         None: with default options.
 
-    Attributes
-    ----------
-    left_out, left_out_ever : LeftOut
-        Of the last call of `rows`, and of all calls so far.
-
     Raises
     ------
     RobotError
@@ -105,19 +60,8 @@ class ClosedChainRegression:
     def __init__(self, robot: Robot, closure: LoopClosure | None = None) -> None:
         self.robot = robot
         self.closure = LoopClosure(robot) if closure is None else closure
-        self.left_out = self.left_out_ever = LeftOut(0, 0, 0, 0.0, 0.0)
-        self._data = robot.model.createData()
+        self._tree = OpenTree(robot)
         self._last = self.closure.home
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """Names of the row groups: the actuated joints."""
-        return self.robot.actuated_names
-
-    @property
-    def layout(self) -> ParameterLayout:
-        """Layout of the parameters."""
-        return self.robot.layout
 
     @property
     def base(self) -> BaseParameters:
@@ -143,7 +87,7 @@ class ClosedChainRegression:
         v, a = rng.normal(size=(2, count, na))
         motion = self.closure.motion(q[:, self.robot.actuated], v, a, q)
         A = self.contract(motion, motion.valid.nonzero()[0], np.arange(p))
-        base = _well_conditioned_base(A.reshape(-1, p), self.layout.labels)
+        base = well_conditioned_base(A.reshape(-1, p), self.layout.labels)
         size = np.abs(A[:, :, base.columns]).max(axis=0)
         filled = size > _ROUNDING * size.max(axis=0)
         return base, tuple(np.flatnonzero(row) for row in filled)
@@ -152,16 +96,8 @@ class ClosedChainRegression:
         self, motion: ClosedMotion, samples: IndexArray, columns: IndexArray
     ) -> FloatArray:
         """Return the columns of Gᵀ[Y | F] (n, na, k) at some of the samples."""
-        robot, data = self.robot, self._data
         q, v, a = motion.q[samples], motion.v[samples], motion.a[samples]
-        W = np.empty((len(samples), robot.model.nv, self.layout.size))
-        inertial = self.layout.inertial
-        for i in range(len(samples)):
-            W[i, :, inertial] = pin.computeJointTorqueRegressor(
-                robot.model, data, q[i], v[i], a[i]
-            )
-        W[:, :, self.layout.friction] = friction_columns(robot, v, a)
-        return np.swapaxes(motion.G[samples], 1, 2) @ W[:, :, columns]
+        return np.swapaxes(self._tree.columns(q, v, a, columns) @ motion.G[samples], 1, 2)
 
     def passive_states(self, samples: Samples) -> ClosedMotion:
         """Return the states of all joints at the samples, solved from the actuated ones."""
@@ -181,45 +117,244 @@ class ClosedChainRegression:
             self._last = motion.q[valid[-1]]  # a warm start for the next batch, nothing more
         return motion
 
-    def rows(self, samples: Samples) -> Rows:
+    def all_rows(self, samples: Samples) -> Rows:
         """Return the rows of the samples, one block per actuated joint.
 
         Samples whose loops do not close or whose J_u is near singular get no rows, so that
-        estimates are held rather than spoiled; `left_out` counts them.
+        estimates are held rather than spoiled.
         """
         motion = self.passive_states(samples)
         used = motion.valid.nonzero()[0]
         closed = np.isfinite(motion.q).all(axis=1)
-        self.left_out = LeftOut(
-            len(samples),
-            int((~closed).sum()),
-            int((closed & ~motion.valid).sum()),
-            float(motion.residual[used].max(initial=0.0)),
-            float(motion.condition[used].max(initial=0.0)),
+        causes = (
+            (_OPEN, int((~closed).sum())),
+            (_SINGULAR, int((closed & ~motion.valid).sum())),
         )
-        self.left_out_ever = self.left_out_ever.merge(self.left_out)
         A = self.contract(motion, used, self.base.columns)
         effort = samples.effort[:, self.robot.actuated][used]
         return Rows(
             tuple(
                 RowBlock(np.ascontiguousarray(A[:, j]), effort[:, j], used)
                 for j in range(len(self.groups))
-            )
+            ),
+            LeftOut(len(samples), causes),
         )
 
 
-def _well_conditioned_base(A: FloatArray, labels: tuple[str, ...]) -> BaseParameters:
-    """Find the base of a regressor (m, p) in the columns that a pivoted QR prefers.
+class ClosedChainDynamics:
+    """Torques of a robot with kinematic loops, u = Gᵀ(q) W(q, q̇, q̈) θ (Zhang et al. eq. 29).
 
-    Loops couple columns that trees keep apart, some only just: taken in the layout's order they
-    would make a base whose grouping factors reach 1e4, and squared in Gram matrices 1e8.
+    All arrays (na,) are in the order of the actuated joints. Each call starts the loops' solution
+    from that of the call before, so that motion in small steps costs least.
+
+    Where the loops do not close, or near a singular configuration, results are NaN and `failure`
+    says why: a caller in a control loop must look, not catch.
+
+    Parameters
+    ----------
+    robot : Robot
+    sign_width : float or None [rad/s]
+        Width of the smoothed sign of dry friction; None: the description's.
+    closure : LoopClosure or None
+        None: with default options.
+
+    Attributes
+    ----------
+    joint_names : tuple[str, ...]
+        The actuated joints.
+    tree : OpenTree
+        The robot with its loops cut.
+    home : (na,) [rad]
+        Positions that the linkage can take: the middle of their ranges, or the closure's home.
+    rest : (nq,) [rad]
+        All joints there.
+    configuration : (nq,) [rad]
+        Of all joints, as last solved.
+    failure : Diagnostic or None
+        Why the last result is NaN.
+
+    Raises
+    ------
+    RobotError
+        If the robot has a passive joint that no loop determines, or loops that cannot close.
     """
-    scale = np.linalg.norm(A, axis=0)
-    scaled = A / np.where(scale > 0.0, scale, 1.0)
-    order = scipy.linalg.qr(scaled, mode="r", pivoting=True)[-1]
-    found = find_base_parameters(A[:, order], tuple(labels[k] for k in order))
-    columns = order[found.columns]
-    mapping = np.empty_like(found.mapping)
-    mapping[:, order] = found.mapping
-    rows = np.argsort(columns)
-    return BaseParameters(columns[rows], mapping[rows], labels)
+
+    def __init__(
+        self, robot: Robot, sign_width: float | None = None, closure: LoopClosure | None = None
+    ) -> None:
+        self.closure = LoopClosure(robot) if closure is None else closure
+        self.joint_names = robot.actuated_names
+        self.configuration = self.closure.home
+        self.failure: Diagnostic | None = None
+        self.tree = OpenTree(robot, sign_width)
+        self.set_parameters = self.tree.set_parameters
+        self.rest = self._find_rest(robot)
+        self.home = self.rest[self.closure.equations.actuated]
+        self._tangent = np.zeros((robot.model.nv, len(self.joint_names)))
+        self._jacobian: FloatArray | None = None  # at `configuration`, where it is known
+        self._closed = True
+        self._robot = robot
+
+    def _find_rest(self, robot: Robot) -> FloatArray:
+        middle = np.mean(robot.sampling_range, axis=0)[robot.actuated]
+        found = self.closure.solve(middle)
+        fits = found.converged and self.closure.inside(found.configuration)
+        return found.configuration if fits else self.closure.home
+
+    @property
+    def friction(self) -> FrictionLaw:
+        """The friction law in use."""
+        return self.tree.friction
+
+    def close(self, position: FloatArray) -> bool:
+        """Solve the loops at actuated positions (na,) [rad]; False, with `failure`, if they fail.
+
+        Raises
+        ------
+        ModelError
+            If `position` is not one finite number per actuated joint.
+        """
+        start = self.configuration
+        if position.shape == (len(self.joint_names),):
+            start = self.closure.predict(start, self._tangent, position)
+        # out of reach, one failure in full is enough: the way back leads past where it closed last
+        found = self.closure.solve(position, start, persist=self._closed)
+        self.failure, self._closed = None, found.converged
+        if found.converged:
+            self.configuration, self._jacobian = found.configuration, found.jacobian
+        else:
+            self._tangent = np.zeros_like(self._tangent)
+            self.failure = self._gap(found, position)
+        return found.converged
+
+    def _gap(self, found: ClosedConfiguration, position: FloatArray) -> Diagnostic:
+        return Diagnostic(
+            "open_loop",
+            f"the loops of '{self._robot.name}' leave a gap of {found.residual:.2g} m or rad "
+            f"at actuated positions {np.round(position, 4).tolist()}",
+            Severity.ERROR,
+            hint="keep references within the linkage's reach",
+        )
+
+    def unreachable(self, positions: FloatArray) -> Diagnostic | None:
+        """Say why the linkage cannot follow actuated positions (n, na) [rad]; None if it can.
+
+        Each position is solved from the one before. Passive joints that start beyond their limits
+        may stay there, but go no further. What other methods return is not affected.
+        """
+        closure, last = self.closure, self.configuration
+        allowed = np.full(len(closure.equations.passive), _SLACK)
+        for k, position in enumerate(positions):
+            found = closure.newton(position, last)
+            if not found.converged:
+                found = closure.newton(position, closure.home)
+            if not found.converged:
+                return self._gap(found, position)
+            last = found.configuration
+            beyond = closure.excess(last)
+            if k == 0:
+                allowed = np.maximum(allowed, beyond + _SLACK)
+            if (beyond > allowed).any():
+                return self._beyond(position, beyond)
+            condition = closure.map(last, found.jacobian)[1]
+            if condition > closure.options.max_condition:
+                return self._near_singular(condition)
+        return None
+
+    def _beyond(self, position: FloatArray, beyond: FloatArray) -> Diagnostic:
+        worst = int(np.argmax(beyond))
+        joint = self._robot.joint_names[self.closure.equations.passive[worst]]
+        return Diagnostic(
+            "beyond_limits",
+            f"actuated positions {np.round(position, 4).tolist()} of '{self._robot.name}' drive "
+            f"passive joint '{joint}' {beyond[worst]:.2g} rad beyond its limits",
+            Severity.ERROR,
+            hint="keep references within the linkage's reach",
+        )
+
+    def _near_singular(self, condition: float) -> Diagnostic:
+        return Diagnostic(
+            "singular_linkage",
+            f"the linkage of '{self._robot.name}' is near a singular configuration (condition "
+            f"{condition:.2g} of J_u, at most {self.closure.options.max_condition:.2g} is "
+            "allowed)",
+            Severity.ERROR,
+            hint="keep away from it",
+        )
+
+    def _maps(self, position: FloatArray, velocity: FloatArray) -> MotionMaps | None:
+        """Return the maps at a state; None, with `failure`, where there are none."""
+        if not self.close(position):
+            return None
+        maps = self.closure.maps(self.configuration, velocity, self._jacobian)
+        regular = maps.condition <= self.closure.options.max_condition
+        self._tangent = maps.G if regular else np.zeros_like(maps.G)
+        if not regular:
+            self.failure = self._near_singular(maps.condition)
+        return maps if regular else None
+
+    def torque(
+        self,
+        position: FloatArray,
+        velocity: FloatArray,
+        acceleration: FloatArray,
+        sign_velocity: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the torque (na,) [N·m] of a motion; NaN, with `failure`, where there is none.
+
+        `sign_velocity` (na,) [rad/s] is the velocity whose sign dry friction takes.
+        """
+        maps = self._maps(position, velocity)
+        if maps is None:
+            return np.full(len(position), np.nan)
+        G = maps.G
+        sign = None if sign_velocity is None else G @ sign_velocity
+        full = G @ acceleration + maps.G_dot @ velocity
+        torque = self.tree.torque(self.configuration, G @ velocity, full, sign)
+        return np.asarray(G.T @ torque, dtype=float)
+
+    def torques(
+        self, q: FloatArray, v: FloatArray, a: FloatArray, slack: float = np.inf
+    ) -> FloatArray:
+        """Return the torques (n, na) [N·m] of states (n, na), each solved from the one before.
+
+        They are NaN where loops do not close or passive joints are more than `slack` [rad] beyond
+        their limits.
+        """
+        motion = self.closure.motion(q, v, a, self.rest)
+        ok = motion.valid.copy()
+        ok[ok] = [self.closure.inside(row, slack) for row in motion.q[ok]]
+        torques = np.full(q.shape, np.nan)
+        full = self.tree.torques(motion.q[ok], motion.v[ok], motion.a[ok])
+        torques[ok] = np.einsum("nva,nv->na", motion.G[ok], full)
+        return torques
+
+    def gravity(self, position: FloatArray) -> FloatArray:
+        """Return the torque (na,) [N·m] that holds a configuration at rest."""
+        maps = self._maps(position, np.zeros_like(position))
+        if maps is None:
+            return np.full(len(position), np.nan)
+        return np.asarray(maps.G.T @ self.tree.gravity(self.configuration), dtype=float)
+
+    def inertia(self, position: FloatArray) -> FloatArray:
+        """Return the inertia Gᵀ(M + Ia)G (na, na) [kg·m²] that the actuated joints feel."""
+        maps = self._maps(position, np.zeros_like(position))
+        if maps is None:
+            return np.full((len(position), len(position)), np.nan)
+        inertia = self.tree.inertia(self.configuration)
+        return np.asarray(maps.G.T @ inertia @ maps.G, dtype=float)
+
+    def acceleration(
+        self, position: FloatArray, velocity: FloatArray, effort: FloatArray
+    ) -> FloatArray:
+        """Return the actuated acceleration (na,) [rad/s²] that torques (na,) [N·m] cause.
+
+        From u = Gᵀ(M(G q̈_a + Ġ q̇_a) + …): what drives q̈_a is u less the torque at q̈_a = 0.
+        """
+        maps = self._maps(position, velocity)
+        if maps is None:
+            return np.full(len(position), np.nan)
+        G, q = maps.G, self.configuration
+        bias = G.T @ self.tree.torque(q, G @ velocity, maps.G_dot @ velocity)
+        inertia = G.T @ self.tree.inertia(q) @ G
+        return np.asarray(np.linalg.solve(inertia, effort - bias), dtype=float)

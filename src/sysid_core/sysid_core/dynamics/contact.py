@@ -4,30 +4,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.dynamics.base_parameters import BaseParameters, find_base_parameters
 from sysid_core.dynamics.contact_kinematics import (
+    BASE,
     ContactKinematics,
     FloatingState,
     configuration,
     finite_samples,
 )
+from sysid_core.dynamics.correlation import effective_sample_factor
+from sysid_core.dynamics.friction import FRICTION
+from sysid_core.dynamics.open_tree import OpenTree, random_states
 from sysid_core.dynamics.rows import RowBlock, Rows
-from sysid_core.dynamics.tree import friction_columns, random_states
 from sysid_core.errors import DataError, ModelError, ParameterError
 from sysid_core.parameters import ParameterLayout
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
-__all__ = ["ContactRegression", "Projection", "base_null_space", "null_space"]
+__all__ = ["ContactRegression", "ProjectedResiduals", "Projection", "null_space"]
 
-_BASE = 6
 _CHUNK = 128
 """Samples worked on at once: their regressors stay in the processor's cache."""
 _STICTION = 1e4
@@ -49,29 +51,6 @@ def null_space(jacobian: FloatArray) -> FloatArray:
     return np.asarray(Q[:, :, k:])
 
 
-def base_null_space(jacobian: FloatArray, constrained: int) -> FloatArray:
-    """Return bases N (n, nv, 6 − c) of base motions that the contacts allow with rigid joints.
-
-    The rows that they give hold no joint torque at all (Ayusawa, Venture & Nakamura 2014,
-    extended to unmeasured contact forces): all six in flight, three on one point foot, the turn
-    about the line between the feet on two.
-
-    Parameters
-    ----------
-    jacobian : (n, k, nv)
-    constrained : int
-        Number c of the base's degrees of freedom that the contacts take.
-    """
-    n, k, nv = jacobian.shape
-    basis = np.zeros((n, nv, _BASE - constrained))
-    if k == 0:
-        basis[:, :_BASE] = np.eye(_BASE)
-    elif constrained < _BASE:
-        V = np.linalg.svd(jacobian[:, :, :_BASE])[2]
-        basis[:, :_BASE] = np.swapaxes(V[:, constrained:], 1, 2)
-    return basis
-
-
 class Projection(NamedTuple):
     """Samples that stand on the same feet, and how their rows are made.
 
@@ -90,6 +69,52 @@ class Projection(NamedTuple):
     force: FloatArray
 
 
+@dataclass(frozen=True)
+class ProjectedResiduals:
+    """What the contacts cannot explain: ``P (Sᵀτ + Jᵀw − Y x)`` with P = I − J⁺J.
+
+    Attributes
+    ----------
+    sample : (m,)
+        Indices of the samples that were usable.
+    residual, target : (m, nv) [N, N·m]
+        Projected residual and projected force Sᵀτ + Jᵀw; base first, then joints.
+    """
+
+    sample: IndexArray
+    residual: FloatArray
+    target: FloatArray
+
+    @property
+    def rmse(self) -> FloatArray:
+        """Root mean square residual (nj,) [N·m] per joint."""
+        return np.sqrt(np.mean(self.residual[:, BASE:] ** 2, axis=0))
+
+    @property
+    def r2(self) -> FloatArray:
+        """1 − Σe²/Σy² (nj,) [-] per joint."""
+        error = np.sum(self.residual[:, BASE:] ** 2, axis=0)
+        size = np.sum(self.target[:, BASE:] ** 2, axis=0)
+        return 1.0 - error / np.maximum(size, np.finfo(float).tiny)
+
+    @property
+    def total_rmse(self) -> float:
+        """√Σ rmse² over joints [N·m], the figure of Khorshidi et al."""
+        return float(np.linalg.norm(self.rmse))
+
+    @property
+    def correlation(self) -> float:
+        """By what factor ≥ 1 coloured residuals count for less than their number.
+
+        The mean over the equations of motion, weighted by their share of the squared residuals.
+        """
+        weight = np.sum(self.residual**2, axis=0)
+        if not weight.any():
+            return 1.0
+        factors = np.array([effective_sample_factor(column) for column in self.residual.T])
+        return float(factors @ weight / weight.sum())
+
+
 class _Stance(NamedTuple):
     """Samples (m,) with the same contacts (nc,) to project out, and known wrenches (m, nc, 6)."""
 
@@ -98,11 +123,24 @@ class _Stance(NamedTuple):
     wrenches: FloatArray | None
 
 
+def _project(N: FloatArray, force: FloatArray) -> FloatArray:
+    return np.asarray((N @ (np.swapaxes(N, 1, 2) @ force[:, :, None]))[:, :, 0])
+
+
 def _divide(N: FloatArray, variance: FloatArray) -> FloatArray:
     """Whiten bases N (n, nv, r) by the Cholesky factor of ``Nᵀ diag(variance) N``."""
     NT = np.swapaxes(N, 1, 2)
     L = np.linalg.cholesky(NT @ (variance[..., None] * N))
     return np.asarray(np.swapaxes(np.linalg.solve(L, NT), 1, 2))
+
+
+def _whitened(N: FloatArray, still: BoolArray) -> FloatArray:
+    """Return bases (n, nv, r) whose rows have errors of the same size; `still` is (n, nv)."""
+    stuck = np.flatnonzero(still.any(axis=1))
+    if len(stuck) and N.shape[2]:
+        N = np.array(N)
+        N[stuck] = _divide(N[stuck], np.where(still[stuck], 1.0 + _STICTION, 1.0))
+    return N
 
 
 class ContactRegression:
@@ -118,65 +156,26 @@ class ContactRegression:
     ----------
     robot : Robot
         Floating, with contacts.
-    rows : str
-        ``"all"``, or ``"base"`` for the equations of the base alone, which hold no joint
-        torques; they identify the inertias where torques are poor or missing.
-    noise_std : (nv,) [N, N·m], optional
-        Standard deviation of the error of each equation of motion, base first. The projected
-        equations then share an error covariance NᵀWN, W = diag(noise_std²), and are whitened by
-        its Cholesky factor (generalised least squares), then scaled by the root mean square of
-        `noise_std` so that residuals stay torques. Default: all alike, which leaves the rows
-        as they are.
 
     Raises
     ------
     ModelError
         If the robot is not floating, has loops, or describes no contacts.
-    ParameterError
-        If `rows` or `noise_std` is not usable.
     """
 
     groups: tuple[str, ...] = ("projected",)
+    per_joint = False
+    supports: tuple[IndexArray, ...] | None = None
 
-    def __init__(
-        self,
-        robot: Robot,
-        *,
-        rows: str = "all",
-        noise_std: FloatArray | None = None,
-        still_velocity: float | FloatArray = 0.0,
-    ) -> None:
+    def __init__(self, robot: Robot) -> None:
         if robot.description.loops:
             raise ModelError(
                 f"robot '{robot.name}' closes loops on a floating base, which has no regression "
                 "yet; describe its legs one by one, or lock the joints that close the loops"
             )
-        if rows not in ("all", "base"):
-            raise ParameterError(f"rows must be 'all' or 'base', got '{rows}'")
-        still = np.broadcast_to(np.asarray(still_velocity, dtype=float), len(robot.joint_names))
-        if not (np.isfinite(still).all() and (still >= 0.0).all()):
-            raise ParameterError(
-                f"still_velocity must be at least zero [rad/s], got {still_velocity}"
-            )
         self.robot = robot
         self.kinematics = ContactKinematics(robot)
-        self.base_only = rows == "base"
-        self._data = robot.model.createData()
-        self._noise_std = self._checked_noise(noise_std)
-        dry = "coulomb" in robot.description.friction_terms
-        self._still_velocity = np.concatenate([np.zeros(_BASE), still if dry else 0.0 * still])
-
-    def _checked_noise(self, noise_std: FloatArray | None) -> FloatArray | None:
-        if noise_std is None:
-            return None
-        values = np.asarray(noise_std, dtype=float)
-        if values.shape != (self.robot.model.nv,) or not (
-            np.isfinite(values).all() and (values > 0.0).all()
-        ):
-            raise ParameterError(
-                f"noise_std needs {self.robot.model.nv} positive numbers, the base's six first"
-            )
-        return values
+        self._tree = OpenTree(robot)
 
     @property
     def layout(self) -> ParameterLayout:
@@ -186,23 +185,27 @@ class ContactRegression:
     @cached_property
     def base(self) -> BaseParameters:
         """Structural base of the regressor."""
-        count = max(60, 4 * self.layout.size // self.robot.model.nv)
-        everything = np.arange(self.layout.size)
-        A = np.swapaxes(
-            self._equations(FloatingState(*random_states(self.robot, count)), everything), 1, 2
-        )
-        return find_base_parameters(A.reshape(-1, self.layout.size), self.layout.labels)
+        size = self.layout.size
+        count = max(60, 4 * size // self.robot.model.nv)
+        A = self._tree.columns(*random_states(self.robot, count), np.arange(size))
+        return find_base_parameters(np.swapaxes(A, 1, 2).reshape(-1, size), self.layout.labels)
 
     # -- rows -------------------------------------------------------------------------------
 
-    def rows(self, samples: Samples) -> Rows:
-        """Return the rows of the samples, in the order of time.
+    def rows(self, samples: Samples, still_velocity: FloatArray | float = 0.0) -> Rows:
+        """Return the rows of the samples, in the order of time; see `Regression.rows`.
+
+        The torque of a joint at rest has a large error, its dry friction, which its bases mix
+        into rows: they are whitened by the Cholesky factor of the error's covariance NᵀWN.
 
         Raises
         ------
         DataError
             If the base's odometry is missing, or both contact flags and wrenches are.
+        ParameterError
+            If a `still_velocity` is negative or not finite.
         """
+        still = self._still_velocity(still_velocity)
         state = configuration(self.robot, samples)
         stances = self._stances(samples, state)
         sizes = np.zeros(len(samples), dtype=np.intp)
@@ -214,8 +217,9 @@ class ContactRegression:
         for chunk in self._chunks(stances):
             part = FloatingState(*(values[chunk.sample] for values in state))
             force, N = self._force_and_basis(part, samples.effort, chunk)
+            N = _whitened(N, np.abs(part.v) < still)
             NT = np.ascontiguousarray(np.swapaxes(N, 1, 2))
-            columns = self._equations(part, self.base.columns)
+            columns = self._tree.columns(*part, self.base.columns)
             where = start[chunk.sample][:, None] + np.arange(NT.shape[1])
             matrix[where] = NT @ np.swapaxes(columns, 1, 2)
             target[where] = (NT @ force[:, :, None])[:, :, 0]
@@ -286,62 +290,67 @@ class ContactRegression:
         missing = np.asarray(~np.isfinite(wrenches).all(axis=2))
         return active & missing, np.where(missing[:, :, None], 0.0, wrenches)
 
-    def _equations(self, state: FloatingState, columns: IndexArray) -> FloatArray:
-        """Return chosen columns of the unprojected regressor, transposed, (n, columns, nv)."""
-        model, data, layout = self.robot.model, self._data, self.layout
-        inertial = columns[columns < layout.inertial.stop]
-        friction = columns[columns >= layout.inertial.stop]
-        A = np.empty((len(state.q), len(columns), model.nv))
-        split = len(inertial)  # columns ascend, so inertial ones come first
-        for i, (q, v, a) in enumerate(zip(*state, strict=True)):
-            Y = pin.computeJointTorqueRegressor(model, data, q, v, a)
-            np.take(Y.T, inertial, axis=0, out=A[i, :split], mode="clip")
-        if len(friction):
-            F = friction_columns(self.robot, state.v[:, _BASE:], state.a[:, _BASE:])
-            F = F[:, :, friction - layout.friction.start]
-            A[:, split:, :_BASE] = 0.0
-            A[:, split:, _BASE:] = np.swapaxes(F, 1, 2)
-        return A
-
     def _force_and_basis(
         self, state: FloatingState, effort: FloatArray, stance: _Stance
     ) -> tuple[FloatArray, FloatArray]:
         geometry = self.kinematics.evaluate(state.q)
         force = np.zeros((len(state.q), self.robot.model.nv))
         # passive joints carry no motor: their torque is zero, whatever the data say
-        force[:, _BASE:] = np.where(self.robot.actuated, effort[stance.sample], 0.0)
+        force[:, BASE:] = np.where(self.robot.actuated, effort[stance.sample], 0.0)
         if stance.wrenches is not None:
             force += geometry.generalised(stance.wrenches)
         J = self.kinematics.constraint_rows(geometry.jacobian, stance.active)
-        if self.base_only:
-            N = base_null_space(J, self._constrained_base(stance.active))
-        else:
-            N = null_space(J)
-        return force, self._whitened(N, state.v)
-
-    def _whitened(self, N: FloatArray, velocity: FloatArray) -> FloatArray:
-        """Return bases (n, nv, r) whose rows have errors of the same size."""
-        if N.shape[2] == 0:
-            return N
-        still = np.abs(velocity) < self._still_velocity  # never true of the base
-        if self._noise_std is not None:
-            usual = float(np.mean(self._noise_std**2))
-            variance = self._noise_std**2 / usual + np.where(still, _STICTION, 0.0)
-            return _divide(N, variance)
-        stuck = np.flatnonzero(still.any(axis=1))
-        if len(stuck):
-            N = np.array(N)
-            N[stuck] = _divide(N[stuck], np.where(still[stuck], 1.0 + _STICTION, 1.0))
-        return N
-
-    def _constrained_base(self, active: BoolArray) -> int:
-        """Return how many of the base's freedoms the contacts (nc,) take, with rigid joints."""
-        if (active & self.kinematics.flat).any():
-            return _BASE
-        return (0, 3, 5, _BASE)[min(int(active.sum()), 3)]
+        return force, null_space(J)
 
     def _row_count(self, active: BoolArray) -> int:
-        if self.base_only:
-            return _BASE - self._constrained_base(active)
         held = int(active @ np.where(self.kinematics.flat, 6, 3))
         return max(self.robot.model.nv - held, 0)
+
+    def _still_velocity(self, still_velocity: FloatArray | float) -> FloatArray:
+        """Return speeds (nv,) below which dry friction is unknown; the base has none."""
+        still = np.asarray(still_velocity, dtype=float)
+        if not (np.isfinite(still).all() and (still >= 0.0).all()):
+            raise ParameterError(
+                f"still_velocity must be at least zero [rad/s], got {still_velocity}"
+            )
+        terms = self.robot.description.friction_terms
+        has_dry = any(term.dry and term.name in terms for term in FRICTION)
+        joints = np.broadcast_to(still if has_dry else 0.0, len(self.robot.joint_names))
+        return np.concatenate([np.zeros(BASE), joints])
+
+    # -- residuals --------------------------------------------------------------------------
+
+    def residuals(self, samples: Samples, parameters: FloatArray) -> ProjectedResiduals:
+        """Return the residuals of a parameter vector (p,) in joint space.
+
+        Samples with a number that is not finite are left out.
+
+        Raises
+        ------
+        DataError
+            If odometry or contacts are missing, or no sample is usable.
+        """
+        state = configuration(self.robot, samples)
+        parts = list(self.projections(samples))
+        if not parts:
+            raise DataError("no sample has finite motion and torque")
+        sample = np.concatenate([part.sample for part in parts])
+        tree = OpenTree(self.robot, parameters=parameters)
+        needed = tree.torques(*(values[sample] for values in state))
+        residual, target = np.empty_like(needed), np.empty_like(needed)
+        start = 0
+        for part in parts:
+            where = slice(start, start + len(part.sample))
+            start = where.stop
+            residual[where] = _project(part.basis, part.force - needed[where])
+            target[where] = _project(part.basis, part.force)
+        order = np.argsort(sample)
+        return ProjectedResiduals(sample[order], residual[order], target[order])
+
+    def correlation(self, rows: Rows, samples: Samples, parameters: FloatArray) -> FloatArray:
+        """Return the factor (1,) of the residuals in joint space; see `Regression`.
+
+        The bases N of neighbouring samples are turned arbitrarily, so single rows look white even
+        where the residuals are not; back in joint space they are continuous.
+        """
+        return np.array([self.residuals(samples, parameters).correlation])

@@ -9,14 +9,12 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.dynamics.contact_kinematics import ContactKinematics
-from sysid_core.dynamics.tree import coulomb_sign
+from sysid_core.dynamics.contact_kinematics import BASE, ContactKinematics
+from sysid_core.dynamics.open_tree import OpenTree
 from sysid_core.errors import ModelError
 from sysid_core.robot.model import Robot
 
 __all__ = ["ContactDynamics", "ContactTerms", "Forward"]
-
-_BASE = 6
 
 
 class ContactTerms(NamedTuple):
@@ -62,7 +60,7 @@ class ContactDynamics:
     robot : Robot
         Floating, with contacts; all joints actuated.
     sign_width : float or None [rad/s]
-        Width of the smoothed sign of Coulomb friction; None: the description's.
+        Width of the smoothed sign of dry friction; None: the description's.
 
     Raises
     ------
@@ -79,26 +77,8 @@ class ContactDynamics:
         self.robot = robot
         self.kinematics = ContactKinematics(robot)
         self.joint_names = robot.joint_names
-        self.sign_width = robot.description.coulomb_velocity if sign_width is None else sign_width
-        self.set_parameters(robot.consistent_nominal)
-
-    def set_parameters(self, parameters: FloatArray) -> None:
-        """Use a parameter vector (p,) from now on.
-
-        Raises
-        ------
-        ModelError
-            If its length is not that of the layout or a number is not finite.
-        """
-        self._model = self.robot.with_parameters(parameters)
-        # armature is a parameter of ours; Pinocchio must not add its own
-        self._model.armature = np.zeros(self._model.nv)
-        self._data = self._model.createData()
-        layout = self.robot.layout
-        self._viscous, self._coulomb, self._armature, self._offset = (
-            parameters[layout.term(term)].copy()
-            for term in ("viscous", "coulomb", "armature", "offset")
-        )
+        self.tree = OpenTree(robot, sign_width)
+        self.set_parameters = self.tree.set_parameters
 
     def terms(
         self, q: FloatArray, v: FloatArray, sign_velocity: FloatArray | None = None
@@ -114,22 +94,15 @@ class ContactDynamics:
         sign_velocity : (nj,) [rad/s], optional
             Velocity whose sign Coulomb friction takes; default: that of `v`.
         """
-        model, data = self._model, self._data
-        joints = v[_BASE:]
-        M = np.triu(pin.crba(model, data, q))
-        M += np.triu(M, 1).T
-        diagonal = np.arange(_BASE, model.nv)
-        M[diagonal, diagonal] += self._armature
-        bias = np.array(pin.nonLinearEffects(model, data, q, v))
-        sign = coulomb_sign(joints if sign_velocity is None else sign_velocity, self.sign_width)
-        bias[_BASE:] += self._coulomb * sign + self._viscous * joints + self._offset
+        bias = self.tree.bias(q, v, sign_velocity)
+        M = self.tree.inertia(q)
         geometry = self.kinematics.evaluate(q[None])
         jacobian = geometry.jacobian[0]
         velocity = jacobian[:, :3] @ v
         return ContactTerms(M, bias, jacobian, self._drift(q, v), geometry.position[0], velocity)
 
     def _drift(self, q: FloatArray, v: FloatArray) -> FloatArray:
-        model, data = self._model, self._data
+        model, data = self.tree.model, self.tree.data
         pin.forwardKinematics(model, data, q, v, np.zeros(model.nv))
         return np.array(
             [
@@ -165,7 +138,7 @@ class ContactDynamics:
         """
         J, drift = self.constraint(terms, active)
         force = -terms.bias
-        force[_BASE:] += effort
+        force[BASE:] += effort
         free = np.linalg.solve(terms.inertia, np.column_stack([force, J.T]))
         if not len(J):
             return Forward(free[:, 0], np.zeros((len(active), 6)))

@@ -15,12 +15,16 @@ from sysid_core.robot.model import Robot
 from sysid_core.signals.rotation import normalised
 
 __all__ = [
+    "BASE",
     "ContactGeometry",
     "ContactKinematics",
     "FloatingState",
     "configuration",
     "finite_samples",
 ]
+
+BASE = 6
+"""Degrees of freedom of a floating base, which come first in velocities and forces."""
 
 
 class FloatingState(NamedTuple):

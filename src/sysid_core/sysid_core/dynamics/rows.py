@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regression rows ``A x = b`` in base columns, grouped by the sensor whose noise they share."""
+"""Regression rows ``A x = b`` in base columns, and what turns samples into them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.base_parameters import BaseParameters
+from sysid_core.dynamics.correlation import effective_sample_factor
 from sysid_core.parameters import ParameterLayout
 from sysid_core.recording import Samples
+from sysid_core.robot.model import Robot
 
-__all__ = ["Regression", "RowBlock", "Rows"]
+__all__ = ["LeftOut", "PerJoint", "Regression", "RowBlock", "Rows", "moving_rows", "select_rows"]
 
 
 class RowBlock(NamedTuple):
@@ -37,15 +42,52 @@ class RowBlock(NamedTuple):
         return RowBlock(self.matrix[index], self.target[index], self.sample[index])
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """Account of samples that give no rows.
+
+    Attributes
+    ----------
+    samples : int
+        Samples looked at.
+    causes : tuple[tuple[Diagnostic, int], ...]
+        Why samples are left out, and how many for this cause.
+    """
+
+    samples: int = 0
+    causes: tuple[tuple[Diagnostic, int], ...] = ()
+
+    def __add__(self, other: LeftOut) -> LeftOut:
+        counts = {cause.kind: (cause, count) for cause, count in self.causes}
+        for cause, count in other.causes:
+            counts[cause.kind] = (cause, count + counts.get(cause.kind, (cause, 0))[1])
+        return LeftOut(self.samples + other.samples, tuple(counts.values()))
+
+    @property
+    def count(self) -> int:
+        """Number of samples left out."""
+        return sum(count for _, count in self.causes)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Why samples are left out, with their share."""
+        return tuple(
+            replace(cause, share=count / self.samples) for cause, count in self.causes if count
+        )
+
+
 class Rows(NamedTuple):
     """Row blocks, one per group of a regression.
 
     Attributes
     ----------
     blocks : tuple[RowBlock, ...]
+    left_out : LeftOut
+        Account of the samples without rows.
     """
 
     blocks: tuple[RowBlock, ...]
+    left_out: LeftOut = LeftOut()
 
     def residuals(self, base_vector: FloatArray) -> tuple[FloatArray, ...]:
         """Return target minus prediction (m,) [N·m] per group, for base parameters (b,)."""
@@ -60,20 +102,57 @@ class Rows(NamedTuple):
         )
 
 
+def select_rows(rows: Rows, keep: Callable[[int, RowBlock], BoolArray]) -> Rows:
+    """Return the rows for which ``keep(group, block)`` is true."""
+    return Rows(
+        tuple(b.select(np.flatnonzero(keep(g, b))) for g, b in enumerate(rows.blocks)),
+        rows.left_out,
+    )
+
+
+def moving_rows(rows: Rows, speed: FloatArray, still: FloatArray | float) -> Rows:
+    """Leave out the rows of joints at rest, whose dry friction has no certain sign.
+
+    Parameters
+    ----------
+    rows : Rows
+        One group per joint.
+    speed : (n, G) [rad/s]
+    still : (G,) [rad/s]
+        Speeds below it count as rest.
+    """
+    moving = np.abs(speed) >= still
+    if moving.all():
+        return rows
+    return select_rows(rows, lambda g, block: moving[block.sample, g])
+
+
 class Regression(Protocol):
     """What turns samples of one robot into rows; one class per kind of robot.
 
     Attributes
     ----------
+    robot : Robot
     groups : tuple[str, ...]
-        Names of the row groups: actuated joints, or ``("projected",)`` in contact.
+        Names of the row groups.
+    per_joint : bool
+        Whether each group stands for one actuated joint, so that `moving_rows` can leave out
+        rows at rest afterwards. Else they must be asked for with `rows`.
     layout : ParameterLayout
     base : BaseParameters
         Structural base of the regressor.
+    supports : tuple[IndexArray, ...] or None
+        Per group the base columns that its rows can fill; None: all.
     """
 
     @property
+    def robot(self) -> Robot: ...  # noqa: D102
+
+    @property
     def groups(self) -> tuple[str, ...]: ...  # noqa: D102
+
+    @property
+    def per_joint(self) -> bool: ...  # noqa: D102
 
     @property
     def layout(self) -> ParameterLayout: ...  # noqa: D102
@@ -81,6 +160,61 @@ class Regression(Protocol):
     @property
     def base(self) -> BaseParameters: ...  # noqa: D102
 
-    def rows(self, samples: Samples) -> Rows:
-        """Return the rows of the samples."""
+    @property
+    def supports(self) -> tuple[IndexArray, ...] | None: ...  # noqa: D102
+
+    def rows(self, samples: Samples, still_velocity: FloatArray | float = 0.0) -> Rows:
+        """Return the rows of the samples.
+
+        Parameters
+        ----------
+        samples : Samples
+        still_velocity : (nj,) [rad/s]
+            Below it a joint is at rest and its dry friction unknown: its rows are left out, or
+            count little where rows mix joints.
+        """
         ...
+
+    def correlation(self, rows: Rows, samples: Samples, parameters: FloatArray) -> FloatArray:
+        """Return by what factor ≥ 1 (G,) residuals count for less than their number of rows.
+
+        `rows` are the samples' rows to learn from, and `parameters` (p,) those of the residuals.
+        """
+        ...
+
+
+class PerJoint:
+    """The part of `Regression` that classes with one group per actuated joint share."""
+
+    per_joint = True
+    robot: Robot
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the row groups: the actuated joints."""
+        return self.robot.actuated_names
+
+    @property
+    def layout(self) -> ParameterLayout:
+        """Layout of the parameters."""
+        return self.robot.layout
+
+    @property
+    def base(self) -> BaseParameters:
+        """Structural base of the regressor."""
+        raise NotImplementedError
+
+    def all_rows(self, samples: Samples) -> Rows:
+        """Return the rows of the samples, those of joints at rest included."""
+        raise NotImplementedError
+
+    def rows(self, samples: Samples, still_velocity: FloatArray | float = 0.0) -> Rows:
+        """Return the rows of the samples, one block per joint; see `Regression.rows`."""
+        actuated = self.robot.actuated
+        still = np.broadcast_to(still_velocity, actuated.shape)[actuated]
+        return moving_rows(self.all_rows(samples), samples.velocity[:, actuated], still)
+
+    def correlation(self, rows: Rows, samples: Samples, parameters: FloatArray) -> FloatArray:
+        """Return the factors (G,) from the residuals of the rows; see `Regression`."""
+        residuals = rows.residuals(self.base.project(parameters))
+        return np.array([effective_sample_factor(e) for e in residuals])

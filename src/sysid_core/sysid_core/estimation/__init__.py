@@ -4,7 +4,6 @@
 from sysid_core.estimation.estimate import Estimate
 from sysid_core.estimation.estimator import METHODS, Estimator, Solver, estimator
 from sysid_core.estimation.methods.entropic import Entropic, EntropicSolver
-from sysid_core.estimation.noise import effective_sample_factor
 from sysid_core.estimation.problem import Constraints, Prior, Problem
 
 __all__ = [
@@ -17,6 +16,5 @@ __all__ = [
     "Prior",
     "Problem",
     "Solver",
-    "effective_sample_factor",
     "estimator",
 ]

@@ -11,7 +11,8 @@ import pinocchio as pin
 
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.dynamics.base_parameters import find_base_parameters
-from sysid_core.dynamics.tree import TreeRegression, friction_columns, random_states
+from sysid_core.dynamics.open_tree import random_states
+from sysid_core.dynamics.tree import TreeDynamics, TreeRegression
 from sysid_core.errors import ModelError
 from sysid_core.excitation.fourier import States
 from sysid_core.priors import free_parameters, torque_scale
@@ -97,8 +98,8 @@ class Information:
         )
         self._columns = self._base_columns()
         self._scale = torque_scale(robot)
-        self._nominal = robot.with_parameters(robot.consistent_nominal)
-        self._data = self._nominal.createData()
+        self._nominal = TreeDynamics(robot)
+        self._data = robot.model.createData()
         self._points = self._moving_points()
 
     def _base_columns(self) -> IndexArray:
@@ -133,13 +134,9 @@ class Information:
 
     def demands(self, states: States) -> Demands:
         """Return what a motion asks of the robot."""
-        robot = self.robot
-        nominal = robot.consistent_nominal
-        friction = friction_columns(robot, states.velocity, states.acceleration)
-        torque = friction @ nominal[robot.layout.friction]
-        for i, (q, v, a) in enumerate(zip(*states, strict=True)):
-            torque[i] += pin.rnea(self._nominal, self._data, q, v, a)
-        return Demands(torque, self._heights(states.position, self._points))
+        return Demands(
+            self._nominal.torques(*states), self._heights(states.position, self._points)
+        )
 
     def rows(self, states: States) -> FloatArray:
         """Return the scaled base regressor (n·nj, b)."""

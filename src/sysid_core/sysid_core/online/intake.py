@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.dynamics.rows import RowBlock, Rows
+from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
-__all__ = ["moving_rows", "noise_of", "usable_samples"]
+__all__ = ["noise_of", "usable_samples"]
 
 _TORQUE_LIMITS = 2.0
 """Torques beyond so many times the limit are no measurements."""
@@ -31,18 +30,6 @@ def usable_samples(robot: Robot, samples: Samples) -> Samples:
         within = np.abs(samples.effort) <= _TORQUE_LIMITS * robot.limits.effort
     usable = np.hstack([np.isfinite(values), within[:, actuated]]).all(axis=1)
     return samples.select(np.flatnonzero(usable))
-
-
-def moving_rows(rows: Rows, moving: BoolArray) -> Rows:
-    """Leave out the rows of joints that stand still; `moving` is (n, G) bool."""
-    if moving.all():
-        return rows
-    return Rows(
-        tuple(
-            RowBlock(*(part[moving[block.sample, g]] for part in block))
-            for g, block in enumerate(rows.blocks)
-        )
-    )
 
 
 def noise_of(statistics: Statistics, base_vector: FloatArray) -> FloatArray:

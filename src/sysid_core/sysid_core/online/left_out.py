@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections import deque
 
-from sysid_core.dynamics.closed_chain import LeftOut
-from sysid_core.dynamics.rows import Regression
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.rows import LeftOut
 
 __all__ = ["RecentlyLeftOut"]
 
 
 class RecentlyLeftOut:
-    """Account of the newest samples that closed chains leave out; other robots leave out none.
+    """Account of the newest samples that give no rows.
 
     Parameters
     ----------
@@ -24,11 +24,8 @@ class RecentlyLeftOut:
         self._span = samples
         self._accounts: deque[LeftOut] = deque()
 
-    def note(self, regression: Regression) -> None:
-        """Take in what the last call of the regression's `rows` left out."""
-        account: LeftOut | None = getattr(regression, "left_out", None)
-        if account is None:
-            return
+    def note(self, account: LeftOut) -> None:
+        """Take in what the newest rows left out."""
         self._accounts.append(account)
         count = self._total.samples
         while count - self._accounts[0].samples >= self._span:
@@ -36,18 +33,15 @@ class RecentlyLeftOut:
 
     @property
     def _total(self) -> LeftOut:
-        total = LeftOut(0, 0, 0, 0.0, 0.0)
-        for account in self._accounts:
-            total = total.merge(account)
-        return total
+        return sum(self._accounts, LeftOut())
 
     @property
     def share(self) -> float:
         """Share of the newest samples that were left out [-]."""
         total = self._total
-        return (total.open + total.singular) / max(total.samples, 1)
+        return total.count / max(total.samples, 1)
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """How many were left out and why, in words."""
-        return self._total.warnings
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """How many were left out and why."""
+        return self._total.diagnostics

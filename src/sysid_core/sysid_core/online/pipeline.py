@@ -13,7 +13,7 @@ from sysid_core.errors import EstimationError
 from sysid_core.estimation import Estimate, Problem, Solver, estimator
 from sysid_core.inertia import consistency_margin, smallest_eigenvalue
 from sysid_core.online.gate import Evidence, Gate, GateState
-from sysid_core.online.intake import moving_rows, noise_of, usable_samples
+from sysid_core.online.intake import noise_of, usable_samples
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.payload_watch import PayloadWatch
@@ -57,14 +57,11 @@ class OnlineIdentifier:
     ) -> None:
         self.robot = robot
         self.settings = settings or OnlineConfig()
-        self.regression = regression or make_regression(
-            robot, still_velocity=self.settings.still_velocity
-        )
+        self.regression = regression or make_regression(robot)
         base = self.regression.base
         self.groups = self.regression.groups
         self._payloads = PayloadEstimator(robot, base, len(self.groups), self.settings.payload)
         self._nominal_base = base.project(robot.nominal)
-        self._per_joint = self.groups == robot.actuated_names
         self._gate = Gate(self.settings.gate)
         self._watch: PayloadWatch
         self._window: SlidingWindow
@@ -98,7 +95,7 @@ class OnlineIdentifier:
             len(self.groups),
             self.regression.base.size,
             self.settings.window_settings,
-            getattr(self.regression, "supports", None),
+            self.regression.supports,
         )
 
     def _renew_window(self) -> None:
@@ -163,19 +160,13 @@ class OnlineIdentifier:
         self._changed_at = self._informative_time = time
 
     def _ingest_block(self, samples: Samples) -> None:
-        rows = self.regression.rows(samples)
-        self._left_out.note(self.regression)
+        rows = self.regression.rows(samples, self.settings.still_velocity)
+        self._left_out.note(rows.left_out)
         usable = np.zeros(len(samples), dtype=bool)
         for block in rows.blocks:
             usable[block.sample] = True
-        if self._per_joint:
-            moving = (
-                np.abs(samples.velocity[:, self.robot.actuated]) > self.settings.still_velocity
-            )
-            usable &= moving.any(axis=1)
-            rows = moving_rows(rows, moving)
         informative = int(usable.sum())
-        if informative == 0 or not any(len(block.target) for block in rows.blocks):
+        if informative == 0:
             return
         self._informative_time = float(samples.time[-1])
         self._informative += informative
@@ -377,7 +368,7 @@ class OnlineIdentifier:
         changed: bool,
     ) -> Update:
         estimate = self._estimate
-        notes = warnings + self._left_out.warnings
+        notes = warnings + tuple(map(str, self._left_out.diagnostics))
         notes += estimate.warnings if estimate is not None else ()
         return Update(
             time=self._time,

@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from sysid_core.dynamics.friction import FRICTION
 from sysid_core.identification import Identification
-from sysid_core.parameters import FRICTION_TERMS
-from sysid_core.report.style import FRICTION_UNITS, HELD_OUT, IDENTIFIED, MEASURED, MUTED, NOMINAL
+from sysid_core.report.style import HELD_OUT, IDENTIFIED, MEASURED, MUTED, NOMINAL
 from sysid_core.scores import Curve
 
 __all__ = ["write_pictures"]
@@ -78,10 +78,9 @@ def _friction(found: Identification) -> Figure:
     figure = Figure(figsize=(10.0, 6.0), dpi=_DPI)
     figure.subplots_adjust(**_MARGIN, top=0.92, bottom=0.2, hspace=0.2, wspace=0.16)
     place = np.arange(len(layout.joints))
-    for axes, term in zip(
-        figure.subplots(2, 2, sharex="col").ravel(), FRICTION_TERMS, strict=True
-    ):
-        where = layout.term(term)
+    fields = figure.subplots((len(FRICTION) + 1) // 2, 2, sharex="col").ravel()
+    for axes, term in zip(fields, FRICTION, strict=False):
+        where = layout.term(term.name)
         axes.plot(
             place,
             found.nominal[where],
@@ -92,7 +91,7 @@ def _friction(found: Identification) -> Figure:
             label="nominal",
         )
         value, up = estimate.parameters[where], 2.0 * np.nan_to_num(estimate.std[where])
-        down = up if term == "offset" else np.minimum(up, np.maximum(value, 0.0))
+        down = up if term.lower < 0.0 else np.minimum(up, np.maximum(value, 0.0))
         axes.errorbar(
             place,
             value,
@@ -103,7 +102,7 @@ def _friction(found: Identification) -> Figure:
             capsize=3,
             label="identified ± 2 σ",
         )
-        axes.set_title(f"{term} [{FRICTION_UNITS[term]}]", fontsize=9, loc="left")
+        axes.set_title(f"{term.name} [{term.unit}]", fontsize=9, loc="left")
         axes.set_xticks(place, layout.joints, rotation=60, ha="right", fontsize=7)
         _plain(axes)
     handles, labels = axes.get_legend_handles_labels()

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 __all__ = [
-    "FRICTION_UNITS",
     "HELD_OUT",
     "IDENTIFIED",
     "INK",
@@ -14,12 +13,6 @@ __all__ = [
     "STYLE_SHEET",
 ]
 
-FRICTION_UNITS = {
-    "viscous": "N·m·s/rad",
-    "coulomb": "N·m",
-    "armature": "kg·m²",
-    "offset": "N·m",
-}
 
 MEASURED = "#333a45"
 NOMINAL = "#e08214"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from sysid_core.parameters import FRICTION_TERMS
+from sysid_core.dynamics.friction import FRICTION
 
 __all__ = [
     "Contact",
@@ -132,7 +132,7 @@ class RobotDescription:
     effort_gain: Mapping[str, float] | float = 1.0
     position_offset: Mapping[str, float] = field(default_factory=dict)
     transmission: Transmission | None = None
-    friction_terms: tuple[str, ...] = FRICTION_TERMS
+    friction_terms: tuple[str, ...] = tuple(term.name for term in FRICTION if term.usual)
     friction_nominal: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     coulomb_velocity: float = 0.0
     loops: tuple[Loop, ...] = ()

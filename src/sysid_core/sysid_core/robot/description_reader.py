@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from sysid_core.dynamics.friction import FRICTION
 from sysid_core.errors import RobotError
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot.description import (
@@ -238,7 +239,8 @@ def _prior(read: _Reader) -> PriorConfig:
 
 def _friction(read: _Reader) -> dict[str, Any]:
     section = read.section("friction")
-    terms = read.strings(section.get("terms", list(FRICTION_TERMS)), "friction.terms")
+    usual = list(RobotDescription.friction_terms)
+    terms = read.strings(section.get("terms", usual), "friction.terms")
     for term in terms:
         read.choice(term, "friction.terms", FRICTION_TERMS)
     nominal = {}
@@ -247,8 +249,8 @@ def _friction(read: _Reader) -> dict[str, Any]:
         nominal[str(joint)] = read.numbers(values, where)
         for term, value in nominal[str(joint)].items():
             read.choice(term, where, FRICTION_TERMS)
-            if term != "offset":
-                read.number(value, f"{where}.{term}", low=0.0)
+            lower = FRICTION[FRICTION_TERMS.index(term)].lower
+            read.number(value, f"{where}.{term}", low=lower)
     return {
         "friction_terms": terms,
         "friction_nominal": nominal,

@@ -163,6 +163,7 @@ def _write(robot: Robot, urdf: Urdf, notes: Sequence[str]) -> str:
     locked = {joint: repr(value) for joint, value in description.locked.items()}
     doubtful = "".join(f"\n# note: {note}" for note in notes)
     efforts = robot.limits.effort
+    usual = RobotDescription.friction_terms
     unlimited = [n for n, e in zip(robot.joint_names, efforts, strict=True) if np.isinf(e)]
     limits = f"\n# The URDF gives no effort limit for {', '.join(unlimited)}." if unlimited else ""
     return f"""\
@@ -190,9 +191,9 @@ effort:
   #   side: auto  # auto | joint | motor: where the data were taken
 
 friction:
-  terms: [viscous, coulomb, armature, offset]  # identified; the others keep their nominal value
+  terms: [{", ".join(usual)}]  # identified; the others keep their nominal value
   # nominal values [N·m·s/rad, N·m, kg·m², N·m]; default: the URDF's damping and friction
-  nominal: {{}}  # joint: {{viscous: 0, coulomb: 0, armature: 0, offset: 0}}
+  nominal: {{}}  # e.g. joint: {{viscous: 0, coulomb: 0}}
   coulomb_velocity: 0.0  # [rad/s] width of the smoothed sign of the velocity; 0: the sign itself
 
 # closed chains: - {{name: , frame_a: {{link: , xyz: [m]}}, frame_b: {{…}}, type: point | fixed}}

@@ -13,7 +13,7 @@ import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import ModelError, RobotError
-from sysid_core.inertia import Ellipsoid, nearest_consistent
+from sysid_core.inertia import Ellipsoid, nearest_consistent, spatial_inertia
 from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
 from sysid_core.robot.bounds import bounding_ellipsoids
 from sysid_core.robot.description import FrameOnLink, RobotDescription
@@ -362,7 +362,7 @@ class Robot:
         self.check_parameters(parameters)
         model = self.model.copy()
         for index, phi in zip(self.body_joint_ids, self.layout.inertias(parameters), strict=True):
-            model.inertias[index] = pin.Inertia.FromDynamicParameters(phi)
+            model.inertias[index] = spatial_inertia(phi)
         return model
 
     def check_parameters(self, parameters: FloatArray) -> None:

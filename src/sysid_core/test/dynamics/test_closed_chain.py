@@ -12,8 +12,7 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.closed_chain import ClosedChainRegression
-from sysid_core.dynamics.closed_dynamics import ClosedChainDynamics
+from sysid_core.dynamics.closed_chain import ClosedChainDynamics, ClosedChainRegression
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import RobotError
@@ -90,12 +89,13 @@ def test_torques_are_those_of_the_constrained_equations_of_motion(
     motion = regression.passive_states(samples)
     model = leg.with_parameters(x)
     data = model.createData()
-    friction = ClosedChainDynamics(leg)
-    friction.set_parameters(x)
+    dynamics = ClosedChainDynamics(leg)
+    dynamics.set_parameters(x)
+    friction = dynamics.friction
     select = np.eye(15)[:, leg.actuated]
     for i in range(len(samples)):
         q, v, a = motion.q[i], motion.v[i], motion.a[i]
-        tau = pin.rnea(model, data, q, v, a) + friction.friction(v, a, v)
+        tau = pin.rnea(model, data, q, v, a) + friction.torque(q, v, a)
         J = regression.closure.equations.jacobian(q)
         unknown, *_ = np.linalg.lstsq(np.hstack([select, J.T]), tau, rcond=None)
         np.testing.assert_allclose(unknown[:6], samples.effort[i, leg.actuated], atol=1e-9)
@@ -108,7 +108,7 @@ def test_rows_times_parameters_are_the_torques(
     samples = samples_of(leg, x, 100)
     rows = regression.rows(samples)
     assert regression.groups == leg.actuated_names
-    assert regression.left_out.warnings == ()
+    assert rows.left_out.diagnostics == ()
     assert rows.finite
     for residual, block in zip(
         rows.residuals(regression.base.project(x)), rows.blocks, strict=True
@@ -209,16 +209,17 @@ def test_samples_out_of_reach_are_left_out_and_counted(
     samples.position[10:13][:, [7, 10]] = 0.75  # the toe rods are too short for this
     samples.position[20, 0] = np.nan
     rows = regression.rows(samples)
-    assert (regression.left_out.samples, regression.left_out.open) == (30, 4)
-    assert "4 of 30 samples" in regression.left_out.warnings[0]
+    assert (rows.left_out.samples, rows.left_out.count) == (30, 4)
+    (diagnostic,) = rows.left_out.diagnostics
+    assert diagnostic.kind == "open_loop"
+    assert diagnostic.share == pytest.approx(4 / 30)
     kept = [i for i in range(30) if i not in (10, 11, 12, 20)]
     for block in rows.blocks:
         np.testing.assert_array_equal(block.sample, kept)
     assert rows.finite
-    before = regression.left_out_ever
     nothing = regression.rows(samples.select(slice(10, 13)))
-    assert regression.left_out_ever.open == before.open + 3
-    assert regression.left_out_ever.samples == before.samples + 3
+    total = rows.left_out + nothing.left_out
+    assert (total.samples, total.count) == (33, 7)
     assert all(len(block.target) == 0 for block in nothing.blocks)
     assert Statistics.of(nothing).count.sum() == 0.0
 
@@ -273,31 +274,31 @@ def test_power_of_the_motors_is_the_change_of_energy(leg: Robot) -> None:
         assert abs((forth - back) / (2.0 * h) - power) < 1e-5 * (1.0 + abs(power))
 
 
-def test_trouble_is_told_and_passes(leg: Robot) -> None:
+def test_a_failure_is_told_and_passes(leg: Robot) -> None:
     dynamics, rest = ClosedChainDynamics(leg), np.zeros(6)
     beyond = np.array([0.0, 0.0, 0.0, 0.0, 0.75, 0.75])
     for result in (dynamics.torque(beyond, rest, rest), dynamics.gravity(beyond)):
         assert np.isnan(result).all()
-        assert "leave a gap" in dynamics.trouble
+        assert "leave a gap" in str(dynamics.failure)
     assert np.isnan(dynamics.inertia(beyond)).all()
     assert np.isfinite(dynamics.torque(rest, rest, rest)).all()
-    assert dynamics.trouble == ""
+    assert dynamics.failure is None
 
 
 def test_motion_that_the_linkage_cannot_follow_is_told_beforehand(leg: Robot) -> None:
     dynamics, rest = ClosedChainDynamics(leg), np.zeros(6)
     dynamics.close(rest)
     before = dynamics.configuration
-    assert dynamics.unreachable(np.zeros((0, 6))) == ""
-    assert dynamics.unreachable(0.8 * excitation(40)[0]) == ""
+    assert dynamics.unreachable(np.zeros((0, 6))) is None
+    assert dynamics.unreachable(0.8 * excitation(40)[0]) is None
     beyond = np.array([0.0, 0.0, 0.0, 0.0, 0.75, 0.75])
-    assert "leave a gap" in dynamics.unreachable(np.array([rest, beyond, rest]))
+    assert "leave a gap" in str(dynamics.unreachable(np.array([rest, beyond, rest])))
     rolled = np.array([0.0, 0.0, 0.0, 0.0, 0.2, 0.2])
-    told = dynamics.unreachable(np.linspace(rest, rolled, 5))
+    told = str(dynamics.unreachable(np.linspace(rest, rolled, 5)))
     assert "drive passive joint 'left_toe_roll'" in told
     # whoever starts beyond limits is not locked in there
-    assert dynamics.unreachable(np.linspace(rolled, rest, 5)) == ""
-    assert dynamics.trouble == ""
+    assert dynamics.unreachable(np.linspace(rolled, rest, 5)) is None
+    assert dynamics.failure is None
     np.testing.assert_array_equal(dynamics.configuration, before)
 
 

@@ -146,46 +146,6 @@ def test_measured_wrenches_replace_the_projection(
     assert len(whole.target) == 18 * len(measured)
 
 
-def test_base_rows_hold_no_torque(solo12: Robot, samples: Samples, legged: Any) -> None:
-    regression = ContactRegression(solo12, rows="base")
-    rows = regression.rows(samples)
-    counts = np.bincount(rows.blocks[0].sample, minlength=len(samples))
-    expected = np.array([6, 3, 1, 0, 0])[flags(samples).sum(axis=1)]
-    np.testing.assert_array_equal(counts, expected)
-    residual = rows.residuals(regression.base.project(legged.truth))[0]
-    np.testing.assert_allclose(residual, 0.0, atol=1e-9)
-    other = regression.rows(replace(samples, effort=samples.effort + 1.0))
-    np.testing.assert_array_equal(other.blocks[0].target, rows.blocks[0].target)
-
-
-def test_base_rows_with_wrenches_identify_all_inertias(solo12: Robot, legged: Any) -> None:
-    """Ayusawa et al.: the base's equations alone hold every inertial base parameter."""
-    samples = legged.samples(250, seed=4)
-    regression = ContactRegression(solo12, rows="base")
-    block = regression.rows(samples).blocks[0]
-    assert len(block.target) == 6 * len(samples)
-    inertial = regression.base.columns < solo12.layout.inertial.stop
-    np.testing.assert_array_equal(block.matrix[:, ~inertial], 0.0)
-    found = np.linalg.lstsq(block.matrix[:, inertial], block.target, rcond=None)[0]
-    expected = regression.base.project(legged.truth)[inertial]
-    np.testing.assert_allclose(found, expected, atol=1e-8)
-
-
-def test_weighted_rows_share_one_noise(solo12: Robot, samples: Samples) -> None:
-    """With noise of the given covariance W every row gets the same, independent error."""
-    std = np.random.default_rng(5).uniform(0.5, 2.0, 18)
-    regression = ContactRegression(solo12, noise_std=std)
-    for _, basis, _ in regression.projections(samples):
-        covariance = np.swapaxes(basis, 1, 2) @ (std[:, None] ** 2 * basis)
-        expected = np.mean(std**2) * np.eye(basis.shape[2])
-        np.testing.assert_allclose(
-            covariance, np.broadcast_to(expected, covariance.shape), atol=1e-12
-        )
-    even = ContactRegression(solo12, noise_std=np.full(18, 0.3))
-    plain = Statistics.of(ContactRegression(solo12).rows(samples))
-    np.testing.assert_allclose(Statistics.of(even.rows(samples)).gram, plain.gram, atol=1e-9)
-
-
 def test_flat_feet_hold_six_directions(solo12: Robot, make_legged: Callable[..., Any]) -> None:
     contacts = tuple(
         replace(contact, type="flat") if contact.name == "FL" else contact
@@ -224,7 +184,7 @@ def test_dry_friction_at_rest_does_not_disturb(legged: Any, samples: Samples) ->
     sticking = replace(samples, effort=samples.effort + stuck)
     plain = ContactRegression(legged.robot)
     truth = plain.base.project(legged.truth)
-    careful = ContactRegression(legged.robot, still_velocity=limit).rows(sticking)
+    careful = plain.rows(sticking, limit)
     left = np.abs(careful.residuals(truth)[0]).max()
     assert left <= 0.01 * np.linalg.norm(stuck, axis=1).max()
     assert left < 0.1 * np.abs(plain.rows(sticking).residuals(truth)[0]).max()
@@ -233,18 +193,9 @@ def test_dry_friction_at_rest_does_not_disturb(legged: Any, samples: Samples) ->
     )
     assert 0.5 < weight < 1.0
     at_rest = replace(sticking, velocity=0.0 * samples.velocity)
-    same = ContactRegression(legged.robot, still_velocity=1e-9 + 0.0 * speed[0])
-    assert np.isfinite(same.rows(at_rest).blocks[0].matrix).all()
+    assert plain.rows(at_rest, 1e-9 + 0.0 * speed[0]).finite
     with pytest.raises(ParameterError, match="still_velocity"):
-        ContactRegression(legged.robot, still_velocity=-1.0)
-
-
-def test_base_only_rows_on_flat_feet_vanish(solo12: Robot, samples: Samples) -> None:
-    contacts = tuple(replace(c, type="flat") for c in solo12.description.contacts)
-    robot = load_robot(replace(solo12.description, contacts=contacts))
-    rows = ContactRegression(robot, rows="base").rows(samples)
-    on_foot = flags(samples)[rows.blocks[0].sample].any(axis=1)
-    assert not on_foot.any()
+        plain.rows(samples, -1.0)
 
 
 def test_sign_and_length_of_a_quaternion_do_not_matter(
@@ -309,7 +260,3 @@ def test_unfit_robots_and_settings_are_refused(solo12: Robot) -> None:
         ContactRegression(load_robot("panda"))
     with pytest.raises(ModelError, match="contact frames"):
         ContactRegression(load_robot(replace(solo12.description, contacts=())))
-    with pytest.raises(ParameterError, match="'all' or 'base'"):
-        ContactRegression(solo12, rows="feet")
-    with pytest.raises(ParameterError, match="18 positive"):
-        ContactRegression(solo12, noise_std=np.zeros(18))

@@ -14,12 +14,7 @@ from sysid_core.arrays import BoolArray
 from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.dynamics.contact_dynamics import ContactDynamics
 from sysid_core.dynamics.contact_kinematics import configuration
-from sysid_core.dynamics.contact_residuals import (
-    contact_correlation,
-    generalised_forces,
-    projected_residuals,
-    projected_rmse,
-)
+from sysid_core.dynamics.open_tree import OpenTree
 from sysid_core.errors import ModelError
 from sysid_core.recording import Samples
 from sysid_core.robot.library import load_robot
@@ -46,7 +41,7 @@ def test_terms_are_the_generalised_forces(
     dynamics: ContactDynamics, samples: Samples, legged: Any
 ) -> None:
     state = configuration(legged.robot, samples)
-    expected = generalised_forces(legged.robot, state, legged.truth)
+    expected = OpenTree(legged.robot, parameters=legged.truth).torques(*state)
     for i, (q, v, a) in enumerate(zip(*state, strict=True)):
         terms = dynamics.terms(q, v)
         np.testing.assert_allclose(terms.inertia @ a + terms.bias, expected[i], atol=1e-10)
@@ -101,10 +96,10 @@ def test_a_ball_rolls_without_slipping(ball_footed: Any) -> None:
 
 def test_residuals_are_those_of_the_projector(solo12: Robot, samples: Samples) -> None:
     regression = ContactRegression(solo12)
-    found = projected_residuals(regression, samples, solo12.nominal)
+    found = regression.residuals(samples, solo12.nominal)
     state = configuration(solo12, samples)
     force = np.hstack([np.zeros((len(samples), 6)), samples.effort])
-    error = force - generalised_forces(solo12, state, solo12.nominal)
+    error = force - OpenTree(solo12, parameters=solo12.nominal).torques(*state)
     geometry = regression.kinematics.evaluate(state.q)
     for i in range(len(samples)):
         J = regression.kinematics.constraint_rows(geometry.jacobian[i : i + 1], flags(samples)[i])[
@@ -115,13 +110,12 @@ def test_residuals_are_those_of_the_projector(solo12: Robot, samples: Samples) -
         np.testing.assert_allclose(found.target[i], P @ force[i], atol=1e-9)
     joints = found.residual[:, 6:]
     assert found.total_rmse == pytest.approx(np.sqrt((joints**2).mean(axis=0).sum()))
-    assert projected_rmse(solo12, samples, solo12.nominal) == pytest.approx(found.total_rmse)
     rows = regression.rows(samples).residuals(regression.base.project(solo12.nominal))[0]
     assert np.sum(rows**2) == pytest.approx(np.sum(found.residual**2), rel=1e-9)
 
 
 def test_residuals_of_the_truth_vanish(legged: Any, samples: Samples) -> None:
-    found = projected_residuals(ContactRegression(legged.robot), samples, legged.truth)
+    found = ContactRegression(legged.robot).residuals(samples, legged.truth)
     np.testing.assert_allclose(found.residual, 0.0, atol=1e-9)
     np.testing.assert_allclose(found.r2, 1.0, atol=1e-12)
     np.testing.assert_array_equal(found.sample, np.arange(len(samples)))
@@ -137,8 +131,8 @@ def test_correlation_sees_through_the_basis(legged: Any) -> None:
     for held, low, high in ((1, 1.0, 1.5), (5, 3.5, 7.0)):
         noise = np.repeat(rng.normal(size=(600 // held, 12)), held, axis=0)
         noisy = replace(state, effort=state.effort + noise)
-        residuals = projected_residuals(regression, noisy, legged.truth)
-        assert low <= contact_correlation(residuals) <= high
+        rows = regression.rows(noisy)
+        assert low <= regression.correlation(rows, noisy, legged.truth)[0] <= high
 
 
 def test_passive_joints_are_refused(solo12: Robot) -> None:

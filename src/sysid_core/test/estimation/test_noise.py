@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+from sysid_core.dynamics.correlation import effective_sample_factor
 from sysid_core.errors import ParameterError
-from sysid_core.estimation import Entropic, effective_sample_factor, estimator
+from sysid_core.estimation import Entropic, estimator
 
 if TYPE_CHECKING:
     from test.estimation.conftest import Synthetic

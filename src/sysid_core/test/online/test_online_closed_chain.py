@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.closed_chain import ClosedChainRegression
-from sysid_core.dynamics.closed_dynamics import ClosedChainDynamics
+from sysid_core.dynamics.closed_chain import ClosedChainDynamics, ClosedChainRegression
 from sysid_core.errors import DataError
 from sysid_core.identification import IdentifyConfig, identify, validate
 from sysid_core.online.gate import GateState
@@ -131,14 +130,13 @@ def test_before_the_gate_opens_nominal_parameters_stay(leg: Robot, run: Samples)
 def test_only_the_newest_samples_count(leg: Robot, run: Samples) -> None:
     regression = ClosedChainRegression(leg)
     recent = RecentlyLeftOut(50)
-    regression.rows(with_toes_beyond(leg, run.select(slice(0, 50)), slice(None)))
-    recent.note(regression)
+    beyond = with_toes_beyond(leg, run.select(slice(0, 50)), slice(None))
+    recent.note(regression.rows(beyond).left_out)
     assert recent.share == 1.0
     for start in range(50, 100, 10):
-        regression.rows(run.select(slice(start, start + 10)))
-        recent.note(regression)
+        recent.note(regression.rows(run.select(slice(start, start + 10))).left_out)
     assert recent.share == 0.0
-    assert recent.warnings == ()
+    assert recent.diagnostics == ()
 
 
 def test_a_batch_says_what_was_left_out(leg: Robot, run: Samples) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.closed_dynamics import ClosedChainDynamics
+from sysid_core.dynamics.closed_chain import ClosedChainDynamics
 from sysid_core.errors import ModelError, RobotError
 from sysid_core.online.gate import GateState
 from sysid_core.online.pipeline import OnlineIdentifier

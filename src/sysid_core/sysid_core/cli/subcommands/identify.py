@@ -22,6 +22,7 @@ from sysid_core.cli.console import (
     warn,
 )
 from sysid_core.data import read_recording
+from sysid_core.dynamics.friction import FRICTION
 from sysid_core.estimate_file import estimate_json, read_estimate, write_estimate
 from sysid_core.estimation import estimator
 from sysid_core.files import require_writable, results_folder, write_text
@@ -134,7 +135,7 @@ def _show_friction(found: Identification) -> None:
     if found.loads or not identified:
         return
     std = layout.joints_of(estimate.std)
-    units = {"viscous": "N·m·s/rad", "coulomb": "N·m", "armature": "kg·m²", "offset": "N·m"}
+    units = {term.name: term.unit for term in FRICTION}
     table = named_table("friction and armature", "joint")
     for term, unit in units.items():
         table.add_column(escape(f"{term}\n[{unit}]"), justify="right")

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The friction law: one table of terms, from which layout, columns, torque and priors follow.
+
+A new term is a new entry of `FRICTION`. One that depends on more than `JointMotion` holds, such
+as the rigid torque or a presliding state, adds a field there and its value in `OpenTree`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from sysid_core.arrays import FloatArray
+
+__all__ = ["FRICTION", "FrictionLaw", "FrictionTerm", "JointMotion", "JointScale", "smooth_sign"]
+
+_FRICTION_SHARE = 0.02
+"""Friction thought likely where nobody gives any, as a share of the joint's torque scale [-]."""
+_ARMATURE_SHARE = 0.1
+"""The same for a rotor's inertia, as a share of the inertia that the joint moves [-]."""
+_ARMATURE_PER_TORQUE = 1e-3
+"""Its least value per torque scale [s²]: strong motors have large rotors whatever they carry."""
+
+
+class JointMotion(NamedTuple):
+    """What friction terms depend on, in arrays (…, k) over joints or over coupled motors.
+
+    Attributes
+    ----------
+    position : [rad]
+    velocity : [rad/s]
+    acceleration : [rad/s²]
+    sign : [-]
+        Sign of the velocity, smoothed where the law says so.
+    """
+
+    position: FloatArray
+    velocity: FloatArray
+    acceleration: FloatArray
+    sign: FloatArray
+
+
+class JointScale(NamedTuple):
+    """Usual size (nj,) of a joint's torque [N·m], speed [rad/s] and moved inertia [kg·m²]."""
+
+    torque: FloatArray
+    speed: FloatArray
+    inertia: FloatArray
+
+
+@dataclass(frozen=True)
+class FrictionTerm:
+    """One term of the friction law, linear in its parameter.
+
+    Attributes
+    ----------
+    name, symbol, unit : str
+    column : callable or None
+        Derivative of the torque with respect to the parameter, for a `JointMotion`; None: 1.
+    guess : callable or None
+        Likely size (nj,) for a `JointScale`, where nobody gives one; None: zero, within the
+        description's `offset_std` of the torque scale.
+    lower : float
+        Lower bound of the parameter.
+    dry : bool
+        Whether it follows the sign of the velocity, which is unknown at rest.
+    coupling : str
+        What a motor that turns with several joints has of its own: ``none``, ``whole``, or
+        ``cross`` where each joint's parameter holds the diagonal share already.
+    usual : bool
+        Whether it is identified where a description does not choose terms.
+    """
+
+    name: str
+    symbol: str
+    unit: str
+    column: Callable[[JointMotion], FloatArray] | None
+    guess: Callable[[JointScale], FloatArray] | None
+    lower: float = 0.0
+    dry: bool = False
+    coupling: Literal["none", "whole", "cross"] = "none"
+    usual: bool = True
+
+
+FRICTION = (
+    FrictionTerm(
+        "viscous",
+        "Fv",
+        "N·m·s/rad",
+        lambda motion: motion.velocity,
+        lambda scale: _FRICTION_SHARE * scale.torque / scale.speed,
+        coupling="cross",
+    ),
+    FrictionTerm(
+        "coulomb",
+        "Fc",
+        "N·m",
+        lambda motion: motion.sign,
+        lambda scale: _FRICTION_SHARE * scale.torque,
+        dry=True,
+        coupling="whole",
+    ),
+    FrictionTerm(
+        "armature",
+        "Ia",
+        "kg·m²",
+        lambda motion: motion.acceleration,
+        lambda scale: np.maximum(
+            _ARMATURE_SHARE * scale.inertia, _ARMATURE_PER_TORQUE * scale.torque
+        ),
+        coupling="cross",
+    ),
+    FrictionTerm("offset", "β", "N·m", None, None, lower=-np.inf),
+)
+"""``τ = Fc·sign(q̇) + Fv·q̇ + Ia·q̈ + β`` per joint (Zhang et al. eq. 7).
+
+A motor that turns with several joints adds, per coupling with direction d, Coulomb friction
+``d·sign(dᵀq̇)`` and the off-diagonal share of its viscous friction and inertia (Gautier's TX40
+model, as in Pham, Gautier & Poignet 1999).
+"""
+
+_COUPLED = tuple(term for term in FRICTION if term.coupling != "none")
+
+
+def smooth_sign(velocity: FloatArray, width: float) -> FloatArray:
+    """Return sign(q̇) (…), smoothed as tanh(q̇/width) where `width` [rad/s] is above zero."""
+    return np.sign(velocity) if width == 0.0 else np.tanh(velocity / width)
+
+
+class FrictionLaw:
+    """The friction of one robot's joints and coupled motors.
+
+    Parameters (pf,) are in the layout's order: grouped by term over the joints, then by term over
+    the couplings.
+
+    Parameters
+    ----------
+    directions : (nc, nj) [-]
+        Speed of every coupled motor per speed of the joints.
+    width : float [rad/s]
+        Width of the smoothed sign; 0: the sign itself.
+    """
+
+    def __init__(self, directions: FloatArray, width: float) -> None:
+        self.directions, self.width = directions, width
+        nc, nj = directions.shape
+        self.set_parameters(np.zeros(len(FRICTION) * nj + len(_COUPLED) * nc))
+
+    def set_parameters(self, parameters: FloatArray) -> None:
+        """Use the friction part (pf,) of a parameter vector from now on."""
+        nc, nj = self.directions.shape
+        split = len(FRICTION) * nj
+        joints = parameters[:split].reshape(len(FRICTION), nj).copy()
+        couplings = parameters[split:].reshape(len(_COUPLED), nc).copy()
+        # only terms that are not zero cost time in a control loop
+        self._constant: FloatArray = np.zeros(nj)
+        self._joints: list[tuple[Callable[[JointMotion], FloatArray], FloatArray]] = []
+        for term, value in zip(FRICTION, joints, strict=True):
+            if term.column is None:
+                self._constant += value
+            elif value.any():
+                self._joints.append((term.column, value))
+        squares = self.directions**2
+        self._couplings = [
+            (term.column, value, value @ squares if term.coupling == "cross" else None)
+            for term, value in zip(_COUPLED, couplings, strict=True)
+            if term.column is not None and value.any()
+        ]
+        self._inertia: FloatArray | None = None
+
+    @property
+    def inertia(self) -> FloatArray:
+        """Inertia (nj, nj) [kg·m²] of the rotors: the torque per acceleration."""
+        if self._inertia is None:
+            unit = np.eye(self.directions.shape[1])
+            still = np.zeros_like(unit)
+            self._inertia = self.torque(still, still, unit) - self.torque(still, still, still)
+        return self._inertia
+
+    def _motors(self, joints: JointMotion, sign_velocity: FloatArray) -> JointMotion:
+        D = self.directions.T
+        sign = smooth_sign(sign_velocity @ D, self.width)
+        return JointMotion(joints[0] @ D, joints[1] @ D, joints[2] @ D, sign)
+
+    def torque(
+        self,
+        position: FloatArray,
+        velocity: FloatArray,
+        acceleration: FloatArray,
+        sign_velocity: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the friction torque (…, nj) [N·m] of a motion (…, nj).
+
+        `sign_velocity` [rad/s] is the velocity whose sign dry friction takes, by default
+        `velocity`.
+        """
+        turning = velocity if sign_velocity is None else sign_velocity
+        joints = JointMotion(position, velocity, acceleration, smooth_sign(turning, self.width))
+        torque = self._constant
+        for column, value in self._joints:
+            torque = torque + value * column(joints)
+        if self._couplings:
+            motors = self._motors(joints, turning)
+            for column, value, own in self._couplings:
+                torque = torque + (value * column(motors)) @ self.directions
+                if own is not None:
+                    torque -= own * column(joints)
+        return torque if self._joints else np.broadcast_to(torque, velocity.shape)
+
+    def columns(
+        self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray
+    ) -> FloatArray:
+        """Return the friction part F (n, nj, pf) of the regressor: ``τ = F x[friction]``."""
+        motion = JointMotion(position, velocity, acceleration, smooth_sign(velocity, self.width))
+        nc, nj = self.directions.shape
+        split, joints = len(FRICTION) * nj, np.arange(nj)
+        F = np.zeros((len(velocity), nj, split + len(_COUPLED) * nc))
+        for k, term in enumerate(FRICTION):
+            F[:, joints, k * nj + joints] = 1.0 if term.column is None else term.column(motion)
+        if not nc:
+            return F
+        motors = self._motors(motion, velocity)
+        for k, term in enumerate(_COUPLED):
+            if term.column is None:
+                continue
+            part = term.column(motors)[:, None, :] * self.directions.T
+            if term.coupling == "cross":
+                part -= term.column(motion)[:, :, None] * self.directions.T**2
+            start = split + k * nc
+            F[:, :, start : start + nc] = part
+        return F

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tree of a robot with its loops cut and its feet free: what all classes of robot share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pinocchio as pin
+
+from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.dynamics.friction import FrictionLaw
+from sysid_core.inertia import spatial_inertia
+from sysid_core.robot.model import Robot
+
+__all__ = ["OpenTree", "random_states"]
+
+
+def random_states(
+    robot: Robot, count: int, seed: int = 0
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return random configurations (n, nq), velocities (n, nv) and accelerations (n, nv)."""
+    rng = np.random.default_rng(seed)
+    q = rng.uniform(*robot.sampling_range, (count, len(robot.joint_names)))
+    if robot.floating:
+        quaternion = rng.normal(size=(count, 4))
+        quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
+        q = np.hstack([rng.normal(size=(count, 3)), quaternion, q])
+    nv = robot.model.nv
+    return q, rng.normal(size=(count, nv)), rng.normal(size=(count, nv))
+
+
+class OpenTree:
+    """Regressor, torque, gravity and inertia of a tree, friction included.
+
+    ``τ = RNEA(q, q̇, q̈) + Sᵀ τ_friction`` is the regressor times the parameters at a small part of
+    its cost. A floating base comes first in all arrays over the velocities.
+
+    Parameters
+    ----------
+    robot : Robot
+    sign_width : float or None [rad/s]
+        Width of the smoothed sign of dry friction; None: the description's.
+    parameters : (p,) or None
+        None: the consistent nominal ones.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        sign_width: float | None = None,
+        parameters: FloatArray | None = None,
+    ) -> None:
+        self.robot = robot
+        nj = len(robot.joint_names)
+        self.base_size = robot.model.nv - nj
+        """Degrees of freedom of the base: 0 or 6."""
+        self._driven = slice(self.base_size, None)
+        directions = np.array([c.direction for c in robot.couplings]).reshape(-1, nj)
+        width = robot.description.coulomb_velocity if sign_width is None else sign_width
+        self.friction = FrictionLaw(directions, width)
+        self.model = robot.model.copy()
+        # armature is a parameter of ours; Pinocchio must not add its own
+        self.model.armature = np.zeros(self.model.nv)
+        self.data = self.model.createData()
+        self.set_parameters(robot.consistent_nominal if parameters is None else parameters)
+
+    def set_parameters(self, parameters: FloatArray) -> None:
+        """Use a parameter vector (p,) from now on; the caller vouches for its consistency.
+
+        Raises
+        ------
+        ModelError
+            If its length is not that of the layout, a number is not finite, or a body without
+            mass has other inertial parameters.
+        """
+        self.robot.check_parameters(parameters)
+        layout = self.robot.layout
+        inertias = [spatial_inertia(phi) for phi in layout.inertias(parameters)]
+        for index, inertia in zip(self.robot.body_joint_ids, inertias, strict=True):
+            self.model.inertias[index] = inertia
+        self.friction.set_parameters(parameters[layout.friction])
+
+    # -- rows -------------------------------------------------------------------------------
+
+    def regressor(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
+        """Return the regressor ``[Y | SᵀF]`` (n, nv, p) at n states."""
+        inertial: Callable[..., FloatArray] = pin.computeJointTorqueRegressor
+        layout = self.robot.layout
+        A = np.zeros((len(q), self.model.nv, layout.size))
+        for i in range(len(q)):
+            A[i, :, layout.inertial] = inertial(self.model, self.data, q[i], v[i], a[i])
+        A[:, self._driven, layout.friction] = self.friction.columns(*self._joints(q, v, a))
+        return A
+
+    def columns(
+        self, q: FloatArray, v: FloatArray, a: FloatArray, columns: IndexArray
+    ) -> FloatArray:
+        """Return columns of the regressor, transposed, (n, k, nv): less to project than all.
+
+        Parameters
+        ----------
+        q, v, a : (n, nq), (n, nv), (n, nv)
+        columns : (k,)
+            Ascending indices of parameters.
+        """
+        model, data = self.model, self.data
+        regressor: Callable[..., FloatArray] = pin.computeJointTorqueRegressor
+        start = self.robot.layout.friction.start
+        inertial, friction = columns[columns < start], columns[columns >= start] - start
+        split = len(inertial)
+        A = np.empty((len(q), len(columns), model.nv))
+        for i in range(len(q)):
+            Y = regressor(model, data, q[i], v[i], a[i])
+            np.take(Y.T, inertial, axis=0, out=A[i, :split], mode="clip")
+        if len(friction):
+            F = self.friction.columns(*self._joints(q, v, a))
+            A[:, split:, : self.base_size] = 0.0
+            A[:, split:, self._driven] = np.swapaxes(F[:, :, friction], 1, 2)
+        return A
+
+    def _joints(
+        self, q: FloatArray, v: FloatArray, a: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the joints' part (…, nj) of states."""
+        if not self.base_size:
+            return q, v, a
+        return q[..., self.base_size + 1 :], v[..., self._driven], a[..., self._driven]
+
+    # -- torques ----------------------------------------------------------------------------
+
+    def torque(
+        self,
+        q: FloatArray,
+        v: FloatArray,
+        a: FloatArray,
+        sign_velocity: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the generalised force (nv,) [N, N·m] of a motion at one state.
+
+        `sign_velocity` (nj,) [rad/s] is the velocity whose sign dry friction takes.
+        """
+        rigid: FloatArray = pin.rnea(self.model, self.data, q, v, a)
+        friction = self.friction.torque(*self._joints(q, v, a), sign_velocity)
+        if not self.base_size:
+            return rigid + friction
+        force = np.array(rigid)
+        force[self._driven] += friction
+        return force
+
+    def torques(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
+        """Return the generalised forces (n, nv) [N, N·m] of n states."""
+        rows = [pin.rnea(self.model, self.data, *state) for state in zip(q, v, a, strict=True)]
+        force = np.reshape(rows, v.shape)
+        force[:, self._driven] += self.friction.torque(*self._joints(q, v, a))
+        return force
+
+    def bias(
+        self, q: FloatArray, v: FloatArray, sign_velocity: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the generalised force (nv,) [N, N·m] of zero acceleration."""
+        force = np.array(pin.nonLinearEffects(self.model, self.data, q, v))
+        joints = self._joints(q, v, np.zeros(len(v)))
+        force[self._driven] += self.friction.torque(*joints, sign_velocity)
+        return force
+
+    def gravity(self, q: FloatArray) -> FloatArray:
+        """Return the generalised force (nv,) [N, N·m] that holds a configuration at rest."""
+        force = np.array(pin.computeGeneralizedGravity(self.model, self.data, q))
+        rest = np.zeros(len(force))
+        force[self._driven] += self.friction.torque(*self._joints(q, rest, rest))
+        return force
+
+    def inertia(self, q: FloatArray) -> FloatArray:
+        """Return the inertia (nv, nv), rotors included."""
+        M = np.triu(pin.crba(self.model, self.data, q))
+        M += np.triu(M, 1).T
+        M[self._driven, self._driven] += self.friction.inertia
+        return M

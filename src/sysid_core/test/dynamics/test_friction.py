@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The friction law is one law: its columns times parameters are its torque, on every robot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.closed_chain import ClosedChainDynamics, ClosedChainRegression
+from sysid_core.dynamics.contact import ContactRegression
+from sysid_core.dynamics.contact_dynamics import ContactDynamics
+from sysid_core.dynamics.friction import FRICTION, FrictionLaw, FrictionTerm
+from sysid_core.dynamics.open_tree import OpenTree, random_states
+from sysid_core.parameters import ParameterLayout
+from sysid_core.priors import default_prior, free_parameters
+from sysid_core.robot.description import Transmission
+from sysid_core.robot.library import load_robot
+from sysid_core.robot.model import Robot
+
+LAYOUT = ParameterLayout((), ("a", "b", "c"), ("b_motor",))
+DIRECTIONS = np.array([[0.0, 1.0, 0.7]])
+
+
+def motion(n: int = 20) -> tuple[FloatArray, FloatArray, FloatArray]:
+    q, v, a = np.random.default_rng(1).normal(size=(3, n, 3))
+    return q, v, a
+
+
+def coupled(name: str) -> Robot:
+    """Return a shipped robot with a motor that turns two of its joints."""
+    robot = load_robot(name)
+    pair = robot.actuated_names[1:3]
+    transmission = Transmission(pair, ((1.0, 0.0), (0.6, 1.0)), "joint")
+    return load_robot(replace(robot.description, transmission=transmission))
+
+
+def drawn(robot: Robot) -> FloatArray:
+    """Return parameters of which every one of friction differs from zero."""
+    x = robot.consistent_nominal.copy()
+    width = robot.layout.friction.stop - robot.layout.friction.start
+    x[robot.layout.friction] = np.random.default_rng(2).uniform(0.1, 1.0, width)
+    return x
+
+
+@pytest.mark.parametrize("width", [0.0, 0.1])
+@pytest.mark.parametrize("term", FRICTION, ids=lambda term: term.name)
+def test_columns_times_a_parameter_are_its_torque(term: FrictionTerm, width: float) -> None:
+    """For every term alone, of joints and of the coupled motor."""
+    law = FrictionLaw(DIRECTIONS, width)
+    columns = law.columns(*motion())
+    for where in LAYOUT.places(term.name):
+        for index in range(where.start, where.stop):
+            x = np.zeros(LAYOUT.size)
+            x[index] = 0.8
+            law.set_parameters(x)
+            np.testing.assert_allclose(law.torque(*motion()), columns @ x, atol=1e-12)
+
+
+def test_all_terms_together_and_one_state_at_a_time() -> None:
+    law, x = FrictionLaw(DIRECTIONS, 0.1), np.linspace(0.1, 1.0, LAYOUT.size)
+    law.set_parameters(x)
+    whole = law.columns(*motion()) @ x
+    single = [law.torque(*state) for state in zip(*motion(), strict=True)]
+    np.testing.assert_allclose(single, whole, atol=1e-12)
+
+
+def test_a_motor_that_turns_with_several_joints_loses_energy_to_its_own_motion() -> None:
+    """With the diagonal share that its joints hold, its power is that of one turning motor."""
+    law, (_, v, a) = FrictionLaw(DIRECTIONS, 0.0), motion()
+    x = np.zeros(LAYOUT.size)
+    x[LAYOUT.coupling_term("viscous")] = 0.5
+    x[LAYOUT.term("viscous")] = 0.5 * DIRECTIONS[0] ** 2
+    x[LAYOUT.coupling_term("coulomb")] = 0.3
+    law.set_parameters(x)
+    motor = v @ DIRECTIONS[0]
+    power = (law.torque(v, v, a) * v).sum(axis=1)
+    np.testing.assert_allclose(power, 0.5 * motor**2 + 0.3 * np.abs(motor), atol=1e-12)
+
+
+def test_layout_bounds_and_priors_follow_from_the_table() -> None:
+    robot = load_robot("ur10")
+    layout, prior, free = robot.layout, default_prior(robot), free_parameters(robot)
+    for term in FRICTION:
+        where = np.arange(layout.size)[layout.term(term.name)]
+        assert np.isin(where, layout.nonnegative).all() == (term.lower == 0.0)
+        assert np.isin(where, layout.dry[:, 0]).all() == term.dry
+        assert free[where].all() == term.usual
+        if term.guess is not None and term.usual:
+            assert (prior.mean[where] > 0.0).all()
+
+
+def test_a_tree_has_one_law() -> None:
+    robot = coupled("panda")
+    tree, x = OpenTree(robot, parameters=drawn(robot)), drawn(robot)
+    q, v, a = random_states(robot, 10)
+    rows = np.swapaxes(tree.columns(q, v, a, np.arange(len(x))), 1, 2)
+    np.testing.assert_allclose(rows @ x, tree.torques(q, v, a), atol=1e-9)
+    for i in range(len(q)):
+        np.testing.assert_allclose(tree.torque(q[i], v[i], a[i]), rows[i] @ x, atol=1e-9)
+        parts = tree.inertia(q[i]) @ a[i] + tree.bias(q[i], v[i])
+        np.testing.assert_allclose(parts, rows[i] @ x, atol=1e-9)
+        still = np.zeros_like(v[i])
+        np.testing.assert_allclose(tree.gravity(q[i]), tree.torque(q[i], still, still), atol=1e-9)
+
+
+def test_a_closed_chain_has_one_law() -> None:
+    robot = coupled("digit_left_leg")
+    regression, dynamics = ClosedChainRegression(robot), ClosedChainDynamics(robot)
+    x, rng = drawn(robot), np.random.default_rng(3)
+    dynamics.set_parameters(x)
+    q, v, a = 0.02 * rng.normal(size=(3, 10, 6))
+    full = regression.closure.motion(q, v, a, regression.closure.home)
+    expected = regression.contract(full, np.arange(10), np.arange(len(x))) @ x
+    np.testing.assert_allclose(dynamics.torques(q, v, a), expected, atol=1e-7)
+    for i in range(10):
+        np.testing.assert_allclose(dynamics.torque(q[i], v[i], a[i]), expected[i], atol=1e-7)
+
+
+def test_a_robot_in_contact_has_one_law() -> None:
+    """The coupling's friction included, in equations of motion as in rows."""
+    robot = coupled("solo12")
+    dynamics, x = ContactDynamics(robot), drawn(robot)
+    dynamics.set_parameters(x)
+    rows = OpenTree(robot).columns(*random_states(robot, 10), np.arange(len(x)))
+    for i, (q, v, a) in enumerate(zip(*random_states(robot, 10), strict=True)):
+        terms = dynamics.terms(q, v)
+        np.testing.assert_allclose(terms.inertia @ a + terms.bias, x @ rows[i], atol=1e-9)
+    coupling = robot.layout.coupling_term("coulomb").start
+    assert coupling in ContactRegression(robot).base.columns
