@@ -28,46 +28,17 @@ def test_the_form_can_be_chosen(
 
 
 def test_levels_are_inherited(ros: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    from rclpy.logging import LoggingSeverity, get_logger
+    from rclpy.logging import LoggingSeverity, get_logger, set_logger_level
 
     parent = get_logger("parent")
     child = parent.get_child("child")
     assert not child.debug("hidden")
-    parent.set_level(LoggingSeverity.DEBUG)
-    assert child.get_effective_level() == LoggingSeverity.DEBUG
+    set_logger_level("parent", LoggingSeverity.DEBUG)
     assert child.debug("shown")
-    child.set_level(LoggingSeverity.ERROR)
+    set_logger_level("parent.child", LoggingSeverity.ERROR)
     assert not child.warning("hidden")
     assert parent.debug("shown")
     assert "hidden" not in capfd.readouterr().err
-
-
-def test_filters_work_per_line(node: Any) -> None:
-    logger = node.get_logger()
-    assert [logger.info("x", once=True) for _ in range(3)] == [True, False, False]
-    assert [logger.info("x", skip_first=True) for _ in range(3)] == [False, True, True]
-    throttled = [logger.info("x", throttle_duration_sec=60.0) for _ in range(3)]
-    assert throttled == [True, False, False]
-    assert logger.info("x", throttle_duration_sec=60.0)
-    with pytest.raises(TypeError, match="twice"):
-        logger.info("x", twice=True)
-
-
-def test_throttling_goes_by_the_given_clock(ros: Any) -> None:
-    from rclpy.clock import ROSClock
-    from rclpy.logging import get_logger
-    from rclpy.time import Time
-
-    clock = ROSClock()
-    clock._set_ros_time_is_active(True)
-    logger = get_logger("throttled")
-    written = []
-    for seconds in (10, 11, 14, 16):
-        clock.set_ros_time_override(Time(seconds=seconds))
-        written.append(
-            logger.info("x", throttle_duration_sec=3.0, throttle_time_source_type=clock)
-        )
-    assert written == [True, False, True, False]
 
 
 def test_lines_reach_rosout(node: Any, ros: Any, until: Until) -> None:

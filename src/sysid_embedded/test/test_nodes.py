@@ -99,7 +99,6 @@ def test_nonsense_on_the_command_line_is_refused() -> None:
 
     with pytest.raises(RuntimeError, match="--nonsense"):
         rclpy.init(args=["--ros-args", "--nonsense"], context=Context())
-    assert rclpy.utilities.remove_ros_args(["p", "a", "--ros-args", "-r", "x:=y"]) == ["p", "a"]
 
 
 def test_shutdown_callbacks_are_called_once(ros: Any) -> None:

@@ -49,38 +49,6 @@ def test_waiting_for_a_service_that_isn_t_there_ends(node: Any) -> None:
     assert not client.wait_for_service(timeout_sec=0.05)
 
 
-def test_a_callback_may_ask_another_service(node: Any, ros: Any) -> None:
-    from rclpy.callback_groups import ReentrantCallbackGroup
-    from std_srvs.srv import SetBool, Trigger
-
-    group = ReentrantCallbackGroup()
-    node.create_service(SetBool, "inner", _negate, callback_group=group)
-    inner = node.create_client(SetBool, "inner", callback_group=group)
-
-    async def outer(request: Any, response: Any) -> Any:
-        answer = await inner.call_async(SetBool.Request(data=False))
-        response.success = answer.success
-        return response
-
-    node.create_service(Trigger, "outer", outer, callback_group=group)
-    client = node.create_client(Trigger, "outer", callback_group=group)
-    assert inner.wait_for_service(LIMIT_S)
-    assert client.wait_for_service(LIMIT_S)
-    future = client.call_async(Trigger.Request())
-    ros.spin_until_future_complete(node, future, timeout_sec=LIMIT_S)
-    assert future.result().success
-
-
-def test_a_call_blocks_while_another_thread_spins(node: Any, spinning: Any) -> None:
-    from std_srvs.srv import SetBool
-
-    node.create_service(SetBool, "s", _negate)
-    client = node.create_client(SetBool, "s")
-    assert client.wait_for_service(timeout_sec=LIMIT_S)
-    spinning(node)
-    assert client.call(SetBool.Request(data=False), timeout_sec=LIMIT_S).success
-
-
 def test_an_error_in_the_server_comes_out_of_spin(node: Any, ros: Any) -> None:
     from std_srvs.srv import Trigger
 
@@ -108,11 +76,3 @@ def test_wrong_types_are_refused(node: Any, ros: Any) -> None:
         node.create_publisher(Trigger, "t", 1)
     with pytest.raises(AttributeError):
         node.create_publisher(int, "t", 1)
-
-
-def test_services_are_counted(node: Any, until: Until) -> None:
-    from std_srvs.srv import Trigger
-
-    node.create_service(Trigger, "s", lambda _, response: response)
-    node.create_client(Trigger, "s")
-    assert until(lambda: node.count_services("s") == 1 and node.count_clients("s") == 1)

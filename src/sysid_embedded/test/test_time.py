@@ -51,16 +51,6 @@ def test_clocks_run() -> None:
     assert abs(system - time.time_ns()) < 10**9
 
 
-def test_sleeping_lasts_as_long_as_asked(ros: Any) -> None:
-    from rclpy.clock import Clock, ClockType
-    from rclpy.duration import Duration
-
-    clock = Clock(clock_type=ClockType.STEADY_TIME)
-    start = clock.now()
-    assert clock.sleep_for(Duration(seconds=0.02))
-    assert clock.now() - start >= Duration(seconds=0.02)
-
-
 def _simulate(ros: Any) -> tuple[Any, Any, Callable[[float], None]]:
     from rosgraph_msgs.msg import Clock
 
@@ -103,28 +93,6 @@ def test_timers_follow_sim_time(ros: Any, until: Until) -> None:
     assert until(lambda: node.get_clock().now().nanoseconds == 200_000_000, node)
     set_time(1.3)
     assert until(lambda: calls[-1] == 1.3, node)
-
-
-def test_jumps_are_told_of(ros: Any, until: Until) -> None:
-    from rclpy.clock import ClockChange, JumpThreshold
-    from rclpy.duration import Duration
-
-    node, publisher, set_time = _simulate(ros)
-    jumps: list[Any] = []
-    threshold = JumpThreshold(
-        min_forward=Duration(seconds=5.0), min_backward=Duration(seconds=-1.0)
-    )
-    handle = node.get_clock().create_jump_callback(threshold, post_callback=jumps.append)
-    assert until(lambda: publisher.get_subscription_count() == 1, node)
-    for seconds in (10.0, 11.0, 3.0):
-        set_time(seconds)
-        assert until(lambda s=seconds: node.get_clock().now().nanoseconds == int(s * 1e9), node)
-    assert [jump.delta.nanoseconds / 1e9 for jump in jumps] == [10.0, -8.0]
-    node.set_parameters([ros.Parameter("use_sim_time", value=False)])
-    assert jumps[-1].clock_change == ClockChange.ROS_TIME_DEACTIVATED
-    handle.unregister()
-    node.set_parameters([ros.Parameter("use_sim_time", value=True)])
-    assert len(jumps) == 3
 
 
 def test_use_sim_time_is_a_bool(node: Any, ros: Any) -> None:

@@ -102,19 +102,6 @@ def test_a_callback_that_takes_something_else_is_refused(node: Any) -> None:
         node.create_subscription(Int32, "t", lambda a, b, c: None, 1)
 
 
-def test_raw_subscriptions_and_publishers_carry_bytes(node: Any, until: Until) -> None:
-    from rclpy.serialization import deserialize_message, serialize_message
-    from std_msgs.msg import String
-
-    got: list[bytes] = []
-    node.create_subscription(String, "t", got.append, 1, raw=True)
-    publisher = node.create_publisher(String, "t", 1)
-    assert until(lambda: publisher.get_subscription_count() == 1, node)
-    publisher.publish(serialize_message(String(data="hello")))
-    assert until(lambda: got, node)
-    assert deserialize_message(got[0], String) == String(data="hello")
-
-
 def test_only_messages_of_the_topic_s_type_can_be_published(node: Any) -> None:
     from std_msgs.msg import Int32, String
 

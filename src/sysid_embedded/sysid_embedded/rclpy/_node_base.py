@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 from sysid_embedded import names as _names
@@ -16,7 +15,6 @@ from ._node_parameters import NodeParameters
 from .callback_groups import (
     CallbackGroup,
     MutuallyExclusiveCallbackGroup,
-    ReentrantCallbackGroup,
 )
 from .client import Client
 from .clock import ROSClock
@@ -27,7 +25,6 @@ from .exceptions import (
     InvalidServiceNameException,
     InvalidTopicNameException,
 )
-from .guard_condition import GuardCondition
 from .logging import RcutilsLogger, get_logger
 from .publisher import Publisher
 from .service import Service
@@ -56,11 +53,9 @@ class NodeBase(NodeParameters):
         self._clients: list[Client] = []
         self._services: list[Service] = []
         self._timers: list[Timer] = []
-        self._guards: list[GuardCondition] = []
         self._rosout_publisher: Publisher | None = None
         self._executor: weakref.ref[Any] | None = None
         self._default_callback_group: CallbackGroup = MutuallyExclusiveCallbackGroup()
-        self._rate_group = ReentrantCallbackGroup()
         self._destroyed = False
         # Arguments of the node itself come before those of the process.
         self._arguments: list[Arguments] = [] if cli_args is None else [_parse(cli_args)]
@@ -88,44 +83,9 @@ class NodeBase(NodeParameters):
         return name, namespace
 
     @property
-    def publishers(self) -> Iterator[Publisher]:
-        """The publishers."""
-        yield from self._publishers
-
-    @property
-    def subscriptions(self) -> Iterator[Subscription]:
-        """The subscriptions."""
-        yield from self._subscriptions
-
-    @property
-    def clients(self) -> Iterator[Client]:
-        """The clients."""
-        yield from self._clients
-
-    @property
-    def services(self) -> Iterator[Service]:
-        """The services."""
-        yield from self._services
-
-    @property
-    def timers(self) -> Iterator[Timer]:
-        """The timers."""
-        yield from self._timers
-
-    @property
-    def guards(self) -> Iterator[GuardCondition]:
-        """The guard conditions."""
-        yield from self._guards
-
-    @property
     def context(self) -> Context:
         """The context."""
         return self._context
-
-    @property
-    def default_callback_group(self) -> CallbackGroup:
-        """The group of callbacks for which none is named."""
-        return self._default_callback_group
 
     @property
     def executor(self) -> Any:
@@ -207,10 +167,6 @@ class NodeBase(NodeParameters):
         """Return a topic's full name, remapped unless only to be expanded."""
         return self._resolve(topic, "topic", only_expand)
 
-    def resolve_service_name(self, service: str, *, only_expand: bool = False) -> str:
-        """Return a service's full name, remapped unless only to be expanded."""
-        return self._resolve(service, "service", only_expand)
-
     def _resolve(self, name: str, kind: str, only_expand: bool = False) -> str:
         fault = _names.fault_of_topic(name)
         if fault is not None:
@@ -236,16 +192,6 @@ class NodeBase(NodeParameters):
         """Return the number of subscriptions to a topic in the whole domain."""
         name = self._resolve(topic_name, "topic", only_expand=True)
         return self._endpoints(f"rt{name}", writers=False)
-
-    def count_services(self, service_name: str) -> int:
-        """Return the number of servers of a service in the whole domain."""
-        name = self._resolve(service_name, "service", only_expand=True)
-        return self._endpoints(f"rq{name}Request", writers=False)
-
-    def count_clients(self, service_name: str) -> int:
-        """Return the number of clients of a service in the whole domain."""
-        name = self._resolve(service_name, "service", only_expand=True)
-        return self._endpoints(f"rr{name}Reply", writers=False)
 
     def get_topic_names_and_types(self) -> list[tuple[str, list[str]]]:
         """Return all topics of the domain and their types."""

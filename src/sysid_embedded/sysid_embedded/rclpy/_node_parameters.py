@@ -14,7 +14,6 @@ from .exceptions import (
     InvalidParameterTypeException,
     InvalidParameterValueException,
     ParameterAlreadyDeclaredException,
-    ParameterImmutableException,
     ParameterNotDeclaredException,
     ParameterUninitializedException,
 )
@@ -43,7 +42,6 @@ class NodeParameters:
         self._descriptors: dict[str, Any] = {}
         self._parameter_overrides: dict[str, Parameter] = {}
         self._allow_undeclared_parameters = allow_undeclared_parameters
-        self._pre_set_parameters_callbacks: list[OnSet] = []
         self._on_set_parameters_callbacks: list[OnSet] = []
         self._post_set_parameters_callbacks: list[OnSet] = []
 
@@ -142,14 +140,6 @@ class NodeParameters:
             value = self._parameter_overrides[name].value
         return Parameter(name, value=value), descriptor
 
-    def undeclare_parameter(self, name: str) -> None:
-        """Forget a parameter."""
-        if not self.has_parameter(name):
-            raise ParameterNotDeclaredException(name)
-        if self._descriptors[name].read_only:
-            raise ParameterImmutableException(name)
-        del self._parameters[name], self._descriptors[name]
-
     def has_parameter(self, name: str) -> bool:
         """Whether a parameter is declared."""
         return name in self._parameters
@@ -194,31 +184,12 @@ class NodeParameters:
         """Return the type of a parameter."""
         return self.get_parameter_types([name])[0]
 
-    def get_parameters_by_prefix(self, prefix: str) -> dict[str, Parameter]:
-        """Return the parameters below a prefix, by the rest of their names."""
-        start = f"{prefix}{PARAMETER_SEPARATOR_STRING}" if prefix else ""
-        return {
-            name[len(start) :]: parameter
-            for name, parameter in self._parameters.items()
-            if name.startswith(start)
-        }
-
     def set_parameters(self, parameter_list: list[Parameter]) -> list[Any]:
         """Set parameters one by one; return a result for each."""
         return [self.set_parameters_atomically([parameter]) for parameter in parameter_list]
 
     def set_parameters_atomically(self, parameter_list: list[Parameter]) -> Any:
         """Set all parameters or none."""
-        if self._pre_set_parameters_callbacks:
-            changed: list[Parameter] = []
-            for callback in self._pre_set_parameters_callbacks:
-                changed.extend(callback(parameter_list))
-            if not changed:
-                return _refused(
-                    "parameter list cannot be empty, this might be due to "
-                    "pre_set_parameters_callback modifying the original parameters list."
-                )
-            parameter_list = changed
         if not all(isinstance(parameter, Parameter) for parameter in parameter_list):
             raise TypeError(f"parameter must be instance of type '{Parameter!r}'")
         unknown = [p.name for p in parameter_list if p.name not in self._parameters]
@@ -319,10 +290,6 @@ class NodeParameters:
         """Return the descriptors of several parameters."""
         return [self.describe_parameter(name) for name in names]
 
-    def add_pre_set_parameters_callback(self, callback: OnSet) -> None:
-        """Let a function change what is to be set."""
-        self._pre_set_parameters_callbacks.insert(0, callback)
-
     def add_on_set_parameters_callback(self, callback: OnSet) -> None:
         """Let a function refuse what is to be set."""
         self._on_set_parameters_callbacks.insert(0, callback)
@@ -330,18 +297,6 @@ class NodeParameters:
     def add_post_set_parameters_callback(self, callback: OnSet) -> None:
         """Tell a function what was set."""
         self._post_set_parameters_callbacks.insert(0, callback)
-
-    def remove_pre_set_parameters_callback(self, callback: OnSet) -> None:
-        """Undo `add_pre_set_parameters_callback`."""
-        self._pre_set_parameters_callbacks.remove(callback)
-
-    def remove_on_set_parameters_callback(self, callback: OnSet) -> None:
-        """Undo `add_on_set_parameters_callback`."""
-        self._on_set_parameters_callbacks.remove(callback)
-
-    def remove_post_set_parameters_callback(self, callback: OnSet) -> None:
-        """Undo `add_post_set_parameters_callback`."""
-        self._post_set_parameters_callbacks.remove(callback)
 
 
 def _refused(reason: str) -> Any:

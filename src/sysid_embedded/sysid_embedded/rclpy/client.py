@@ -51,25 +51,6 @@ class Client:
         self._numbers = count(1)
         self._pending: dict[int, Future] = {}
         self._lock = threading.Lock()
-        self._new_future: Callable[[], Future] = Future
-
-    def call(self, request: Any, timeout_sec: float | None = None) -> Any:
-        """Ask and wait for the answer, while an executor spins in another thread.
-
-        Raises
-        ------
-        TypeError
-            If the request is of another type.
-        TimeoutError
-            If no answer came in time.
-        """
-        event = threading.Event()
-        future = self.call_async(request)
-        future.add_done_callback(lambda _: event.set())
-        if not event.wait(None if timeout_sec is None or timeout_sec < 0 else timeout_sec):
-            self.remove_pending_request(future)
-            raise TimeoutError()
-        return future.result()
 
     def call_async(self, request: Any) -> Future:
         """Ask and return a future of the answer.
@@ -81,7 +62,7 @@ class Client:
         """
         if not isinstance(request, self.srv_type.Request):
             raise TypeError(f"Expected {self.srv_type.Request}, got {type(request)}")
-        future = self._new_future()
+        future = Future()
         with self._lock:
             number = next(self._numbers)
             self._pending[number] = future
@@ -90,10 +71,6 @@ class Client:
         self._writer.write(data)
         future.add_done_callback(self.remove_pending_request)
         return future
-
-    def get_pending_request(self, sequence_number: int) -> Future:
-        """Return the future of a request by its number."""
-        return self._pending[sequence_number]
 
     def remove_pending_request(self, future: Future) -> None:
         """Wait for an answer no more."""
@@ -132,11 +109,6 @@ class Client:
                 return False
             time.sleep(min(_POLL_S, left))
         return False
-
-    @property
-    def service_name(self) -> str:
-        """The full name of the service."""
-        return self.srv_name
 
     def destroy(self) -> None:
         """Ask no more."""

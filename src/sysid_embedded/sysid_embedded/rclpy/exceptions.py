@@ -23,7 +23,6 @@ __all__ = [
     "ParameterImmutableException",
     "ParameterNotDeclaredException",
     "ParameterUninitializedException",
-    "ROSInterruptException",
 ]
 
 
@@ -141,10 +140,3 @@ class ParameterUninitializedException(ParameterException):
 
     def __init__(self, parameter_name: str) -> None:
         super().__init__("The parameter is not initialized", parameter_name)
-
-
-class ROSInterruptException(Exception):
-    """A wait was cut short by shutdown."""
-
-    def __init__(self) -> None:
-        super().__init__("rclpy.shutdown() has been called")

@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sysid_embedded.dds import WaitSet
 
 from .context import Context
-from .task import Future, Task
+from .task import Future
 from .utilities import get_default_context
 
 if TYPE_CHECKING:
@@ -46,23 +46,18 @@ class ExternalShutdownException(Exception):  # noqa: N818 - rclpy's name
         super().__init__(*args or ("ROS context was shut down",))
 
 
-class _Work:
-    """A callback that is due, with what must be told when it ends."""
+class _Work(NamedTuple):
+    """A callback that is due, and the entity whose group must be told when it ends."""
 
-    __slots__ = ("entity", "task")
+    function: Callable[[], Any]
+    entity: Any
 
-    def __init__(self, task: Task, entity: Any) -> None:
-        self.task = task
-        self.entity = entity
-
-    def run(self) -> bool:
-        """Run it; True if it ended."""
-        self.task()
-        if self.task.awaits is not None:
-            return False
-        if self.entity is not None:
+    def run(self) -> None:
+        """Run it."""
+        try:
+            self.function()
+        finally:
             self.entity.callback_group.ending_execution(self.entity)
-        return True
 
 
 class Executor:
@@ -83,7 +78,6 @@ class Executor:
         self._readers: dict[int, Any] = {}
         self._keys: dict[Any, int] = {}
         self._pending: dict[int, Any] = {}
-        self._tasks: deque[_Work] = deque()
         self._round: Iterator[_Work] = iter(())
         self._is_shutdown = False
         self._closed = False
@@ -95,13 +89,6 @@ class Executor:
     def context(self) -> Context:
         """The context."""
         return self._context
-
-    def create_task(self, callback: Any, *args: Any, **kwargs: Any) -> Task:
-        """Have a function or coroutine run; return a future of its result."""
-        task = Task(callback, args, kwargs, executor=self)
-        self._tasks.append(_Work(task, None))
-        self.wake()
-        return task
 
     def wake(self) -> None:
         """Make the executor look again for what is due."""
@@ -160,17 +147,11 @@ class Executor:
 
     def _look(self) -> Iterator[_Work]:
         """Yield everything that is due, each once."""
-        for _ in range(len(self._tasks)):
-            yield self._tasks.popleft()
         for node in list(self._nodes):
             for timer in list(node._timers):
                 if timer.is_ready() and timer.callback_group.beginning_execution(timer):
                     timer._call()
-                    yield _Work(Task(timer.callback), timer)
-            for guard in list(node._guards):
-                if guard._triggered and guard.callback_group.beginning_execution(guard):
-                    guard._take()
-                    yield _Work(Task(guard.callback), guard)
+                    yield _Work(timer.callback, timer)
         for key, entity in list(self._pending.items()):
             if key not in self._readers:
                 continue
@@ -182,7 +163,7 @@ class Executor:
                 self._pending.pop(key, None)
                 entity.callback_group.ending_execution(entity)
             else:
-                yield _Work(Task(function), entity)
+                yield _Work(function, entity)
 
     def _due(self) -> _Work | None:
         work = next(self._round, None)
@@ -259,21 +240,6 @@ class Executor:
             if entity is not None:
                 self._pending[key] = entity
 
-    def _finish(self, work: _Work) -> None:
-        """Put a coroutine that waits aside until what it waits for is done."""
-        future = work.task.awaits
-        if future is None:
-            return
-
-        def resume(_: Any) -> None:
-            self._tasks.append(work)
-            self.wake()
-
-        if isinstance(future, Future) and future is not work.task:
-            future.add_done_callback(resume)
-        else:
-            resume(None)
-
     def spin(self) -> None:
         """Run callbacks until shutdown."""
         while self._context.ok() and not self._is_shutdown:
@@ -282,12 +248,6 @@ class Executor:
     def spin_once(self, timeout_sec: float | None = None) -> None:
         """Wait for one callback and run it."""
         self._spin_once(timeout_sec, lambda: False)
-
-    def spin_once_until_future_complete(
-        self, future: Future, timeout_sec: float | None = None
-    ) -> None:
-        """Wait for one callback and run it, unless the future gets done before."""
-        self._spin_once(timeout_sec, future.done)
 
     def spin_until_future_complete(self, future: Future, timeout_sec: float | None = None) -> None:
         """Run callbacks until a future is done or the time-out."""
@@ -330,13 +290,8 @@ class SingleThreadedExecutor(Executor):
             work = self._next_work(timeout_sec, done)
         except ShutdownException:
             return
-        if work is None:
-            return
-        if not work.run():
-            self._finish(work)
-        error = work.task.exception()
-        if error is not None:
-            raise error
+        if work is not None:
+            work.run()
 
 
 class MultiThreadedExecutor(Executor):
@@ -357,13 +312,13 @@ class MultiThreadedExecutor(Executor):
         self._errors: deque[BaseException] = deque()
 
     def _run(self, work: _Work) -> None:
-        if not work.run():
-            self._finish(work)
-        # A group may be free now, or an error be there to raise.
-        self.wake()
+        try:
+            work.run()
+        finally:
+            self.wake()  # a group may be free now
 
-    def _ended(self, work: _Work, thread: ThreadFuture[None]) -> None:
-        error = thread.exception() or work.task.exception()
+    def _ended(self, thread: ThreadFuture[None]) -> None:
+        error = thread.exception()
         if error is not None:
             self._errors.append(error)
             self.wake()
@@ -374,9 +329,7 @@ class MultiThreadedExecutor(Executor):
         except ShutdownException:
             return
         if work is not None:
-            self._pool.submit(self._run, work).add_done_callback(
-                lambda thread: self._ended(work, thread)
-            )
+            self._pool.submit(self._run, work).add_done_callback(self._ended)
         if self._errors:
             raise self._errors.popleft()
 

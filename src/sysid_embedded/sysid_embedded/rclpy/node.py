@@ -18,7 +18,6 @@ from .constants import S_TO_NS
 from .context import Context
 from .duration import Duration
 from .exceptions import NotInitializedException
-from .guard_condition import GuardCondition
 from .logging import _system
 from .parameter import Parameter
 from .parameter_service import ParameterService
@@ -32,7 +31,7 @@ from .qos import (
 from .service import Service
 from .subscription import Subscription
 from .time_source import TimeSource
-from .timer import Rate, Timer
+from .timer import Timer
 from .utilities import get_default_context
 
 __all__ = ["Node"]
@@ -195,7 +194,6 @@ class Node(NodeBase):
         callback_group: CallbackGroup | None = None,
         event_callbacks: None = None,
         qos_overriding_options: None = None,
-        raw: bool = False,
     ) -> Subscription:
         """Create a subscription; the quality of service may be just the history's depth."""
         _not_supported(
@@ -209,7 +207,7 @@ class Node(NodeBase):
             f"{prefix}{name}", msg_type.definition, to_dds(profile._to_profile())
         )
         group = callback_group or self._default_callback_group
-        subscription = Subscription(reader, msg_type, name, callback, group, profile, raw)
+        subscription = Subscription(reader, msg_type, name, callback, group, profile)
         self._subscriptions.append(subscription)
         self._changed(subscription)
         return subscription
@@ -266,7 +264,7 @@ class Node(NodeBase):
     def create_timer(
         self,
         timer_period_sec: float,
-        callback: Callable[..., Any] | None,
+        callback: Callable[..., Any],
         callback_group: CallbackGroup | None = None,
         clock: Clock | None = None,
         autostart: bool = True,
@@ -284,22 +282,6 @@ class Node(NodeBase):
         self._timers.append(timer)
         self._wake_executor()
         return timer
-
-    def create_rate(self, frequency: float, clock: Clock | None = None) -> Rate:
-        """Create something whose `sleep` keeps a loop at a frequency [Hz]."""
-        if frequency <= 0:
-            raise ValueError("frequency must be > 0")
-        timer = self.create_timer(1.0 / frequency, None, self._rate_group, clock)
-        return Rate(timer, context=self._context)
-
-    def create_guard_condition(
-        self, callback: Callable[[], Any], callback_group: CallbackGroup | None = None
-    ) -> GuardCondition:
-        """Create something by which any thread can have a callback run."""
-        guard = GuardCondition(callback, callback_group or self._default_callback_group)
-        guard._wake = self._wake_executor
-        self._guards.append(guard)
-        return guard
 
     def _destroy_reading(self, entities: list[Any], entity: Any) -> bool:
         if entity not in entities:
@@ -325,10 +307,6 @@ class Node(NodeBase):
         """Destroy a subscription."""
         return self._destroy_reading(self._subscriptions, subscription)
 
-    def destroy_service(self, service: Service) -> bool:
-        """Destroy a service."""
-        return self._destroy_reading(self._services, service)
-
     def destroy_client(self, client: Client) -> bool:
         """Destroy a client."""
         return self._destroy_reading(self._clients, client)
@@ -339,19 +317,6 @@ class Node(NodeBase):
             return False
         self._timers.remove(timer)
         timer.destroy()
-        return True
-
-    def destroy_rate(self, rate: Rate) -> bool:
-        """Destroy a rate."""
-        rate.destroy()
-        return self.destroy_timer(rate._timer)
-
-    def destroy_guard_condition(self, guard: GuardCondition) -> bool:
-        """Destroy a guard condition."""
-        if guard not in self._guards:
-            return False
-        self._guards.remove(guard)
-        guard.destroy()
         return True
 
     def destroy_node(self) -> None:
@@ -365,13 +330,10 @@ class Node(NodeBase):
         _system.remove_outlet(self._logger.name)
         for timer in self._timers:
             timer.destroy()
-        for guard in self._guards:
-            guard.destroy()
         for entity in (*self._reading(), *self._publishing()):
             entity.destroy()
         for entities in (
             self._timers,
-            self._guards,
             self._subscriptions,
             self._services,
             self._clients,

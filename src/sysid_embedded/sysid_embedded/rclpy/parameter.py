@@ -8,13 +8,12 @@ from enum import Enum
 from typing import Any
 
 from sysid_embedded.messages import message_class
-from sysid_embedded.params_yaml import parse_file, parse_value
+from sysid_embedded.params_yaml import parse_value
 
 __all__ = [
     "PARAMETER_SEPARATOR_STRING",
     "Parameter",
     "get_parameter_value",
-    "parameter_dict_from_yaml_file",
     "parameter_value_to_python",
 ]
 
@@ -163,22 +162,3 @@ def parameter_value_to_python(parameter_value: Any) -> Any:
 def get_parameter_value(string_value: str) -> Any:
     """Return the `rcl_interfaces/ParameterValue` that a text means."""
     return Parameter("", value=parse_value(string_value)).get_parameter_value()
-
-
-def parameter_dict_from_yaml_file(
-    parameter_file: str,
-    use_wildcard: bool = False,
-    target_nodes: list[str] | None = None,
-    namespace: str = "",
-) -> dict[str, Any]:
-    """Return the parameters of a file as messages, by name."""
-    from pathlib import Path
-
-    found: dict[str, Any] = {}
-    for block in parse_file(Path(parameter_file)):
-        wanted = target_nodes is None or any(block.matches(node) for node in target_nodes)
-        if wanted and (use_wildcard or not block.is_wildcard):
-            for name, value in block.values.items():
-                full = f"{namespace}.{name}" if namespace else name
-                found[full] = Parameter(full, value=value).to_parameter_msg()
-    return found

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from sysid_embedded.cdr import HEADER, codec
@@ -15,6 +16,9 @@ from .logging import get_logger
 from .qos import QoSProfile
 
 __all__ = ["Publisher"]
+
+_WARNING_S = 5.0
+"""Least time between two warnings of lost messages."""
 
 
 class Publisher:
@@ -34,6 +38,7 @@ class Publisher:
         self.topic = topic
         self.qos_profile = qos_profile
         self._logger_name = logger_name
+        self._next_warning = 0.0
 
     @property
     def handle(self) -> Writer:
@@ -49,25 +54,23 @@ class Publisher:
         return self._writer
 
     def publish(self, msg: Any) -> None:
-        """Publish a message, or one that is encoded already.
+        """Publish a message.
 
         Raises
         ------
         TypeError
             If it is of another type.
         """
-        if isinstance(msg, self.msg_type):
-            data = bytearray(HEADER)
-            self._encode(msg, data)
-        elif isinstance(msg, bytes):
-            data = bytearray(msg.ljust(-(-len(msg) // 4) * 4, b"\x00"))
-        else:
+        if not isinstance(msg, self.msg_type):
             raise TypeError(f"Expected {self.msg_type}, got {type(msg)}")
-        if not self.handle.write(data):
-            get_logger(self._logger_name).warning(
-                f"dropped a message on '{self.topic}': a reliable subscriber doesn't keep up",
-                throttle_duration_sec=5.0,
-            )
+        data = bytearray(HEADER)
+        self._encode(msg, data)
+        if self.handle.write(data) or time.monotonic() < self._next_warning:
+            return
+        self._next_warning = time.monotonic() + _WARNING_S
+        get_logger(self._logger_name).warning(
+            f"dropped a message on '{self.topic}': a reliable subscriber does not keep up"
+        )
 
     def get_subscription_count(self) -> int:
         """Return the number of subscriptions that get the messages."""

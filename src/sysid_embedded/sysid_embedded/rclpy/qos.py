@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import Any
 
 from sysid_embedded.qos_policies import Profile
@@ -18,8 +18,6 @@ __all__ = [
     "QoSDurabilityPolicy",
     "QoSHistoryPolicy",
     "QoSLivelinessPolicy",
-    "QoSPolicyEnum",
-    "QoSPresetProfiles",
     "QoSProfile",
     "QoSReliabilityPolicy",
     "ReliabilityPolicy",
@@ -42,26 +40,7 @@ class InvalidQoSProfileException(Exception):  # noqa: N818 - rclpy's name
         super().__init__("Invalid QoSProfile", *args)
 
 
-class QoSPolicyEnum(IntEnum):
-    """Base of the policies' enumerations."""
-
-    @classmethod
-    def short_keys(cls) -> list[str]:
-        """Return the names in lower case."""
-        return [key.lower() for key in cls.__members__]
-
-    @classmethod
-    def get_from_short_key(cls, name: str) -> int:
-        """Return the value of a name, whatever its case."""
-        return cls[name.upper()].value
-
-    @property
-    def short_key(self) -> str:
-        """The name in lower case."""
-        return self.name.lower()
-
-
-class HistoryPolicy(QoSPolicyEnum):
+class HistoryPolicy(IntEnum):
     """How many samples to keep."""
 
     SYSTEM_DEFAULT = 0
@@ -70,7 +49,7 @@ class HistoryPolicy(QoSPolicyEnum):
     UNKNOWN = 3
 
 
-class ReliabilityPolicy(QoSPolicyEnum):
+class ReliabilityPolicy(IntEnum):
     """Whether lost samples are sent again."""
 
     SYSTEM_DEFAULT = 0
@@ -79,7 +58,7 @@ class ReliabilityPolicy(QoSPolicyEnum):
     UNKNOWN = 3
 
 
-class DurabilityPolicy(QoSPolicyEnum):
+class DurabilityPolicy(IntEnum):
     """Whether late subscribers get earlier samples."""
 
     SYSTEM_DEFAULT = 0
@@ -88,7 +67,7 @@ class DurabilityPolicy(QoSPolicyEnum):
     UNKNOWN = 3
 
 
-class LivelinessPolicy(QoSPolicyEnum):
+class LivelinessPolicy(IntEnum):
     """How a publisher shows that it is alive."""
 
     SYSTEM_DEFAULT = 0
@@ -112,7 +91,7 @@ _DEFAULTS: dict[str, Any] = {
     "liveliness_lease_duration": Duration(),
     "avoid_ros_namespace_conventions": False,
 }
-_ENUMS: dict[str, type[QoSPolicyEnum]] = {
+_ENUMS: dict[str, type[IntEnum]] = {
     "history": HistoryPolicy,
     "reliability": ReliabilityPolicy,
     "durability": DurabilityPolicy,
@@ -197,25 +176,3 @@ qos_profile_parameter_events = QoSProfile(depth=1000)
 qos_profile_action_status_default = QoSProfile(
     depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL
 )
-
-
-class QoSPresetProfiles(Enum):
-    """The predefined profiles."""
-
-    DEFAULT = qos_profile_default
-    SYSTEM_DEFAULT = qos_profile_system_default
-    SENSOR_DATA = qos_profile_sensor_data
-    SERVICES_DEFAULT = qos_profile_services_default
-    PARAMETERS = qos_profile_parameters
-    PARAMETER_EVENTS = qos_profile_parameter_events
-    ACTION_STATUS_DEFAULT = qos_profile_action_status_default
-
-    @classmethod
-    def short_keys(cls) -> list[str]:
-        """Return the names in lower case."""
-        return [key.lower() for key in cls.__members__]
-
-    @classmethod
-    def get_from_short_key(cls, name: str) -> QoSProfile:
-        """Return the profile of a name, whatever its case."""
-        return cls[name.upper()].value

@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from inspect import isawaitable
 from typing import Any, NamedTuple
 
 from sysid_embedded.cdr import HEADER, codec
@@ -61,15 +60,8 @@ class Service:
         header = RequestHeader(data[4:BODY], info.publication_handle)
         return partial(self._answer, self._decode(data, BODY)[0], header)
 
-    def _answer(self, request: Any, header: RequestHeader) -> Any:
-        response = self.callback(request, self.srv_type.Response())
-        if isawaitable(response):
-            return self._answer_later(response, header)
-        self.send_response(response, header)
-        return None
-
-    async def _answer_later(self, response: Any, header: RequestHeader) -> None:
-        self.send_response(await response, header)
+    def _answer(self, request: Any, header: RequestHeader) -> None:
+        self.send_response(self.callback(request, self.srv_type.Response()), header)
 
     def send_response(self, response: Any, header: RequestHeader) -> None:
         """Send an answer.
@@ -96,11 +88,6 @@ class Service:
             if any(end_.get("clientid") == client["clientid"] for end_ in self._writer.matched()):
                 return
             time.sleep(0.001)
-
-    @property
-    def service_name(self) -> str:
-        """The full name of the service."""
-        return self.srv_name
 
     def destroy(self) -> None:
         """Answer no more."""

@@ -15,7 +15,6 @@ from .context import Context
 
 __all__ = [
     "SignalHandlerOptions",
-    "get_current_signal_handlers_options",
     "install_signal_handlers",
     "uninstall_signal_handlers",
 ]
@@ -60,12 +59,6 @@ def install_signal_handlers(
     for number, option in _SIGNALS.items():
         if options & option and number not in _previous:
             _previous[number] = signal.signal(number, _handle)
-
-
-def get_current_signal_handlers_options() -> SignalHandlerOptions:
-    """Return which signals are handled."""
-    total = sum(option for number, option in _SIGNALS.items() if number in _previous)
-    return SignalHandlerOptions(total)
 
 
 def uninstall_signal_handlers() -> None:

@@ -30,7 +30,6 @@ class Subscription:
         callback: Callable[..., Any],
         callback_group: CallbackGroup,
         qos_profile: QoSProfile,
-        raw: bool,
     ) -> None:
         self.reader: Reader | None = reader
         self._decode = codec(msg_type.definition).decode
@@ -39,7 +38,6 @@ class Subscription:
         self.callback = callback
         self.callback_group = callback_group
         self.qos_profile = qos_profile
-        self.raw = raw
 
     @property
     def callback(self) -> Callable[..., Any]:
@@ -62,7 +60,7 @@ class Subscription:
         if sample is None:
             return None
         data, info = sample
-        message = data if self.raw else self._decode(data, 4)[0]
+        message = self._decode(data, 4)[0]
         if not self._with_info:
             return partial(self._callback, message)
         return partial(

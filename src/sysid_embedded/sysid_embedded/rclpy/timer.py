@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timers and rates."""
+"""Timers."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,13 +10,9 @@ from typing import Any
 from .callback_groups import CallbackGroup
 from .clock import Clock, ROSClock
 from .context import Context
-from .exceptions import InvalidHandle, ROSInterruptException
+from .exceptions import InvalidHandle
 
-__all__ = ["Rate", "Timer"]
-
-
-class _TimerCancelledError(Exception):
-    """A timer was asked for its next call after it had been cancelled."""
+__all__ = ["Timer"]
 
 
 class Timer:
@@ -25,7 +20,7 @@ class Timer:
 
     def __init__(
         self,
-        callback: Callable[..., Any] | None,
+        callback: Callable[..., Any],
         callback_group: CallbackGroup | None,
         timer_period_ns: int,
         clock: Clock,
@@ -117,51 +112,8 @@ class Timer:
         self._canceled = False
         self._rearm()
 
-    def time_since_last_call(self) -> int:
-        """Return the time since the last call, or since the start [ns]."""
-        return self._now() - self._last
-
-    def time_until_next_call(self) -> int:
-        """Return the time to the next call [ns]."""
-        if self._canceled:
-            raise _TimerCancelledError("timer is canceled")
-        return self._remaining()
-
     def destroy(self) -> None:
         """Make no more calls at all."""
         self._canceled = True
         self._destroyed = True
         self._wake = None
-
-
-class Rate:
-    """Sleeps so that a loop keeps its frequency; an executor must spin in another thread."""
-
-    def __init__(self, timer: Timer, *, context: Context) -> None:
-        self._timer = timer
-        self._context = context
-        self._tick = threading.Event()
-        self._destroyed = False
-        timer.callback = self._tick.set
-        context.on_shutdown(self._tick.set)
-
-    def sleep(self) -> None:
-        """Sleep until the next tick.
-
-        Raises
-        ------
-        ROSInterruptException
-            If shutdown or `destroy` comes first.
-        """
-        self._tick.clear()
-        if not self._context.ok():
-            raise ROSInterruptException()
-        self._tick.wait()
-        if self._destroyed or not self._context.ok():
-            raise ROSInterruptException()
-
-    def destroy(self) -> None:
-        """Wake who sleeps and end."""
-        self._destroyed = True
-        self._timer.destroy()
-        self._tick.set()
