@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.batch import Batch, batch_of
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals.options import SignalConfig
@@ -23,7 +23,10 @@ LEARN = "solo12_trot"
 MOTIONS = {"validation": LEARN, "new trot": "solo12_new_trot", "jump": "solo12_jump"}
 """Scenario of each motion that is scored; validation is the trot that was learned from."""
 
-_HELD_OUT = 10  # one sample in so many of the trot is kept for validation
+_STRETCH = 1.0
+"""Length of the trot's stretches [s]: longer than a step, so that none of it is known."""
+_HELD_OUT = 5
+"""One stretch in so many of the trot is kept for validation."""
 _START = 1.5  # [s] in which robots stand before they walk
 
 
@@ -90,12 +93,18 @@ def simulate(seed: int, seconds: float, level: float = 1.0) -> Data:
     robot = load_robot(ROBOT)
     run = _run(LEARN, seed, seconds, level)
     everything = _batch(robot, run)
-    order = np.random.default_rng(seed).permutation(len(everything))
-    held = len(order) // _HELD_OUT
-    measured = {"validation": pick(everything, order[:held])}
+    held = _held_out(everything)
+    measured = {"validation": pick(everything, np.flatnonzero(held))}
     exact = {}
     for motion, scenario in MOTIONS.items():
         exact[motion] = _batch(robot, _run(scenario, seed, 0.25 * seconds, 0.0))
         if motion not in measured:
             measured[motion] = _batch(robot, _run(scenario, seed, 0.25 * seconds, level))
-    return Data(robot, run.truth, pick(everything, order[held:]), measured, exact)
+    exact["validation"] = pick(exact["validation"], np.flatnonzero(_held_out(exact["validation"])))
+    return Data(robot, run.truth, pick(everything, np.flatnonzero(~held)), measured, exact)
+
+
+def _held_out(batch: Batch) -> BoolArray:
+    """Return which samples (n,) lie in the stretches that are kept for validation."""
+    stretch = np.floor((batch.samples.time - _START) / _STRETCH)
+    return np.asarray(stretch % _HELD_OUT == _HELD_OUT - 1)
