@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reproduces Zhang, Haugk and Vasudevan's validation on Digit's leg: ``python -m bench.digit``."""
+"""Reproduces Zhang, Haugk and Vasudevan's validation on Digit's leg, simulated by MuJoCo."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.digit_experiments import (
     simulate_segments,
     track,
 )
-from bench.digit_plant import Effects, Log, Plant, draw_parameters, simulate
+from bench.digit_plant import EFFECTS, Log, draw_parameters, simulate
 from bench.runner import Result, run_benchmark, say, show_table
 from sysid_controller.laws import Gains
 from sysid_core.arrays import FloatArray
@@ -41,17 +41,17 @@ MODELS = ("nominal", "identified")
 
 @dataclass(frozen=True)
 class Bench:
-    """The robot, its plant and the controller that all runs share."""
+    """The robot, its true parameters and the controller that all runs share."""
 
     robot: Robot
-    plant: Plant
+    truth: FloatArray
     gains: Gains
     seed: int
 
     def record(self, motion: int, seconds: float) -> Log:
         """Follow a random motion with the nominal model."""
         policy = follow(self.robot, multi_sine(motion), self.robot.nominal, self.gains, seconds)
-        return simulate(self.plant, policy, CENTRE, seconds, self.seed + motion)
+        return simulate(self.robot, self.truth, policy, CENTRE, seconds, self.seed + motion)
 
 
 def _torques(bench: Bench, found: Identification, log: Log) -> Scores:
@@ -80,7 +80,7 @@ def _tracking(bench: Bench, parameters: dict[str, FloatArray]) -> dict[str, dict
     for omega in SPEEDS:
         say(f"III, IV: tracking at {omega:g} rad/s …")
         both = found[f"{omega:g}"] = {
-            name: track(bench.plant, bench.robot, x, omega, bench.gains, bench.seed)
+            name: track(bench.robot, bench.truth, x, omega, bench.gains, bench.seed)
             for name, x in parameters.items()
         }
         for kind in ("mean", "maximum"):
@@ -98,7 +98,7 @@ def run(given: argparse.Namespace) -> Result:
     # of each joint alone, as in the paper
     inertia = np.diag(make_dynamics(robot, SIGN_WIDTH).inertia(CENTRE))
     gains = Gains(given.bandwidth**2 * inertia, 2.0 * given.bandwidth * inertia)
-    bench = Bench(robot, Plant(robot, true, Effects()), gains, given.seed)
+    bench = Bench(robot, true, gains, given.seed)
     joints = robot.actuated_names
     say(f"exciting motion, {TRAIN_SECONDS:g} s, and identification …")
     learn = bench.record(0, TRAIN_SECONDS).recording(robot)
@@ -130,7 +130,7 @@ def run(given: argparse.Namespace) -> Result:
     details = {
         "robot": robot.name,
         "draw": drawn,
-        "unmodelled": asdict(bench.plant.effects),
+        "unmodelled": asdict(EFFECTS),
         "identified": robot.layout.joints_of(found.estimate.parameters),
         "joints": list(joints),
         "torque_rmse": [torque.rmse_nominal.tolist(), torque.rmse_identified.tolist()],

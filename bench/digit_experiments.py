@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.integrate
 
-from bench.digit_plant import STEP, Log, Plant, Policy, simulate
+from bench.digit_plant import STEP, Log, Policy, simulate
 from sysid_controller.laws import FeedForward, Gains, Motion
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.closed_chain import ClosedChainDynamics
@@ -88,13 +88,18 @@ class Tracking(NamedTuple):
 
 
 def track(
-    plant: Plant, robot: Robot, parameters: FloatArray, omega: float, gains: Gains, seed: int
+    robot: Robot,
+    truth: FloatArray,
+    parameters: FloatArray,
+    omega: float,
+    gains: Gains,
+    seed: int,
 ) -> Tracking:
     """Track sines of `omega` [rad/s] for three periods beyond the fade-in."""
     motion = sines(omega)
     seconds = 2.5 + 3.0 * 2.0 * np.pi / omega
     policy = follow(robot, motion, parameters, gains, seconds)
-    log = simulate(plant, policy, CENTRE, seconds, seed)
+    log = simulate(robot, truth, policy, CENTRE, seconds, seed)
     error = np.degrees(motion.at(log.time).position - log.true_position)
     steady = np.abs(error[log.time >= 2.5])
     return Tracking(steady.mean(axis=0), steady.max(axis=0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated Digit leg that differs from its description, with noise, Stribeck and latency."""
+"""A Digit leg in MuJoCo that differs from its description; no model shares its dynamics."""
 
 from __future__ import annotations
 
@@ -9,45 +9,27 @@ from typing import Any, Protocol
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.closed_chain import ClosedChainDynamics
-from sysid_core.dynamics.friction import FrictionLaw
-from sysid_core.inertia import smallest_eigenvalue, transform_matrix
+from sysid_core.inertia import transform_matrix
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot
+from sysid_core.robot.loops import LoopClosure
+from sysid_sim.sensors import SensorConfig
+from sysid_sim.simulation import Simulation, SimulationConfig, Stribeck
 
-__all__ = ["STEP", "Effects", "Log", "Plant", "Policy", "draw_parameters", "simulate"]
+__all__ = ["EFFECTS", "STEP", "Log", "Policy", "draw_parameters", "simulate"]
 
 STEP = 1e-3
 """Period of the controller and the sensors [s]; Digit's low-level interface runs at 1 kHz."""
 
 
-@dataclass(frozen=True)
-class Effects:
-    """What the plant has and no model knows.
-
-    Attributes
-    ----------
-    encoder_noise : float [rad]
-    velocity_noise : float [rad/s]
-    torque_noise : float [N·m]
-        Standard deviations of the measurements.
-    stribeck : float [-]
-        Breakaway friction beyond Coulomb's, as a share of it.
-    stribeck_velocity : float [rad/s]
-        Speed at which that has fallen to 1/e.
-    sign_width : float [rad/s]
-        Width of the friction's smooth sign in the plant.
-    latency : int
-        Periods between a command and its torque.
-    """
-
-    encoder_noise: float = 1e-4
-    velocity_noise: float = 5e-3
-    torque_noise: float = 0.2
-    stribeck: float = 0.2
-    stribeck_velocity: float = 0.1
-    sign_width: float = 0.05
-    latency: int = 1
+EFFECTS = SimulationConfig(
+    period=STEP,
+    latency=1,
+    sensors=SensorConfig(position_noise=1e-4, velocity_noise=5e-3, effort_noise=2e-3),
+    stribeck=Stribeck(level=0.2, velocity=0.1),
+)
+"""What the plant has and no model knows: noise, a period's latency, a Stribeck effect, and dry
+friction that jumps where the models' sign is smooth."""
 
 
 class Policy(Protocol):
@@ -100,9 +82,9 @@ def draw_parameters(robot: Robot, seed: int) -> tuple[FloatArray, dict[str, Any]
 
     drawn: dict[str, Any] = {"seed": seed, "motors": {}, "bodies": {}}
     changes = {
-        "viscous": factors(0.4, 2.5, 6),
-        "coulomb": factors(0.4, 2.5, 6),
-        "armature": factors(0.7, 1.4, 6),
+        "viscous": factors(0.4, 2.5, len(motors)),
+        "coulomb": factors(0.4, 2.5, len(motors)),
+        "armature": factors(0.7, 1.4, len(motors)),
     }
     for term, change in changes.items():
         x[layout.term(term).start + motors] *= change
@@ -119,88 +101,37 @@ def draw_parameters(robot: Robot, seed: int) -> tuple[FloatArray, dict[str, Any]
         scale = rng.uniform(0.9, 1.1)
         phi[index] = scale * transform_matrix(np.eye(3), shift) @ phi[index]
         drawn["bodies"][body] = {"mass_factor": scale, "com_shift": shift.tolist()}
-    assert (smallest_eigenvalue(phi) > 0.0).all()
     return x, drawn
 
 
-class _StribeckFriction(FrictionLaw):
-    """Friction with a Stribeck part `breakaway` (nj,) [N·m] beyond the law's."""
-
-    def __init__(self, directions: FloatArray, effects: Effects, breakaway: FloatArray) -> None:
-        self.effects, self.breakaway = effects, breakaway
-        super().__init__(directions, effects.sign_width)
-
-    def torque(
-        self,
-        position: FloatArray,
-        velocity: FloatArray,
-        acceleration: FloatArray,
-        sign_velocity: FloatArray | None = None,
-    ) -> FloatArray:
-        """Return the friction torque (…, nj) [N·m], Stribeck's part included."""
-        decay = np.exp(-((velocity / self.effects.stribeck_velocity) ** 2))
-        extra = self.breakaway * np.tanh(velocity / self.effects.sign_width) * decay
-        return super().torque(position, velocity, acceleration, sign_velocity) + extra
-
-
-class Plant(ClosedChainDynamics):
-    """The leg's true dynamics: drawn parameters, and a Stribeck part of its motors' friction."""
-
-    def __init__(self, robot: Robot, parameters: FloatArray, effects: Effects) -> None:
-        super().__init__(robot, effects.sign_width)
-        self.effects = effects
-        motors = np.where(robot.actuated, parameters[robot.layout.term("coulomb")], 0.0)
-        directions, breakaway = self.friction.directions, effects.stribeck * motors
-        self.tree.friction = _StribeckFriction(directions, effects, breakaway)
-        self.set_parameters(parameters)
-
-    def advance(
-        self, position: FloatArray, velocity: FloatArray, effort: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the state after one period under constant torque (Runge–Kutta of order 4)."""
-        h, accelerate = STEP, self.acceleration
-        k1 = accelerate(position, velocity, effort)
-        v2 = velocity + 0.5 * h * k1
-        k2 = accelerate(position + 0.5 * h * velocity, v2, effort)
-        v3 = velocity + 0.5 * h * k2
-        k3 = accelerate(position + 0.5 * h * v2, v3, effort)
-        v4 = velocity + h * k3
-        k4 = accelerate(position + h * v3, v4, effort)
-        return (
-            position + h / 6.0 * (velocity + 2.0 * (v2 + v3) + v4),
-            velocity + h / 6.0 * (k1 + 2.0 * (k2 + k3) + k4),
-        )
-
-
-def simulate(plant: Plant, policy: Policy, start: FloatArray, seconds: float, seed: int) -> Log:
-    """Run a controller on the plant from rest.
+def simulate(
+    robot: Robot,
+    parameters: FloatArray,
+    policy: Policy,
+    start: FloatArray,
+    seconds: float,
+    seed: int,
+) -> Log:
+    """Run a controller from rest on a leg that MuJoCo simulates.
 
     Parameters
     ----------
-    plant : Plant
+    robot : Robot
+    parameters : (p,)
+        The true ones.
     policy : Policy
     start : (na,) [rad]
     seconds : float
     seed : int
         Of the measurement noise.
     """
-    rng, effects = np.random.default_rng(seed), plant.effects
-    n, na = round(seconds / STEP), len(start)
-    sizes = [effects.encoder_noise, effects.velocity_noise, effects.torque_noise]
-    noise: FloatArray = rng.normal(size=(3, n, na)) * np.reshape(sizes, (3, 1, 1))
-    position, velocity = start.copy(), np.zeros(na)
-    true_position, true_velocity, effort = np.empty((3, n, na))
-    pending = [plant.gravity(start)] * effects.latency
-    for i in range(n):
-        true_position[i], true_velocity[i] = position, velocity
-        pending.append(policy(i, position + noise[0, i], velocity + noise[1, i]))
-        effort[i] = pending.pop(0)
-        position, velocity = plant.advance(position, velocity, effort[i])
-    return Log(
-        np.linspace(0.0, (n - 1) * STEP, n),
-        true_position + noise[0],
-        true_velocity + noise[1],
-        effort + noise[2],
-        true_position,
-        true_velocity,
-    )
+    closed = LoopClosure(robot).solve(start).configuration
+    plant = Simulation(robot, parameters, EFFECTS, seed=seed, start=closed)
+    n, moved = round(seconds / STEP), robot.actuated
+    rows = np.empty((n, 5, int(moved.sum())))
+    for tick in range(n):
+        position, velocity = (values[moved] for values in plant.sense())
+        reading = plant.step(policy(tick, position, velocity))
+        state = plant.state
+        rows[tick] = position, velocity, reading.effort[moved], state.q[moved], state.v[moved]
+    return Log(STEP * np.linspace(0.0, n - 1.0, n), *np.moveaxis(rows, 1, 0))
