@@ -17,33 +17,31 @@ import pytest
 import yaml
 
 from sysid_embedded.launch.command import up as subcommand
-from sysid_embedded.launch.plan import Message, Plan, Process
+from sysid_embedded.launch.plan import Plan, Process
 from sysid_embedded.launch.runner import run
 
 LIMIT_S = 20.0
 
 
-def _process(name: str, code: str, **options: object) -> Process:
-    environment = dict(os.environ)
-    return Process(name, (sys.executable, "-c", code), environment, **options)  # type: ignore[arg-type]
+def _process(name: str, code: str) -> Process:
+    return Process(name, (sys.executable, "-c", code), dict(os.environ))
 
 
-def _run(*steps: Process | Message) -> tuple[int, list[str]]:
+def _run(*processes: Process) -> tuple[int, list[str]]:
     out = io.StringIO()
-    status = run(Plan(steps=list(steps)), out=out)
+    status = run(Plan(processes=list(processes)), out=out)
     return status, out.getvalue().splitlines()
 
 
 def test_output_is_marked_with_the_process() -> None:
     status, lines = _run(
-        Message("starting"),
         _process(
             "a-1", "import sys; print('one'); print('two', file=sys.stderr); print(3, end='')"
         ),
-        _process("b-2", "print('four')", delay=0.05),
+        _process("b-2", "print('four')"),
     )
     assert status == 0
-    assert {"[a-1] one", "[a-1] two", "[a-1] 3", "[b-2] four", "[log] starting"} <= set(lines)
+    assert {"[a-1] one", "[a-1] two", "[a-1] 3", "[b-2] four"} <= set(lines)
     assert {"[a-1] ended", "[b-2] ended"} <= set(lines)
 
 
@@ -75,37 +73,6 @@ def test_a_process_that_can_t_be_started_is_told_of() -> None:
     status, lines = _run(Process("a-1", ("/no/such/program",), {}))
     assert status == 1
     assert lines == ["[a-1] can't be started: No such file or directory: /no/such/program"]
-
-
-def test_the_end_of_a_required_process_stops_the_others() -> None:
-    status, lines = _run(
-        _process("a-1", "raise SystemExit(0)", shutdown_on_exit=True, delay=0.2),
-        _process("b-2", "import time; time.sleep(60)"),
-    )
-    assert status == 0
-    assert "[a-1] ended" in lines
-
-
-def test_a_respawned_process_starts_again(tmp_path: Path) -> None:
-    file = tmp_path / "count"
-    code = (
-        f"import pathlib; p = pathlib.Path({str(file)!r}); "
-        "n = len(p.read_text()) if p.exists() else 0; p.write_text('x' * (n + 1)); print(n)"
-    )
-    watch = (
-        "import pathlib, time\n"
-        f"p = pathlib.Path({str(file)!r})\n"
-        "while not p.exists() or len(p.read_text()) < 3: time.sleep(0.01)\n"
-    )
-    _, lines = _run(
-        _process("a-1", code, respawn=True, respawn_delay=0.01),
-        _process("b-2", watch, shutdown_on_exit=True),
-    )
-    assert [line for line in lines if line in ("[a-1] 0", "[a-1] 1", "[a-1] 2")][:3] == [
-        "[a-1] 0",
-        "[a-1] 1",
-        "[a-1] 2",
-    ]
 
 
 POLITE = "import time; print('up', flush=True); time.sleep(60)"

@@ -25,15 +25,11 @@ SCOPE = Scope(Path("/some/where/x.launch.yaml"), {"a": "1", "n": "a", "s": "x y"
         ("$(env NO default)", "default"),
         ("$(env NO '')", ""),
         ("$(dirname)/y.yaml", "/some/where/y.yaml"),
-        ("$(filename)", "/some/where/x.launch.yaml"),
         ("$(equals $(var a) 1)", "true"),
         ("$(not true)", "false"),
         ("$(and true $(or false true))", "true"),
-        ("$(if $(equals a b) yes no)", "no"),
-        ("$(eval '$(var a) + 2 * 3')", "7"),
         ('$(eval \'"$(var s)" == "x y"\')', "True"),
-        ("$(eval 'not (1 < 2 <= 2 and 3 in [1, 2])')", "True"),
-        ("$(eval '1 if 2 > 1 else 0')", "1"),
+        ("$(eval 'not (1 < 2 and 3 != 3)')", "True"),
         (r"\$(var a)", "$(var a)"),
         ("50$", "50$"),
     ],
@@ -54,9 +50,9 @@ def test_values(text: str, value: str) -> None:
         ("$(var)", "0 arguments"),
         ("$(eval 'open(1)')", "not supported"),
         ("$(eval '(1')", "no Python expression"),
-        ("$(eval '1/0')", "fails"),
+        ("$(eval '1 < None')", "fails"),
+        ("$(eval '1 + 1')", "not supported"),
         ("$(find-pkg-share no_such_package)", "no_such_package"),
-        ("$(find-exec no-such-program)", "no-such-program"),
     ],
 )
 def test_faults_are_named(text: str, what: str) -> None:
@@ -64,10 +60,9 @@ def test_faults_are_named(text: str, what: str) -> None:
         substitute(text, SCOPE)
 
 
-def test_packages_and_programs_are_found() -> None:
+def test_packages_are_found() -> None:
     share = Path(substitute("$(find-pkg-share sysid_bringup)", SCOPE))
     assert (share / "src" / "sysid_embedded").is_dir()
-    assert substitute("$(find-exec sh)", SCOPE).endswith("/sh")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ __all__ = ["Element"]
 
 _Result = TypeVar("_Result")
 _REQUIRED: Any = object()
-_BRANCHES = ("group", "launch", "timer")
+_BRANCHES = ("group", "launch")
 
 
 class Element:
@@ -105,25 +105,12 @@ class Element:
         text = self.literal(name, default)
         return self.guard(lambda: split(text, self.scope))
 
-    def flag(self, name: str, default: bool, *, quoted: bool = False) -> bool:
-        """Return a boolean; `quoted` where ROS 2 wants text."""
+    def flag(self, name: str, default: bool) -> bool:
+        """Return a boolean."""
         value = self._get(name, default)
-        if isinstance(value, bool) and (not quoted or value is default):
+        if isinstance(value, bool):
             return value
         return self.guard(lambda: is_true(self.text(name)))
-
-    def number(self, name: str, default: float) -> float:
-        """Return a number."""
-        value = self._get(name, default)
-        if isinstance(value, float):
-            return value
-        text = self.text(name) if isinstance(value, str) else ""
-        try:
-            return float(text)
-        except ValueError:
-            raise self.error(
-                f"has {name}: {value!r}; ROS 2 wants a number with a decimal point"
-            ) from None
 
     def value(self, name: str) -> Any:
         """Return any value; text with substitutions is read as YAML after them."""

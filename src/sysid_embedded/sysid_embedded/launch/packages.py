@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
 
 from ..errors import LaunchError
 
-__all__ = ["executable", "executables", "find_program", "root", "share"]
+__all__ = ["executable", "executables", "root", "share"]
 
 # The package that installs the top-level `launch` and `config` folders.
 _BRINGUP = "sysid_bringup"
@@ -85,19 +84,3 @@ def executable(package: str, name: str) -> list[str]:
         known = ", ".join(sorted(found)) or "none"
         raise LaunchError(f"package '{package}' has no executable '{name}'; it has: {known}.")
     return [sys.executable, "-m", "sysid_embedded.run", "--with-parent", found[name]]
-
-
-def find_program(name: str) -> str:
-    """Return the path of a program.
-
-    Raises
-    ------
-    LaunchError
-        If it isn't on the path.
-    """
-    path = shutil.which(name)
-    if path is None:
-        raise LaunchError(
-            f"program '{name}' is not on the PATH; install it or give its full path."
-        )
-    return path

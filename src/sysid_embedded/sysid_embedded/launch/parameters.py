@@ -48,14 +48,12 @@ def _from_file(item: Element, folder: Path) -> Path:
     return copy
 
 
-def parameter_files(node: Element, common: list[dict[str, Any]], folder: Path) -> list[Path]:
+def parameter_files(node: Element, folder: Path) -> list[Path]:
     """Return the parameter files of a node, in the order in which later ones win.
 
     Parameters
     ----------
     node : Element
-    common : list of dict
-        Parameters of all nodes.
     folder : Path
         Where to write those that the launch file itself spells out.
 
@@ -64,7 +62,7 @@ def parameter_files(node: Element, common: list[dict[str, Any]], folder: Path) -
     LaunchError
         If a ``param`` makes no sense or its file isn't there.
     """
-    files = [_write(values, folder) for values in common]
+    files: list[Path] = []
     for item in node.items("param"):
         if "from" in item.content and "name" in item.content:
             raise item.error("has both 'name' and 'from'; use one")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a launch file comes to: processes to start, messages to print, arguments it takes."""
+"""What a launch file comes to: processes to start, arguments it takes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Argument", "Message", "Plan", "Process"]
+__all__ = ["Argument", "Plan", "Process"]
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,6 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Message:
-    """A line to print.
-
-    Parameters
-    ----------
-    text : str
-    delay : float
-        After the start [s].
-    """
-
-    text: str
-    delay: float = 0.0
-
-
-@dataclass(frozen=True)
 class Process:
     """A process to start.
 
@@ -53,26 +38,11 @@ class Process:
     command : tuple of str
     environment : dict
         All of its environment variables.
-    delay : float
-        After the start of everything [s].
-    cwd : str
-        Empty: where the launch was started.
-    respawn : bool
-        Start it again when it ends.
-    respawn_delay : float
-        Before it is started again [s].
-    shutdown_on_exit : bool
-        Stop everything when it ends.
     """
 
     name: str
     command: tuple[str, ...]
     environment: dict[str, str]
-    delay: float = 0.0
-    cwd: str = ""
-    respawn: bool = False
-    respawn_delay: float = 0.0
-    shutdown_on_exit: bool = False
 
 
 @dataclass
@@ -80,4 +50,4 @@ class Plan:
     """Everything that a launch file asks for, in order."""
 
     arguments: list[Argument] = field(default_factory=list)
-    steps: list[Process | Message] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)

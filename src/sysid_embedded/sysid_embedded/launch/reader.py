@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
 
 import yaml
 
@@ -18,7 +16,7 @@ from ..errors import LaunchError
 from . import packages
 from .element import Element
 from .parameters import parameter_files
-from .plan import Argument, Message, Plan, Process
+from .plan import Argument, Plan, Process
 from .substitutions import Scope
 
 __all__ = ["read"]
@@ -30,9 +28,6 @@ class _State:
 
     scope: Scope
     namespace: str = ""
-    parameters: list[dict[str, Any]] = field(default_factory=list)
-    remaps: list[tuple[str, str]] = field(default_factory=list)
-    delay: float = 0.0
 
 
 class _Reader:
@@ -49,16 +44,9 @@ class _Reader:
             "group": self.group,
             "include": self.include,
             "let": self.let,
-            "log": self.log,
             "node": self.node,
             "push-ros-namespace": self.push_namespace,
             "push_ros_namespace": self.push_namespace,
-            "set_env": self.set_env,
-            "set_parameter": self.set_parameter,
-            "set_remap": self.set_remap,
-            "set_use_sim_time": self.set_use_sim_time,
-            "timer": self.timer,
-            "unset_env": self.unset_env,
         }
 
     def file(self, path: Path, state: _State) -> None:
@@ -110,37 +98,14 @@ class _Reader:
     def let(self, element: Element, state: _State) -> None:
         state.scope.variables[element.text("name")] = element.text("value")
 
-    def set_env(self, element: Element, state: _State) -> None:
-        state.scope.environment[element.text("name")] = element.text("value")
-
-    def unset_env(self, element: Element, state: _State) -> None:
-        state.scope.environment.pop(element.text("name"), None)
-
-    def set_parameter(self, element: Element, state: _State) -> None:
-        state.parameters.append({element.text("name"): element.value("value")})
-
-    def set_use_sim_time(self, element: Element, state: _State) -> None:
-        state.parameters.append({"use_sim_time": element.flag("value", False)})
-
-    def set_remap(self, element: Element, state: _State) -> None:
-        state.remaps.append((element.text("from"), element.text("to")))
-
     def push_namespace(self, element: Element, state: _State) -> None:
         state.namespace = _below(state.namespace, element.text("namespace"))
-
-    def log(self, element: Element, state: _State) -> None:
-        self.plan.steps.append(Message(element.text("message"), state.delay))
 
     def group(self, element: Element, state: _State) -> None:
         scoped = element.flag("scoped", True)
         if not element.flag("forwarding", True):
             raise element.error("without forwarding is not supported without ROS 2")
         self.all(element, deepcopy(state) if scoped else state)
-
-    def timer(self, element: Element, state: _State) -> None:
-        inner = deepcopy(state)
-        inner.delay += element.number("period", 0.0)
-        self.all(element, inner)
 
     def include(self, element: Element, state: _State) -> None:
         path = Path(element.text("file"))
@@ -154,22 +119,13 @@ class _Reader:
         environment = dict(state.scope.environment)
         for item in element.items("env"):
             environment[item.text("name")] = item.text("value")
-        on_exit = element.literal("on_exit", "")
-        if on_exit not in ("", "shutdown"):
-            raise element.error(f"has on_exit {on_exit!r}: only 'shutdown' is possible")
-        prefix = element.words("launch-prefix", "")
         for ignored in ("emulate_tty", "output", "sigkill_timeout", "sigterm_timeout"):
             element.ignore(ignored)
-        self.plan.steps.append(
+        self.plan.processes.append(
             Process(
-                name=f"{name}-{1 + sum(isinstance(s, Process) for s in self.plan.steps)}",
-                command=(*prefix, *command),
+                name=f"{name}-{1 + len(self.plan.processes)}",
+                command=tuple(command),
                 environment=environment,
-                delay=state.delay,
-                cwd=element.text("cwd", ""),
-                respawn=element.flag("respawn", False, quoted=True),
-                respawn_delay=element.number("respawn_delay", 0.0),
-                shutdown_on_exit=on_exit == "shutdown",
             )
         )
 
@@ -177,8 +133,6 @@ class _Reader:
         command = element.words("cmd")
         if not command:
             raise element.error("has an empty 'cmd'")
-        if element.flag("shell", False):
-            command = ["/bin/sh", "-c", shlex.join(command)]
         name = element.text("name", "") or Path(command[0]).name
         self.process(element, state, command, name)
 
@@ -196,11 +150,10 @@ class _Reader:
         namespace = _below(state.namespace, element.text("namespace", ""))
         if namespace:
             command += ["-r", f"__ns:=/{namespace.strip('/')}"]
-        for file in parameter_files(element, state.parameters, self.scratch()):
+        for file in parameter_files(element, self.scratch()):
             command += ["--params-file", str(file)]
-        remaps = [(item.text("from"), item.text("to")) for item in element.items("remap")]
-        for source, target in (*state.remaps, *remaps):
-            command += ["-r", f"{source}:={target}"]
+        for item in element.items("remap"):
+            command += ["-r", f"{item.text('from')}:={item.text('to')}"]
         self.process(element, state, command, element.text("exec_name", "") or name)
 
     def scratch(self) -> Path:

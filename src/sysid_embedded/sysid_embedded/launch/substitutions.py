@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ast
-import math
 import operator
 import re
 import shlex
@@ -12,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from ..errors import LaunchError
 from . import packages
@@ -39,7 +37,6 @@ class Scope:
     file: Path
     variables: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
-    anonymous: dict[str, str] = field(default_factory=dict)
 
 
 def is_true(text: str) -> bool:
@@ -192,42 +189,24 @@ def _environment(arguments: list[str], scope: Scope) -> str:
     return scope.environment[name]
 
 
-def _anonymous(arguments: list[str], scope: Scope) -> str:
-    name = arguments[0]
-    return scope.anonymous.setdefault(name, f"{name}_{uuid4().hex[:12]}")
-
-
 def _text(value: bool) -> str:
     return "true" if value else "false"
 
 
 _FUNCTIONS: dict[str, tuple[Callable[[list[str], Scope], str], int, int]] = {
-    "all": (lambda a, _: _text(all(map(is_true, a))), 0, 99),
     "and": (lambda a, _: _text(is_true(a[0]) and is_true(a[1])), 2, 2),
-    "anon": (_anonymous, 1, 1),
-    "any": (lambda a, _: _text(any(map(is_true, a))), 0, 99),
     "dirname": (lambda _, s: str(s.file.parent), 0, 0),
     "env": (_environment, 1, 2),
     "equals": (lambda a, _: _text(a[0] == a[1]), 2, 2),
     "eval": (lambda a, _: _evaluate_expression(" ".join(a)), 1, 99),
-    "filename": (lambda _, s: str(s.file), 0, 0),
-    "find-exec": (lambda a, _: packages.find_program(a[0]), 1, 1),
     "find-pkg-share": (lambda a, _: str(packages.share(a[0])), 1, 1),
-    "if": (lambda a, _: a[1] if is_true(a[0]) else (a[2:] or [""])[0], 2, 3),
     "not": (lambda a, _: _text(not is_true(a[0])), 1, 1),
     "not-equals": (lambda a, _: _text(a[0] != a[1]), 2, 2),
     "or": (lambda a, _: _text(is_true(a[0]) or is_true(a[1])), 2, 2),
     "var": (_variable, 1, 2),
 }
 
-_BINARY: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
+_COMPARISONS: Mapping[type[ast.AST], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -237,45 +216,31 @@ _BINARY: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
-_UNARY: Mapping[type[ast.AST], Callable[[Any], Any]] = {
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-    ast.Not: operator.not_,
-}
-_CONSTANTS = {"true": True, "false": False, "pi": math.pi, "e": math.e, "inf": math.inf}
 
 
 def _evaluate_expression(text: str) -> str:
-    """Return the value of a Python expression of literals, arithmetic, comparisons and logic."""
+    """Return the value of a Python expression of literals, comparisons and logic."""
     try:
         return str(_node(ast.parse(text.strip(), mode="eval").body))
     except SyntaxError:
         raise LaunchError(f"'$(eval ...)': {text!r} is no Python expression.") from None
-    except (TypeError, ValueError, ArithmeticError) as error:
+    except TypeError as error:
         raise LaunchError(f"'$(eval ...)': {text!r} fails: {error}.") from None
 
 
 def _node(node: ast.AST) -> Any:
     if isinstance(node, ast.Constant):
         return node.value
-    if isinstance(node, ast.Name) and node.id in _CONSTANTS:
-        return _CONSTANTS[node.id]
-    if isinstance(node, (ast.List, ast.Tuple)):
-        return [_node(item) for item in node.elts]
-    if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
-        return _BINARY[type(node.op)](_node(node.left), _node(node.right))
-    if isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
-        return _UNARY[type(node.op)](_node(node.operand))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return not _node(node.operand)
     if isinstance(node, ast.BoolOp):
         values = [_node(value) for value in node.values]
         return all(values) if isinstance(node.op, ast.And) else any(values)
-    if isinstance(node, ast.IfExp):
-        return _node(node.body) if _node(node.test) else _node(node.orelse)
-    if isinstance(node, ast.Compare) and all(type(op) in _BINARY for op in node.ops):
-        values = [_node(node.left), *map(_node, node.comparators)]
-        pairs = zip(node.ops, values[:-1], values[1:], strict=True)
-        return all(_BINARY[type(op)](a, b) for op, a, b in pairs)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        compare = _COMPARISONS.get(type(node.ops[0]))
+        if compare is not None:
+            return compare(_node(node.left), _node(node.comparators[0]))
     raise LaunchError(
-        f"'$(eval ...)': {ast.unparse(node)!r} is not supported; literals, arithmetic, "
-        "comparisons and logic are."
+        f"'$(eval ...)': {ast.unparse(node)!r} is not supported; literals, one comparison and "
+        "logic are."
     )
