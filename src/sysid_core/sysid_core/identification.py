@@ -18,7 +18,7 @@ from sysid_core.inertia import from_mass_com_inertia, nearest_consistent
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot.model import Robot
-from sysid_core.scores import Curve, Scores, curves, score
+from sysid_core.scores import WORSE, Curve, Scores, curves, score
 from sysid_core.signals import PrepareReport, SignalConfig
 
 __all__ = [
@@ -228,7 +228,7 @@ def _warnings(robot: Robot, estimate: Estimate, train: Scores, held: Scores | No
     warnings = [*robot.warnings, *estimate.warnings]
     judged = train if held is None else held
     for j, joint in enumerate(judged.joints):
-        if judged.rmse_identified[j] > judged.rmse_nominal[j] * 1.02:
+        if judged.rmse_identified[j] > judged.rmse_nominal[j] * WORSE:
             warnings.append(
                 f"{joint}: the identified model predicts worse than the nominal one "
                 f"({judged.rmse_identified[j]:.3g} against {judged.rmse_nominal[j]:.3g} N·m)"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,36 @@ from sysid_core.dynamics.base_parameters import BaseParameters
 from sysid_core.dynamics.rows import Rows
 from sysid_core.errors import DataError
 
-__all__ = ["Curve", "Scores", "curves", "score"]
+__all__ = ["WORSE", "Curve", "Fit", "Scores", "curves", "score"]
+
+WORSE = 1.02
+"""Ratio of errors above which a model counts as worse: less is within what noise does [-]."""
+
+
+class Fit(NamedTuple):
+    """How well one model predicts the torques of each group.
+
+    Attributes
+    ----------
+    rmse : (G,) [N·m]
+    r2 : (G,) [-]
+        1 − eᵀe/UᵀU as in Kolathaya et al.
+    """
+
+    rmse: FloatArray
+    r2: FloatArray
+
+    @staticmethod
+    def of(
+        error_square: FloatArray, square: FloatArray, count: FloatArray, unknown: float = np.nan
+    ) -> Fit:
+        """Return the fit from Σe², Σy² and the number of rows (G,) of each group.
+
+        `unknown` is the R² of groups that saw no torque.
+        """
+        seen = square > 0.0
+        r2 = np.where(seen, 1.0 - error_square / np.where(seen, square, 1.0), unknown)
+        return Fit(np.sqrt(error_square / np.maximum(count, 1.0)), r2)
 
 
 @dataclass(frozen=True)
@@ -65,13 +95,14 @@ class Curve:
     held_out: np.ndarray
 
 
-def _rmse_and_r2(rows: Rows, base_vector: FloatArray) -> tuple[FloatArray, FloatArray]:
-    rmse, r2 = [], []
-    for block, residual in zip(rows.blocks, rows.residuals(base_vector), strict=True):
-        error, power = float(residual @ residual), float(block.target @ block.target)
-        rmse.append(np.sqrt(error / max(len(residual), 1)))
-        r2.append(1.0 - error / power if power > 0.0 else np.nan)
-    return np.array(rmse), np.array(r2)
+def _fit(rows: Rows, base_vector: FloatArray) -> Fit:
+    residuals = rows.residuals(base_vector)
+    targets = [block.target for block in rows.blocks]
+    return Fit.of(
+        np.array([e @ e for e in residuals]),
+        np.array([y @ y for y in targets]),
+        np.array([len(y) for y in targets]),
+    )
 
 
 def score(
@@ -91,9 +122,8 @@ def score(
     samples = max((len(block.target) for block in rows.blocks), default=0)
     if samples == 0:
         raise DataError("no samples to compare torques on; record for longer")
-    rmse_nominal, r2_nominal = _rmse_and_r2(rows, base.project(nominal))
-    rmse_identified, r2_identified = _rmse_and_r2(rows, base.project(identified))
-    return Scores(groups, rmse_nominal, rmse_identified, r2_nominal, r2_identified, samples)
+    before, after = (_fit(rows, base.project(vector)) for vector in (nominal, identified))
+    return Scores(groups, before.rmse, after.rmse, before.r2, after.r2, samples)
 
 
 def curves(

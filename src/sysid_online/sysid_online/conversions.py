@@ -223,9 +223,9 @@ def status_message(
     scores = update.scores
     message.r2 = scores.r2 if np.isfinite(scores.r2) else 0.0
     message.joints = list(groups)
-    message.r2_joints = doubles(scores.r2_groups)
-    message.rmse_joints = doubles(scores.rmse_groups)
-    message.rmse_nominal_joints = doubles(scores.rmse_nominal_groups)
+    message.r2_joints = doubles(scores.candidate.r2)
+    message.rmse_joints = doubles(scores.candidate.rmse)
+    message.rmse_nominal_joints = doubles(scores.nominal.rmse)
     message.samples = update.samples
     message.window_samples = update.window_samples
     message.window_duration = update.window_duration

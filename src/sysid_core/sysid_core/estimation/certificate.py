@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.estimate import Estimate
@@ -70,34 +71,34 @@ class Optimum(NamedTuple):
 
 
 def certified(
-    problem: Problem, coordinates: Coordinates, statistics: Statistics, finding: Optimum
+    problem: Problem, coordinates: Coordinates, statistics: Statistics, optimum: Optimum
 ) -> Estimate:
-    """Return the estimate of a finding, with all figures recomputed from its parameters."""
-    x = coordinates.full(finding.free)
+    """Return the estimate of an optimum, with all figures recomputed from its parameters."""
+    x = coordinates.full(optimum.free)
     base_vector = problem.base.project(x)
     rss, count = statistics.residual_square(base_vector), statistics.count
     seen = statistics.square > 0.0
     r2 = np.where(seen, 1.0 - rss / np.where(seen, statistics.square, 1.0), 0.0)
-    std, covariance, determined = _spread(problem, coordinates, finding.certainty)
+    std, covariance, determined = _spread(problem, coordinates, optimum.certainty)
     consistency = smallest_eigenvalue(problem.layout.inertias(x))
-    condition = scaled_condition(finding.information)
+    condition = scaled_condition(optimum.information)
     return Estimate(
-        method=finding.method,
+        method=optimum.method,
         parameters=x,
         base_parameters=base_vector,
         covariance=covariance,
-        base_covariance=_base_covariance(problem, finding.certainty),
+        base_covariance=_base_covariance(problem, optimum.certainty),
         std=std,
         determined=determined,
-        noise_std=finding.noise_std,
+        noise_std=optimum.noise_std,
         rmse=np.sqrt(rss / np.maximum(count, 1.0)),
         r2=r2,
         consistency=consistency,
-        optimality=finding.optimality,
-        iterations=finding.iterations,
-        converged=finding.converged,
+        optimality=optimum.optimality,
+        iterations=optimum.iterations,
+        converged=optimum.converged,
         condition=condition,
-        warnings=_warnings(problem, x, finding, consistency, determined, condition),
+        diagnostics=_diagnostics(problem, x, optimum, consistency, determined, condition),
     )
 
 
@@ -144,43 +145,50 @@ def _spread(
     return np.sqrt(variance), covariance, certainty.determined
 
 
-def _warnings(
+def _diagnostics(
     problem: Problem,
     x: FloatArray,
-    finding: Optimum,
+    optimum: Optimum,
     consistency: FloatArray,
     determined: FloatArray,
     condition: float,
-) -> tuple[str, ...]:
-    layout, messages = problem.layout, []
-    if not finding.converged:
-        messages.append(
-            f"{finding.method} stopped after {finding.iterations} iterations before it converged "
-            f"(optimality residual {finding.optimality:.2g}); raise max_iterations"
+) -> tuple[Diagnostic, ...]:
+    layout, found = problem.layout, []
+
+    def note(kind: str, message: str, hint: str = "") -> None:
+        found.append(Diagnostic(kind, message, hint=hint))
+
+    if not optimum.converged:
+        note(
+            "not_converged",
+            f"{optimum.method} stopped after {optimum.iterations} iterations before it converged "
+            f"(optimality residual {optimum.optimality:.2g})",
+            "raise max_iterations",
         )
     if not condition < _ILL_CONDITIONED:
-        messages.append(
-            f"ill-conditioned data: condition {condition:.2g}; a more exciting motion is needed"
+        note(
+            "ill_conditioned",
+            f"ill-conditioned data: condition {condition:.2g}",
+            "a more exciting motion is needed",
         )
     weak = determined < 0.5
-    if weak.any():
-        asked = problem.base.mapping[:, ~problem.constraints.fixed].any(axis=1)
-        columns = problem.base.columns[weak & asked]
-        names = [problem.base.labels[column] for column in columns]
-        if names:
-            messages.append(f"the data did not determine {_list(names)}; the prior did")
+    asked = problem.base.mapping[:, ~problem.constraints.fixed].any(axis=1)
+    names = [problem.base.labels[column] for column in problem.base.columns[weak & asked]]
+    if names:
+        note("undetermined", f"the data did not determine {_list(names)}", "the prior did")
     impossible = [layout.bodies[i] for i in np.flatnonzero(~(consistency > 0.0))]
     if impossible:
-        messages.append(
-            f"not physically consistent: {_list(impossible)}; use entropic or sdp for a model "
-            "that can be simulated"
+        note(
+            "inconsistent",
+            f"not physically consistent: {_list(impossible)}",
+            "use entropic or sdp for a model that can be simulated",
         )
     negative = [layout.labels[i] for i in layout.nonnegative if x[i] < 0.0]
     if negative:
-        messages.append(f"negative friction: {_list(negative)}")
-    if finding.active:
-        messages.append(f"held back by constraints: {_list(list(finding.active))}")
-    return tuple(messages)
+        note("negative_friction", f"negative friction: {_list(negative)}")
+    if optimum.active:
+        note("constrained", f"held back by constraints: {_list(list(optimum.active))}")
+    return tuple(found)
 
 
 def _list(names: list[str]) -> str:

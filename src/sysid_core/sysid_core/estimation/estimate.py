@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
 
 __all__ = ["Estimate"]
 
@@ -48,7 +49,8 @@ class Estimate:
     condition : float
         Condition number (1-norm) of the information that the data bring on the free base
         parameters, scaled to a unit diagonal; inf where some are left open.
-    warnings : tuple[str, ...]
+    diagnostics : tuple[Diagnostic, ...]
+        What its user should know.
     """
 
     method: str
@@ -66,4 +68,9 @@ class Estimate:
     iterations: int
     converged: bool
     condition: float
-    warnings: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The diagnostics as text."""
+        return tuple(map(str, self.diagnostics))

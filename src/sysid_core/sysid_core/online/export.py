@@ -26,14 +26,8 @@ def update_json(robot: Robot, update: Update, groups: tuple[str, ...]) -> dict[s
     The scores are prequential: every torque was predicted before it was learned from.
     """
     layout, seen = robot.layout, update.scores
-    scores = Scores(
-        groups,
-        seen.rmse_nominal_groups,
-        seen.rmse_used_groups,
-        seen.r2_nominal_groups,
-        seen.r2_used_groups,
-        seen.samples,
-    )
+    nominal, used = seen.nominal, seen.used
+    scores = Scores(groups, nominal.rmse, used.rmse, nominal.r2, used.r2, seen.samples)
     source = robot.description.source
     consistency = smallest_eigenvalue(layout.inertias(update.parameters))
     return {

@@ -1,20 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides whether an estimate may be used, and says why."""
+"""Decides whether an estimate may be used, and says why: pure functions of the evidence."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import ParameterError
+from sysid_core.scores import WORSE
+from sysid_core.settings import check_config, parameter
 
-__all__ = ["Decision", "Evidence", "Gate", "GateConfig", "GateState"]
+__all__ = ["Decision", "Evidence", "GateConfig", "GateState", "decide"]
 
 _MOST_LEFT_OUT = 0.5
 """Share of the newest samples without rows from which on the rest says little of the robot [-]."""
+
+_MIN_CONSISTENCY = 1e-9
+"""Ratio of a pseudo-inertia's eigenvalues that a simulator's factorisation still bears [-]."""
+
+_MAX_OPTIMALITY = 1e-3
+"""Posterior standard deviations that a solution may lie from its optimum: no error that counts."""
 
 
 class GateState(IntEnum):
@@ -32,51 +43,37 @@ class GateState(IntEnum):
 class GateConfig:
     """What an estimate must show.
 
-    Attributes
-    ----------
-    r2_threshold : float [-]
-        Prequential R² over all joints (Kolathaya et al. use 0.95).
-    hysteresis : float [-]
-        An accepted model is dropped only below ``r2_threshold − hysteresis``.
-    r2_joint_threshold : float [-]
-        Prequential R² of a joint; a joint passes too if it is predicted better than nominally.
-    min_consistency : float [-]
-        Smallest pseudo-inertia eigenvalue of each body relative to its largest.
-    min_determined : float [-]
-        Mean share of the base parameters' information that the data bring.
-    max_change : float [1/s]
-        Change of the predicted torque between accepted estimates, relative to the torque.
-    max_optimality : float [-]
-        Relative optimality residual of the solution.
-    stale_after : float [s]
-        Without informative samples for so long the estimate is held.
+    Kolathaya et al. use an R² of 0.95. A joint passes too if it is predicted better than
+    nominally, whatever its R².
     """
 
-    r2_threshold: float = 0.95
-    hysteresis: float = 0.05
-    r2_joint_threshold: float = 0.5
-    min_consistency: float = 1e-9
-    min_determined: float = 0.1
-    max_change: float = 2.0
-    max_optimality: float = 1e-3
-    stale_after: float = 0.5
+    r2_threshold: float = parameter(
+        0.95, "Prequential R² over all joints that opens the gate [-]", range=(0.01, 0.9999)
+    )
+    hysteresis: float = parameter(
+        0.05, "The gate closes only this far below the threshold [-]", range=(0.0, 0.9)
+    )
+    r2_joint_threshold: float = parameter(
+        0.5, "Prequential R² of a joint that is not better than nominal [-]", range=(-10.0, 0.9999)
+    )
+    min_determined: float = parameter(
+        0.1,
+        "Mean share of the parameters' information that must come from data [-]",
+        range=(0.0, 1.0),
+    )
+    max_change: float = parameter(
+        2.0,
+        "Largest relative change of the predicted torque per second [1/s]",
+        range=(0.001, 1000.0),
+    )
+    stale_after: float = parameter(
+        0.5, "Without informative samples for so long the estimate is held [s]", range=(0.01, 60.0)
+    )
 
     def __post_init__(self) -> None:
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            if not np.isfinite(value):
-                raise ParameterError(f"gate setting {name} must be finite, got {value}")
-        if not 0.0 < self.r2_threshold < 1.0:
-            raise ParameterError(f"r2_threshold must lie in (0, 1), got {self.r2_threshold}")
-        if not 0.0 <= self.hysteresis < self.r2_threshold:
-            raise ParameterError(
-                f"hysteresis must lie in [0, r2_threshold), got {self.hysteresis}"
-            )
-        if not self.r2_joint_threshold < 1.0:
-            raise ParameterError("r2_joint_threshold must be below 1")
-        for name in ("max_change", "max_optimality", "stale_after"):
-            if getattr(self, name) <= 0.0:
-                raise ParameterError(f"{name} must be above zero, got {getattr(self, name)}")
+        check_config(self)
+        if not self.hysteresis < self.r2_threshold:
+            raise ParameterError(f"hysteresis must lie below r2_threshold, got {self.hysteresis}")
 
 
 @dataclass(frozen=True)
@@ -85,6 +82,8 @@ class Evidence:
 
     Attributes
     ----------
+    opened : bool
+        Whether an identified model is in use.
     fill : float [-]
         Share of the window that is filled.
     r2 : float [-]
@@ -108,6 +107,7 @@ class Evidence:
         Share of the newest samples that the regression could not use.
     """
 
+    opened: bool
     fill: float
     r2: float
     r2_groups: FloatArray
@@ -124,8 +124,7 @@ class Evidence:
     left_out: float = 0.0
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """The gate's answer.
 
     Attributes
@@ -135,130 +134,153 @@ class Decision:
         Whether this very estimate is to be used.
     fallback : bool
         Whether the model in use must go back to nominal.
-    reasons : tuple[str, ...]
-        Why, in words; never empty.
+    reasons : tuple[Diagnostic, ...]
+        Never empty.
     """
 
     state: GateState
     accepted: bool
     fallback: bool
-    reasons: tuple[str, ...]
+    reasons: tuple[Diagnostic, ...]
 
 
-class Gate:
-    """The gate of Kolathaya et al. (a full buffer and R² above a threshold), with more checks.
+def decide(evidence: Evidence, config: GateConfig) -> Decision:
+    """Judge the newest estimate; the first check that finds something decides.
 
-    Parameters
-    ----------
-    settings : GateConfig
+    The gate of Kolathaya et al. (a full buffer and R² above a threshold), with more checks.
     """
+    for check in _CHECKS:
+        reasons = tuple(check.find(evidence, config))
+        if not reasons:
+            continue
+        state = check.opened if evidence.opened else check.closed
+        if state is GateState.HOLDING:
+            kept = "the last accepted parameters stay in use"
+            reasons = tuple(replace(reason, hint=kept) for reason in reasons)
+        if state is GateState.NOMINAL and evidence.fill < 1.0:
+            state = GateState.FILLING
+        return Decision(state, False, evidence.opened and state is GateState.NOMINAL, reasons)
+    floor = _floor(evidence, config)
+    passed = f"R² {evidence.r2:.3f} is above {floor:.2f} and every check passed"
+    return Decision(GateState.IDENTIFIED, True, False, (Diagnostic("passed", passed),))
 
-    def __init__(self, settings: GateConfig) -> None:
-        self.settings = settings
-        self.reset()
 
-    def reset(self) -> None:
-        """Forget that any estimate was ever accepted."""
-        self._open = False
+def _floor(evidence: Evidence, config: GateConfig) -> float:
+    return config.r2_threshold - (config.hysteresis if evidence.opened else 0.0)
 
-    @property
-    def open(self) -> bool:
-        """Whether an identified model is in use."""
-        return self._open
 
-    def decide(self, evidence: Evidence) -> Decision:
-        """Judge the newest estimate."""
-        if evidence.fault:
-            return Decision(GateState.FAULT, False, False, (evidence.fault,))
-        if evidence.left_out > _MOST_LEFT_OUT:
-            reason = f"{100.0 * evidence.left_out:.0f} % of the newest samples cannot be used"
-            if self._open:
-                held = f"{reason}: the last accepted parameters stay in use"
-                return Decision(GateState.HOLDING, False, False, (held,))
-            state = GateState.FILLING if evidence.fill < 1.0 else GateState.NOMINAL
-            return Decision(state, False, False, (reason,))
-        if evidence.idle > self.settings.stale_after:
-            reason = f"no informative samples for {evidence.idle:.1f} s"
-            if self._open:
-                held = f"{reason}: the last accepted parameters stay in use"
-                return Decision(GateState.HOLDING, False, False, (held,))
-            state = GateState.FILLING if evidence.fill < 1.0 else GateState.NOMINAL
-            return Decision(state, False, False, (f"{reason}: move the robot",))
-        if evidence.fill < 1.0:
-            filling = f"the window is {100.0 * evidence.fill:.0f} % full"
-            if self._open:
-                held = f"{filling}: the last accepted parameters stay in use"
-                return Decision(GateState.HOLDING, False, False, (held,))
-            return Decision(GateState.FILLING, False, False, (filling,))
-        return self._judge(evidence)
+def _faults(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
+    return [Diagnostic("fault", evidence.fault)] if evidence.fault else []
 
-    def _judge(self, evidence: Evidence) -> Decision:
-        settings = self.settings
-        broken = self._implausible(evidence)
-        if broken:
-            return Decision(GateState.REJECTED, False, False, tuple(broken))
-        floor = settings.r2_threshold - (settings.hysteresis if self._open else 0.0)
-        misfits = self._misfits(evidence, floor)
-        if misfits:
-            fallback, self._open = self._open, False
-            return Decision(GateState.NOMINAL, False, fallback, tuple(misfits))
-        poor = self._poor_joints(evidence)
-        if poor:
-            state = GateState.REJECTED if self._open else GateState.NOMINAL
-            return Decision(state, False, False, tuple(poor))
-        if evidence.determined < settings.min_determined:
-            reason = (
-                f"the data determine {100.0 * evidence.determined:.0f} % of the parameters, below "
-                f"{100.0 * settings.min_determined:.0f} %"
-            )
-            state = GateState.HOLDING if self._open else GateState.NOMINAL
-            return Decision(state, False, False, (f"poor excitation: {reason}",))
-        self._open = True
-        reason = f"R² {evidence.r2:.3f} is above {floor:.2f} and every check passed"
-        return Decision(GateState.IDENTIFIED, True, False, (reason,))
 
-    def _implausible(self, evidence: Evidence) -> list[str]:
-        settings, reasons = self.settings, []
-        worst = int(np.argmin(evidence.consistency)) if len(evidence.consistency) else 0
-        if len(evidence.consistency) and not (
-            evidence.consistency[worst] >= settings.min_consistency
-        ):
-            reasons.append(
+def _unusable(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
+    if not evidence.left_out > _MOST_LEFT_OUT:
+        return []
+    share = f"{100.0 * evidence.left_out:.0f} %"
+    return [Diagnostic("unusable", f"{share} of the newest samples cannot be used")]
+
+
+def _idle(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
+    if not evidence.idle > config.stale_after:
+        return []
+    message = f"no informative samples for {evidence.idle:.1f} s"
+    return [Diagnostic("idle", message, hint="move the robot")]
+
+
+def _filling(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
+    if not evidence.fill < 1.0:
+        return []
+    return [Diagnostic("filling", f"the window is {100.0 * evidence.fill:.0f} % full")]
+
+
+def _implausible(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
+    found = []
+    worst = int(np.argmin(evidence.consistency)) if len(evidence.consistency) else 0
+    if len(evidence.consistency) and not evidence.consistency[worst] >= _MIN_CONSISTENCY:
+        found.append(
+            Diagnostic(
+                "inconsistent",
                 f"body {evidence.bodies[worst]} is not physically consistent by a margin of "
-                f"{settings.min_consistency:g}"
+                f"{_MIN_CONSISTENCY:g}",
             )
-        if not evidence.optimality <= settings.max_optimality:
-            reasons.append(
-                f"the solver left an optimality residual of {evidence.optimality:.1e}, above "
-                f"{settings.max_optimality:.1e}"
-            )
-        if self._open and not evidence.change <= settings.max_change:
-            reasons.append(
-                f"the predicted torque would change by {evidence.change:.2g} of itself per "
-                f"second, above {settings.max_change:g}"
-            )
-        return reasons
-
-    def _misfits(self, evidence: Evidence, floor: float) -> list[str]:
-        reasons = []
-        if not evidence.r2 >= floor:
-            reasons.append(f"R² {evidence.r2:.3f} is below {floor:.2f}")
-        total = np.linalg.norm(evidence.rmse_groups)
-        nominal = np.linalg.norm(evidence.rmse_nominal_groups)
-        if total > nominal * 1.02:
-            reasons.append(
-                f"the estimate predicts torque worse ({total:.3g} N·m) than the nominal model "
-                f"({nominal:.3g} N·m)"
-            )
-        return reasons
-
-    def _poor_joints(self, evidence: Evidence) -> list[str]:
-        threshold = self.settings.r2_joint_threshold
-        poor = (evidence.r2_groups < threshold) & (
-            evidence.rmse_groups > evidence.rmse_nominal_groups
         )
-        return [
+    if not evidence.optimality <= _MAX_OPTIMALITY:
+        found.append(
+            Diagnostic(
+                "suboptimal",
+                f"the solver left an optimality residual of {evidence.optimality:.1e}, above "
+                f"{_MAX_OPTIMALITY:.1e}",
+            )
+        )
+    if evidence.opened and not evidence.change <= config.max_change:
+        found.append(
+            Diagnostic(
+                "jump",
+                f"the predicted torque would change by {evidence.change:.2g} of itself per "
+                f"second, above {config.max_change:g}",
+            )
+        )
+    return found
+
+
+def _misfits(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
+    found, floor = [], _floor(evidence, config)
+    if not evidence.r2 >= floor:
+        found.append(Diagnostic("misfit", f"R² {evidence.r2:.3f} is below {floor:.2f}"))
+    total = np.linalg.norm(evidence.rmse_groups)
+    nominal = np.linalg.norm(evidence.rmse_nominal_groups)
+    if total > nominal * WORSE:
+        found.append(
+            Diagnostic(
+                "worse",
+                f"the estimate predicts torque worse ({total:.3g} N·m) than the nominal model "
+                f"({nominal:.3g} N·m)",
+            )
+        )
+    return found
+
+
+def _poor_joints(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
+    threshold = config.r2_joint_threshold
+    poor = (evidence.r2_groups < threshold) & (evidence.rmse_groups > evidence.rmse_nominal_groups)
+    return [
+        Diagnostic(
+            "poor_joint",
             f"R² of {evidence.groups[g]} is {evidence.r2_groups[g]:.2f}, below {threshold:.2f}, "
-            "and no better than nominal"
-            for g in np.flatnonzero(poor)
-        ]
+            "and no better than nominal",
+        )
+        for g in np.flatnonzero(poor)
+    ]
+
+
+def _undetermined(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
+    if not evidence.determined < config.min_determined:
+        return []
+    return [
+        Diagnostic(
+            "poor_excitation",
+            f"poor excitation: the data determine {100.0 * evidence.determined:.0f} % of the "
+            f"parameters, below {100.0 * config.min_determined:.0f} %",
+        )
+    ]
+
+
+class _Check(NamedTuple):
+    """A check, and the state that its findings lead to with and without a model in use."""
+
+    find: Callable[[Evidence, GateConfig], list[Diagnostic]]
+    opened: GateState
+    closed: GateState
+
+
+_CHECKS = (
+    _Check(_faults, GateState.FAULT, GateState.FAULT),
+    _Check(_unusable, GateState.HOLDING, GateState.NOMINAL),
+    _Check(_idle, GateState.HOLDING, GateState.NOMINAL),
+    _Check(_filling, GateState.HOLDING, GateState.NOMINAL),
+    _Check(_implausible, GateState.REJECTED, GateState.REJECTED),
+    _Check(_misfits, GateState.NOMINAL, GateState.NOMINAL),
+    _Check(_poor_joints, GateState.REJECTED, GateState.NOMINAL),
+    _Check(_undetermined, GateState.HOLDING, GateState.NOMINAL),
+)
+"""In the order in which they decide."""

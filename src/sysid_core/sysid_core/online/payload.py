@@ -11,7 +11,7 @@ import pinocchio as pin
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.base_parameters import BaseParameters, find_base_parameters
 from sysid_core.dynamics.statistics import Statistics
-from sysid_core.errors import EstimationError, ParameterError
+from sysid_core.errors import EstimationError
 from sysid_core.estimation import Constraints, EntropicSolver, Prior, Problem
 from sysid_core.inertia import (
     from_mass_com_inertia,
@@ -19,55 +19,39 @@ from sysid_core.inertia import (
 )
 from sysid_core.parameters import ParameterLayout
 from sysid_core.robot.model import Robot
+from sysid_core.settings import check_config, parameter
 
 __all__ = ["PayloadConfig", "PayloadEstimate", "PayloadEstimator"]
+
+_PRIOR_STD = 5.0
+"""Relative standard deviation of the prior: a load of ten times the mass is ordinary [-]."""
+
+_SMALLEST_SHARE = 0.01
+"""Payloads below this share of the robot's mass are not worth reporting [-]."""
 
 
 @dataclass(frozen=True)
 class PayloadConfig:
-    """When a payload is believed, and what one looks like before the data.
+    """When a payload is believed, and what one looks like before the data."""
 
-    Attributes
-    ----------
-    enabled : bool
-    window : float [s]
-        Span of innovations that a step is looked for in.
-    rise : float [-]
-        Factor by which the innovations must rise above their usual size.
-    explained : float [-]
-        Share of the innovations' power that a payload must explain.
-    min_mass : float [kg]
-        Smallest payload worth reporting; 0: a hundredth of the robot's mass.
-    significance : float [-]
-        Mass over its standard deviation from which a payload counts as real.
-    settle : float [s]
-        Time after which the payload becomes part of the model and learning goes on.
-    prior_mass : float [kg]
-        Typical mass, the scale of the prior.
-    prior_radius : float [m]
-        Typical size, the scale of the prior on inertia.
-    prior_std : float [-]
-        Relative standard deviation of that prior.
-    """
-
-    enabled: bool = True
-    window: float = 0.5
-    rise: float = 2.0
-    explained: float = 0.6
-    min_mass: float = 0.0
-    significance: float = 5.0
-    settle: float = 3.0
-    prior_mass: float = 1.0
-    prior_radius: float = 0.1
-    prior_std: float = 5.0
+    enabled: bool = parameter(True, "Look for payloads")
+    window: float = parameter(0.5, "Span in which a step is looked for [s]", range=(0.05, 60.0))
+    rise: float = parameter(
+        2.0, "Rise of the torque errors that counts as a step [-]", range=(1.1, 1000.0)
+    )
+    min_mass: float = parameter(
+        0.0,
+        "Smallest payload worth reporting; 0: a hundredth of the robot's mass [kg]",
+        range=(0.0, 1000.0),
+    )
+    settle: float = parameter(
+        3.0, "Time after which the payload becomes part of the model [s]", range=(0.1, 3600.0)
+    )
+    prior_mass: float = parameter(1.0, "Typical mass [kg]", range=(1e-4, 10000.0))
+    prior_radius: float = parameter(0.1, "Typical size [m]", range=(1e-3, 100.0))
 
     def __post_init__(self) -> None:
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            if name == "enabled" or (name == "min_mass" and value == 0.0):
-                continue
-            if not (np.isfinite(value) and value > 0.0):
-                raise ParameterError(f"payload setting {name} must be positive, got {value}")
+        check_config(self)
 
 
 @dataclass(frozen=True)
@@ -121,19 +105,18 @@ class PayloadEstimator:
     base : BaseParameters
     groups : int
         Number of row groups.
-    settings : PayloadConfig
+    config : PayloadConfig
     """
 
     def __init__(
-        self, robot: Robot, base: BaseParameters, groups: int, settings: PayloadConfig
+        self, robot: Robot, base: BaseParameters, groups: int, config: PayloadConfig
     ) -> None:
-        self.settings = settings
+        self.config = config
         self.frame = robot.tool_frame
         frame = robot.frame(self.frame)
         index = robot.body_joint_ids.index(frame.parentJoint)
         self.body = robot.layout.bodies[index]
         self._body_index = index
-        self._base = base
         self._robot_mass = float(robot.nominal[robot.layout.masses].sum())
         placement: pin.SE3 = frame.placement
         self._to_body = transform_matrix(placement.rotation, placement.translation)
@@ -142,15 +125,15 @@ class PayloadEstimator:
         self._layout = ParameterLayout((self.frame,), ())
         rows = np.vstack([self._map, np.zeros((10, 10))])
         self._structure = find_base_parameters(rows, self._layout.labels)
-        ball = 0.4 * settings.prior_mass * settings.prior_radius**2 * np.eye(3)
-        mean = from_mass_com_inertia(settings.prior_mass, np.zeros(3), ball)
+        ball = 0.4 * config.prior_mass * config.prior_radius**2 * np.eye(3)
+        mean = from_mass_com_inertia(config.prior_mass, np.zeros(3), ball)
         unbounded = np.full(10, np.inf)
         problem = Problem(
             self._layout,
             self._structure,
             tuple(str(g) for g in range(groups)),
             Statistics.zero(groups, self._structure.size),
-            Prior(mean, np.array([settings.prior_std]), np.ones(10)),
+            Prior(mean, np.array([_PRIOR_STD]), np.ones(10)),
             Constraints(
                 np.zeros(10, dtype=bool),
                 (None,),
@@ -165,11 +148,7 @@ class PayloadEstimator:
     @property
     def min_mass(self) -> float:
         """Smallest payload worth reporting [kg]."""
-        return self.settings.min_mass or 0.01 * self._robot_mass
-
-    def project(self, vector: FloatArray) -> FloatArray:
-        """Return the base parameters (b,) of a full parameter vector (p,)."""
-        return self._base.project(vector)
+        return self.config.min_mass or _SMALLEST_SHARE * self._robot_mass
 
     def loaded_problem(
         self, prior: Prior, constraints: Constraints, load: PayloadEstimate

@@ -10,6 +10,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import Rows
+from sysid_core.scores import Fit
 
 __all__ = ["Prequential", "PrequentialScores"]
 
@@ -21,23 +22,15 @@ class PrequentialScores(NamedTuple):
     ----------
     r2 : float [-]
         1 − Σe²/Σy² over all groups (Kolathaya et al.: 1 − eᵀe/UᵀU); NaN without data.
-    r2_groups : (G,) [-]
-    rmse_groups : (G,) [N·m]
-        Of the candidate model.
-    rmse_nominal_groups : (G,) [N·m]
-    rmse_used_groups : (G,) [N·m]
-        Of the model in use.
-    r2_nominal_groups, r2_used_groups : (G,) [-]
+    candidate, nominal, used : Fit
+        Of the newest estimate, the nominal model and the model in use.
     samples : int
     """
 
     r2: float
-    r2_groups: FloatArray
-    rmse_groups: FloatArray
-    rmse_nominal_groups: FloatArray
-    rmse_used_groups: FloatArray
-    r2_nominal_groups: FloatArray
-    r2_used_groups: FloatArray
+    candidate: Fit
+    nominal: Fit
+    used: Fit
     samples: int
 
 
@@ -88,10 +81,6 @@ class Prequential:
         for _, batch in self._batches:
             sums += batch
         errors, square = sums[:3], sums[3]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            r2 = np.where(square > 0.0, 1.0 - errors / square, 0.0)
-            total = 1.0 - errors[0].sum() / square.sum() if square.sum() > 0.0 else np.nan
-        rmse = np.sqrt(errors / np.maximum(sums[4], 1.0))
-        return PrequentialScores(
-            float(total), r2[0], rmse[0], rmse[1], rmse[2], r2[1], r2[2], self._held
-        )
+        total = 1.0 - errors[0].sum() / square.sum() if square.sum() > 0.0 else np.nan
+        candidate, nominal, used = (Fit.of(e, square, sums[4], unknown=0.0) for e in errors)
+        return PrequentialScores(float(total), candidate, nominal, used, self._held)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -99,10 +100,8 @@ def replay(
             "'odom' (nav_msgs/Odometry) along with the joint states",
             source=recording.source,
         )
-    settings = online or OnlineConfig()
-    identifier = OnlineIdentifier(
-        robot, OnlineConfig(**{**vars(settings), "sample_rate": stream.output_rate})
-    )
+    config = replace(online or OnlineConfig(), sample_rate=stream.output_rate)
+    identifier = OnlineIdentifier(robot, config)
     live = SampleStream(robot, stream)
     feed = _Companions(recording, live)
     period = 1.0 / update_rate

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import SysidError
 from sysid_core.estimation import Estimate, Problem, Solver
 from sysid_core.online.gate import GateState
 from sysid_core.online.payload import PayloadEstimate
 from sysid_core.online.prequential import PrequentialScores
 
-__all__ = ["Request", "Solution", "Update"]
+__all__ = ["Failed", "Request", "Solution", "Solved", "Update"]
 
 
 @dataclass(frozen=True)
@@ -34,19 +35,29 @@ class Request:
         try:
             estimate = self.solver(self.problem, self.start)
         except (SysidError, np.linalg.LinAlgError) as error:
-            return Solution(None, str(error), self.epoch)
+            return Failed(str(error), self.epoch)
         if not np.isfinite(estimate.parameters).all():
-            return Solution(None, "the solver returned numbers that are not finite", self.epoch)
-        return Solution(estimate, "", self.epoch)
+            return Failed("the solver returned numbers that are not finite", self.epoch)
+        return Solved(estimate, self.epoch)
 
 
 @dataclass(frozen=True)
-class Solution:
-    """The outcome of a `Request`: an estimate, or the reason why there is none."""
+class Solved:
+    """An estimate from the data of an epoch, which ends when data or problem start anew."""
 
-    estimate: Estimate | None
-    fault: str
+    estimate: Estimate
     epoch: int
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why a request has no estimate."""
+
+    reason: str
+    epoch: int
+
+
+Solution = Solved | Failed
 
 
 @dataclass(frozen=True)
@@ -58,7 +69,7 @@ class Update:
     time : float [s]
         Of the newest sample.
     state : GateState
-    reasons, warnings : tuple[str, ...]
+    causes, notes : tuple[Diagnostic, ...]
         Why this state; what else was noticed.
     revision : int
         Grows whenever `parameters` changes.
@@ -89,8 +100,8 @@ class Update:
 
     time: float
     state: GateState
-    reasons: tuple[str, ...]
-    warnings: tuple[str, ...]
+    causes: tuple[Diagnostic, ...]
+    notes: tuple[Diagnostic, ...]
     revision: int
     changed: bool
     identified: bool
@@ -110,3 +121,13 @@ class Update:
     consistency: float
     consistency_bodies: FloatArray
     window_duration: float
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why this state, as text."""
+        return tuple(map(str, self.causes))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What else was noticed, as text."""
+        return tuple(map(str, self.notes))

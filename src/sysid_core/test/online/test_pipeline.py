@@ -30,7 +30,9 @@ def feed(identifier: OnlineIdentifier, samples: Samples) -> Iterator[Update]:
 
 
 def finite(update: Update) -> bool:
-    numbers = [update.parameters, *update.scores[1:7], update.consistency_bodies]
+    scores = update.scores
+    fits = (*scores.candidate, *scores.nominal, *scores.used)
+    numbers = [update.parameters, *fits, update.consistency_bodies]
     return all(bool(np.isfinite(values).all()) for values in numbers)
 
 
@@ -196,8 +198,8 @@ def test_a_wrong_model_is_dropped_for_the_nominal_one(
     def shuffle(effort: np.ndarray) -> None:
         effort[:] = np.random.default_rng(1).permutation(effort, axis=0)
 
-    settings = replace(opened.settings, payload=replace(opened.settings.payload, enabled=False))
-    opened.configure(settings)
+    ignored = replace(opened.config.payload, enabled=False)
+    opened.configure(replace(opened.config, payload=ignored))
     updates = list(feed(opened, spoiled(valkyrie.samples(3.0, 8.0), effort=shuffle)))
     assert updates[-1].state is GateState.NOMINAL
     assert not updates[-1].identified
@@ -216,7 +218,7 @@ def test_a_new_threshold_acts_at_once_and_keeps_the_data(valkyrie: Arm) -> None:
 
 
 def test_a_new_window_starts_empty_and_fills(opened: OnlineIdentifier, valkyrie: Arm) -> None:
-    opened.configure(replace(opened.settings, window=1.0))
+    opened.configure(replace(opened.config, window=1.0))
     updates = list(feed(opened, valkyrie.samples(3.0, 4.5)))
     assert updates[0].state is GateState.HOLDING
     assert updates[-1].state is GateState.IDENTIFIED

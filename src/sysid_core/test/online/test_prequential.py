@@ -41,12 +41,12 @@ def test_scores_are_those_of_the_newest_samples() -> None:
         candidate, nominal, used = (errors(newest, model, g) for model in MODELS)
         total += float(candidate @ candidate)
         square = float(targets[g] @ targets[g])
-        np.testing.assert_allclose(seen.r2_groups[g], 1.0 - candidate @ candidate / square)
-        np.testing.assert_allclose(seen.rmse_groups[g], np.sqrt(np.mean(candidate**2)))
-        np.testing.assert_allclose(seen.rmse_nominal_groups[g], np.sqrt(np.mean(nominal**2)))
-        np.testing.assert_allclose(seen.rmse_used_groups[g], np.sqrt(np.mean(used**2)))
-        np.testing.assert_allclose(seen.r2_nominal_groups[g], 1.0 - nominal @ nominal / square)
-        np.testing.assert_allclose(seen.r2_used_groups[g], 1.0 - used @ used / square)
+        np.testing.assert_allclose(seen.candidate.r2[g], 1.0 - candidate @ candidate / square)
+        np.testing.assert_allclose(seen.candidate.rmse[g], np.sqrt(np.mean(candidate**2)))
+        np.testing.assert_allclose(seen.nominal.rmse[g], np.sqrt(np.mean(nominal**2)))
+        np.testing.assert_allclose(seen.used.rmse[g], np.sqrt(np.mean(used**2)))
+        np.testing.assert_allclose(seen.nominal.r2[g], 1.0 - nominal @ nominal / square)
+        np.testing.assert_allclose(seen.used.r2[g], 1.0 - used @ used / square)
     square = sum(float(t @ t) for t in targets)
     np.testing.assert_allclose(seen.r2, 1.0 - total / square)
 
@@ -61,7 +61,7 @@ def test_a_sample_is_scored_by_the_model_of_its_time() -> None:
         for g in range(GROUPS)
     ]
     rmse = [np.sqrt(np.mean(e**2)) for e in mixed]
-    np.testing.assert_allclose(scores.scores().rmse_groups, rmse)
+    np.testing.assert_allclose(scores.scores().candidate.rmse, rmse)
 
 
 def test_without_data_the_score_is_unknown() -> None:
@@ -81,6 +81,6 @@ def test_a_joint_without_rows_scores_zero_not_nan() -> None:
     scores = Prequential(GROUPS, 10)
     scores.push(still, 4, *MODELS)
     seen = scores.scores()
-    assert seen.r2_groups[1] == 0.0
-    assert seen.rmse_groups[1] == 0.0
+    assert seen.candidate.r2[1] == 0.0
+    assert seen.candidate.rmse[1] == 0.0
     assert np.isfinite(seen.r2)

@@ -123,7 +123,7 @@ def _line(step: ReplayStep) -> dict[str, Any]:
         "t": update.time,
         "state": update.state.name,
         "r2": float(update.scores.r2),
-        "r2_joints": [float(v) for v in update.scores.r2_groups],
+        "r2_joints": [float(v) for v in update.scores.candidate.r2],
         "revision": update.revision,
         "solve_ms": 1e3 * step.solve_time,
         "payload": _payload(update),

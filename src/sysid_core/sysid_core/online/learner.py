@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the data say: the sliding window, prequential scores, and the newest estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.rows import Regression, Rows
+from sysid_core.dynamics.statistics import Statistics
+from sysid_core.estimation import (
+    Constraints,
+    Estimate,
+    Prior,
+    Problem,
+    Solver,
+    estimator,
+)
+from sysid_core.online.intake import noise_of, usable_samples
+from sysid_core.online.left_out import RecentlyLeftOut
+from sysid_core.online.prequential import Prequential
+from sysid_core.online.settings import OnlineConfig
+from sysid_core.online.update import Failed, Request, Solution
+from sysid_core.online.window import SlidingWindow
+from sysid_core.priors import default_constraints, default_prior
+from sysid_core.recording import Samples
+from sysid_core.robot.model import Robot
+
+__all__ = ["Learned", "Learner"]
+
+_TOLERANCE = 2e-3
+"""A solve stops when the next step would move the estimate by less standard deviations [-]."""
+
+
+class Learned(NamedTuple):
+    """Rows that were learned from, and how many samples they are of."""
+
+    rows: Rows
+    samples: int
+
+
+class Learner:
+    """Window, scores and solver of one robot.
+
+    Parameters
+    ----------
+    robot : Robot
+    regression : Regression
+    config : OnlineConfig
+    epoch : int
+        Number of the first epoch; solutions of other epochs are out of date.
+
+    Attributes
+    ----------
+    window : SlidingWindow
+    scores : Prequential
+    left_out : RecentlyLeftOut
+    candidate : (p,)
+        The newest estimate that predictions are scored with; at first the prior's mean.
+    estimate : Estimate or None
+        The newest one; None before the first solution.
+    fault : str
+        Why the newest request has no estimate; empty if it has one.
+    time, informative_time : float [s]
+        Of the newest sample, and of the newest that rows came from.
+    samples, rejected : int
+    """
+
+    def __init__(
+        self, robot: Robot, regression: Regression, config: OnlineConfig, epoch: int = 0
+    ) -> None:
+        self.robot, self.regression, self.config, self.epoch = robot, regression, config, epoch
+        self._nominal_base = regression.base.project(robot.nominal)
+        self.window = self._new_window()
+        self._renew_scores()
+        self.pose(default_prior(robot), default_constraints(robot))
+        self.propose(self._prior.mean)
+        # until the first estimate, the nominal model is what the candidate is compared with
+        self._candidate_base = self._nominal_base
+        self.estimate: Estimate | None = None
+        self.fault = ""
+        self.time = self.informative_time = -np.inf
+        self.samples = self.rejected = 0
+        self._informative = self._solved_at = 0
+
+    def pose(self, prior: Prior, constraints: Constraints) -> None:
+        """Let the next solves rest on another prior and other constraints."""
+        self._prior, self._constraints = prior, constraints
+        self._solver: Solver | None = None
+        self.epoch += 1
+
+    def propose(self, parameters: FloatArray) -> None:
+        """Make parameters (p,) the candidate."""
+        self.candidate = parameters
+        self._candidate_base = self.regression.base.project(parameters)
+
+    def configure(self, config: OnlineConfig) -> None:
+        """Change the configuration; what was learned stays, if only as memory."""
+        old, self.config = self.config, config
+        if old.method != config.method:
+            self._solver = None
+        if old.sliding_window != config.sliding_window:
+            self._renew_window()
+            self.epoch += 1
+        if old.samples(old.r2_window) != config.samples(config.r2_window):
+            self._renew_scores()
+
+    def _renew_scores(self) -> None:
+        span = self.config.samples(self.config.r2_window)
+        self.scores = Prequential(len(self.regression.groups), span)
+        self.left_out = RecentlyLeftOut(span)
+
+    def _new_window(self) -> SlidingWindow:
+        return SlidingWindow(
+            len(self.regression.groups),
+            self.regression.base.size,
+            self.config.sliding_window,
+            self.regression.supports,
+        )
+
+    def _renew_window(self) -> None:
+        """Start with an empty window; what was in the old one fades as memory does."""
+        learned = self.window.statistics() + self.window.memory
+        self.window = self._new_window()
+        if self.config.memory > 0.0:
+            self.window.adopt_memory(learned)
+
+    def forget(self) -> None:
+        """Drop all data: the robot has changed."""
+        self.window.clear()
+        self.scores.clear()
+        self.epoch += 1
+
+    # -- data in ----------------------------------------------------------------------------
+
+    def usable(self, samples: Samples) -> Samples:
+        """Leave out samples that cannot be measurements, and count them."""
+        given, samples = len(samples), usable_samples(self.robot, samples)
+        self.rejected += given - len(samples)
+        return samples
+
+    def begin_anew(self, time: float) -> None:
+        """Go on at another time [s]: the clock was set."""
+        self._renew_window()
+        self.scores.clear()
+        self.informative_time = time
+
+    def learn(self, samples: Samples, used_base: FloatArray) -> Iterator[Learned]:
+        """Score samples with the models at hand, then learn from them, block by block.
+
+        `used_base` (b,) are the base parameters in use.
+        """
+        self.time = float(samples.time[-1])
+        self.samples += len(samples)
+        size = max(1, self.config.sliding_window.samples // 20)
+        for start in range(0, len(samples), size):
+            learned = self._rows(samples.select(slice(start, start + size)))
+            if learned.samples:
+                self.scores.push(*learned, self._candidate_base, self._nominal_base, used_base)
+                self.window.push(*learned)
+                yield learned
+
+    def _rows(self, samples: Samples) -> Learned:
+        rows = self.regression.rows(samples, self.config.still_velocity)
+        self.left_out.note(rows.left_out)
+        usable = np.zeros(len(samples), dtype=bool)
+        for block in rows.blocks:
+            usable[block.sample] = True
+        informative = int(usable.sum())
+        if informative:
+            self.informative_time = float(samples.time[-1])
+            self._informative += informative
+        return Learned(rows, informative)
+
+    # -- solving ----------------------------------------------------------------------------
+
+    @property
+    def statistics(self) -> Statistics:
+        """Of the window and its memory."""
+        return self.window.statistics() + self.window.memory
+
+    def request(self) -> Request | None:
+        """Return the solve that the present data ask for; None without informative new ones."""
+        if self._solved_at == self._informative or self.window.samples < 2:
+            return None
+        self._solved_at = self._informative
+        statistics, groups = self.statistics, self.regression.groups
+        noise = None if self.estimate is None else noise_of(statistics, self._candidate_base)
+        problem = Problem(
+            self.robot.layout,
+            self.regression.base,
+            groups,
+            statistics,
+            self._prior,
+            self._constraints,
+            noise_std=noise,
+            correlation=np.full(len(groups), self.config.correlation),
+        )
+        if self._solver is None:
+            chosen = estimator(self.config.method, tolerance=_TOLERANCE, covariance="diagonal")
+            self._solver = chosen.prepare(problem)
+        return Request(problem, self._solver, self.candidate, self.epoch)
+
+    def take(self, solution: Solution) -> bool:
+        """Take in a solution; returns whether it brought an estimate of the present epoch."""
+        if solution.epoch != self.epoch:
+            return False
+        if isinstance(solution, Failed):
+            self.fault = solution.reason
+            return False
+        self.fault, self.estimate = "", solution.estimate
+        return True

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follows a payload from the step in the innovations until it is part of the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.statistics import Statistics
+from sysid_core.online.model_in_use import ModelInUse
+from sysid_core.online.payload import PayloadConfig, PayloadEstimate, PayloadEstimator
+from sysid_core.online.window import SlidingWindow
+
+__all__ = ["Alarmed", "Carrying", "Following", "PayloadTracker", "Starting", "Watching"]
+
+_ALARM = 0.7
+"""Share of the rise that counts as a step from which on nothing new is adopted [-]."""
+
+_NEGLIGIBLE = 0.01
+"""Torque errors below this share of a joint's torque count as that share [-]."""
+
+_PATIENCE = 2.0
+"""Windows after an alarm in which a payload may still be recognised."""
+
+_MEMORY = 10.0
+"""Time over which the usual size of the innovations is averaged [s]."""
+
+_KEEP = 0.25
+"""Weight that data from before the step keep, moved by the payload's estimate [-]."""
+
+_EXPLAINED = 0.6
+"""Share of the innovations' power that a payload must explain: friction that doubles stays below,
+loads reach 0.9 [-]."""
+
+_SIGNIFICANCE = 5.0
+"""Mass over its standard deviation from which a payload counts as real [-]."""
+
+
+@dataclass(frozen=True)
+class Starting:
+    """The usual size of the innovations is not known."""
+
+
+@dataclass(frozen=True)
+class Watching:
+    """Innovations are compared with their usual size.
+
+    Attributes
+    ----------
+    usual : (G,) [N²·m²]
+        Usual mean square of the innovations.
+    watched : float [s]
+        Time over which it was learned.
+    looked : float [s]
+        When it was last learned.
+    calm : tuple[tuple[float, ModelInUse], ...]
+        Models that were in use over the last window, and since when [s], oldest first.
+    """
+
+    usual: FloatArray
+    watched: float
+    looked: float
+    calm: tuple[tuple[float, ModelInUse], ...]
+
+    def learned(
+        self, variance: FloatArray, model: ModelInUse, time: float, window: float
+    ) -> Watching:
+        """Let calm innovations teach what is usual, and remember the model that gave them."""
+        elapsed = time - self.looked
+        watched = self.watched + elapsed
+        share = min(1.0, elapsed / min(_MEMORY, max(watched, 1e-9)))
+        calm = (*self.calm, (time, model))
+        while len(calm) > 1 and calm[1][0] <= time - window:
+            calm = calm[1:]
+        return Watching(self.usual + share * (variance - self.usual), watched, time, calm)
+
+
+@dataclass(frozen=True)
+class Alarmed:
+    """The innovations rose; it is not clear yet why.
+
+    Attributes
+    ----------
+    before : Watching
+    since : float [s]
+    """
+
+    before: Watching
+    since: float
+
+
+@dataclass(frozen=True)
+class Following:
+    """A payload was noticed and is estimated.
+
+    Attributes
+    ----------
+    usual : (G,) [N²·m²]
+        Mean square of the innovations before the step.
+    empty : ModelInUse
+        The robot without any payload.
+    load : PayloadEstimate
+    attached : bool
+        Whether the load counts as real.
+    before : Statistics
+        From before the step.
+    shift : (b,)
+        What a load that was carried before added to the base parameters.
+    first : Statistics
+        Seen until the step was noticed; may hold samples from before it.
+    since : Statistics
+        Seen since then.
+    samples : int
+        Number of those.
+    clean : bool
+        Whether `load` rests on `since` alone.
+    started : float [s]
+    """
+
+    usual: FloatArray
+    empty: ModelInUse
+    load: PayloadEstimate
+    attached: bool
+    before: Statistics
+    shift: FloatArray
+    first: Statistics
+    since: Statistics
+    samples: int
+    clean: bool
+    started: float
+
+
+@dataclass(frozen=True)
+class Carrying:
+    """A load is part of the model in use.
+
+    Attributes
+    ----------
+    empty : ModelInUse
+        The robot without any payload.
+    load : PayloadEstimate
+    """
+
+    empty: ModelInUse
+    load: PayloadEstimate
+
+
+Phase = Starting | Watching | Alarmed | Following
+
+
+class PayloadTracker:
+    """Detects that a payload changed, and estimates it against the robot without one.
+
+    Parameters
+    ----------
+    estimator : PayloadEstimator
+    config : PayloadConfig
+    sample_rate : float [Hz]
+    correlation : float [-]
+        Number of samples that count as one independent observation.
+
+    Attributes
+    ----------
+    phase : Starting, Watching, Alarmed or Following
+    carried : Carrying or None
+        The load that is part of the model.
+    estimate : PayloadEstimate or None
+        Of the newest load, real or not.
+    attached : bool
+        Whether that load counts as real.
+    detected_after : float [s]
+        Between its step and its detection.
+    """
+
+    def __init__(
+        self,
+        estimator: PayloadEstimator,
+        config: PayloadConfig,
+        sample_rate: float,
+        correlation: float = 1.0,
+    ) -> None:
+        self.config = config
+        self.phase: Phase = Starting()
+        self.carried: Carrying | None = None
+        self.estimate: PayloadEstimate | None = None
+        self.attached = False
+        self.detected_after = 0.0
+        self._estimator = estimator
+        self._rate = sample_rate
+        self._correlation = correlation
+
+    def look(self, window: SlidingWindow, model: ModelInUse, time: float) -> Diagnostic | None:
+        """Compare the newest innovations with the usual ones; begins to follow on a step.
+
+        Returns
+        -------
+        Diagnostic or None
+            That the innovations rose but no payload explains them.
+
+        Raises
+        ------
+        EstimationError
+            If rounding defeats the estimate.
+        """
+        samples = self._window_samples
+        recent = window.recent(samples)
+        if recent.count.sum() == 0.0 or window.samples < samples:
+            return None
+        error, negligible = _errors(recent, model.base)
+        anew = Watching(np.maximum(error, negligible), 0.0, time, ((time, model),))
+        before = self.phase.before if isinstance(self.phase, Alarmed) else self.phase
+        if not isinstance(before, Watching) or time < before.looked:
+            self.phase = anew
+            return None
+        seen = recent.count > 0.0
+        # totals, as a joint that hardly moved until now has no usual size to speak of
+        usual = np.maximum(before.usual, negligible)
+        rise = float(np.sqrt(error[seen].sum() / usual[seen].sum()))
+        if rise < _ALARM * self.config.rise:
+            self.phase = before.learned(anew.usual, model, time, self.config.window)
+            return None
+        if before.watched < self.config.window:
+            return None
+        alarm = self.phase if isinstance(self.phase, Alarmed) else Alarmed(before, time)
+        self.phase = alarm
+        if rise >= self.config.rise and self._recognised(alarm, recent, model, window, time):
+            return None
+        if time - alarm.since > self.config.settle:
+            # no payload came of it: this is how the robot is now
+            self.phase = anew
+        return Diagnostic(
+            "torque_errors_rose",
+            f"the torque errors are {rise:.1f} times their usual size and no payload explains "
+            "them",
+            hint="look at friction, sensors and contacts",
+        )
+
+    def _recognised(
+        self,
+        alarm: Alarmed,
+        recent: Statistics,
+        model: ModelInUse,
+        window: SlidingWindow,
+        time: float,
+    ) -> bool:
+        """Begin to follow a payload if one explains the innovations."""
+        usual = alarm.before.usual
+        # the step lies before the alarm, so the model is taken from a while before that
+        empty = alarm.before.calm[0][1] if self.carried is None else self.carried.empty
+        found = self._estimate(recent, empty, usual)
+        before = recent.residual_square(model.base) / usual
+        loaded = empty.base + self._estimator.base_shift(found.parameters)
+        after = recent.residual_square(loaded) / usual
+        known = self.estimate.mass if self.attached and self.estimate is not None else 0.0
+        if 1.0 - float(after.sum() / before.sum()) < _EXPLAINED or not self._significant(
+            abs(found.mass - known), found.mass_std
+        ):
+            return False
+        samples = self._window_samples
+        newest = window.recent(max(1, samples // 2))
+        older = samples + round((time - alarm.since) * self._rate)
+        shift = np.zeros_like(empty.base)
+        if self.attached and self.estimate is not None:
+            shift = self._estimator.base_shift(self.estimate.parameters)
+        self.phase = Following(
+            usual=usual,
+            empty=empty,
+            load=found,
+            attached=self.attached,
+            before=window.older(older) + window.memory,
+            shift=shift,
+            first=newest,
+            since=Statistics.zero(*newest.moment.shape),
+            samples=0,
+            clean=False,
+            started=time,
+        )
+        self.estimate, self.detected_after = found, time - alarm.since
+        return True
+
+    def push(self, statistics: Statistics, samples: int) -> None:
+        """Add samples taken since the step."""
+        if isinstance(self.phase, Following):
+            since = self.phase.since + statistics
+            self.phase = replace(self.phase, since=since, samples=self.phase.samples + samples)
+
+    def refined(self, phase: Following) -> bool:
+        """Estimate the payload anew from the samples since the step was noticed.
+
+        What was seen until then serves only until enough have come since. Returns whether this
+        estimate is the first without it.
+
+        Raises
+        ------
+        EstimationError
+            If rounding defeats the estimate.
+        """
+        clean = phase.samples >= self.config.window * self._rate
+        seen = phase.since if clean else phase.since + phase.first
+        found = self._estimate(seen, phase.empty, phase.usual)
+        attached = self._significant(found.mass, found.mass_std)
+        self.phase = replace(phase, load=found, attached=attached, clean=clean)
+        self.estimate, self.attached = found, attached
+        return clean and not phase.clean
+
+    def model_of(self, phase: Following, std: FloatArray) -> ModelInUse:
+        """Return the robot with its payload; `std` (p,) are the deviations to tell."""
+        model = replace(phase.empty, std=std, identified=True)
+        if not phase.attached:
+            return model
+        return replace(
+            model,
+            parameters=self._estimator.add_to(model.parameters, phase.load.parameters),
+            base=model.base + self._estimator.base_shift(phase.load.parameters),
+        )
+
+    def settled(self, phase: Following, time: float) -> bool:
+        """Whether enough was seen of the payload to make it part of the model."""
+        return time - phase.started >= self.config.settle
+
+    def finish(self, phase: Following) -> Statistics:
+        """End the episode; returns the data that the window should remember."""
+        shift = -phase.shift
+        if phase.attached:
+            shift = shift + self._estimator.base_shift(phase.load.parameters)
+        self.abandon(phase)
+        return phase.before.shifted(shift).scaled(_KEEP)
+
+    def abandon(self, phase: Following) -> None:
+        """End the episode without result."""
+        self.carried = Carrying(phase.empty, phase.load) if phase.attached else None
+        self.phase = Starting()
+
+    def undecided(self, time: float) -> bool:
+        """Whether it is too early to tell if a payload made the errors rise.
+
+        What is compared holds enough of the new samples only some windows after the alarm; until
+        then a poor prediction does not speak against the model.
+        """
+        phase = self.phase
+        return isinstance(phase, Alarmed) and time - phase.since <= _PATIENCE * self.config.window
+
+    def forget(self) -> None:
+        """Forget what errors are usual: another model comes into use."""
+        self.phase = Starting()
+
+    def restart(self, time: float) -> None:
+        """Go on at another time [s]: the clock was set."""
+        if isinstance(self.phase, Following):
+            self.phase = replace(self.phase, started=time)
+        else:
+            self.forget()
+
+    @property
+    def _window_samples(self) -> int:
+        return max(1, round(self.config.window * self._rate))
+
+    def _significant(self, mass: float, std: float) -> bool:
+        return mass > max(self._estimator.min_mass, _SIGNIFICANCE * std)
+
+    def _estimate(
+        self, statistics: Statistics, empty: ModelInUse, usual: FloatArray
+    ) -> PayloadEstimate:
+        known = bool(np.isfinite(empty.base_covariance).all())
+        return self._estimator.estimate(
+            statistics,
+            empty.base,
+            np.sqrt(self._correlation * usual),
+            empty.base_covariance if known else None,
+            None if self.estimate is None else self.estimate.parameters,
+        )
+
+
+def _errors(recent: Statistics, base_vector: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mean square of the errors (G,), and what of it is not worth mentioning."""
+    count = np.maximum(recent.count, 1.0)
+    negligible = _NEGLIGIBLE**2 * recent.square / count + 1e-18
+    return recent.residual_square(base_vector) / count, negligible
