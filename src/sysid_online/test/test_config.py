@@ -45,22 +45,6 @@ def test_the_yaml_holds_the_defaults_of_the_code(node: str, module: str) -> None
             assert setting.range[0] <= setting.default <= setting.range[1], setting.name
 
 
-def test_every_number_of_the_core_is_a_parameter() -> None:
-    from sysid_core.online.gate import GateConfig
-    from sysid_core.online.payload import PayloadConfig
-    from sysid_core.online.settings import OnlineConfig
-    from sysid_online.identifier_settings import SETTINGS, online_settings
-
-    names = {setting.name for setting in SETTINGS}
-    expected = {"robot", "solve_rate"}
-    expected |= set(OnlineConfig.__dataclass_fields__) - {"sample_rate", "gate", "payload"}
-    expected |= {f"gate.{name}" for name in GateConfig.__dataclass_fields__}
-    expected |= {f"payload.{name}" for name in PayloadConfig.__dataclass_fields__}
-    assert names == expected
-    values = {setting.name: setting.default for setting in SETTINGS}
-    assert online_settings(values, 100.0) == OnlineConfig()
-
-
 def test_stream_defaults_are_the_cores() -> None:
     from sysid_core.online.stream import StreamConfig
     from sysid_online.recorder_settings import SETTINGS

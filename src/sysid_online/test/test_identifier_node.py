@@ -133,7 +133,7 @@ def test_a_threshold_can_be_changed_while_running(learned: Any) -> None:
         ("gate.r2_threshold", 1.5),
         ("gate.r2_threshold", float("nan")),
         ("gate.r2_threshold", "high"),
-        ("gate.hysteresis", 0.9),  # alone in range, but not below the threshold with 0.85
+        ("gate.r2_threshold", 0.04),  # in range, but below the hysteresis
         ("window", 0.0),
         ("window", float("inf")),
         ("solve_rate", 0.0),
@@ -144,21 +144,13 @@ def test_a_threshold_can_be_changed_while_running(learned: Any) -> None:
 def test_a_bad_value_is_refused_and_the_old_one_kept(
     graph: Make, name: str, value: object
 ) -> None:
-    g = graph("identifier", **({"gate.r2_threshold": 0.85} if "hysteresis" in name else {}))
+    g = graph("identifier")
     node = g.nodes["identifier"]
     old = node.get_parameter(name).value
     result = node.set_parameters([parameter(name, value)])[0]
     assert not result.successful
     assert result.reason
     assert node.get_parameter(name).value == old
-
-
-def test_settings_that_only_fit_together_are_taken_together(graph: Make) -> None:
-    g = graph("identifier")
-    node = g.nodes["identifier"]
-    both = [parameter("gate.r2_threshold", 0.5), parameter("gate.hysteresis", 0.4)]
-    assert node.set_parameters_atomically(both).successful
-    assert node.get_parameter("gate.hysteresis").value == 0.4
 
 
 def test_parameters_can_be_set_over_the_graph(graph: Make) -> None:

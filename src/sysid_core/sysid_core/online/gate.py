@@ -24,6 +24,12 @@ _MOST_LEFT_OUT = 0.5
 _MIN_CONSISTENCY = 1e-9
 """Ratio of a pseudo-inertia's eigenvalues that a simulator's factorisation still bears [-]."""
 
+_HYSTERESIS = 0.05
+"""The gate closes only this far below the threshold: R² of one second scatters by less [-]."""
+
+_STALE_AFTER = 0.5
+"""Without informative samples for so long the estimate is held: a pause, not a slow sensor [s]."""
+
 _MAX_OPTIMALITY = 1e-3
 """Posterior standard deviations that a solution may lie from its optimum: no error that counts."""
 
@@ -41,39 +47,38 @@ class GateState(IntEnum):
 
 @dataclass(frozen=True)
 class GateConfig:
-    """What an estimate must show.
-
-    Kolathaya et al. use an R² of 0.95. A joint passes too if it is predicted better than
-    nominally, whatever its R².
-    """
+    """What an estimate must show before it is used."""
 
     r2_threshold: float = parameter(
-        0.95, "Prequential R² over all joints that opens the gate [-]", range=(0.01, 0.9999)
-    )
-    hysteresis: float = parameter(
-        0.05, "The gate closes only this far below the threshold [-]", range=(0.0, 0.9)
+        0.95,
+        "Prequential R² over all joints that opens the gate [-]. Less where torques are noisy",
+        range=(0.01, 0.9999),
     )
     r2_joint_threshold: float = parameter(
-        0.5, "Prequential R² of a joint that is not better than nominal [-]", range=(-10.0, 0.9999)
-    )
-    min_determined: float = parameter(
-        0.1,
-        "Mean share of the parameters' information that must come from data [-]",
-        range=(0.0, 1.0),
+        0.5,
+        "Prequential R² [-] that a joint needs unless it is predicted better than nominally",
+        range=(-10.0, 0.9999),
     )
     max_change: float = parameter(
         2.0,
-        "Largest relative change of the predicted torque per second [1/s]",
+        "Largest change of the predicted torque per second, relative to the torque [1/s]. Less "
+        "makes what is adopted change more calmly",
         range=(0.001, 1000.0),
     )
-    stale_after: float = parameter(
-        0.5, "Without informative samples for so long the estimate is held [s]", range=(0.01, 60.0)
+    min_determined: float = parameter(
+        0.1,
+        "Mean share of the base parameters' information that must come from data, else the last "
+        "accepted estimate is held [-]. More where only a thoroughly excited model will do",
+        range=(0.0, 1.0),
     )
 
     def __post_init__(self) -> None:
         check_config(self)
-        if not self.hysteresis < self.r2_threshold:
-            raise ParameterError(f"hysteresis must lie below r2_threshold, got {self.hysteresis}")
+        if not self.r2_threshold > _HYSTERESIS:
+            raise ParameterError(
+                f"r2_threshold must lie above the hysteresis of {_HYSTERESIS:g}, "
+                f"got {self.r2_threshold}"
+            )
 
 
 @dataclass(frozen=True)
@@ -166,7 +171,7 @@ def decide(evidence: Evidence, config: GateConfig) -> Decision:
 
 
 def _floor(evidence: Evidence, config: GateConfig) -> float:
-    return config.r2_threshold - (config.hysteresis if evidence.opened else 0.0)
+    return config.r2_threshold - (_HYSTERESIS if evidence.opened else 0.0)
 
 
 def _faults(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
@@ -181,7 +186,7 @@ def _unusable(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
 
 
 def _idle(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
-    if not evidence.idle > config.stale_after:
+    if not evidence.idle > _STALE_AFTER:
         return []
     message = f"no informative samples for {evidence.idle:.1f} s"
     return [Diagnostic("idle", message, hint="move the robot")]

@@ -22,7 +22,7 @@ from sysid_core.estimation import (
 from sysid_core.online.intake import noise_of, usable_samples
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.prequential import Prequential
-from sysid_core.online.settings import OnlineConfig
+from sysid_core.online.settings import CORRELATION, SCORED, OnlineConfig
 from sysid_core.online.update import Failed, Request, Solution
 from sysid_core.online.window import SlidingWindow
 from sysid_core.priors import default_constraints, default_prior
@@ -105,11 +105,11 @@ class Learner:
         if old.sliding_window != config.sliding_window:
             self._renew_window()
             self.epoch += 1
-        if old.samples(old.r2_window) != config.samples(config.r2_window):
+        if old.samples(SCORED) != config.samples(SCORED):
             self._renew_scores()
 
     def _renew_scores(self) -> None:
-        span = self.config.samples(self.config.r2_window)
+        span = self.config.samples(SCORED)
         self.scores = Prequential(len(self.regression.groups), span)
         self.left_out = RecentlyLeftOut(span)
 
@@ -197,7 +197,7 @@ class Learner:
             self._prior,
             self._constraints,
             noise_std=noise,
-            correlation=np.full(len(groups), self.config.correlation),
+            correlation=np.full(len(groups), CORRELATION),
         )
         if self._solver is None:
             chosen = estimator(self.config.method, tolerance=_TOLERANCE, covariance="diagonal")

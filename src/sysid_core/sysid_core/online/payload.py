@@ -23,6 +23,12 @@ from sysid_core.settings import check_config, parameter
 
 __all__ = ["PayloadConfig", "PayloadEstimate", "PayloadEstimator"]
 
+_PRIOR_MASS = 1.0
+"""Typical mass, the scale of the prior [kg]."""
+
+_PRIOR_RADIUS = 0.1
+"""Typical size, the scale of the prior on inertia [m]."""
+
 _PRIOR_STD = 5.0
 """Relative standard deviation of the prior: a load of ten times the mass is ordinary [-]."""
 
@@ -32,23 +38,16 @@ _SMALLEST_SHARE = 0.01
 
 @dataclass(frozen=True)
 class PayloadConfig:
-    """When a payload is believed, and what one looks like before the data."""
+    """Which payloads are looked for."""
 
-    enabled: bool = parameter(True, "Look for payloads")
-    window: float = parameter(0.5, "Span in which a step is looked for [s]", range=(0.05, 60.0))
-    rise: float = parameter(
-        2.0, "Rise of the torque errors that counts as a step [-]", range=(1.1, 1000.0)
+    enabled: bool = parameter(
+        True, "Whether to look for payloads at the tool frame. Off for robots that carry none"
     )
     min_mass: float = parameter(
         0.0,
-        "Smallest payload worth reporting; 0: a hundredth of the robot's mass [kg]",
+        "Smallest payload worth reporting [kg]; 0: a hundredth of the robot's mass",
         range=(0.0, 1000.0),
     )
-    settle: float = parameter(
-        3.0, "Time after which the payload becomes part of the model [s]", range=(0.1, 3600.0)
-    )
-    prior_mass: float = parameter(1.0, "Typical mass [kg]", range=(1e-4, 10000.0))
-    prior_radius: float = parameter(0.1, "Typical size [m]", range=(1e-3, 100.0))
 
     def __post_init__(self) -> None:
         check_config(self)
@@ -125,8 +124,8 @@ class PayloadEstimator:
         self._layout = ParameterLayout((self.frame,), ())
         rows = np.vstack([self._map, np.zeros((10, 10))])
         self._structure = find_base_parameters(rows, self._layout.labels)
-        ball = 0.4 * config.prior_mass * config.prior_radius**2 * np.eye(3)
-        mean = from_mass_com_inertia(config.prior_mass, np.zeros(3), ball)
+        ball = 0.4 * _PRIOR_MASS * _PRIOR_RADIUS**2 * np.eye(3)
+        mean = from_mass_com_inertia(_PRIOR_MASS, np.zeros(3), ball)
         unbounded = np.full(10, np.inf)
         problem = Problem(
             self._layout,

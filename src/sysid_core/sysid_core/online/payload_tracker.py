@@ -11,10 +11,17 @@ from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.online.model_in_use import ModelInUse
-from sysid_core.online.payload import PayloadConfig, PayloadEstimate, PayloadEstimator
+from sysid_core.online.payload import PayloadEstimate, PayloadEstimator
+from sysid_core.online.settings import CORRELATION
 from sysid_core.online.window import SlidingWindow
 
 __all__ = ["Alarmed", "Carrying", "Following", "PayloadTracker", "Starting", "Watching"]
+
+_WINDOW = 0.5
+"""Span of innovations that a step is looked for in: longer delays, shorter is noisier [s]."""
+
+_RISE = 2.0
+"""Factor by which the innovations must rise above their usual size [-]."""
 
 _ALARM = 0.7
 """Share of the rise that counts as a step from which on nothing new is adopted [-]."""
@@ -27,6 +34,9 @@ _PATIENCE = 2.0
 
 _MEMORY = 10.0
 """Time over which the usual size of the innovations is averaged [s]."""
+
+_SETTLE = 3.0
+"""Time after which a payload becomes part of the model and learning goes on [s]."""
 
 _KEEP = 0.25
 """Weight that data from before the step keep, moved by the payload's estimate [-]."""
@@ -65,15 +75,13 @@ class Watching:
     looked: float
     calm: tuple[tuple[float, ModelInUse], ...]
 
-    def learned(
-        self, variance: FloatArray, model: ModelInUse, time: float, window: float
-    ) -> Watching:
+    def learned(self, variance: FloatArray, model: ModelInUse, time: float) -> Watching:
         """Let calm innovations teach what is usual, and remember the model that gave them."""
         elapsed = time - self.looked
         watched = self.watched + elapsed
         share = min(1.0, elapsed / min(_MEMORY, max(watched, 1e-9)))
         calm = (*self.calm, (time, model))
-        while len(calm) > 1 and calm[1][0] <= time - window:
+        while len(calm) > 1 and calm[1][0] <= time - _WINDOW:
             calm = calm[1:]
         return Watching(self.usual + share * (variance - self.usual), watched, time, calm)
 
@@ -157,10 +165,7 @@ class PayloadTracker:
     Parameters
     ----------
     estimator : PayloadEstimator
-    config : PayloadConfig
     sample_rate : float [Hz]
-    correlation : float [-]
-        Number of samples that count as one independent observation.
 
     Attributes
     ----------
@@ -178,11 +183,8 @@ class PayloadTracker:
     def __init__(
         self,
         estimator: PayloadEstimator,
-        config: PayloadConfig,
         sample_rate: float,
-        correlation: float = 1.0,
     ) -> None:
-        self.config = config
         self.phase: Phase = Starting()
         self.carried: Carrying | None = None
         self.estimate: PayloadEstimate | None = None
@@ -190,7 +192,6 @@ class PayloadTracker:
         self.detected_after = 0.0
         self._estimator = estimator
         self._rate = sample_rate
-        self._correlation = correlation
 
     def look(self, window: SlidingWindow, model: ModelInUse, time: float) -> Diagnostic | None:
         """Compare the newest innovations with the usual ones; begins to follow on a step.
@@ -205,7 +206,7 @@ class PayloadTracker:
         EstimationError
             If rounding defeats the estimate.
         """
-        samples = self._window_samples
+        samples = self.window_samples
         recent = window.recent(samples)
         if recent.count.sum() == 0.0 or window.samples < samples:
             return None
@@ -219,16 +220,16 @@ class PayloadTracker:
         # totals, as a joint that hardly moved until now has no usual size to speak of
         usual = np.maximum(before.usual, negligible)
         rise = float(np.sqrt(error[seen].sum() / usual[seen].sum()))
-        if rise < _ALARM * self.config.rise:
-            self.phase = before.learned(anew.usual, model, time, self.config.window)
+        if rise < _ALARM * _RISE:
+            self.phase = before.learned(anew.usual, model, time)
             return None
-        if before.watched < self.config.window:
+        if before.watched < _WINDOW:
             return None
         alarm = self.phase if isinstance(self.phase, Alarmed) else Alarmed(before, time)
         self.phase = alarm
-        if rise >= self.config.rise and self._recognised(alarm, recent, model, window, time):
+        if rise >= _RISE and self._recognised(alarm, recent, model, window, time):
             return None
-        if time - alarm.since > self.config.settle:
+        if time - alarm.since > _SETTLE:
             # no payload came of it: this is how the robot is now
             self.phase = anew
         return Diagnostic(
@@ -259,7 +260,7 @@ class PayloadTracker:
             abs(found.mass - known), found.mass_std
         ):
             return False
-        samples = self._window_samples
+        samples = self.window_samples
         newest = window.recent(max(1, samples // 2))
         older = samples + round((time - alarm.since) * self._rate)
         shift = np.zeros_like(empty.base)
@@ -298,7 +299,7 @@ class PayloadTracker:
         EstimationError
             If rounding defeats the estimate.
         """
-        clean = phase.samples >= self.config.window * self._rate
+        clean = phase.samples >= _WINDOW * self._rate
         seen = phase.since if clean else phase.since + phase.first
         found = self._estimate(seen, phase.empty, phase.usual)
         attached = self._significant(found.mass, found.mass_std)
@@ -319,7 +320,7 @@ class PayloadTracker:
 
     def settled(self, phase: Following, time: float) -> bool:
         """Whether enough was seen of the payload to make it part of the model."""
-        return time - phase.started >= self.config.settle
+        return time - phase.started >= _SETTLE
 
     def finish(self, phase: Following) -> Statistics:
         """End the episode; returns the data that the window should remember."""
@@ -341,7 +342,7 @@ class PayloadTracker:
         then a poor prediction does not speak against the model.
         """
         phase = self.phase
-        return isinstance(phase, Alarmed) and time - phase.since <= _PATIENCE * self.config.window
+        return isinstance(phase, Alarmed) and time - phase.since <= _PATIENCE * _WINDOW
 
     def forget(self) -> None:
         """Forget what errors are usual: another model comes into use."""
@@ -355,8 +356,9 @@ class PayloadTracker:
             self.forget()
 
     @property
-    def _window_samples(self) -> int:
-        return max(1, round(self.config.window * self._rate))
+    def window_samples(self) -> int:
+        """Number of samples that a step is looked for in."""
+        return max(1, round(_WINDOW * self._rate))
 
     def _significant(self, mass: float, std: float) -> bool:
         return mass > max(self._estimator.min_mass, _SIGNIFICANCE * std)
@@ -368,7 +370,7 @@ class PayloadTracker:
         return self._estimator.estimate(
             statistics,
             empty.base,
-            np.sqrt(self._correlation * usual),
+            np.sqrt(CORRELATION * usual),
             empty.base_covariance if known else None,
             None if self.estimate is None else self.estimate.parameters,
         )

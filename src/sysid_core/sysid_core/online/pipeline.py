@@ -82,16 +82,14 @@ class OnlineIdentifier:
     def configure(self, config: OnlineConfig) -> None:
         """Change the configuration; what was learned stays, if only under a new window."""
         self.config = config
-        self._loads.config = self._tracker.config = config.payload
+        self._loads.config = config.payload
         self._learner.configure(config)
 
     def reset(self) -> None:
         """Forget all data and go back to the nominal parameters."""
         config, epoch = self.config, self._learner.epoch
         self._learner = Learner(self.robot, self.regression, config, epoch)
-        self._tracker = PayloadTracker(
-            self._loads, config.payload, config.sample_rate, config.correlation
-        )
+        self._tracker = PayloadTracker(self._loads, config.sample_rate)
         self._changed_at = -np.inf
         self._silence = 0.0
         self._use(self._nominal)
@@ -254,7 +252,7 @@ class OnlineIdentifier:
     def _follow(self, phase: Following, scores: PrequentialScores) -> Decision:
         """Hold while a payload is followed; give up where the nominal model does better."""
         used, nominal = np.linalg.norm(scores.used.rmse), np.linalg.norm(scores.nominal.rmse)
-        enough = scores.samples >= self.config.samples(self.config.payload.window)
+        enough = scores.samples >= self._tracker.window_samples
         if not (phase.clean and enough and used > nominal * WORSE):
             return _followed(self._tracker)
         self._tracker.abandon(phase)

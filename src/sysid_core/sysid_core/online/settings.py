@@ -14,7 +14,13 @@ from sysid_core.online.payload import PayloadConfig
 from sysid_core.online.window import WindowConfig
 from sysid_core.settings import check_config, group, parameter
 
-__all__ = ["OnlineConfig"]
+__all__ = ["CORRELATION", "SCORED", "OnlineConfig"]
+
+CORRELATION = 4.0
+"""Samples that count as one independent observation: filtered residuals are coloured [-]."""
+
+SCORED = 1.0
+"""Span of the newest samples that prequential scores are taken over [s]."""
 
 _BLOCKS = 20
 """Blocks that a window is kept in: a twentieth of the data leaves at a time."""
@@ -27,23 +33,22 @@ class OnlineConfig:
     sample_rate: float = 100.0
     method: str = parameter("entropic", "Estimator", choices=METHODS, read_only=True)
     window: float = parameter(
-        2.0, "Informative samples that make the window full [s]", range=(0.01, 3600.0)
+        2.0,
+        "Span of informative samples that makes the window full [s]. A slow motion needs more "
+        "to show all of the robot",
+        range=(0.01, 3600.0),
     )
     memory: float = parameter(
         20.0,
-        "Time in which data that left the window lose half their weight; 0 forgets them [s]",
+        "Time in which data that left the window lose half their weight [s]; 0 forgets them at "
+        "once. Less where the robot changes, more where it does not",
         range=(0.0, 86400.0),
     )
-    r2_window: float = parameter(
-        1.0, "Newest samples that prequential R² is taken over [s]", range=(0.01, 3600.0)
-    )
     still_velocity: float = parameter(
-        0.02, "Rows of a joint that moves slower are left out [rad/s]", range=(0.0, 10.0)
-    )
-    correlation: float = parameter(
-        4.0,
-        "Number of samples that count as one independent observation [-]",
-        range=(1.0, 10000.0),
+        0.02,
+        "Rows of a joint that moves slower are left out, since stiction hides its friction "
+        "[rad/s]",
+        range=(0.0, 10.0),
     )
     gate: GateConfig = group(GateConfig, "gate.")
     payload: PayloadConfig = group(PayloadConfig, "payload.")

@@ -139,11 +139,9 @@ def test_all_misfits_are_told_at_once() -> None:
     [
         ("r2_threshold", 1.0),
         ("r2_threshold", 0.0),
-        ("hysteresis", -0.1),
-        ("hysteresis", 0.96),
+        ("r2_threshold", 0.04),
         ("r2_joint_threshold", 1.0),
         ("max_change", 0.0),
-        ("stale_after", 0.0),
         ("r2_threshold", np.nan),
         ("min_determined", np.inf),
     ],

@@ -180,8 +180,7 @@ def test_a_load_on_a_load_is_the_sum_of_both(panda: Arm, load: FloatArray) -> No
     assert abs(last.payload.mass - 3.0) < max(0.1, 4.0 * last.payload.mass_std)
 
 
-@pytest.mark.parametrize("name", ["window", "rise", "settle", "prior_mass"])
-@pytest.mark.parametrize("value", [0.0, -1.0, np.nan])
-def test_settings_out_of_range_are_refused_by_name(name: str, value: float) -> None:
-    with pytest.raises(ParameterError, match=name):
-        PayloadConfig(**{name: value})  # type: ignore[arg-type]
+@pytest.mark.parametrize("value", [-1.0, np.nan])
+def test_settings_out_of_range_are_refused_by_name(value: float) -> None:
+    with pytest.raises(ParameterError, match="min_mass"):
+        PayloadConfig(min_mass=value)

@@ -230,10 +230,8 @@ def test_a_new_window_starts_empty_and_fills(opened: OnlineIdentifier, valkyrie:
     [
         ("window", 0.0),
         ("window", np.nan),
-        ("r2_window", -1.0),
         ("memory", -1.0),
         ("still_velocity", np.inf),
-        ("correlation", 0.5),
         ("sample_rate", 0.0),
     ],
 )
