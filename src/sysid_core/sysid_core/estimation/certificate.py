@@ -13,32 +13,14 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.estimate import Estimate
+from sysid_core.estimation.posterior import Certainty
 from sysid_core.estimation.problem import Problem
 from sysid_core.inertia import smallest_eigenvalue
 
-__all__ = ["Certainty", "Optimum", "certified", "scaled_condition"]
+__all__ = ["Optimum", "certified", "scaled_condition"]
 
 _ILL_CONDITIONED = 1e8  # of the Gram matrix, so 1e4 of the scaled regressor
 _LISTED = 6  # names that a warning lists before it counts the rest
-
-
-class Certainty(NamedTuple):
-    """How far the free parameters are known.
-
-    Attributes
-    ----------
-    variance : (n,)
-    covariance : (n, n) or None
-        None where only the variances are wanted.
-    base : (b, b)
-        Covariance of the base parameters.
-    determined : (b,)
-    """
-
-    variance: FloatArray
-    covariance: FloatArray | None
-    base: FloatArray
-    determined: FloatArray
 
 
 class Optimum(NamedTuple):

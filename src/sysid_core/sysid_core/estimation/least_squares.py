@@ -10,20 +10,14 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.statistics import Statistics
-from sysid_core.estimation.certificate import Certainty, Optimum, certified
-from sysid_core.estimation.coordinates import Coordinates
-from sysid_core.estimation.divergence import Divergence
+from sysid_core.estimation.certificate import Optimum, certified
 from sysid_core.estimation.estimate import Estimate
 from sysid_core.estimation.estimator import Estimator
-from sysid_core.estimation.gaussian import (
-    Gaussian,
-    believable_floor,
-    prior_covariance,
-    spread_over_prior,
-)
+from sysid_core.estimation.gaussian import Gaussian, spread_over_prior
 from sysid_core.estimation.noise import residual_std, weighted_sums
-from sysid_core.estimation.posterior import determined_share
+from sysid_core.estimation.posterior import Certainty, determined_share
 from sysid_core.estimation.problem import Problem
+from sysid_core.estimation.setting import Setting
 
 __all__ = ["Fit", "LeastSquares", "LeastSquaresEstimator"]
 
@@ -66,30 +60,20 @@ class LeastSquaresEstimator(Estimator):
         self._require_shares("rank_tolerance")
 
 
-class LeastSquares:
-    """A problem's coordinates and prior, and the way from a fit to an estimate."""
+class LeastSquares(Setting):
+    """The way from a problem's statistics to a fit and on to an estimate."""
 
     def __init__(self, problem: Problem, config: LeastSquaresEstimator) -> None:
-        self.problem, self.config = problem, config
-        self.coordinates = Coordinates.of(
-            problem.base, problem.constraints.fixed, problem.prior.mean
-        )
-        divergence = Divergence.of(problem, self.coordinates)
-        self.prior = Gaussian(divergence.mean, prior_covariance(divergence))
-        self.centre = self.coordinates.mapping @ divergence.mean
-        self.floor = believable_floor(
-            problem.statistics,
-            problem.correlation,
-            self.coordinates,
-            self.prior,
-            config.noise_floor,
-        )
+        super().__init__(problem, config.noise_floor)
+        self.config = config
+        self.least_noise = self.floor(problem.statistics, problem.correlation)
 
     def fit(self, statistics: Statistics, weights: FloatArray) -> Fit:
         """Fit under weights (G,); what the data leave open stays at the prior."""
         gram, moment = self.coordinates.reduce(*weighted_sums(statistics, weights))
         inverse, left_out = _pseudo_inverse(gram, self.config.rank_tolerance)
-        beta = self.centre + inverse @ (moment - gram @ self.centre)
+        centre = self.coordinates.mapping @ self.divergence.mean
+        beta = centre + inverse @ (moment - gram @ centre)
         beta += inverse @ (moment - gram @ beta)
         return Fit(beta, gram, moment, inverse, left_out)
 
@@ -98,7 +82,7 @@ class LeastSquares:
         if self.problem.noise_std is not None:
             return self.problem.noise_std
         base_vector = self.coordinates.base_vector(beta)
-        return residual_std(statistics, base_vector, self.floor, degrees)
+        return residual_std(statistics, base_vector, self.least_noise, degrees)
 
     def estimate(
         self,
@@ -110,9 +94,9 @@ class LeastSquares:
     ) -> Estimate:
         """Return the estimate with the full vector closest to the prior."""
         c, B = self.coordinates, self.coordinates.mapping
-        prior_base = B @ self.prior.covariance @ B.T
+        prior_base = B @ self.gaussian.covariance @ B.T
         open_part = fit.left_out @ prior_base @ fit.left_out.T
-        free = spread_over_prior(c, self.prior, Gaussian(fit.beta, covariance + open_part))
+        free = spread_over_prior(c, self.gaussian, Gaussian(fit.beta, covariance + open_part))
         rest = fit.moment - fit.gram @ fit.beta
         square = float(rest @ fit.inverse @ rest)
         base = c.lifted(covariance + open_part)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
@@ -13,7 +14,32 @@ from sysid_core.errors import EstimationError
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.parameters import INERTIAL_TERMS
 
-__all__ = ["Posterior", "determined_share", "prior_base_variance", "symmetric_inverse"]
+__all__ = [
+    "Certainty",
+    "Posterior",
+    "determined_share",
+    "prior_base_variance",
+    "symmetric_inverse",
+]
+
+
+class Certainty(NamedTuple):
+    """How far the free parameters are known.
+
+    Attributes
+    ----------
+    variance : (n,)
+    covariance : (n, n) or None
+        None where only the variances are wanted.
+    base : (b, b)
+        Covariance of the base parameters.
+    determined : (b,)
+    """
+
+    variance: FloatArray
+    covariance: FloatArray | None
+    base: FloatArray
+    determined: FloatArray
 
 
 @dataclass(frozen=True)
@@ -48,6 +74,21 @@ class Posterior:
     def variance(self) -> FloatArray:
         """Return the variances (n,) of the free parameters."""
         return self.coordinates.variance(self.joint)
+
+    def certainty(self, prior_variance: FloatArray, wanted: str) -> Certainty | None:
+        """Return how far the parameters are known; None if that is not `wanted`.
+
+        `prior_variance` (b,) is that of the base parameters without the data.
+        """
+        if wanted == "none":
+            return None
+        base = self.base
+        return Certainty(
+            self.variance(),
+            self.covariance() if wanted == "full" else None,
+            base,
+            determined_share(np.diagonal(base), prior_variance),
+        )
 
     def variance_of(self, rows: FloatArray) -> FloatArray:
         """Return the variances (q,) of ``rows @ x``."""

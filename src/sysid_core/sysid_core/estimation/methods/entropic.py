@@ -10,34 +10,24 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
-from sysid_core.estimation.certificate import Certainty, Optimum, certified
-from sysid_core.estimation.coordinates import Coordinates
-from sysid_core.estimation.divergence import Divergence
+from sysid_core.estimation.certificate import Optimum, certified
 from sysid_core.estimation.estimate import Estimate
 from sysid_core.estimation.estimator import Estimator, Solver
-from sysid_core.estimation.gaussian import (
-    Gaussian,
-    believable_floor,
-    prior_covariance,
-)
 from sysid_core.estimation.inequalities import Inequalities
 from sysid_core.estimation.interior import interior_point, is_inside, repaired
-from sysid_core.estimation.measured import Measured
 from sysid_core.estimation.newton import Minimum, minimise, refreshed
 from sysid_core.estimation.noise import (
-    fitted_degrees,
     residual_std,
-    row_weights,
     settled_noise,
-    weighted_sums,
 )
 from sysid_core.estimation.objective import Data, Objective
 from sysid_core.estimation.posterior import (
+    Certainty,
     Posterior,
-    determined_share,
     prior_base_variance,
 )
 from sysid_core.estimation.problem import Problem
+from sysid_core.estimation.setting import Setting
 
 __all__ = ["ESTIMATOR", "Entropic", "EntropicSolver"]
 
@@ -81,7 +71,7 @@ class Entropic(Estimator):
         return solve
 
 
-class EntropicSolver:
+class EntropicSolver(Setting):
     """Everything about a problem that does not change with its data, ready for many solves.
 
     Not to be shared between threads: the work arrays are reused.
@@ -94,28 +84,17 @@ class EntropicSolver:
     """
 
     def __init__(self, problem: Problem, config: Entropic | None = None) -> None:
-        self.problem = problem
         self.config = config or Entropic()
-        constraints = problem.constraints
-        self.coordinates = Coordinates.of(problem.base, constraints.fixed, problem.prior.mean)
-        self.divergence = Divergence.of(problem, self.coordinates)
+        super().__init__(problem, self.config.noise_floor)
         self.inequalities = Inequalities.of(problem, self.coordinates, self.divergence)
         self.objective = Objective(
             self.coordinates,
             self.divergence,
             self.inequalities,
             self.config.barrier_weight,
-            Measured.total_mass(problem, self.coordinates),
+            self.measured,
         )
         self.inside = interior_point(self.divergence, self.inequalities)
-        self._gaussian: Gaussian | None = None
-
-    @property
-    def gaussian(self) -> Gaussian:
-        """Gaussian approximation of the prior in the free parameters."""
-        if self._gaussian is None:
-            self._gaussian = Gaussian(self.divergence.mean, prior_covariance(self.divergence))
-        return self._gaussian
 
     def solve(
         self,
@@ -145,13 +124,7 @@ class EntropicSolver:
         x, iterations = self.begin(start), 0
         floor = np.zeros(len(self.problem.groups))
         if noise_std is None:
-            floor = believable_floor(
-                statistics,
-                correlation,
-                self.coordinates,
-                self.gaussian,
-                self.config.noise_floor,
-            )
+            floor = self.floor(statistics, correlation)
 
         def solution(noise: FloatArray) -> tuple[Data, Minimum]:
             nonlocal x, iterations
@@ -161,7 +134,8 @@ class EntropicSolver:
             return data, minimum
 
         def updated(noise: FloatArray, solved: tuple[Data, Minimum]) -> FloatArray:
-            return self._residual_noise(statistics, noise, solved[1], floor)
+            covariance = Posterior.of(self.coordinates, solved[1].factor).base
+            return self.residual_noise(statistics, x, noise, covariance, floor)
 
         first, rounds = noise_std, 0
         if first is None:
@@ -183,25 +157,10 @@ class EntropicSolver:
             return x
         return repaired(self.divergence, self.inequalities, x, self.inside)
 
-    def data(
-        self, statistics: Statistics, noise: FloatArray, correlation: FloatArray | None
-    ) -> Data:
-        """Return the weighted data on the free base parameters."""
-        sums = weighted_sums(statistics, row_weights(noise, correlation))
-        return Data(*self.coordinates.reduce(*sums))
-
     def minimise(self, data: Data, x: FloatArray) -> Minimum:
         """Return the minimum from a strictly feasible start (n,)."""
         config = self.config
         return minimise(self.objective, data, x, config.tolerance, config.max_iterations)
-
-    def _residual_noise(
-        self, statistics: Statistics, noise: FloatArray, minimum: Minimum, floor: FloatArray
-    ) -> FloatArray:
-        posterior = Posterior.of(self.coordinates, minimum.factor)
-        degrees = fitted_degrees(statistics, noise, posterior.base)
-        beta = self.coordinates.mapping @ minimum.point.x
-        return residual_std(statistics, self.coordinates.base_vector(beta), floor, degrees)
 
     def _estimate(
         self,
@@ -220,15 +179,9 @@ class EntropicSolver:
             posterior = Posterior.of(c, minimum.factor)
             curvature = minimum.curvature
             prior_variance = prior_base_variance(c, curvature.blocks, curvature.diagonal)
-            base = posterior.base
-            certainty = Certainty(
-                posterior.variance(),
-                posterior.covariance() if wanted == "full" else None,
-                base,
-                determined_share(np.diagonal(base), prior_variance),
-            )
+            certainty = posterior.certainty(prior_variance, wanted)
             active = self._active(minimum, posterior)
-        finding = Optimum(
+        optimum = Optimum(
             method=self.config.name,
             free=minimum.point.x,
             certainty=certainty,
@@ -239,7 +192,7 @@ class EntropicSolver:
             converged=minimum.converged,
             active=active,
         )
-        return certified(self.problem, c, statistics, finding)
+        return certified(self.problem, c, statistics, optimum)
 
     def _active(self, minimum: Minimum, posterior: Posterior) -> tuple[str, ...]:
         """Name the inequalities whose barrier gives more than a quarter of what is known."""

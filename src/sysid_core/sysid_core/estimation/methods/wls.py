@@ -88,7 +88,9 @@ class Wls(LeastSquaresEstimator):
             dof = max(len(residual) - degrees[group], 0.01 * len(residual))
             robust *= np.sqrt(len(residual) / dof) if len(residual) else 1.0
             given = problem.noise_std
-            sigma = max(robust, setting.floor[group]) if given is None else float(given[group])
+            sigma = (
+                max(robust, setting.least_noise[group]) if given is None else float(given[group])
+            )
             limit = self.huber * sigma
             root = np.sqrt(np.minimum(1.0, limit / np.maximum(np.abs(residual), 1e-300)))
             noise.append(sigma)

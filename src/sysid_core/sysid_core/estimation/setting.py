@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A problem in its free parameters: what all estimators share."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.statistics import Statistics
+from sysid_core.estimation.coordinates import Coordinates
+from sysid_core.estimation.divergence import Divergence
+from sysid_core.estimation.gaussian import Gaussian, believable_floor, prior_covariance
+from sysid_core.estimation.measured import Measured
+from sysid_core.estimation.noise import fitted_degrees, residual_std, row_weights, weighted_sums
+from sysid_core.estimation.objective import Data
+from sysid_core.estimation.problem import Problem
+
+__all__ = ["Setting"]
+
+
+class Setting:
+    """Coordinates and prior of a problem, and the way from its statistics to weighted data.
+
+    Parameters
+    ----------
+    problem : Problem
+        Supplies layout, base, groups, prior and constraints; its data are not used.
+    noise_floor : float [-]
+        As in `Estimator`.
+    """
+
+    def __init__(self, problem: Problem, noise_floor: float) -> None:
+        self.problem, self._noise_floor = problem, noise_floor
+        self.coordinates = Coordinates.of(
+            problem.base, problem.constraints.fixed, problem.prior.mean
+        )
+        self.divergence = Divergence.of(problem, self.coordinates)
+        self.measured = Measured.total_mass(problem, self.coordinates)
+
+    @cached_property
+    def gaussian(self) -> Gaussian:
+        """Gaussian approximation of the prior in the free parameters."""
+        return Gaussian(self.divergence.mean, prior_covariance(self.divergence))
+
+    def floor(self, statistics: Statistics, correlation: FloatArray | None) -> FloatArray:
+        """Return the smallest noise (G,) [N·m] that residuals can be trusted to show."""
+        return believable_floor(
+            statistics, correlation, self.coordinates, self.gaussian, self._noise_floor
+        )
+
+    def data(
+        self, statistics: Statistics, noise: FloatArray, correlation: FloatArray | None
+    ) -> Data:
+        """Return the data on the free base parameters, weighted for this noise (G,) [N·m]."""
+        sums = weighted_sums(statistics, row_weights(noise, correlation))
+        return Data(*self.coordinates.reduce(*sums))
+
+    def residual_noise(
+        self,
+        statistics: Statistics,
+        x: FloatArray,
+        noise: FloatArray,
+        base_covariance: FloatArray,
+        floor: FloatArray,
+    ) -> FloatArray:
+        """Return the noise (G,) [N·m] that the residuals of parameters x (n,) show.
+
+        `base_covariance` (b, b) is their posterior's under weights of `noise` (G,).
+        """
+        degrees = fitted_degrees(statistics, noise, base_covariance)
+        base_vector = self.coordinates.base_vector(self.coordinates.mapping @ x)
+        return residual_std(statistics, base_vector, floor, degrees)
