@@ -52,8 +52,9 @@ class Arrivals:
         low, high = np.quantile(arrivals - stamps, (0.02, 0.98))
         return float(high - low)
 
-    def trouble(self) -> str:
-        """Say what is wrong with the arrivals; empty if nothing is."""
+    @property
+    def fault(self) -> str:
+        """What is wrong with the arrivals; empty if nothing is."""
         texts = []
         if self.lost > _WORST_LOSS:
             texts.append(f"{self.lost:.0%} never arrive: the network or this machine is too busy")

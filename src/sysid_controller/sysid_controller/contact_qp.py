@@ -14,12 +14,10 @@ import scipy.sparse
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.contact_dynamics import ContactTerms
-from sysid_core.dynamics.contact_kinematics import ContactKinematics
+from sysid_core.dynamics.contact_kinematics import BASE, ContactKinematics
 from sysid_core.errors import ParameterError
 
 __all__ = ["ConeConfig", "ContactForceQp", "QpSolution"]
-
-_BASE = 6
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ class ContactForceQp:
         self._cone_owner = np.repeat(np.arange(len(flat)), [len(cone) for cone in cones])
         self._cones = scipy.sparse.block_diag(cones).toarray()
         weight = np.full(nv, settings.joint_weight)
-        weight[:_BASE] = 1.0
+        weight[:BASE] = 1.0
         self._weight = weight
         self._solver: Any = None
 
@@ -145,7 +143,7 @@ class ContactForceQp:
             acceleration, force = wanted, np.zeros(forces)
         effort = terms.inertia @ acceleration + terms.bias - J.T @ force
         wrenches = self._kinematics.wrenches(force, np.ones_like(active))
-        return QpSolution(effort[_BASE:], wrenches, acceleration, failure)
+        return QpSolution(effort[BASE:], wrenches, acceleration, failure)
 
     def _constraints(
         self, terms: ContactTerms, feet: FloatArray, active: BoolArray
@@ -162,13 +160,13 @@ class ContactForceQp:
         free = np.hstack([np.zeros((forces, nv)), np.eye(forces)])
         endless = np.full(forces, np.inf)
         low = [
-            np.concatenate([np.zeros(_BASE), -self._limit]) - terms.bias,
+            np.concatenate([np.zeros(BASE), -self._limit]) - terms.bias,
             np.where(on, held, -endless),
             np.full(len(cones), -np.inf),
             np.where(on, -endless, 0.0),
         ]
         high = [
-            np.concatenate([np.zeros(_BASE), self._limit]) - terms.bias,
+            np.concatenate([np.zeros(BASE), self._limit]) - terms.bias,
             np.where(on, held, endless),
             np.where(loaded, 0.0, np.inf),
             np.where(on, endless, 0.0),

@@ -5,20 +5,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from sysid_controller.contact_law import CONTACT_METHODS
 from sysid_controller.contact_qp import ConeConfig, ContactForceQp
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.contact import null_space
 from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
+from sysid_core.dynamics.contact_kinematics import BASE
 from sysid_core.dynamics.friction import FrictionLaw
-from sysid_core.dynamics.select import Dynamics, make_dynamics
 from sysid_core.errors import ParameterError
 from sysid_core.robot import Robot
 
-__all__ = ["ContactTorque", "controlled_dynamics"]
+__all__ = ["CONTACT_METHODS", "ContactTorque"]
 
-_BASE = 6
+CONTACT_METHODS = ("projected", "qp")
+"""How contact forces are shared out; see `ContactTorque.choose`."""
+
 _CALL_BACK = 0.25  # [-] of a foot's load, as most, for each direction
 _CONTACT_DAMPING = 20.0  # [1/s] at which the motion of a standing foot is brought to rest
 _UNKNOWN_BASE = Diagnostic(
@@ -37,7 +38,7 @@ def _projected(
     Free of contact forces as in Mistry & Righetti (2011), where the other torque is zero.
     """
     N = null_space(J[None])[0]
-    driven = N[_BASE:].T
+    driven = N[BASE:].T
     needed = N.T @ (terms.inertia @ wanted + terms.bias) - driven @ nearest
     return nearest + np.asarray(np.linalg.lstsq(driven, needed, rcond=1e-9)[0])
 
@@ -163,17 +164,17 @@ class ContactTorque:
     ) -> FloatArray:
         """Return what the base does (6, …) as joints accelerate (nj, …) and feet stand fast."""
         k = len(J)
-        matrix = np.zeros((_BASE + k, _BASE + k))
-        matrix[:_BASE, :_BASE] = terms.inertia[:_BASE, :_BASE]
-        matrix[:_BASE, _BASE:] = -J[:, :_BASE].T
-        matrix[_BASE:, :_BASE] = J[:, :_BASE]
+        matrix = np.zeros((BASE + k, BASE + k))
+        matrix[:BASE, :BASE] = terms.inertia[:BASE, :BASE]
+        matrix[:BASE, BASE:] = -J[:, :BASE].T
+        matrix[BASE:, :BASE] = J[:, :BASE]
         right = np.concatenate(
             [
-                -bias[:_BASE] - terms.inertia[:_BASE, _BASE:] @ acceleration,
-                -drift - J[:, _BASE:] @ acceleration,
+                -bias[:BASE] - terms.inertia[:BASE, BASE:] @ acceleration,
+                -drift - J[:, BASE:] @ acceleration,
             ]
         )
-        return np.asarray(np.linalg.lstsq(matrix, right, rcond=1e-10)[0][:_BASE])
+        return np.asarray(np.linalg.lstsq(matrix, right, rcond=1e-10)[0][:BASE])
 
     def _in_cones(
         self, terms: ContactTerms, v: FloatArray, wanted: FloatArray, contacts: BoolArray
@@ -197,7 +198,7 @@ class ContactTorque:
         linear = np.array([row < 3 for f in flat for row in range(6 if f else 3)], dtype=bool)
         most = _CALL_BACK * self._gravity
         share = self._mass / max(len(flat), 1)
-        return J[:, _BASE:].T @ np.where(linear, share * np.clip(slip, -most, most), 0.0)
+        return J[:, BASE:].T @ np.where(linear, share * np.clip(slip, -most, most), 0.0)
 
     def gravity(self, position: FloatArray) -> FloatArray:
         """Return the torque (nj,) [N·m] that holds a configuration at rest on its feet."""
@@ -233,18 +234,3 @@ class ContactTorque:
     def unreachable(self, positions: FloatArray) -> Diagnostic | None:
         """Return None: feet follow whatever the joints do."""
         return None
-
-
-def controlled_dynamics(robot: Robot, sign_width: float) -> Dynamics:
-    """Return the dynamics that a joint-space law drives a robot by.
-
-    Raises
-    ------
-    ModelError
-        If the robot's class is not supported.
-    RobotError
-        If it has loops that cannot close, or a passive joint that no loop determines.
-    """
-    if robot.floating:
-        return ContactTorque(robot, sign_width)
-    return make_dynamics(robot, sign_width)

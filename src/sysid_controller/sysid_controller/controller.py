@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sysid_controller.contact_qp import ConeConfig
-from sysid_controller.contact_torque import ContactTorque, controlled_dynamics
+from sysid_controller.contact_torque import ContactTorque
 from sysid_controller.floating_base import FloatingBase
 from sysid_controller.joint_states import JointStates
-from sysid_controller.laws import LawOutput, Motion, make_law
+from sysid_controller.laws import LAWS, LawOutput, Motion
 from sysid_controller.limits import EffortLimiter, LimitedEffort
 from sysid_controller.parameter_blend import ParameterBlend, ParameterSet
 from sysid_controller.planning import TrajectoryPoints
@@ -20,11 +20,10 @@ from sysid_controller.reference import Reference
 from sysid_controller.safe_hold import SafeHold
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.units import DriverUnits
-from sysid_controller.verdict import ACCEPTED, Verdict, refused
 from sysid_controller.watchdog import ControlState, Watchdog
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
-from sysid_core.dynamics.select import Dynamics
+from sysid_core.dynamics.select import Dynamics, make_dynamics
 from sysid_core.robot import Robot
 from sysid_core.robot.model import Limits
 
@@ -105,10 +104,12 @@ class Controller:
         self.joint_names = robot.actuated_names
         chosen = robot.actuated
         self.limits = Limits(*(bounds[chosen] for bounds in robot.limits))
-        self._dynamics: Dynamics = controlled_dynamics(robot, settings.friction_width)
-        self._law = make_law(settings, len(self.joint_names))
-        inertia = self._dynamics.inertia(self._dynamics.home)
-        self._safe_hold = SafeHold(settings, inertia, local=robot.floating)
+        width = settings.friction_width
+        self._contact = ContactTorque(robot, width) if robot.floating else None
+        self.dynamics: Dynamics = self._contact or make_dynamics(robot, width)
+        self._law = LAWS[settings.mode](settings, len(self.joint_names))
+        inertia = self.dynamics.inertia(self.dynamics.home)
+        self._safe_hold = SafeHold(self._law, inertia, local=robot.floating)
         self._units = DriverUnits(robot, settings.command_unit)
         self.settings = settings
         self.blend = ParameterBlend(robot, settings.blend_time)
@@ -119,7 +120,7 @@ class Controller:
             handover_time=settings.handover_time,
             start_tolerance=settings.start_tolerance,
             aliases=self._units.aliases,
-            reach=self._dynamics.unreachable,
+            reach=self.dynamics.unreachable,
         )
         self.watchdog = Watchdog(settings.stale_timeout, enabled=settings.start_enabled)
         self._limiter = EffortLimiter(self.limits, settings)
@@ -139,11 +140,10 @@ class Controller:
         ParameterError
             If one does not fit the robot; the old ones stay then.
         """
-        law = make_law(settings, len(self.joint_names))
-        units = DriverUnits(self.robot, settings.command_unit)
-        self._law, self._units = law, units
-        self._safe_hold.configure(settings)
-        self._dynamics.friction.width = settings.friction_width
+        law = LAWS[settings.mode](settings, len(self.joint_names))
+        self._units = DriverUnits(self.robot, settings.command_unit)
+        self._law = self._safe_hold.law = law
+        self.dynamics.friction.width = settings.friction_width
         self.blend.duration = settings.blend_time
         self.joint_states.cutoff = settings.velocity_cutoff
         self.reference.handover_time = settings.handover_time
@@ -156,12 +156,12 @@ class Controller:
         self.settings = settings
 
     def _choose_contact_control(self, settings: ControllerConfig) -> None:
-        if isinstance(self._dynamics, ContactTorque):
+        if self._contact is not None:
             limit = self.limits.effort * settings.effort_scale
             cones = ConeConfig(
                 friction=settings.contact_friction, force_weight=_FORCE_WEIGHT / self._mass**2
             )
-            self._dynamics.choose(settings.contact_control, cones, limit)
+            self._contact.choose(settings.contact_control, cones, limit)
 
     @property
     def missing(self) -> str:
@@ -173,20 +173,20 @@ class Controller:
     @property
     def fallback(self) -> Diagnostic | None:
         """Why the projected law stood in for the contact forces' QP in the last tick."""
-        return self._dynamics.fallback if isinstance(self._dynamics, ContactTorque) else None
+        return None if self._contact is None else self._contact.fallback
 
     @property
     def failure(self) -> Diagnostic | None:
         """Why the model gives no torque; None while it does."""
         return self._safe_hold.failure
 
-    def set_enabled(self, enabled: bool) -> Verdict:
+    def set_enabled(self, enabled: bool) -> Diagnostic | None:
         """Start or stop driving; on a start the robot holds the position that it has then."""
         if enabled and self.base is not None and self.base.fallen:
-            return refused(f"{self.base.fallen}; put it upright first")
+            return Diagnostic("refused", f"{self.base.fallen}; put it upright first")
         self.stopped = ""
         self.watchdog.enabled = enabled
-        return ACCEPTED
+        return None
 
     def take_joint_states(
         self,
@@ -195,46 +195,49 @@ class Controller:
         velocity: FloatArray,
         stamp: float,
         steady: float,
-    ) -> Verdict:
+    ) -> Diagnostic | None:
         """Take measured joint states that arrived at `steady`, or say why not."""
-        verdict = self.joint_states.update(names, position, velocity, stamp)
-        if verdict.accepted:
+        refusal = self.joint_states.update(names, position, velocity, stamp)
+        if refusal is None:
             self.watchdog.feed(steady)
-        return verdict
+        return refusal
 
-    def take_odometry(self, pose: FloatArray, twist: FloatArray, steady: float) -> Verdict:
+    def take_odometry(
+        self, pose: FloatArray, twist: FloatArray, steady: float
+    ) -> Diagnostic | None:
         """Take the base's pose (7,) and twist (6,) that arrived at `steady`, or say why not."""
         if self.base is None:
-            return refused(f"the base of robot '{self.robot.name}' is fixed")
+            return Diagnostic("refused", f"the base of robot '{self.robot.name}' is fixed")
         return self.base.take_odometry(pose, twist, steady)
 
     def take_contacts(
         self, names: Sequence[str], active: Sequence[bool], stamp: float, steady: float
-    ) -> Verdict:
+    ) -> Diagnostic | None:
         """Take the feet's contacts that arrived at `steady`, or say why not."""
         if self.base is None:
-            return refused(f"the base of robot '{self.robot.name}' is fixed")
+            return Diagnostic("refused", f"the base of robot '{self.robot.name}' is fixed")
         return self.base.take_contacts(names, active, stamp, steady)
 
     def take_contact_plan(
         self, names: Sequence[str], active: Sequence[bool], start: float, now: float
-    ) -> Verdict:
+    ) -> Diagnostic | None:
         """Take which feet are to carry load from `start` on, or say why not."""
         if self.base is None:
-            return refused(f"the base of robot '{self.robot.name}' is fixed")
+            return Diagnostic("refused", f"the base of robot '{self.robot.name}' is fixed")
         return self.base.plan_contacts(names, active, start, now)
 
-    def take_reference(self, points: TrajectoryPoints, now: float) -> Verdict:
+    def take_reference(self, points: TrajectoryPoints, now: float) -> Diagnostic | None:
         """Follow a trajectory, or say why not."""
         if self.watchdog.state in (ControlState.DISABLED, ControlState.WAITING):
-            return refused(
+            return Diagnostic(
+                "refused",
                 "the controller is not enabled; call ~/enable"
                 if not self.watchdog.enabled
-                else f"no valid {self.missing or 'joint states'} yet"
+                else f"no valid {self.missing or 'joint states'} yet",
             )
         return self.reference.offer(points, now)
 
-    def take_parameters(self, offered: ParameterSet) -> Verdict:
+    def take_parameters(self, offered: ParameterSet) -> Diagnostic | None:
         """Use published parameters, or say why not."""
         return self.blend.offer(offered)
 
@@ -261,7 +264,7 @@ class Controller:
             if self.base is not None:
                 self.base.forget_plan()
         if self.blend.advance(min(elapsed, _GAP)):
-            self._dynamics.set_parameters(self.blend.parameters)
+            self.dynamics.set_parameters(self.blend.parameters)
         self._watch_base(now, steady)
         state = self._follow(now, steady, elapsed)
         drives = state in (ControlState.HOLDING, ControlState.TRACKING)
@@ -271,23 +274,23 @@ class Controller:
 
     def _watch_base(self, now: float, steady: float) -> None:
         """Hand the base's state to the model; a robot that fell is not driven any more."""
-        if self.base is None or not isinstance(self._dynamics, ContactTorque):
+        if self.base is None or self._contact is None:
             return
         if self.watchdog.enabled and self.base.fallen:
             self.watchdog.enabled = False
             self.stopped = self.base.fallen
             self.base.forget_plan()
-        reason = self.base.trouble(steady)
+        reason = self.base.unknown(steady)
         if reason:
-            self._dynamics.lose_base(Diagnostic("stale_base", reason, Severity.ERROR))
+            self._contact.lose_base(Diagnostic("stale_base", reason, Severity.ERROR))
         else:
-            self._dynamics.set_base(self.base.pose, self.base.twist, self.base.contacts(now))
+            self._contact.set_base(self.base.pose, self.base.twist, self.base.contacts(now))
 
     def _follow(self, now: float, steady: float, elapsed: float) -> ControlState:
         """Decide the state and see that there is a reference that starts where the robot is."""
         reference, measured = self.reference, self.joint_states
         moving = reference.moving(now)
-        ready = self.base is None or not self.base.trouble(steady)
+        ready = self.base is None or not self.base.unknown(steady)
         change = self.watchdog.decide(steady, moving=moving, ready=ready)
         if change.after in (ControlState.HOLDING, ControlState.TRACKING):
             if change.takes_over or not reference.known:
@@ -348,13 +351,13 @@ class Controller:
         return desired, rejoins
 
     def _gravity(self) -> FloatArray:
-        return self._safe_hold.gravity(self._dynamics, self.joint_states.position)
+        return self._safe_hold.gravity(self.dynamics, self.joint_states.position)
 
     def _asked(self, now: float, desired: Motion) -> tuple[LawOutput, Motion]:
         """Return the law's torques, or those that hold the robot, and the reference in use."""
         measured = self.joint_states
         position, velocity = measured.position, measured.velocity
-        asked = self._law(self._dynamics, desired, position, velocity)
+        asked = self._law(self.dynamics, desired, position, velocity)
         if np.isfinite(asked.effort).all():
             back = self._safe_hold.release(position, desired.position)
             apart = np.abs(desired.position - position).max()
@@ -363,10 +366,10 @@ class Controller:
             # the reference went on meanwhile: return to it gradually
             self.reference.rejoin(now, position, velocity)
             desired = self.reference.sample(now)
-            asked = self._law(self._dynamics, desired, position, velocity)
+            asked = self._law(self.dynamics, desired, position, velocity)
             if np.isfinite(asked.effort).all():
                 return asked, desired
-        held = LawOutput(*self._safe_hold(self._dynamics, position, velocity))
+        held = LawOutput(*self._safe_hold(self.dynamics, position, velocity))
         if self.base is not None and self.settings.stale_action == "zero":
             none = np.zeros(len(position))
             held = LawOutput(none, none)

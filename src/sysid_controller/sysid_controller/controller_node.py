@@ -32,7 +32,7 @@ from sysid_controller.conversions import (
 from sysid_controller.health import Health
 from sysid_controller.node_settings import SETTINGS, changed
 from sysid_controller.settings import ControllerConfig
-from sysid_controller.verdict import Verdict, refused
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import SysidError
 from sysid_msgs.msg import Contacts, DynamicParameters, TrackingStatus
 from sysid_ros.fields import nanoseconds
@@ -65,7 +65,7 @@ class ControllerNode(Node):
         # times are counted from here: epoch seconds would cost a float its resolution
         self._origin: int | None = None
         self._newest_stamp = 0
-        self._next_status = self._next_clock_warning = self._next_trouble_warning = 0.0
+        self._next_status = self._next_clock_warning = self._next_failure_warning = 0.0
         self._last_tick = time.monotonic()
         self._stopped = ""
         self._create_topics()
@@ -117,65 +117,66 @@ class ControllerNode(Node):
 
     # -- inputs -----------------------------------------------------------------------------
 
-    def _note(self, kind: str, verdict: Verdict) -> None:
-        if verdict.accepted:
+    def _note(self, kind: str, refusal: Diagnostic | None) -> None:
+        if refusal is None:
             self.health.accept(kind)
-        elif self.health.refuse(kind, verdict.reason, time.monotonic()):
-            self.get_logger().warning(f"{kind} refused: {verdict.reason}")
+        elif self.health.refuse(kind, str(refusal), time.monotonic()):
+            self.get_logger().warning(f"{kind} refused: {refusal}")
 
     def _on_joint_states(self, message: JointState) -> None:
         newest, steady = nanoseconds(message.header.stamp), time.monotonic()
         stamp = _NANO * newest
         self.health.measured(stamp, steady)
-        verdict = self.controller.take_joint_states(
+        refusal = self.controller.take_joint_states(
             message.name,
             np.array(message.position, dtype=float),
             np.array(message.velocity, dtype=float),
             stamp,
             steady,
         )
-        self._note("joint states", verdict)
-        if verdict.accepted:  # one that was overtaken must not set the time back
+        self._note("joint states", refusal)
+        if refusal is None:  # one that was overtaken must not set the time back
             self._newest_stamp = newest
-        if verdict.accepted and self.controller.settings.trigger == "joint_states":
+        if refusal is None and self.controller.settings.trigger == "joint_states":
             self._tick()
 
     def _on_odometry(self, message: Odometry) -> None:
-        verdict = self.controller.take_odometry(*odometry_arrays(message), time.monotonic())
-        self._note("odometry", verdict)
+        refusal = self.controller.take_odometry(*odometry_arrays(message), time.monotonic())
+        self._note("odometry", refusal)
 
     def _on_contacts(self, message: Contacts) -> None:
         stamp = nanoseconds(message.header.stamp) or self.get_clock().now().nanoseconds
-        verdict = self.controller.take_contacts(
+        refusal = self.controller.take_contacts(
             message.names, message.active, _NANO * stamp, time.monotonic()
         )
-        self._note("contacts", verdict)
+        self._note("contacts", refusal)
 
     def _on_contact_reference(self, message: Contacts) -> None:
         now, stamp = self._now(), nanoseconds(message.header.stamp)
         start = _NANO * (stamp - (self._origin or 0)) if stamp else now
-        verdict = self.controller.take_contact_plan(message.names, message.active, start, now)
-        self._note("contact reference", verdict)
+        refusal = self.controller.take_contact_plan(message.names, message.active, start, now)
+        self._note("contact reference", refusal)
 
     def _on_reference(self, message: JointTrajectory) -> None:
         now = self._now()
         try:
             points = trajectory_points(message, self._origin or 0)
-            verdict = self.controller.take_reference(points, now)
+            refusal = self.controller.take_reference(points, now)
         except SysidError as error:
-            verdict = refused(str(error))
-        self._note("reference", verdict)
+            refusal = Diagnostic("refused", str(error))
+        self._note("reference", refusal)
 
     def _on_parameters(self, message: DynamicParameters) -> None:
         try:
             offered = parameter_set(message, self.controller.robot)
-            verdict = self.controller.take_parameters(offered)
+            refusal = self.controller.take_parameters(offered)
         except SysidError as error:
-            verdict = refused(str(error))
-        self._note("parameters", verdict)
+            refusal = Diagnostic("refused", str(error))
+        self._note("parameters", refusal)
 
     def _on_enable(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        response.success, response.message = self.controller.set_enabled(request.data)
+        refusal = self.controller.set_enabled(request.data)
+        response.success, response.message = refusal is None, str(refusal)
         if response.success:
             response.message = "drives" if request.data else "ramps down and stops"
             self.get_logger().info("enabled" if request.data else "disabled")
@@ -203,8 +204,8 @@ class ControllerNode(Node):
             self._stopped = command.stopped
             if command.stopped:
                 self.get_logger().error(self.health.warnings(steady)[0])
-        if command.failure is not None and steady >= self._next_trouble_warning:
-            self._next_trouble_warning = steady + _DIAGNOSTICS_PERIOD
+        if command.failure is not None and steady >= self._next_failure_warning:
+            self._next_failure_warning = steady + _DIAGNOSTICS_PERIOD
             self.get_logger().warning(self.health.warnings(steady)[0])
         if steady >= self._next_status:
             self._next_status = steady + 1.0 / self.controller.settings.status_rate

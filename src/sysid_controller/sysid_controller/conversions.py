@@ -13,10 +13,10 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
 from sysid_controller.controller import Command, Controller
-from sysid_controller.health import Finding
 from sysid_controller.parameter_blend import ParameterSet
 from sysid_controller.planning import TrajectoryPoints
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import ParameterError
 from sysid_core.parameters import COUPLING_TERMS, FRICTION_TERMS, INERTIAL_TERMS
 from sysid_core.robot import Robot
@@ -172,15 +172,15 @@ def status_message(
 
 
 def diagnostics_message(
-    findings: Sequence[Finding], stamp: Time, node: str, hardware: str
+    diagnostics: Sequence[Diagnostic], stamp: Time, node: str, hardware: str
 ) -> DiagnosticArray:
-    """Return findings as a message; their names follow the node's."""
+    """Return diagnostics as a message; their kinds follow the node's name."""
     message = DiagnosticArray()
     message.header.stamp = stamp
     message.status = [
         diagnostic_status(
-            f"{node}: {finding.name}", hardware, finding.level, finding.message, finding.values
+            f"{node}: {found.kind}", hardware, found.severity, found.message, found.values
         )
-        for finding in findings
+        for found in diagnostics
     ]
     return message

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from sysid_controller.settings import ControllerConfig
-from sysid_controller.verdict import ACCEPTED, Verdict, refused
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.robot import Robot
 
 __all__ = ["FloatingBase"]
@@ -17,7 +17,7 @@ __all__ = ["FloatingBase"]
 _UNIT_TOLERANCE = 0.05
 _LONGEST_LEAD = 60.0  # [s] before its start that a plan is believed
 _MOST_PLANS = 1000
-_FALL_READINGS = 5  # in a row: one wrong reading is no fall
+_FALL_READINGS = 5  # in a row: one wrong reading is not a fall
 
 
 class FloatingBase:
@@ -93,7 +93,7 @@ class FloatingBase:
         """Return the age [s] of ``odometry`` or ``contacts``; infinite before the first."""
         return steady - self._fed.get(kind, -np.inf)
 
-    def trouble(self, steady: float) -> str:
+    def unknown(self, steady: float) -> str:
         """Say what is not known at a steady time [s]; empty while all is fresh."""
         if self.missing:
             return f"no valid {self.missing} yet"
@@ -106,20 +106,24 @@ class FloatingBase:
             return ""
         return f"no valid {' and '.join(old)} for {max(old.values()):.2f} s"
 
-    def take_odometry(self, pose: FloatArray, twist: FloatArray, steady: float) -> Verdict:
+    def take_odometry(
+        self, pose: FloatArray, twist: FloatArray, steady: float
+    ) -> Diagnostic | None:
         """Take pose (7,) and twist (6,) that arrived at `steady`, or say why not."""
         if not (np.isfinite(pose).all() and np.isfinite(twist).all()):
-            return refused("the pose or the twist is not finite")
+            return Diagnostic("refused", "the pose or the twist is not finite")
         norm = float(np.linalg.norm(pose[3:]))
         if not abs(norm - 1.0) < _UNIT_TOLERANCE:
-            return refused(f"the orientation is no unit quaternion (its length is {norm:.3g})")
+            return Diagnostic(
+                "refused", f"the orientation is not a unit quaternion (its length is {norm:.3g})"
+            )
         self.pose = pose.copy()
         self.pose[3:] /= norm
         self.twist = twist
         self.tilt = self._tilt(self.pose[3:])
         self._tilted = self._tilted + 1 if self.tilt > self._tilt_limit else 0
         self._fed["odometry"] = steady
-        return ACCEPTED
+        return None
 
     def _tilt(self, quaternion: FloatArray) -> float:
         x, y, z, w = quaternion
@@ -130,7 +134,7 @@ class FloatingBase:
 
     def take_contacts(
         self, names: Sequence[str], active: Sequence[bool], stamp: float, steady: float
-    ) -> Verdict:
+    ) -> Diagnostic | None:
         """Take the flags of all feet, in any order, or say why not.
 
         Parameters
@@ -143,17 +147,17 @@ class FloatingBase:
         """
         reason = self._unusable(names, active)
         if reason:
-            return refused(reason)
+            return Diagnostic("refused", reason)
         if stamp < self._contact_stamp:
             self._touched[:] = -np.inf  # the clock was set back
         self._touched[self._flags(names, active)] = stamp
         self._contact_stamp = stamp
         self._fed["contacts"] = steady
-        return ACCEPTED
+        return None
 
     def plan_contacts(
         self, names: Sequence[str], active: Sequence[bool], start: float, now: float
-    ) -> Verdict:
+    ) -> Diagnostic | None:
         """Take which feet are to carry load from `start` [s] on, or say why not.
 
         It replaces what was planned for later, and holds until the next plan.
@@ -167,10 +171,10 @@ class FloatingBase:
         if not reason and len(self._plans) >= _MOST_PLANS:
             reason = f"more than {_MOST_PLANS} plans are waiting to start"
         if reason:
-            return refused(reason)
+            return Diagnostic("refused", reason)
         earlier = [plan for plan in self._plans if plan[0] < start]
         self._plans = [*earlier, (start, self._flags(names, active))]
-        return ACCEPTED
+        return None
 
     def _unusable(self, names: Sequence[str], active: Sequence[bool]) -> str:
         if len(active) != len(names):

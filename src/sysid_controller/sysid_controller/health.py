@@ -4,41 +4,20 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import IntEnum
+from dataclasses import replace
 
 import numpy as np
 
 from sysid_controller.arrivals import Arrivals
 from sysid_controller.controller import Command, Controller
 from sysid_controller.watchdog import ControlState
-from sysid_core.diagnostics import Diagnostic
+from sysid_core.diagnostics import Diagnostic, Severity
 
-__all__ = ["Finding", "Health", "Level"]
+__all__ = ["Health"]
 
 _RECENT = 5.0  # [s] that a refusal counts as news
 _MOST_TEXTS = 5
 _TICKS = 2000
-
-
-class Level(IntEnum):
-    """How bad a finding is; the numbers are those of ``diagnostic_msgs/DiagnosticStatus``."""
-
-    OK = 0
-    WARN = 1
-    ERROR = 2
-    STALE = 3
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line of diagnostics: a name, how bad it is, the cause in words, and figures."""
-
-    name: str
-    level: Level
-    message: str
-    values: Mapping[str, str] = field(default_factory=dict)
 
 
 def _held(failure: Diagnostic) -> str:
@@ -128,10 +107,10 @@ class Health:
             if flags.any():
                 self._limited.setdefault(cause, Counter()).update(np.flatnonzero(flags).tolist())
 
-    def report(self, controller: Controller, steady: float) -> list[Finding]:
-        """Return the findings since the last report."""
+    def report(self, controller: Controller, steady: float) -> list[Diagnostic]:
+        """Return one diagnostic per subject, its kind, on the time since the last report."""
         self._forget(steady)
-        findings = [
+        diagnostics = [
             self._on_state(controller, steady),
             self._on_input("joint states", controller, steady),
             self._on_input("reference", controller, steady),
@@ -142,7 +121,7 @@ class Health:
         ]
         self._since_report.clear()
         self._limited.clear()
-        return findings
+        return diagnostics
 
     def _forget(self, steady: float) -> None:
         while self._texts and steady - self._texts[0][0] > _RECENT:
@@ -151,19 +130,19 @@ class Health:
     def _refusals(self, kind: str) -> str:
         return "; ".join(text for _, known, text in self._texts if known == kind)
 
-    def _on_state(self, controller: Controller, steady: float) -> Finding:
+    def _on_state(self, controller: Controller, steady: float) -> Diagnostic:
         state = controller.watchdog.state
         age = controller.watchdog.age(steady)
         texts = {
-            ControlState.DISABLED: (Level.OK, "disabled; call ~/enable to drive"),
+            ControlState.DISABLED: (Severity.OK, "disabled; call ~/enable to drive"),
             ControlState.WAITING: (
-                Level.WARN,
+                Severity.WARNING,
                 f"waiting for {controller.missing or 'joint states'}: is the driver running?",
             ),
-            ControlState.HOLDING: (Level.OK, "holds its position"),
-            ControlState.TRACKING: (Level.OK, "follows the reference"),
+            ControlState.HOLDING: (Severity.OK, "holds its position"),
+            ControlState.TRACKING: (Severity.OK, "follows the reference"),
             ControlState.STALE: (
-                Level.ERROR,
+                Severity.ERROR,
                 f"no valid joint states for {age:.2f} s: "
                 + (
                     "holds with gravity compensation"
@@ -176,23 +155,23 @@ class Health:
         if self._last_tick is None and state is ControlState.WAITING and not controller.missing:
             message = "waiting for simulated time to begin: is /clock published?"
         if self._since_report["clock jumps"]:
-            level = max(level, Level.WARN)
+            level = max(level, Severity.WARNING)
             message += "; the clock was set back and references were dropped"
         if self._since_report["rejoined"]:
-            level = max(level, Level.WARN)
+            level = max(level, Severity.WARNING)
             message += (
                 f"; an error grew beyond {controller.settings.largest_error:g} rad and the "
                 "reference started anew from the robot: is it blocked or the model far off?"
             )
         if state is ControlState.DISABLED and controller.stopped:
-            level, message = Level.ERROR, _stopped(controller.stopped)
+            level, message = Severity.ERROR, _stopped(controller.stopped)
         if controller.failure is not None:
-            level = max(level, Level.WARN)
+            level = max(level, Severity.WARNING)
             message = _held(controller.failure)
         values = {"state": state.name, "mode": controller.settings.mode}
-        return Finding("state", level, message, values)
+        return Diagnostic("state", message, level, values=values)
 
-    def _on_input(self, kind: str, controller: Controller, steady: float) -> Finding:
+    def _on_input(self, kind: str, controller: Controller, steady: float) -> Diagnostic:
         values = {"accepted": str(self._accepted[kind]), "refused": str(self._refused[kind])}
         if kind == "joint states":
             values["age [s]"] = f"{controller.watchdog.age(steady):.4f}"
@@ -202,57 +181,53 @@ class Health:
             values["jitter [s]"] = f"{self._arrivals.jitter:.4f}"
         refusals = self._refusals(kind)
         if refusals:
-            return Finding(kind, Level.WARN, f"refused: {refusals}", values)
-        if kind == "joint states" and self._arrivals.trouble():
-            return Finding(kind, Level.WARN, self._arrivals.trouble(), values)
-        return Finding(kind, Level.OK, "in order", values)
+            return Diagnostic(kind, f"refused: {refusals}", values=values)
+        if kind == "joint states" and self._arrivals.fault:
+            return Diagnostic(kind, self._arrivals.fault, values=values)
+        return Diagnostic(kind, "in order", Severity.OK, values=values)
 
-    def _on_base(self, controller: Controller, steady: float) -> list[Finding]:
+    def _on_base(self, controller: Controller, steady: float) -> list[Diagnostic]:
         """Return what there is to say of a floating base's inputs; nothing of a fixed one."""
         base = controller.base
         if base is None:
             return []
-        findings = []
+        diagnostics = []
         for kind in ("odometry", "contacts"):
             found = self._on_input(kind, controller, steady)
             age = base.age(kind, steady)
             values = {**found.values, "age [s]": f"{age:.4f}"}
-            level, message = found.level, found.message
+            level, message = found.severity, found.message
             if age > controller.settings.stale_timeout:
-                level = Level.ERROR
+                level = Severity.ERROR
                 silent = "none yet" if age == np.inf else f"none that is valid for {age:.2f} s"
-                message = silent if found.level is Level.OK else f"{silent}; {message}"
-            findings.append(Finding(kind, level, message, values))
-        findings.append(self._on_input("contact reference", controller, steady))
-        odometry, contacts, plan = findings
+                message = silent if found.severity is Severity.OK else f"{silent}; {message}"
+            diagnostics.append(replace(found, message=message, severity=level, values=values))
+        diagnostics.append(self._on_input("contact reference", controller, steady))
+        odometry, contacts, plan = diagnostics
         values = {**odometry.values, "tilt [rad]": f"{base.tilt:.3f}"}
-        odometry = Finding(odometry.name, odometry.level, odometry.message, values)
+        odometry = replace(odometry, values=values)
         fallbacks = self._since_report["fallback"]
-        if fallbacks and contacts.level is Level.OK:
+        if fallbacks and contacts.severity is Severity.OK:
             share = fallbacks / max(self._since_report["ticks"], 1)
-            contacts = Finding(
-                contacts.name,
-                Level.WARN,
-                f"projected inverse dynamics in {share:.0%} of the ticks: {self._fallback}",
-                contacts.values,
-            )
+            message = f"projected inverse dynamics in {share:.0%} of the ticks: {self._fallback}"
+            contacts = replace(contacts, message=message, severity=Severity.WARNING)
         return [odometry, contacts, plan]
 
-    def _on_parameters(self, controller: Controller, steady: float) -> Finding:
+    def _on_parameters(self, controller: Controller, steady: float) -> Diagnostic:
         blend = controller.blend
-        finding = self._on_input("parameters", controller, steady)
+        diagnostic = self._on_input("parameters", controller, steady)
         values = {
-            **finding.values,
+            **diagnostic.values,
             "identified": str(blend.identified),
             "revision": str(blend.revision),
             "blend": f"{blend.share:.3f}",
         }
-        message = finding.message
-        if finding.level is Level.OK:
+        message = diagnostic.message
+        if diagnostic.severity is Severity.OK:
             message = "identified ones in use" if blend.identified else "nominal ones in use"
-        return Finding(finding.name, finding.level, message, values)
+        return replace(diagnostic, message=message, values=values)
 
-    def _on_limits(self, controller: Controller) -> Finding:
+    def _on_limits(self, controller: Controller) -> Diagnostic:
         ticks = max(self._since_report["ticks"], 1)
         names = controller.joint_names
         texts = [
@@ -269,10 +244,10 @@ class Health:
                 "robot description"
             )
         if texts:
-            return Finding("limits", Level.WARN, "; ".join(texts))
-        return Finding("limits", Level.OK, "none reached")
+            return Diagnostic("limits", "; ".join(texts))
+        return Diagnostic("limits", "none reached", Severity.OK)
 
-    def _on_timing(self, controller: Controller) -> Finding:
+    def _on_timing(self, controller: Controller) -> Diagnostic:
         values = {"rate [Hz]": f"{self.rate:.1f}"}
         if self._tick_times:
             p50, p99, largest = 1e6 * np.percentile(list(self._tick_times), (50, 99, 100))
@@ -282,11 +257,10 @@ class Health:
         wanted = controller.settings.rate
         driving = controller.watchdog.state in (ControlState.HOLDING, ControlState.TRACKING)
         if controller.settings.trigger == "timer" and driving and self.rate < 0.9 * wanted:
-            return Finding(
+            return Diagnostic(
                 "timing",
-                Level.WARN,
                 f"runs at {self.rate:.0f} Hz instead of {wanted:.0f}: the machine is too busy "
                 "or simulated time runs at another speed",
-                values,
+                values=values,
             )
-        return Finding("timing", Level.OK, f"runs at {self.rate:.0f} Hz", values)
+        return Diagnostic("timing", f"runs at {self.rate:.0f} Hz", Severity.OK, values=values)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from sysid_controller.units import DriverUnits
-from sysid_controller.verdict import ACCEPTED, Verdict, refused
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
 
 __all__ = ["JointStates"]
 
@@ -62,7 +62,7 @@ class JointStates:
         position: FloatArray,
         velocity: FloatArray,
         stamp: float,
-    ) -> Verdict:
+    ) -> Diagnostic | None:
         """Take a state, or say why not.
 
         Parameters
@@ -76,19 +76,21 @@ class JointStates:
         if names != self._names:
             reason = self._find_joints(names)
             if reason:
-                return refused(reason)
+                return Diagnostic("refused", reason)
         if len(position) != len(names):
-            return refused(f"{len(position)} positions for {len(names)} joints")
+            return Diagnostic("refused", f"{len(position)} positions for {len(names)} joints")
         taken = self._units.position(position[self._index])
         if not math.isfinite(float(taken.sum())):
             joint = self.joint_names[int(np.argmin(np.isfinite(taken)))]
-            return refused(f"the position of joint '{joint}' is not finite")
+            return Diagnostic("refused", f"the position of joint '{joint}' is not finite")
         if self._stamp is not None and 0.0 < self._stamp - stamp < _OUT_OF_ORDER:
-            return refused(f"out of order: {self._stamp - stamp:.3f} s older than the newest")
+            return Diagnostic(
+                "refused", f"out of order: {self._stamp - stamp:.3f} s older than the newest"
+            )
         self._differentiate(taken, stamp)
         self.position, self.known = taken, True
         self._take_velocity(velocity, len(names))
-        return ACCEPTED
+        return None
 
     def _find_joints(self, names: Sequence[str]) -> str:
         aliases = self._units.aliases

@@ -3,24 +3,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.select import Dynamics
 from sysid_core.errors import ParameterError
 
 __all__ = [
+    "LAWS",
     "ComputedTorque",
     "ControlLaw",
     "FeedForward",
     "Gains",
+    "LawConfig",
     "LawOutput",
     "Motion",
     "find_gains",
-    "make_law",
 ]
 
 
@@ -54,15 +55,38 @@ class LawOutput(NamedTuple):
     model: FloatArray
 
 
-class ControlLaw(Protocol):
-    """Turns a desired motion and a measured state into torques."""
+class LawConfig(Protocol):
+    """What laws read of `ControllerConfig`; one with settings of its own adds them to both."""
 
-    gains: Gains
+    @property
+    def bandwidth(self) -> float: ...  # noqa: D102
+
+    @property
+    def damping_ratio(self) -> float: ...  # noqa: D102
+
+    @property
+    def kp(self) -> tuple[float, ...]: ...  # noqa: D102
+
+    @property
+    def kd(self) -> tuple[float, ...]: ...  # noqa: D102
+
+    @property
+    def friction_velocity(self) -> str: ...  # noqa: D102
+
+
+class ControlLaw(Protocol):
+    """Turns a desired motion and a measured state into torques; see `LAWS`."""
 
     def __call__(
         self, dynamics: Dynamics, desired: Motion, position: FloatArray, velocity: FloatArray
     ) -> LawOutput:
         """Return the torques for a measured `position` [rad] and `velocity` [rad/s] (na,)."""
+
+    def feedback(self, inertia: FloatArray, error: FloatArray, rate: FloatArray) -> FloatArray:
+        """Return the feedback torque (na,) [N·m] while the model gives none.
+
+        `inertia` (na, na) [kg·m²] turns accelerations that gains ask for into torques.
+        """
 
 
 class ComputedTorque:
@@ -89,6 +113,16 @@ class ComputedTorque:
         sign_velocity = velocity if self.measured_sign else desired.velocity
         torque = dynamics.torque(position, velocity, acceleration, sign_velocity)
         return LawOutput(torque, torque)
+
+    def feedback(self, inertia: FloatArray, error: FloatArray, rate: FloatArray) -> FloatArray:
+        """Return the feedback torque (na,) [N·m] without a model; see `ControlLaw`."""
+        return inertia @ self.gains.feedback(error, rate)
+
+    @staticmethod
+    def of(config: LawConfig, count: int) -> ComputedTorque:
+        """Return the law of `count` joints that the settings describe."""
+        given, open_gains = find_gains(config, count)
+        return ComputedTorque(given.joined(open_gains), measured_sign=_measured_sign(config))
 
 
 class FeedForward:
@@ -127,6 +161,19 @@ class FeedForward:
         model = dynamics.torque(desired.position, desired.velocity, acceleration, sign_velocity)
         return LawOutput(model + self.gains.feedback(error, rate), model)
 
+    def feedback(self, inertia: FloatArray, error: FloatArray, rate: FloatArray) -> FloatArray:
+        """Return the feedback torque (na,) [N·m] without a model; see `ControlLaw`."""
+        torque = self.gains.feedback(error, rate)
+        if self.open_gains is not None:
+            torque += inertia @ self.open_gains.feedback(error, rate)
+        return torque
+
+    @staticmethod
+    def of(config: LawConfig, count: int) -> FeedForward:
+        """Return the law of `count` joints that the settings describe."""
+        given, open_gains = find_gains(config, count)
+        return FeedForward(given, measured_sign=_measured_sign(config), open_gains=open_gains)
+
 
 def _per_joint(values: tuple[float, ...], count: int, name: str) -> FloatArray:
     if len(values) not in (1, count):
@@ -136,14 +183,14 @@ def _per_joint(values: tuple[float, ...], count: int, name: str) -> FloatArray:
     return np.array(np.broadcast_to(np.asarray(values, dtype=float), count))
 
 
-def find_gains(settings: ControllerConfig, count: int) -> tuple[Gains, Gains]:
+def find_gains(config: LawConfig, count: int) -> tuple[Gains, Gains]:
     """Return the gains that are given, zero where open, and the open ones, zero where given.
 
     Open ones follow from bandwidth ω and damping ratio ζ: ``ω²`` [1/s²] and ``2ζω`` [1/s].
 
     Parameters
     ----------
-    settings : ControllerConfig
+    config : LawConfig
     count : int
         Number of actuated joints.
 
@@ -152,18 +199,20 @@ def find_gains(settings: ControllerConfig, count: int) -> tuple[Gains, Gains]:
     ParameterError
         If the number of gains is neither one nor that of the joints.
     """
-    omega, zeta = settings.bandwidth, settings.damping_ratio
-    given = Gains(_per_joint(settings.kp, count, "kp"), _per_joint(settings.kd, count, "kd"))
+    omega, zeta = config.bandwidth, config.damping_ratio
+    given = Gains(_per_joint(config.kp, count, "kp"), _per_joint(config.kd, count, "kd"))
     return given, Gains(
         np.where(given.proportional > 0.0, 0.0, omega**2),
         np.where(given.derivative > 0.0, 0.0, 2.0 * zeta * omega),
     )
 
 
-def make_law(settings: ControllerConfig, count: int) -> ControlLaw:
-    """Return the control law of `count` joints that the settings choose; see `find_gains`."""
-    given, open_gains = find_gains(settings, count)
-    measured_sign = settings.friction_velocity == "measured"
-    if settings.mode == "feed_forward":
-        return FeedForward(given, measured_sign=measured_sign, open_gains=open_gains)
-    return ComputedTorque(given.joined(open_gains), measured_sign=measured_sign)
+def _measured_sign(config: LawConfig) -> bool:
+    return config.friction_velocity == "measured"
+
+
+LAWS: Mapping[str, Callable[[LawConfig, int], ControlLaw]] = {
+    "computed_torque": ComputedTorque.of,
+    "feed_forward": FeedForward.of,
+}
+"""Name of a law, which the setting `mode` chooses → its maker from settings and joint count."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sysid_controller.verdict import ACCEPTED, Verdict, refused
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.robot import Robot
 
@@ -81,7 +81,7 @@ class ParameterBlend:
         """Parameters (p,) in use now."""
         return self._current
 
-    def offer(self, offered: ParameterSet) -> Verdict:
+    def offer(self, offered: ParameterSet) -> Diagnostic | None:
         """Use offered parameters from now on, or say why not.
 
         A revision below the current one is out of date, unless it rests on newer samples or on
@@ -91,15 +91,15 @@ class ParameterBlend:
         if not reason and offered.identified:
             reason = self._unusable(offered.vector)
         if reason:
-            return refused(reason)
+            return Diagnostic("refused", reason)
         if self._is_repeated(offered):
-            return ACCEPTED
+            return None
         target = offered.vector if offered.identified else self._robot.consistent_nominal
         self._latest = offered
         if not np.array_equal(target, self._target):
             self._target = target.copy()
             self._share_between = self.share = 0.0
-        return ACCEPTED
+        return None
 
     def forget_history(self) -> None:
         """Take any revision as new from now on: the clock was set back."""

@@ -18,8 +18,8 @@ from sysid_controller.planning import (
     anywhere,
 )
 from sysid_controller.trajectory import Quintics, rest
-from sysid_controller.verdict import ACCEPTED, Verdict, refused
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import ParameterError
 from sysid_core.robot.model import Limits
 
@@ -157,7 +157,7 @@ class Reference:
                 motion = _add(motion, self._bridge.at(now))
         return motion
 
-    def offer(self, points: TrajectoryPoints, now: float) -> Verdict:
+    def offer(self, points: TrajectoryPoints, now: float) -> Diagnostic | None:
         """Follow a trajectory, or say why not.
 
         Where the robot would be at rest before the first point, it moves there from the
@@ -167,17 +167,21 @@ class Reference:
         streams pieces of a long motion need not know where the robot is.
         """
         if not self._tracks:
-            return refused("no joint states yet, so that there is nowhere to start from")
+            return Diagnostic(
+                "refused", "no joint states yet, so that there is nowhere to start from"
+            )
         try:
             waypoints = self._planner.waypoints(points, now)
             track = self._join(waypoints, now, timed=points.start is not None)
         except ParameterError as error:
-            return refused(str(error))
+            return Diagnostic("refused", str(error))
         before = self._before(track.begin)
         if len(before) > _MOST_WAITING:
-            return refused(f"more than {_MOST_WAITING} trajectories are waiting to start")
+            return Diagnostic(
+                "refused", f"more than {_MOST_WAITING} trajectories are waiting to start"
+            )
         self._tracks = before + [track]
-        return ACCEPTED
+        return None
 
     def _before(self, time: float) -> list[_Track]:
         """Return the tracks that a new one from a time on leaves."""

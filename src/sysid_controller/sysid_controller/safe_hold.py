@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sysid_controller.laws import find_gains
-from sysid_controller.settings import ControllerConfig
+from sysid_controller.laws import ControlLaw
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.select import Dynamics
@@ -27,7 +26,8 @@ class SafeHold:
 
     Parameters
     ----------
-    settings : ControllerConfig
+    law : ControlLaw
+        Whose feedback holds the joints.
     inertia : (na, na) [kg·m²]
         Typical joint-space inertia: accelerations that the gains ask for become torques by it.
     local : bool
@@ -39,23 +39,14 @@ class SafeHold:
         Why the model gives no torque; None while it does.
     """
 
-    def __init__(
-        self, settings: ControllerConfig, inertia: FloatArray, *, local: bool = False
-    ) -> None:
+    def __init__(self, law: ControlLaw, inertia: FloatArray, *, local: bool = False) -> None:
+        self.law = law
         self._inertia = inertia
         self._local = local
-        self.configure(settings)
         self.failure: Diagnostic | None = None
         self._position: FloatArray | None = None
         self._solvable: tuple[FloatArray, ...] = ()
         self._held: FloatArray | None = None
-
-    def configure(self, settings: ControllerConfig) -> None:
-        """Take over new gains."""
-        given, open_gains = find_gains(settings, len(self._inertia))
-        torque_gains = settings.mode == "feed_forward"
-        self._in_torque = given if torque_gains else None
-        self._in_acceleration = open_gains if torque_gains else given.joined(open_gains)
 
     def release(self, position: FloatArray, desired: FloatArray) -> bool:
         """Note that the model gives torque again, and tell whether it did not before.
@@ -89,10 +80,7 @@ class SafeHold:
         if self._position is None:
             self._position = position
         gravity = self._last_gravity(dynamics)
-        error, rate = self._position - position, -velocity
-        feedback = self._inertia @ self._in_acceleration.feedback(error, rate)
-        if self._in_torque is not None:
-            feedback += self._in_torque.feedback(error, rate)
+        feedback = self.law.feedback(self._inertia, self._position - position, -velocity)
         return gravity + feedback, gravity
 
     def gravity(self, dynamics: Dynamics, position: FloatArray) -> FloatArray:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sysid_controller.contact_law import CONTACT_METHODS
+from sysid_controller.contact_torque import CONTACT_METHODS
+from sysid_controller.laws import LAWS
 from sysid_core.errors import ParameterError
 
 __all__ = [
@@ -18,7 +19,7 @@ __all__ = [
     "ControllerConfig",
 ]
 
-MODES = ("computed_torque", "feed_forward")
+MODES = tuple(LAWS)
 FRICTION_VELOCITIES = ("desired", "measured")
 STALE_ACTIONS = ("gravity", "zero")
 TRIGGERS = ("timer", "joint_states")
@@ -61,7 +62,7 @@ class ControllerConfig:
     Attributes
     ----------
     mode : str
-        Control law: ``computed_torque`` or ``feed_forward``.
+        Control law, by its name in `laws.LAWS`.
     trigger : str
         What starts a tick: ``timer`` or ``joint_states``.
     rate : float [Hz]

@@ -36,9 +36,10 @@ class Bench:
         self.velocity = np.zeros(7)
 
     def measure(self) -> bool:
-        return self.controller.take_joint_states(
+        refusal = self.controller.take_joint_states(
             self.robot.joint_names, self.position, self.velocity, self.now, self.steady
-        ).accepted
+        )
+        return refusal is None
 
     def tick(self, count: int = 1, *, measure: bool = True) -> Command:
         for _ in range(count):
@@ -53,7 +54,7 @@ class Bench:
         points = TrajectoryPoints(
             self.robot.joint_names, None, np.array([duration]), position[None]
         )
-        return self.controller.take_reference(points, self.now).accepted
+        return self.controller.take_reference(points, self.now) is None
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def bench(panda: Robot) -> Bench:
 
 
 def gravity(robot: Robot, position: FloatArray) -> FloatArray:
-    return Controller(robot, SETTINGS)._dynamics.gravity(position)
+    return Controller(robot, SETTINGS).dynamics.gravity(position)
 
 
 def test_waits_silently_then_holds_against_gravity(bench: Bench, panda: Robot) -> None:
@@ -203,7 +204,7 @@ def test_new_parameters_change_the_torque_within_the_rate_limit(
     bench.tick(500)
     vector = perturbed(panda, 3)
     offered = ParameterSet("panda", panda.model_hash, 1, 1.0, True, vector)
-    assert bench.controller.take_parameters(offered).accepted
+    assert bench.controller.take_parameters(offered) is None
     last = bench.tick(0 + 1)
     for _ in range(1500):
         command = bench.tick()
@@ -212,7 +213,7 @@ def test_new_parameters_change_the_torque_within_the_rate_limit(
         assert (step < 0.25 * SETTINGS.effort_rate * panda.limits.effort * PERIOD).all()
         last = command
     assert bench.controller.blend.share == 1.0
-    dynamics = Controller(panda, SETTINGS)._dynamics
+    dynamics = Controller(panda, SETTINGS).dynamics
     dynamics.set_parameters(vector)
     np.testing.assert_allclose(last.effort, dynamics.gravity(HOME), atol=1e-9)
 

@@ -145,7 +145,7 @@ def parameters_message(robot: Robot, vector: FloatArray, revision: int) -> Dynam
 def test_holds_against_gravity_and_tells_of_it(graph: Graph) -> None:
     graph.start()
     graph.until(graph.state(TrackingStatus.HOLDING))
-    expected = graph.node.controller._dynamics.gravity(HOME)
+    expected = graph.node.controller.dynamics.gravity(HOME)
     graph.until(
         lambda: graph.commands and np.allclose(graph.commands[-1].data, expected, atol=1e-9)
     )

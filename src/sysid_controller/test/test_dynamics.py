@@ -9,7 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sysid_controller.contact_torque import ContactTorque, controlled_dynamics
+from sysid_controller.contact_torque import ContactTorque
+from sysid_controller.controller import Controller
+from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.select import make_dynamics
@@ -94,7 +96,7 @@ def test_parameters_that_are_not_finite_leave_the_old_ones(panda: Robot, bad: fl
 
 
 def test_a_floating_base_gets_dynamics_in_contact() -> None:
-    assert isinstance(controlled_dynamics(load_robot("solo12"), 0.05), ContactTorque)
+    assert isinstance(Controller(load_robot("solo12"), ControllerConfig()).dynamics, ContactTorque)
     with pytest.raises(ModelError, match="fixed base"):
         TreeDynamics(load_robot("solo12"), 0.05)
 

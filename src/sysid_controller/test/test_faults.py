@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from sysid_controller.controller import Command, Controller
-from sysid_controller.health import Health, Level
+from sysid_controller.health import Health
 from sysid_controller.parameter_blend import ParameterSet
 from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Severity
 from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.robot import Robot
 
@@ -64,14 +65,14 @@ class Loop:
         self.under_way = [m for m in self.under_way if m[0] > self.time]
         for arrives, stamp, q, v in due:
             self.health.measured(stamp, arrives)
-            verdict = self.controller.take_joint_states(
+            refusal = self.controller.take_joint_states(
                 self.robot.joint_names, q, v, stamp, self.time
             )
-            if verdict.accepted:
+            if refusal is None:
                 self.health.accept("joint states")
             else:
-                self.health.refuse("joint states", verdict.reason, self.time)
-                self.refused.add(verdict.reason)
+                self.health.refuse("joint states", str(refusal), self.time)
+                self.refused.add(str(refusal))
 
     def _move(self, effort: FloatArray) -> None:
         for _ in range(2):
@@ -88,19 +89,19 @@ class Loop:
         vector[self.robot.layout.term("armature")] += 0.1  # which keeps the integration stable
         self.plant.set_parameters(vector)
         offered = ParameterSet(self.robot.name, self.robot.model_hash, 1, 1.0, True, vector)
-        assert self.controller.take_parameters(offered).accepted
+        assert self.controller.take_parameters(offered) is None
 
     def follow_sines(self) -> None:
         knots = np.arange(0.0, 8.0, 0.05)[:, None]
         path = TrajectoryPoints(
             self.robot.joint_names, self.time, knots[:, 0], HOME + 0.15 * (1 - np.cos(2.0 * knots))
         )
-        verdict = self.controller.take_reference(path, self.time)
-        assert verdict.accepted, verdict.reason
+        refusal = self.controller.take_reference(path, self.time)
+        assert refusal is None, str(refusal)
 
-    def finding(self, name: str) -> tuple[Level, str]:
-        found = {f.name: f for f in self.health.report(self.controller, self.time)}
-        return found[name].level, found[name].message
+    def finding(self, name: str) -> tuple[Severity, str]:
+        found = {f.kind: f for f in self.health.report(self.controller, self.time)}
+        return found[name].severity, found[name].message
 
 
 def errors(commands: list[Command]) -> float:
@@ -134,7 +135,7 @@ def test_a_tenth_lost_and_20_ms_of_jitter_are_borne_named_and_got_over(
     # a state that is up to 20 ms old costs accuracy, not stability
     assert errors(commands[500:]) < 0.02
     level, message = loop.finding("joint states")
-    assert level is Level.WARN
+    assert level is Severity.WARNING
     assert any(word in message for word in text.split("|"))
     faulty = False
     commands = loop.tick(1000)
@@ -142,17 +143,17 @@ def test_a_tenth_lost_and_20_ms_of_jitter_are_borne_named_and_got_over(
     assert errors(commands[500:]) < 0.002
     loop.health = Health()
     loop.tick(100)
-    assert loop.finding("joint states")[0] is Level.OK
+    assert loop.finding("joint states")[0] is Severity.OK
 
 
 def test_messages_that_were_overtaken_are_refused_by_name(panda: Robot) -> None:
     loop = Loop(panda, at_once)
     loop.tick(100)
     newest = loop.controller.joint_states.position
-    verdict = loop.controller.take_joint_states(
+    refusal = loop.controller.take_joint_states(
         panda.joint_names, HOME + 0.3, np.zeros(7), loop.time - 0.02, loop.time
     )
-    assert "out of order" in verdict.reason
+    assert "out of order" in str(refusal)
     np.testing.assert_array_equal(loop.controller.joint_states.position, newest)
 
 
@@ -167,7 +168,7 @@ def test_two_seconds_of_silence_stop_it_and_it_resumes_without_help(panda: Robot
     commands = loop.tick(1000)
     assert commands[-1].state is ControlState.STALE
     level, message = loop.finding("state")
-    assert level is Level.ERROR
+    assert level is Severity.ERROR
     assert "no valid joint states for" in message
     silent = False
     commands = loop.tick(1000)
@@ -176,7 +177,7 @@ def test_two_seconds_of_silence_stop_it_and_it_resumes_without_help(panda: Robot
     assert np.isfinite(loop.q).all()
     assert errors(commands[-300:]) < 0.005
     level, message = loop.finding("state")
-    assert level is Level.OK, message
+    assert level is Severity.OK, message
 
 
 def test_broken_numbers_now_and_then_do_no_harm(panda: Robot) -> None:
@@ -207,9 +208,10 @@ def test_a_clock_that_jumps_back_under_way_is_got_over(panda: Robot) -> None:
     steady = loop.time
     for k in range(500):  # the robot's clock begins anew
         now = PERIOD * k
-        assert loop.controller.take_joint_states(
+        refusal = loop.controller.take_joint_states(
             panda.joint_names, loop.q, loop.v, now, steady + now
-        ).accepted
+        )
+        assert refusal is None
         command = loop.controller.tick(now, steady + now)
         assert np.isfinite(command.effort).all()
         assert (np.abs(command.effort) <= panda.limits.effort).all()

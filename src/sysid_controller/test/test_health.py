@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from sysid_controller.controller import Controller
-from sysid_controller.health import Finding, Health, Level
+from sysid_controller.health import Health
 from sysid_controller.settings import ControllerConfig
+from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.robot import Robot
 
 PERIOD = 0.002
@@ -19,8 +20,8 @@ def controller(panda: Robot) -> Controller:
     return Controller(panda, ControllerConfig())
 
 
-def findings(health: Health, controller: Controller, steady: float) -> dict[str, Finding]:
-    return {finding.name: finding for finding in health.report(controller, steady)}
+def findings(health: Health, controller: Controller, steady: float) -> dict[str, Diagnostic]:
+    return {finding.kind: finding for finding in health.report(controller, steady)}
 
 
 def drive(
@@ -40,7 +41,7 @@ def test_all_is_well_when_it_is(controller: Controller) -> None:
     health.report(controller, 0.4)  # the ramp from zero is limited, and said so
     end = drive(health, controller, 1000, begin=0.4)
     found = findings(health, controller, end)
-    assert {f.level for f in found.values()} == {Level.OK}
+    assert {f.severity for f in found.values()} == {Severity.OK}
     assert "holds" in found["state"].message
     assert found["timing"].values["rate [Hz]"] == "500.0"
     assert found["timing"].values["tick p99 [µs]"] == "100"
@@ -52,7 +53,7 @@ def test_waiting_and_stale_joint_states_are_named(controller: Controller) -> Non
     end = drive(health, controller, 10)
     controller.tick(end + 1.0, end + 1.0)
     found = findings(health, controller, end + 1.0)["state"]
-    assert found.level is Level.ERROR
+    assert found.severity is Severity.ERROR
     assert "no valid joint states for 1.00 s" in found.message
 
 
@@ -66,16 +67,16 @@ def test_refusals_are_news_once_and_forgotten_after_a_while(controller: Controll
     assert "has no points" in found["reference"].message
     assert found["reference"].values["refused"] == "2"
     assert "other" in found["parameters"].message
-    assert found["joint states"].level is Level.OK
+    assert found["joint states"].severity is Severity.OK
     assert health.warnings(20.0) == []
-    assert findings(health, controller, 20.0)["reference"].level is Level.OK
+    assert findings(health, controller, 20.0)["reference"].severity is Severity.OK
 
 
 def test_limits_name_the_joints_and_the_cause(controller: Controller) -> None:
     health = Health()
     drive(health, controller, 3)
     found = findings(health, controller, 0.1)["limits"]
-    assert found.level is Level.WARN
+    assert found.severity is Severity.WARNING
     assert "torque rate limited: panda_joint2" in found.message
 
 
@@ -83,5 +84,5 @@ def test_a_slow_loop_is_reported(controller: Controller) -> None:
     health = Health()
     end = drive(health, controller, 100, period=0.01)
     found = findings(health, controller, end)["timing"]
-    assert found.level is Level.WARN
+    assert found.severity is Severity.WARNING
     assert "100 Hz instead of 500" in found.message

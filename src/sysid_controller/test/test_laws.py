@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from sysid_controller.laws import (
+    LAWS,
     ComputedTorque,
     FeedForward,
     Gains,
     Motion,
     find_gains,
-    make_law,
 )
 from sysid_controller.settings import ControllerConfig
 from sysid_core.dynamics.open_tree import random_states
@@ -76,7 +76,7 @@ def test_without_error_both_laws_give_the_motions_torque(
 ) -> None:
     desired, _ = states
     dynamics = TreeDynamics(robot, WIDTH)
-    law = make_law(ControllerConfig(mode=mode), 7)
+    law = LAWS[mode](ControllerConfig(), 7)
     output = law(dynamics, desired, desired.position, desired.velocity)
     expected = dynamics.torque(*desired, desired.velocity)
     np.testing.assert_allclose(output.effort, expected, atol=1e-10)
@@ -90,7 +90,7 @@ def test_noise_around_standstill_does_not_chatter_with_the_desired_sign(
     dynamics = TreeDynamics(robot, WIDTH)
     x = robot.consistent_nominal.copy()
     x[robot.layout.term("coulomb")] = 10.0
-    law = make_law(ControllerConfig(mode=mode, kd=(1e-9,)), 7)
+    law = LAWS[mode](ControllerConfig(kd=(1e-9,)), 7)
     q = np.zeros(7)
     still = Motion(q, np.zeros(7), np.zeros(7))
     outputs = []
@@ -123,7 +123,7 @@ def test_open_gains_follow_from_bandwidth_and_damping() -> None:
 def test_open_gains_have_the_bandwidth_asked_for_however_joints_are_coupled(name: str) -> None:
     """In feed forward, too, an error's acceleration is the gain times it."""
     dynamics = make_dynamics(load_robot(name), WIDTH)
-    law = make_law(ControllerConfig(mode="feed_forward"), len(dynamics.home))
+    law = LAWS["feed_forward"](ControllerConfig(), len(dynamics.home))
     rest = Motion(dynamics.home, 0.0 * dynamics.home, 0.0 * dynamics.home)
     error, rate = np.random.default_rng(3).normal(scale=0.01, size=(2, len(dynamics.home)))
     output = law(dynamics, rest, rest.position - error, rest.velocity - rate)

@@ -145,7 +145,7 @@ def test_says_what_it_waits_for_and_then_carries_the_weight(legged: Legged) -> N
     assert not legged.commands
     legged.silent = set()
     legged.until(legged.state(TrackingStatus.HOLDING))
-    expected = legged.node.controller._dynamics.gravity(STANDING)
+    expected = legged.node.controller.dynamics.gravity(STANDING)
     # what OSQP leaves open of the forces between the feet
     legged.until(
         lambda: legged.commands and np.allclose(legged.commands[-1].data, expected, atol=0.05)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sysid_controller.contact_law import ContactReference
+from sysid_sim.contact_law import ContactReference
 from sysid_sim.legged_motion import (
     LINEAR,
     Plan,

@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pinocchio as pin
 
-from sysid_controller.contact_law import ContactReference
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_sim.contact_law import ContactReference
 from sysid_sim.gait import Wander
 
 __all__ = [

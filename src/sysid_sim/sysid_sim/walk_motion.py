@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sysid_controller.contact_law import ContactReference
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.excitation import quintic_step
+from sysid_sim.contact_law import ContactReference
 from sysid_sim.gait import TROT, Footfalls, Wander
 from sysid_sim.legged_motion import (
     LINEAR,

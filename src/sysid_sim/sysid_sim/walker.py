@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 import pinocchio as pin
 
-from sysid_controller.contact_law import ContactLaw, ContactLawConfig, ContactState
 from sysid_controller.contact_qp import ConeConfig
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.dynamics.contact_kinematics import ContactKinematics
 from sysid_core.robot import Robot
+from sysid_sim.contact_law import ContactLaw, ContactLawConfig, ContactState
 from sysid_sim.errors import SimulationError
 from sysid_sim.gait import CRAWL, Footfalls
 from sysid_sim.jump_motion import Jump, JumpConfig

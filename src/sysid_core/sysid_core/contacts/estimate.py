@@ -9,7 +9,7 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.settings import ContactConfig
-from sysid_core.dynamics.contact_kinematics import ContactKinematics, configuration
+from sysid_core.dynamics.contact_kinematics import BASE, ContactKinematics, configuration
 from sysid_core.dynamics.open_tree import OpenTree
 from sysid_core.errors import ParameterError
 from sysid_core.recording import Samples
@@ -17,7 +17,6 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["contact_forces", "estimate_contacts", "hysteresis", "loaded_contacts"]
 
-_BASE = 6
 _DAMPING = 1e-4
 """Of the force estimate, relative to a leg's mean squared Jacobian: bounds stretched legs."""
 _CHUNK = 512
@@ -53,7 +52,7 @@ def contact_forces(
     state = configuration(robot, samples)
     parameters = robot.consistent_nominal if parameters is None else parameters
     torque = np.where(robot.actuated, samples.effort, 0.0)
-    missing = OpenTree(robot, parameters=parameters).torques(*state)[:, _BASE:] - torque
+    missing = OpenTree(robot, parameters=parameters).torques(*state)[:, BASE:] - torque
     n, nc = len(samples), len(kinematics.names)
     force = np.full((n, nc, 3), np.nan)
     finite = np.flatnonzero(np.isfinite(missing).all(axis=1))
@@ -63,7 +62,7 @@ def contact_forces(
     for start in range(0, len(finite), _CHUNK):
         chosen = finite[start : start + _CHUNK]
         geometry = kinematics.evaluate(state.q[chosen])
-        J = kinematics.constraint_rows(geometry.jacobian, active)[:, :, _BASE:]
+        J = kinematics.constraint_rows(geometry.jacobian, active)[:, :, BASE:]
         gram = J @ np.swapaxes(J, 1, 2)
         diagonal = np.arange(gram.shape[1])
         mean = np.trace(gram, axis1=1, axis2=2) / len(diagonal)

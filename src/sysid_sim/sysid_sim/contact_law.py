@@ -10,15 +10,16 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_controller.contact_qp import ConeConfig, ContactForceQp
+from sysid_controller.contact_torque import CONTACT_METHODS
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.contact import null_space
 from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
+from sysid_core.dynamics.contact_kinematics import BASE
 from sysid_core.errors import ParameterError
 from sysid_core.robot import Robot
 
 __all__ = [
-    "CONTACT_METHODS",
     "ContactLaw",
     "ContactLawConfig",
     "ContactOutput",
@@ -26,9 +27,6 @@ __all__ = [
     "ContactState",
     "projected_torque",
 ]
-
-CONTACT_METHODS = ("projected", "qp")
-_BASE = 6
 
 
 class ContactState(NamedTuple):
@@ -153,9 +151,9 @@ def projected_torque(
     J, _ = dynamics.constraint(terms, active)
     N = null_space(J[None])[0]
     needed = terms.inertia @ acceleration + terms.bias
-    effort = np.linalg.lstsq(N[_BASE:].T, N.T @ needed, rcond=1e-9)[0]
+    effort = np.linalg.lstsq(N[BASE:].T, N.T @ needed, rcond=1e-9)[0]
     left = needed.copy()
-    left[_BASE:] -= effort
+    left[BASE:] -= effort
     forces = np.linalg.lstsq(J.T, left, rcond=1e-9)[0] if len(J) else np.zeros(0)
     return ContactOutput(effort, dynamics.kinematics.wrenches(forces, active), acceleration)
 
@@ -202,7 +200,7 @@ class ContactLaw:
         v = np.concatenate([state.twist, state.velocity])
         terms = self.dynamics.terms(q, v)
         feet = self._foot_accelerations(reference, state, terms)
-        base = self._base_acceleration(reference, state)
+        base = self.base_acceleration(reference, state)
         acceleration = self._wanted(terms, base, feet, state.contacts)
         if self._qp is not None:
             solution = self._qp.solve(terms, acceleration, feet, state.contacts)
@@ -218,7 +216,7 @@ class ContactLaw:
     def _gains(self, bandwidth: float) -> tuple[float, float]:
         return bandwidth**2, 2.0 * self.settings.damping_ratio * bandwidth
 
-    def _base_acceleration(self, reference: ContactReference, state: ContactState) -> FloatArray:
+    def base_acceleration(self, reference: ContactReference, state: ContactState) -> FloatArray:
         """Return the wanted derivative (6,) of the twist's components."""
         kp, kd = self._gains(self.settings.base_bandwidth)
         R = pin.Quaternion(state.pose[3:]).toRotationMatrix()
@@ -266,8 +264,8 @@ class ContactLaw:
         drift = np.where(ground, kinematics.at_ground(drift), drift)[:, :, 0]
         chosen = np.arange(6) < np.where(kinematics.flat, 6, 3)[:, None]
         J = jacobian[chosen]
-        right = (feet - drift)[chosen] - J[:, :_BASE] @ base
-        legs = J[:, _BASE:]
+        right = (feet - drift)[chosen] - J[:, :BASE] @ base
+        legs = J[:, BASE:]
         # slight damping keeps stretched legs from asking for endless accelerations
         damping = 1e-6 * np.trace(legs @ legs.T) / len(legs) * np.eye(len(legs))
         joints = legs.T @ np.linalg.solve(legs @ legs.T + damping, right)
