@@ -8,10 +8,10 @@ import numpy as np
 from sysid_controller.contact_qp import ConeConfig, ContactForceQp
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
-from sysid_core.dynamics.contact import null_space
 from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
 from sysid_core.dynamics.contact_kinematics import BASE
 from sysid_core.dynamics.friction import FrictionLaw
+from sysid_core.dynamics.null_space import null_space
 from sysid_core.errors import ParameterError
 from sysid_core.robot import Robot
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.batch import Progress, batch_of, quiet, rows_of, training_rows
 from sysid_core.dynamics.rows import Regression, Rows, select_rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
-from sysid_core.inertia import from_mass_com_inertia, nearest_consistent
+from sysid_core.inertia import nearest_consistent
+from sysid_core.loads import Load, expecting_loads, find_loads
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot.model import Robot
@@ -24,17 +25,9 @@ from sysid_core.signals import PrepareReport, SignalConfig
 __all__ = [
     "Identification",
     "IdentifyConfig",
-    "Load",
     "identify",
     "validate",
 ]
-
-_LOAD_SHARE = 0.05
-"""Mass of a load thought likely, as a share of the robot's [-]."""
-_LOAD_DENSITY = 500.0
-"""Density of that load [kg/m³]: a gripper or a filled box."""
-_LOAD_STD = 5.0
-"""Relative standard deviation of a body that may carry a load of unknown size [-]."""
 
 
 @dataclass(frozen=True)
@@ -71,25 +64,6 @@ class IdentifyConfig:
             raise ParameterError(f"train must lie above 0 and at most at 1, got {self.train:g}")
         if not 0.0 <= self.still < 1.0:
             raise ParameterError(f"still must lie between 0 and 1, got {self.still:g}")
-
-
-@dataclass(frozen=True)
-class Load:
-    """What a body carries beyond its nominal inertia.
-
-    Attributes
-    ----------
-    body : str
-    mass, mass_std : float [kg]
-    com, com_std : (3,) [m]
-        In the body's joint frame.
-    """
-
-    body: str
-    mass: float
-    mass_std: float
-    com: FloatArray
-    com_std: FloatArray
 
 
 @dataclass(frozen=True)
@@ -150,30 +124,13 @@ def _start(robot: Robot, options: IdentifyConfig) -> tuple[FloatArray, Prior]:
     return np.array(options.start), replace(prior, mean=mean)
 
 
-def _expecting_loads(robot: Robot, prior: Prior, loaded: BoolArray) -> Prior:
-    """Give bodies that may be loaded a wide prior around a load of common size.
-
-    A wide prior around the bare body would do the same, but a wrist weighs so little that its
-    curvature there spans more magnitudes than a factorisation bears.
-    """
-    mean = prior.mean.copy()
-    phi = robot.layout.inertias(mean)
-    mass = _LOAD_SHARE * float(phi[:, 0].sum())
-    radius = (3.0 * mass / (4.0 * np.pi * _LOAD_DENSITY)) ** (1.0 / 3.0)
-    for index in np.flatnonzero(loaded):
-        com = phi[index, 1:4] / phi[index, 0]
-        ball = 0.4 * mass * radius**2 * np.eye(3)
-        phi[index] += from_mass_com_inertia(mass, com, ball)
-    return replace(prior, mean=mean, body_std=np.where(loaded, _LOAD_STD, prior.body_std))
-
-
 def _problem(
     robot: Robot, regression: Regression, rows: Rows, prior: Prior, options: IdentifyConfig
 ) -> Problem:
     constraints = default_constraints(robot, only=options.only)
     if options.only is not None:
         loaded = np.isin(robot.layout.bodies, options.only)
-        prior = _expecting_loads(robot, prior, loaded)
+        prior = expecting_loads(robot, prior, loaded)
         # a load may reach beyond the body that carries it
         ellipsoids = tuple(
             None if carries else ellipsoid
@@ -203,25 +160,6 @@ def _solve(
     correlation = regression.correlation(rows, samples, first.parameters)
     problem = replace(problem, correlation=correlation)
     return estimator.solve(problem, first.parameters), correlation
-
-
-def _loads(
-    robot: Robot, estimate: Estimate, nominal: FloatArray, bodies: tuple[str, ...]
-) -> list[Load]:
-    loads = []
-    for body in bodies:
-        where = robot.layout.body(body)
-        gained = estimate.parameters[where] - nominal[where]
-        covariance = estimate.covariance[where, where]
-        mass = float(gained[0])
-        com = gained[1:4] / mass if abs(mass) > 1e-9 else np.full(3, np.nan)
-        # first order: d(mc/m) = (d(mc) − c dm) / m
-        jacobian = np.hstack([-com[:, None], np.eye(3)]) / mass
-        variance = np.diag(jacobian @ covariance[:4, :4] @ jacobian.T)
-        loads.append(
-            Load(body, mass, float(estimate.std[where][0]), com, np.sqrt(variance.clip(min=0.0)))
-        )
-    return loads
 
 
 def _warnings(robot: Robot, estimate: Estimate, train: Scores, held: Scores | None) -> list[str]:
@@ -278,10 +216,9 @@ def identify(
     estimate, correlation = _solve(problem, used, regression, training.samples, options.estimator)
     progress("estimation", 1.0)
     groups, base = regression.groups, regression.base
-    train = score(train_rows, groups, base, nominal, estimate.parameters)
-    held = None
-    if split < len(samples):
-        held = score(held_rows, groups, base, nominal, estimate.parameters)
+    vectors = (nominal, estimate.parameters)
+    train = score(train_rows, groups, base, *vectors)
+    held = score(held_rows, groups, base, *vectors) if split < len(samples) else None
     warnings = [
         *batch.report.warnings,
         *map(str, rows.left_out.diagnostics),
@@ -296,8 +233,8 @@ def identify(
         correlation=correlation,
         train=train,
         validation=held,
-        curves=curves(rows, groups, base, samples.time, nominal, estimate.parameters, split),
-        loads=tuple(_loads(robot, estimate, nominal, options.only or ())),
+        curves=curves(rows, groups, base, samples.time, *vectors, split),
+        loads=tuple(find_loads(robot, estimate, nominal, options.only or ())),
         signals=batch.report,
         samples=samples,
         split=split,

@@ -15,6 +15,7 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import DataError
 from sysid_core.online.payload import PayloadEstimate
 from sysid_core.online.update import Update
+from sysid_core.parameters import COUPLING_TERMS, FRICTION_TERMS
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_msgs.msg import (
@@ -193,10 +194,10 @@ def parameters_message(robot: Robot, update: Update) -> DynamicParameters:
     message.consistency = doubles(update.consistency_bodies)
     message.joints = list(layout.joints)
     message.couplings = list(layout.couplings)
-    for term in ("viscous", "coulomb", "armature", "offset"):
+    for term in FRICTION_TERMS:
         setattr(message, term, doubles(update.parameters[layout.term(term)]))
         setattr(message, f"{term}_std", _finite(update.std[layout.term(term)]))
-    for term in ("viscous", "coulomb", "armature"):
+    for term in COUPLING_TERMS:
         values = update.parameters[layout.coupling_term(term)]
         setattr(message, f"coupling_{term}", doubles(values))
     return message

@@ -13,9 +13,9 @@ from sysid_controller.contact_qp import ConeConfig, ContactForceQp
 from sysid_controller.contact_torque import CONTACT_METHODS
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic
-from sysid_core.dynamics.contact import null_space
 from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
 from sysid_core.dynamics.contact_kinematics import BASE
+from sysid_core.dynamics.null_space import null_space
 from sysid_core.errors import ParameterError
 from sysid_core.robot import Robot
 

@@ -126,10 +126,8 @@ class ClosedChainRegression(PerJoint):
         motion = self.passive_states(samples)
         used = motion.valid.nonzero()[0]
         closed = np.isfinite(motion.q).all(axis=1)
-        causes = (
-            (_OPEN, int((~closed).sum())),
-            (_SINGULAR, int((closed & ~motion.valid).sum())),
-        )
+        singular = closed & ~motion.valid
+        causes = ((_OPEN, int((~closed).sum())), (_SINGULAR, int(singular.sum())))
         A = self.contract(motion, used, self.base.columns)
         effort = samples.effort[:, self.robot.actuated][used]
         return Rows(
@@ -155,19 +153,13 @@ class ClosedChainDynamics:
     robot : Robot
     sign_width : float or None [rad/s]
         Width of the smoothed sign of dry friction; None: the description's.
-    closure : LoopClosure or None
-        None: with default options.
 
     Attributes
     ----------
-    joint_names : tuple[str, ...]
-        The actuated joints.
     tree : OpenTree
         The robot with its loops cut.
-    home : (na,) [rad]
-        Positions that the linkage can take: the middle of their ranges, or the closure's home.
-    rest : (nq,) [rad]
-        All joints there.
+    home, rest : (na,), (nq,) [rad]
+        Actuated and all positions in the middle of the ranges, or in the closure's home.
     configuration : (nq,) [rad]
         Of all joints, as last solved.
     failure : Diagnostic or None
@@ -179,10 +171,8 @@ class ClosedChainDynamics:
         If the robot has a passive joint that no loop determines, or loops that cannot close.
     """
 
-    def __init__(
-        self, robot: Robot, sign_width: float | None = None, closure: LoopClosure | None = None
-    ) -> None:
-        self.closure = LoopClosure(robot) if closure is None else closure
+    def __init__(self, robot: Robot, sign_width: float | None = None) -> None:
+        self.closure = LoopClosure(robot)
         self.joint_names = robot.actuated_names
         self.configuration = self.closure.home
         self.failure: Diagnostic | None = None

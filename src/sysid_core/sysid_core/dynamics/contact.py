@@ -21,6 +21,7 @@ from sysid_core.dynamics.contact_kinematics import (
 )
 from sysid_core.dynamics.correlation import effective_sample_factor
 from sysid_core.dynamics.friction import FRICTION
+from sysid_core.dynamics.null_space import null_space, project, whitened
 from sysid_core.dynamics.open_tree import OpenTree, random_states
 from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.errors import DataError, ModelError, ParameterError
@@ -28,27 +29,10 @@ from sysid_core.parameters import ParameterLayout
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
-__all__ = ["ContactRegression", "ProjectedResiduals", "Projection", "null_space"]
+__all__ = ["ContactRegression", "ProjectedResiduals", "Projection"]
 
 _CHUNK = 128
 """Samples worked on at once: their regressors stay in the processor's cache."""
-_STICTION = 1e4
-"""Variance of the torque error of a joint that stands still, relative to the others."""
-
-
-def null_space(jacobian: FloatArray) -> FloatArray:
-    """Return orthonormal bases N (n, nv, nv − k) with ``J N = 0`` of Jacobians J (n, k, nv).
-
-    From a full QR of Jᵀ. Where a Jacobian loses rank the basis still satisfies J N = 0; it only
-    leaves out the additional directions, which noise would turn arbitrarily.
-    """
-    n, k, nv = jacobian.shape
-    if k == 0:
-        return np.broadcast_to(np.eye(nv), (n, nv, nv))
-    if k >= nv:
-        return np.zeros((n, nv, 0))
-    Q = np.linalg.qr(np.swapaxes(jacobian, 1, 2), mode="complete")[0]
-    return np.asarray(Q[:, :, k:])
 
 
 class Projection(NamedTuple):
@@ -121,26 +105,6 @@ class _Stance(NamedTuple):
     sample: IndexArray
     active: BoolArray
     wrenches: FloatArray | None
-
-
-def _project(N: FloatArray, force: FloatArray) -> FloatArray:
-    return np.asarray((N @ (np.swapaxes(N, 1, 2) @ force[:, :, None]))[:, :, 0])
-
-
-def _divide(N: FloatArray, variance: FloatArray) -> FloatArray:
-    """Whiten bases N (n, nv, r) by the Cholesky factor of ``Nᵀ diag(variance) N``."""
-    NT = np.swapaxes(N, 1, 2)
-    L = np.linalg.cholesky(NT @ (variance[..., None] * N))
-    return np.asarray(np.swapaxes(np.linalg.solve(L, NT), 1, 2))
-
-
-def _whitened(N: FloatArray, still: BoolArray) -> FloatArray:
-    """Return bases (n, nv, r) whose rows have errors of the same size; `still` is (n, nv)."""
-    stuck = np.flatnonzero(still.any(axis=1))
-    if len(stuck) and N.shape[2]:
-        N = np.array(N)
-        N[stuck] = _divide(N[stuck], np.where(still[stuck], 1.0 + _STICTION, 1.0))
-    return N
 
 
 class ContactRegression:
@@ -217,7 +181,7 @@ class ContactRegression:
         for chunk in self._chunks(stances):
             part = FloatingState(*(values[chunk.sample] for values in state))
             force, N = self._force_and_basis(part, samples.effort, chunk)
-            N = _whitened(N, np.abs(part.v) < still)
+            N = whitened(N, np.abs(part.v) < still)
             NT = np.ascontiguousarray(np.swapaxes(N, 1, 2))
             columns = self._tree.columns(*part, self.base.columns)
             where = start[chunk.sample][:, None] + np.arange(NT.shape[1])
@@ -342,8 +306,8 @@ class ContactRegression:
         for part in parts:
             where = slice(start, start + len(part.sample))
             start = where.stop
-            residual[where] = _project(part.basis, part.force - needed[where])
-            target[where] = _project(part.basis, part.force)
+            residual[where] = project(part.basis, part.force - needed[where])
+            target[where] = project(part.basis, part.force)
         order = np.argsort(sample)
         return ProjectedResiduals(sample[order], residual[order], target[order])
 
