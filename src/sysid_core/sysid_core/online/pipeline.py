@@ -11,12 +11,14 @@ from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import EstimationError
 from sysid_core.estimation import Estimate
-from sysid_core.inertia import consistency_margin, smallest_eigenvalue
-from sysid_core.online.gate import Decision, Evidence, GateState, decide
+from sysid_core.inertia import smallest_eigenvalue
+from sysid_core.online.evidence import gather
+from sysid_core.online.gate import Decision, GateState, decide
 from sysid_core.online.learner import Learner
 from sysid_core.online.model_in_use import ModelInUse
 from sysid_core.online.payload import PayloadEstimator
-from sysid_core.online.payload_tracker import Following, PayloadTracker
+from sysid_core.online.payload_phases import Following
+from sysid_core.online.payload_tracker import PayloadTracker
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Request, Solution, Update
@@ -26,9 +28,6 @@ from sysid_core.robot.model import Robot
 from sysid_core.scores import WORSE
 
 __all__ = ["OnlineIdentifier"]
-
-_SHORTEST_CHANGE = 0.5
-"""Changes are taken to be spread over at least this time [s]: a controller blends them in."""
 
 _NO_BETTER = 0.5
 """Ratio of the newest estimate's errors to those of the model in use above which relearning does
@@ -98,8 +97,6 @@ class OnlineIdentifier:
         self._model = model
         self._revision += 1
 
-    # -- data in ----------------------------------------------------------------------------
-
     def ingest(self, samples: Samples) -> None:
         """Score the samples with the models at hand, then learn from them.
 
@@ -117,8 +114,6 @@ class OnlineIdentifier:
         for rows, count in self._learner.learn(samples, self._model.base):
             if isinstance(self._tracker.phase, Following):
                 self._tracker.push(Statistics.of(rows), count)
-
-    # -- solving ----------------------------------------------------------------------------
 
     def snapshot(self) -> Request | None:
         """Return the solve that the present data ask for; None without informative new ones."""
@@ -169,7 +164,9 @@ class OnlineIdentifier:
             reason = "the torque errors rose: nothing new is adopted before it is clear why"
             alarm = Diagnostic("alarm", reason)
             return Decision(GateState.HOLDING, False, False, (alarm,))
-        decision = decide(self._evidence(scores), self.config.gate)
+        elapsed = self._learner.time - self._changed_at
+        evidence = gather(self._learner, self._model, scores, elapsed, self._silence)
+        decision = decide(evidence, self.config.gate)
         if decision.fallback:
             self._tracker.forget()
             self._use(self._nominal)
@@ -184,44 +181,6 @@ class OnlineIdentifier:
         newest, used = np.linalg.norm(scores.candidate.rmse), np.linalg.norm(scores.used.rmse)
         waiting = self._tracker.undecided(self._learner.time + self._silence)
         return waiting and bool(newest > _NO_BETTER * used)
-
-    def _evidence(self, scores: PrequentialScores) -> Evidence:
-        learner, layout = self._learner, self.robot.layout
-        fault, fill, estimate = learner.fault, learner.window.fill, learner.estimate
-        if not fault and estimate is None and fill >= 1.0:
-            fault = "the solver has not returned an estimate yet"
-        return Evidence(
-            opened=self._model.identified,
-            fill=fill,
-            r2=scores.r2,
-            r2_groups=scores.candidate.r2,
-            rmse_groups=scores.candidate.rmse,
-            rmse_nominal_groups=scores.nominal.rmse,
-            groups=self.groups,
-            consistency=np.ones(0)
-            if estimate is None
-            else consistency_margin(layout.inertias(estimate.parameters)),
-            bodies=layout.bodies,
-            determined=0.0 if estimate is None else float(np.mean(estimate.determined)),
-            optimality=0.0 if estimate is None else estimate.optimality,
-            change=0.0 if estimate is None else self._change(estimate),
-            idle=max(0.0, learner.time - learner.informative_time) + self._silence,
-            fault=fault,
-            left_out=learner.left_out.share,
-        )
-
-    def _change(self, estimate: Estimate) -> float:
-        """Return the change of the predicted torque per second [1/s], relative to the torque."""
-        elapsed = max(self._learner.time - self._changed_at, _SHORTEST_CHANGE)
-        if not np.isfinite(elapsed):
-            return 0.0
-        window = self._learner.window
-        recent = window.recent(window.settings.samples)
-        delta = estimate.base_parameters - self._model.base
-        moved = float(np.einsum("i,gij,j->", delta, recent.gram, delta))
-        return float(np.sqrt(max(moved, 0.0) / max(recent.square.sum(), 1e-300))) / elapsed
-
-    # -- payload ----------------------------------------------------------------------------
 
     def _track(self) -> list[Diagnostic]:
         """Look for a payload, or follow the one that was noticed."""
@@ -262,8 +221,6 @@ class OnlineIdentifier:
             f"nominal one ({nominal:.3g} N·m)"
         )
         return Decision(GateState.NOMINAL, False, True, (Diagnostic("payload_refuted", reason),))
-
-    # -- report -----------------------------------------------------------------------------
 
     def _report(
         self, decision: Decision, notes: list[Diagnostic], scores: PrequentialScores, changed: bool

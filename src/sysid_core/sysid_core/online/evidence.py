@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gathers what the gate looks at from what was learned and what is in use."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sysid_core.estimation import Estimate
+from sysid_core.inertia import consistency_margin
+from sysid_core.online.gate import Evidence
+from sysid_core.online.learner import Learner
+from sysid_core.online.model_in_use import ModelInUse
+from sysid_core.online.prequential import PrequentialScores
+
+__all__ = ["gather"]
+
+_SHORTEST_CHANGE = 0.5
+"""Changes are taken to be spread over at least this time [s]: a controller blends them in."""
+
+
+def gather(
+    learner: Learner, model: ModelInUse, scores: PrequentialScores, elapsed: float, silence: float
+) -> Evidence:
+    """Return the evidence on the newest estimate.
+
+    Parameters
+    ----------
+    learner, model, scores
+    elapsed : float [s]
+        Since the model in use changed; inf if it never did.
+    silence : float [s]
+        Since the last samples came.
+    """
+    layout, estimate = learner.robot.layout, learner.estimate
+    fault, fill = learner.fault, learner.window.fill
+    if not fault and estimate is None and fill >= 1.0:
+        fault = "the solver has not returned an estimate yet"
+    margins = np.ones(0)
+    if estimate is not None:
+        margins = consistency_margin(layout.inertias(estimate.parameters))
+    return Evidence(
+        opened=model.identified,
+        fill=fill,
+        r2=scores.r2,
+        r2_groups=scores.candidate.r2,
+        rmse_groups=scores.candidate.rmse,
+        rmse_nominal_groups=scores.nominal.rmse,
+        groups=learner.regression.groups,
+        consistency=margins,
+        bodies=layout.bodies,
+        determined=0.0 if estimate is None else float(np.mean(estimate.determined)),
+        optimality=0.0 if estimate is None else estimate.optimality,
+        change=0.0 if estimate is None else _change(learner, estimate, model, elapsed),
+        idle=max(0.0, learner.time - learner.informative_time) + silence,
+        fault=fault,
+        left_out=learner.left_out.share,
+    )
+
+
+def _change(learner: Learner, estimate: Estimate, model: ModelInUse, elapsed: float) -> float:
+    """Return the change of the predicted torque per second [1/s], relative to the torque."""
+    if not np.isfinite(elapsed):
+        return 0.0
+    recent = learner.window.recent(learner.window.settings.samples)
+    delta = estimate.base_parameters - model.base
+    moved = float(np.einsum("i,gij,j->", delta, recent.gram, delta))
+    relative = float(np.sqrt(max(moved, 0.0) / max(recent.square.sum(), 1e-300)))
+    return relative / max(elapsed, _SHORTEST_CHANGE)
