@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ except ImportError as missing:
     raise SystemExit(f"demo: {missing}; '.venv/bin/sysid doctor' says what to install") from None
 from demo_nodes import Nodes  # noqa: E402
 from demo_picture import draw  # noqa: E402
+from demo_report import report  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
 from rich.console import Console  # noqa: E402
@@ -36,6 +36,7 @@ from rich.markup import escape  # noqa: E402
 from rich.table import Table  # noqa: E402
 from std_srvs.srv import SetBool  # noqa: E402
 
+from sysid_core.robot import Robot, load_robot  # noqa: E402
 from sysid_msgs.msg import (  # noqa: E402
     DynamicParameters,
     IdentificationStatus,
@@ -79,6 +80,8 @@ PHASES = (
     Phase("load put down", 45.0, 55.0),
 )
 RELEASE, PICK_UP, PUT_DOWN, END = 12.0, 26.0, 41.0, 55.0
+SETTLED = 1.0
+"""After the load is asked for, it is attached for sure [s]."""
 
 
 class Watcher(Node):
@@ -87,7 +90,7 @@ class Watcher(Node):
     def __init__(self, nodes: Nodes) -> None:
         super().__init__("demo")
         self.nodes = nodes
-        self.log, self.begin = Log(), float("inf")
+        self.log, self.begin, self.epoch = Log(), float("inf"), 0.0
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.create_subscription(TrackingStatus, "tracking", self._on_tracking, 100)
         self.create_subscription(IdentificationStatus, "status", self._on_status, 100)
@@ -164,6 +167,7 @@ def play(node: Watcher, console: Console) -> None:
             )
     node.ask(SetBool, "identifier/freeze", SetBool.Request(data=True))
     node.begin = time.monotonic()
+    node.epoch = 1e-9 * node.get_clock().now().nanoseconds
     console.print("[bold] 0 s[/] the arm follows its reference with a wrong model")
     node.watch_until(RELEASE)
     node.ask(SetBool, "identifier/freeze", SetBool.Request(data=False))
@@ -278,34 +282,11 @@ def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
     console.print(f"Picture: {picture}", soft_wrap=True)
 
 
-def true_masses(path: Path, robot_name: str) -> dict[str, Any]:
+def true_masses(path: Path, robot: Robot) -> dict[str, Any]:
     """Return true and nominal masses by body from the simulator's ground truth."""
-    from sysid_core.robot import load_robot
-
     data = json.loads(path.read_text(encoding="utf-8"))
-    robot = load_robot(robot_name)
     nominal = {b: float(phi[0]) for b, phi in robot.layout.bodies_of(robot.nominal).items()}
     return {"true": {b: values[0] for b, values in data["bodies"].items()}, "nominal": nominal}
-
-
-def report(console: Console, out: Path, robot: str) -> None:
-    """Identify the saved recording in batch, for its report."""
-    command = [
-        sys.executable,
-        "-m",
-        "sysid_core.cli.main",
-        "identify",
-        str(out / "bag"),
-        "--robot",
-        robot,
-        "--out",
-        str(out / "identified"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode == 0:
-        console.print(f"Report: {out / 'identified' / 'report.html'}", soft_wrap=True)
-    else:
-        console.print(f"The report could not be made: {done.stderr.strip()}")
 
 
 def main() -> int:
@@ -354,8 +335,11 @@ def main() -> int:
         finally:
             node.destroy_node()
             rclpy.try_shutdown()
-    show(console, node.log, true_masses(truth, options.robot), out)
-    report(console, out, options.robot)
+    robot = load_robot(options.robot)
+    show(console, node.log, true_masses(truth, robot), out)
+    free, loaded = (0.0, PICK_UP), (PICK_UP + SETTLED, PUT_DOWN)
+    spans = [(node.epoch + start, node.epoch + stop) for start, stop in (free, loaded)]
+    report(console, out, robot, *spans)
     return 0
 
 

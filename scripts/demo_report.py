@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identifies the demo's recording in batch: the unloaded arm, then its load as a load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from sysid_core.data import read_recording, write_recording
+from sysid_core.recording import Recording
+from sysid_core.robot import Robot
+
+__all__ = ["report"]
+
+Span = tuple[float, float]
+
+
+def cut(recording: Recording, start: float, stop: float, folder: Path) -> Path:
+    """Write the part of a recording between two times [s] as a bag of its own."""
+    inside = (recording.time >= start) & (recording.time < stop)
+    series = ("time", "position", "velocity", "effort")
+    part = {name: getattr(recording, name)[inside] for name in series}
+    write_recording(replace(recording, **part), folder)
+    return folder
+
+
+def report(console: Console, out: Path, robot: Robot, free: Span, loaded: Span) -> None:
+    """Identify the saved recording in batch: the arm without its load, then the load.
+
+    Parameters
+    ----------
+    free, loaded : tuple [s]
+        Begin and end of the motion without and with the load, by the recording's clock.
+    """
+    recording = read_recording(out / "bag")
+    alone = cut(recording, *free, out / "bag_unloaded")
+    carrying = cut(recording, *loaded, out / "bag_loaded")
+    last = robot.layout.bodies[robot.frame(robot.tool_frame).parentJoint - 1]
+    estimate = str(out / "identified" / "estimate.json")
+    identify = (sys.executable, "-m", "sysid_core.cli.main", "identify", "--robot", robot.name)
+    tasks = (
+        ("the arm", alone, out / "identified", ()),
+        ("its load", carrying, out / "load", ("--start", estimate, "--only", last)),
+    )
+    for text, bag, folder, known in tasks:
+        command = [*identify, str(bag), "--out", str(folder), *known]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            console.print(f"The report on {text} could not be made: {done.stderr.strip()}")
+            return
+        console.print(f"Report on {text}: {folder / 'report.html'}", soft_wrap=True)
