@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from math import isnan
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,27 +17,45 @@ from sysid_core.data.wording import one_line
 from sysid_core.errors import DataError, OutputError
 from sysid_core.recording import Recording
 
-__all__ = ["read_csv", "write_csv"]
+__all__ = ["Table", "read_csv", "read_table", "write_csv"]
 
 _QUANTITIES = ("position", "velocity", "effort")
 _HEADER_HELP = "expected 'time,<joint>/position,<joint>/velocity,<joint>/effort,…'"
 
 
-def read_csv(path: Path) -> Recording:
-    """Read a table; empty cells are missing values.
+class Table(NamedTuple):
+    """Contents of a table with a column of time and columns such as `<name>/<quantity>`.
+
+    Attributes
+    ----------
+    columns : list[tuple[str, str]]
+        Name and quantity of every column after the first.
+    lines : list[int]
+        Line in the file of every row.
+    values : (n, k)
+        Time [s] first; NaN where a cell is empty.
+    """
+
+    columns: list[tuple[str, str]]
+    lines: list[int]
+    values: FloatArray
+
+
+def read_table(path: Path, quantities: Sequence[str], header_help: str) -> Table:
+    """Read a table whose columns have certain quantities.
 
     Raises
     ------
     DataError
-        Naming the line of a malformed header or row.
+        Naming the line of a malformed header or row; `header_help` says what is expected.
     """
     source = str(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file)
             header = [cell.strip() for cell in next(reader, [])]
-            columns = _parse_header(header, source)
-            rows = _read_rows(reader, header, source)
+            columns = _parse_header(header, quantities, header_help, source)
+            lines, values = _read_rows(reader, header, source)
     except OSError as err:
         raise DataError(
             f"cannot be read ({err.strerror or err}); check the file and its permissions",
@@ -44,10 +63,29 @@ def read_csv(path: Path) -> Recording:
         ) from err
     except (UnicodeDecodeError, csv.Error) as err:
         raise DataError(
-            f"is no text table ({one_line(err)}); save it as UTF-8 CSV", source=source
+            f"is not a text table ({one_line(err)}); save it as UTF-8 CSV", source=source
         ) from err
-    if not len(rows):
+    if not lines:
         raise DataError("the table has a header but no rows; export it again", source=source)
+    return Table(columns, lines, values)
+
+
+def read_csv(path: Path) -> Recording:
+    """Read a table of joint states; empty cells are missing values.
+
+    Raises
+    ------
+    DataError
+        Naming the line of a malformed header or row.
+    """
+    source = str(path)
+    columns, _, rows = read_table(path, _QUANTITIES, _HEADER_HELP)
+    positions = {joint for joint, quantity in columns if quantity == "position"}
+    for joint, _ in columns:
+        if joint not in positions:
+            raise DataError(
+                f"line 1: joint '{joint}' has no column '{joint}/position'; add it", source=source
+            )
     joints = tuple(dict.fromkeys(joint for joint, _ in columns))
     arrays: dict[str, FloatArray | None] = {}
     for quantity in _QUANTITIES:
@@ -69,40 +107,41 @@ def read_csv(path: Path) -> Recording:
     )
 
 
-def _parse_header(header: Sequence[str], source: str) -> list[tuple[str, str]]:
-    """Return joint and quantity of every column after the first."""
+def _parse_header(
+    header: Sequence[str], quantities: Sequence[str], header_help: str, source: str
+) -> list[tuple[str, str]]:
+    """Return name and quantity of every column after the first."""
     if not header:
-        raise DataError(f"the file is empty; {_HEADER_HELP}", source=source)
+        raise DataError(f"the file is empty; {header_help}", source=source)
     if header[0] != "time":
         raise DataError(
-            f"line 1: the first column is '{one_line(header[0])}', not 'time'; {_HEADER_HELP}",
+            f"line 1: the first column is '{one_line(header[0])}', not 'time'; {header_help}",
             source=source,
         )
     columns: list[tuple[str, str]] = []
     for name in header[1:]:
-        joint, slash, quantity = name.rpartition("/")
-        if not (joint and slash) or quantity not in _QUANTITIES:
+        owner, slash, quantity = name.rpartition("/")
+        if not (owner and slash) or quantity not in quantities:
             raise DataError(
-                f"line 1: unknown column '{one_line(name)}'; {_HEADER_HELP}", source=source
+                f"line 1: unknown column '{one_line(name)}'; {header_help}", source=source
             )
-        if (joint, quantity) in columns:
+        if (owner, quantity) in columns:
             raise DataError(
                 f"line 1: column '{name}' stands there twice; delete one", source=source
             )
-        columns.append((joint, quantity))
-    positions = {joint for joint, quantity in columns if quantity == "position"}
-    for joint, _ in columns:
-        if joint not in positions:
-            raise DataError(
-                f"line 1: joint '{joint}' has no column '{joint}/position'; add it", source=source
-            )
+        columns.append((owner, quantity))
     if not columns:
-        raise DataError(f"line 1: no joint columns; {_HEADER_HELP}", source=source)
+        raise DataError(f"line 1: no columns beside the time; {header_help}", source=source)
     return columns
 
 
 # The reader's type has no public name, hence the structural one that is needed.
-def _read_rows(reader: csv._reader, header: Sequence[str], source: str) -> FloatArray:  # type: ignore[name-defined]
+def _read_rows(
+    reader: csv._reader,  # type: ignore[name-defined]
+    header: Sequence[str],
+    source: str,
+) -> tuple[list[int], FloatArray]:
+    lines: list[int] = []
     rows: list[list[float]] = []
     for cells in reader:
         if not cells or (len(cells) == 1 and not cells[0].strip()):
@@ -119,7 +158,7 @@ def _read_rows(reader: csv._reader, header: Sequence[str], source: str) -> Float
             bad = next(name for name, cell in zip(header, cells, strict=True) if not _number(cell))
             raise DataError(
                 f"line {reader.line_num}: '{one_line(cells[header.index(bad)])}' in column "
-                f"'{bad}' is no number; correct or delete the line",
+                f"'{bad}' is not a number; correct or delete the line",
                 source=source,
             ) from None
         if not np.isfinite(rows[-1][0]):
@@ -127,7 +166,8 @@ def _read_rows(reader: csv._reader, header: Sequence[str], source: str) -> Float
                 f"line {reader.line_num} has no time; fill it in or delete the line",
                 source=source,
             )
-    return np.array(rows, dtype=np.float64).reshape(-1, len(header))
+        lines.append(reader.line_num)
+    return lines, np.array(rows, dtype=np.float64).reshape(-1, len(header))
 
 
 def _number(cell: str) -> bool:

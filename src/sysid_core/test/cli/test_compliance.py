@@ -101,7 +101,7 @@ def _few_rows(header: list[str], rows: list[list[str]]) -> None:
         (_unknown_part, "unknown column"),
         (_part_missing, "lacks z"),
         (_unknown_link, "no moving link tail"),
-        (_gap, "line 9: '' in column"),
+        (_gap, "line 9: column 'wrist_2_link/qy' holds no finite number"),
         (_back_in_time, "line 52: time does not ascend"),
         (_no_quaternion, "line 5: the quaternion of 'wrist_2_link'"),
         (_short_row, "line 5 has 14 values"),

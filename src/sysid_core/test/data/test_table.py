@@ -52,7 +52,7 @@ def test_habits_of_spreadsheets_are_understood(tmp_path: Path) -> None:
         ("", "empty"),
         (HEADER, "no rows"),
         ("t,a/position\n0,1\n", "line 1: the first column is 't'"),
-        ("time\n0\n", "line 1: no joint columns"),
+        ("time\n0\n", "line 1: no columns beside the time"),
         ("time,a\n0,1\n", "line 1: unknown column 'a'"),
         ("time,a/torque\n0,1\n", "line 1: unknown column 'a/torque'"),
         ("time,a/position,a/position\n0,1,1\n", "twice"),
