@@ -50,7 +50,12 @@ def test_waiting_ends_with_an_error_at_shutdown(node: Any, ros: Any) -> None:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     waiting = threading.Event()
-    once: Any = node.create_timer(0.0, lambda: (waiting.set(), once.cancel()))
+
+    def begin() -> None:
+        once.cancel()
+        waiting.set()
+
+    once = node.create_timer(0.0, begin)
     thread = threading.Thread(target=lambda: waiting.wait(LIMIT_S) and ros.shutdown())
     thread.start()
 
