@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Message and service definitions: where they come from, and how their text is read."""
+"""Message and service definitions: where they come from, and their form here.
+
+`rosbags` reads their text; it leaves out defaults of fields, which no definition here has but
+`geometry_msgs/Quaternion`.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,6 @@ __all__ = ["Definition", "Field", "FieldType", "find", "names", "packages", "par
 
 Kind = Literal["scalar", "array", "sequence"]
 
-PRIMITIVES = frozenset(
-    ["bool", "byte", "char", "float32", "float64", "string"]
-    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
-)
 EMPTY_MEMBER = "structure_needs_at_least_one_member"
 
 # What the typestore of rosbags leaves out of the standard definitions.
@@ -26,10 +26,6 @@ DEFAULTS: dict[str, dict[str, Any]] = {"geometry_msgs/msg/Quaternion": {"w": 1.0
 
 _SHARE = Path(__file__).parent / "share"
 _SOURCE_TREE = Path(__file__).resolve().parents[2]
-_FIELD = re.compile(
-    r"(?P<base>[A-Za-z][\w/]*)(?:<=(?P<bound>\d+))?(?P<array>\[(?P<upto><=)?(?P<size>\d*)\])?"
-    r"\s+(?P<name>[A-Za-z]\w*)\s*(?P<rest>.*)$"
-)
 
 
 @dataclass(frozen=True)
@@ -90,32 +86,6 @@ class Definition:
         return hash(self.name)
 
 
-def _strip(line: str) -> str:
-    """Return `line` without its comment; a ``#`` inside quotes is kept."""
-    quote = ""
-    for i, char in enumerate(line):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char == "#":
-            return line[:i].strip()
-    return line.strip()
-
-
-def _literal(text: str, base: str) -> Any:
-    """Return the value of a constant or a default."""
-    text = text.strip()
-    if text.startswith("["):
-        inner = text.strip("[]").strip()
-        return [_literal(item, base) for item in inner.split(",")] if inner else []
-    if base == "string":
-        return text[1:-1] if text[:1] in "'\"" and text[:1] else text
-    if base == "bool":
-        return text.lower() in ("true", "1")
-    return float(text) if base.startswith("float") else int(text, 0)
-
-
 def _constant(value: Any, base: str) -> Any:
     """Return a constant as rclpy's classes hold it: a ``byte`` is a `bytes` of length one."""
     return bytes([value]) if base == "byte" else value
@@ -138,40 +108,16 @@ def parse(text: str, name: str) -> Definition:
     Raises
     ------
     DefinitionError
-        If a line isn't a field, a constant or a comment.
+        If the text is not a definition.
     """
-    package = name.split("/")[0]
-    fields: list[Field] = []
-    constants: dict[str, Any] = {}
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = _strip(raw)
-        if not line:
-            continue
-        match = _FIELD.match(line)
-        if match is None:
-            raise DefinitionError(f"{name}, line {number}: {line!r} is no field and no constant.")
-        base, rest = match["base"], match["rest"].strip()
-        if rest.startswith("="):
-            constants[match["name"]] = _constant(_literal(rest[1:], base), base)
-            continue
-        if base not in PRIMITIVES:
-            base = _full_name(base, package)
-        kind: Kind = "scalar"
-        if match["array"]:
-            kind = "array" if match["size"] and not match["upto"] else "sequence"
-        kind_size = int(match["size"] or 0)
-        field_type = FieldType(base, kind, kind_size, int(match["bound"] or 0))
-        default = _literal(rest, base) if rest else None
-        fields.append(Field(match["name"], field_type, default))
-    return _definition(name, fields, constants)
+    from rosbags.typesys import get_types_from_msg
 
-
-def _full_name(base: str, package: str) -> str:
-    """Return the full name of a message that a definition of `package` refers to."""
-    if base == "Header":
-        return "std_msgs/msg/Header"
-    parts = base.split("/")
-    return f"{parts[0] if len(parts) > 1 else package}/msg/{parts[-1]}"
+    package, _, stem = name.split("/")
+    try:  # names without a package are looked for beside the name that is given
+        (found,) = get_types_from_msg(text, f"{package}/msg/{stem}").values()
+    except Exception as error:  # the grammar raises errors of many kinds
+        raise DefinitionError(f"{name}: {' '.join(str(error).split())}") from error
+    return _from_rosbags(name, found)
 
 
 def _definition(name: str, fields: list[Field], constants: dict[str, Any]) -> Definition:
@@ -187,9 +133,9 @@ def _typestore() -> dict[str, Any]:
     return FIELDDEFS
 
 
-def _from_typestore(name: str) -> Definition:
+def _from_rosbags(name: str, found: Any) -> Definition:
     """Convert rosbags' form of a definition."""
-    constants, members = _typestore()[name]
+    constants, members = found
     defaults = DEFAULTS.get(name, {})
     fields = []
     for field, (node, detail) in members:
@@ -247,7 +193,7 @@ def find(name: str) -> Definition:
             text = request if half[2] == "Request" else response
         return parse(text, name)
     if name in _typestore():
-        return _from_typestore(name)
+        return _from_rosbags(name, _typestore()[name])
     raise DefinitionError(
         f"{name} is not defined: add its {folder} file to the sysid_msgs package, or use a type "
         f"of {', '.join(sorted(packages()))}."
