@@ -7,18 +7,19 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.estimation import methods
 from sysid_core.estimation.estimate import Estimate
 from sysid_core.estimation.problem import Problem
+from sysid_core.settings import check_config, parameter
 
-__all__ = ["METHODS", "Estimator", "Solver", "estimator", "method_names"]
+__all__ = ["METHODS", "SHARE", "Estimator", "Solver", "estimator", "method_names"]
 
-Covariance = Literal["full", "diagonal", "none"]
-_COVARIANCES = ("full", "diagonal", "none")
+SHARE = (1e-15, 1.0 - 1e-15)
+"""Range of settings between 0 and 1 [-]."""
 
 
 class Solver(Protocol):
@@ -37,50 +38,37 @@ class Solver(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Estimator(ABC):
-    """An estimator with its settings; each has fields of its own beside these.
-
-    Attributes
-    ----------
-    name : str
-        Of the method.
-    max_iterations : int
-        Most Newton, reweighting or solver steps.
-    tolerance : float [-]
-        An iteration stops when the next step would move the estimate by less than this many
-        posterior standard deviations.
-    noise_updates : int
-        Most re-estimations of the noise from the residuals; 0 keeps the first guess.
-    noise_floor : float [-]
-        Smallest noise standard deviation, relative to the root mean square target of the group.
-    covariance : str
-        "diagonal" fills only the diagonal; "none" leaves NaN and no `determined` shares, for
-        loops that need nothing but the parameters.
-    """
+    """An estimator with its settings, described by their fields; each adds its own."""
 
     name: ClassVar[str]
-    max_iterations: int = 500
-    tolerance: float = 1e-6
-    noise_updates: int = 30
-    noise_floor: float = 3e-8
-    covariance: Covariance = "full"
+    max_iterations: int = parameter(
+        500, "Most Newton, reweighting or solver steps", range=(1, 10**9)
+    )
+    tolerance: float = parameter(
+        1e-6,
+        "An iteration stops when the next step would move the estimate by less than this many "
+        "posterior standard deviations [-]",
+        range=SHARE,
+    )
+    noise_updates: int = parameter(
+        30,
+        "Most re-estimations of the noise from the residuals; 0 keeps the first guess",
+        range=(0, 10**9),
+    )
+    noise_floor: float = parameter(
+        3e-8,
+        "Smallest noise, relative to the root mean square target of the group [-]",
+        range=SHARE,
+    )
+    covariance: str = parameter(
+        "full",
+        "How much of the posterior is computed: 'none' leaves NaN, for loops that need nothing "
+        "but the parameters",
+        choices=("full", "diagonal", "none"),
+    )
 
     def __post_init__(self) -> None:
-        if self.covariance not in _COVARIANCES:
-            raise ParameterError(
-                f"unknown covariance '{self.covariance}'; choose one of {', '.join(_COVARIANCES)}"
-            )
-        if self.max_iterations < 1 or self.noise_updates < 0:
-            raise ParameterError(
-                "max_iterations must be at least 1 and noise_updates at least 0, "
-                f"got {self.max_iterations} and {self.noise_updates}"
-            )
-        self._require_shares("tolerance", "noise_floor")
-
-    def _require_shares(self, *names: str) -> None:
-        for name in names:
-            value = getattr(self, name)
-            if not 0.0 < value < 1.0:
-                raise ParameterError(f"{name} must lie between 0 and 1, got {value}")
+        check_config(self)
 
     @abstractmethod
     def solve(self, problem: Problem, start: FloatArray | None = None) -> Estimate:

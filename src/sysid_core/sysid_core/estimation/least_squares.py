@@ -12,12 +12,13 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation.certificate import Optimum, certified
 from sysid_core.estimation.estimate import Estimate
-from sysid_core.estimation.estimator import Estimator
+from sysid_core.estimation.estimator import SHARE, Estimator
 from sysid_core.estimation.gaussian import Gaussian, spread_over_prior
 from sysid_core.estimation.noise import residual_std, weighted_sums
 from sysid_core.estimation.posterior import Certainty, determined_share
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.setting import Setting
+from sysid_core.settings import parameter
 
 __all__ = ["Fit", "LeastSquares", "LeastSquaresEstimator"]
 
@@ -44,20 +45,14 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class LeastSquaresEstimator(Estimator):
-    """An estimator without constraints.
+    """An estimator without constraints."""
 
-    Attributes
-    ----------
-    rank_tolerance : float [-]
-        Directions whose eigenvalue of the scaled Gram matrix is smaller, relative to the
-        largest, are left at the prior.
-    """
-
-    rank_tolerance: float = 1e-13
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._require_shares("rank_tolerance")
+    rank_tolerance: float = parameter(
+        1e-13,
+        "Directions whose eigenvalue of the scaled Gram matrix is smaller, relative to the "
+        "largest, are left at the prior [-]",
+        range=SHARE,
+    )
 
 
 class LeastSquares(Setting):

@@ -12,7 +12,7 @@ from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.certificate import Optimum, certified
 from sysid_core.estimation.estimate import Estimate
-from sysid_core.estimation.estimator import Estimator, Solver
+from sysid_core.estimation.estimator import SHARE, Estimator, Solver
 from sysid_core.estimation.inequalities import Inequalities
 from sysid_core.estimation.interior import interior_point, is_inside, repaired
 from sysid_core.estimation.newton import Minimum, minimise, refreshed
@@ -28,6 +28,7 @@ from sysid_core.estimation.posterior import (
 )
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.setting import Setting
+from sysid_core.settings import parameter
 
 __all__ = ["ESTIMATOR", "Entropic", "EntropicSolver"]
 
@@ -36,21 +37,15 @@ _FRESH = 0.05  # relative change that moves standard deviations by no more than 
 
 @dataclass(frozen=True, kw_only=True)
 class Entropic(Estimator):
-    """Maximum a posteriori with the log-det divergence (Lee, Wensing & Park 2020).
-
-    Attributes
-    ----------
-    barrier_weight : float [-]
-        An inequality with slack s costs −w·log(s). One observation costs ½ in expectation, so
-        the default is a fiftieth of an observation.
-    """
+    """Maximum a posteriori with the log-det divergence (Lee, Wensing & Park 2020)."""
 
     name = "entropic"
-    barrier_weight: float = 0.01
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._require_shares("barrier_weight")
+    barrier_weight: float = parameter(
+        0.01,
+        "An inequality with slack s costs −w·log(s); one observation costs ½ in expectation, so "
+        "the default is a fiftieth of an observation [-]",
+        range=SHARE,
+    )
 
     def solve(self, problem: Problem, start: FloatArray | None = None) -> Estimate:
         """Solve one problem from scratch."""

@@ -15,12 +15,13 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError
 from sysid_core.estimation.certificate import Optimum, certified
 from sysid_core.estimation.estimate import Estimate
-from sysid_core.estimation.estimator import Estimator
+from sysid_core.estimation.estimator import SHARE, Estimator
 from sysid_core.estimation.inequalities import Inequalities
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.quadratic import Quadratic
 from sysid_core.estimation.regularised import Regularised
 from sysid_core.parameters import INERTIAL_TERMS
+from sysid_core.settings import parameter
 
 __all__ = ["ESTIMATOR", "Projection", "Qp", "project"]
 
@@ -52,19 +53,12 @@ class Qp(Estimator):
     tr(JQ) ≥ 0 (Khorshidi et al. eq. 13) and further inequalities hold as given. In whitened
     coordinates this is a projection onto a polyhedron, which OSQP solves; the active set that it
     finds is then solved for exactly.
-
-    Attributes
-    ----------
-    margin : float [-]
-        Masses and friction stay above this fraction of the prior's.
     """
 
     name = "qp"
-    margin: float = 1e-6
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._require_shares("margin")
+    margin: float = parameter(
+        1e-6, "Masses and friction stay above this fraction of the prior's [-]", range=SHARE
+    )
 
     def solve(self, problem: Problem, start: FloatArray | None = None) -> Estimate:
         """Return the estimate.

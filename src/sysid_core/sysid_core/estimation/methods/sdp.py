@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import ParameterError
 from sysid_core.estimation.certificate import Optimum, certified
 from sysid_core.estimation.conic import cvxpy, run
 from sysid_core.estimation.estimate import Estimate
-from sysid_core.estimation.estimator import Solver
+from sysid_core.estimation.estimator import SHARE, Solver
 from sysid_core.estimation.gaussian import prior_precision
 from sysid_core.estimation.interior import is_inside, repaired
 from sysid_core.estimation.methods.entropic import Entropic, EntropicSolver
@@ -22,6 +21,7 @@ from sysid_core.estimation.quadratic import Quadratic
 from sysid_core.estimation.regularised import certainty_of
 from sysid_core.inertia import pseudo_inertia_basis
 from sysid_core.parameters import INERTIAL_TERMS
+from sysid_core.settings import parameter
 
 __all__ = ["ESTIMATOR", "REGULARISERS", "Sdp"]
 
@@ -52,32 +52,22 @@ class Sdp(Entropic):
     centre of mass in the ellipsoid (9; see `Inequalities`), bounds. Without given noise the
     weights are those of ``entropic``. The result counts as converged by its own optimality
     residual, whatever the solver says.
-
-    Attributes
-    ----------
-    margin : float [-]
-        Pseudo-inertias and friction stay above this fraction of the prior's.
-    regulariser : str
-        "none" (the prior at a ten-thousandth of its weight, for uniqueness), "euclidean"
-        (diagonal), "geodesic" (the constant pull-back metric of Lee et al. at the prior) or
-        "entropic", the program that `EntropicSolver` solves.
-    solver : str
-        Name under which CVXPY knows the conic solver.
     """
 
     name = "sdp"
-    margin: float = 1e-6
-    regulariser: str = "geodesic"
-    solver: str = "CLARABEL"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._require_shares("margin")
-        if self.regulariser not in REGULARISERS:
-            raise ParameterError(
-                f"unknown regulariser '{self.regulariser}'; choose one of "
-                f"{', '.join(REGULARISERS)}"
-            )
+    margin: float = parameter(
+        1e-6,
+        "Pseudo-inertias and friction stay above this fraction of the prior's [-]",
+        range=SHARE,
+    )
+    regulariser: str = parameter(
+        "geodesic",
+        "'none' (the prior at a ten-thousandth of its weight, for uniqueness), 'euclidean' "
+        "(diagonal), 'geodesic' (the constant pull-back metric of Lee et al. at the prior) or "
+        "'entropic' (the program that EntropicSolver solves)",
+        choices=REGULARISERS,
+    )
+    solver: str = parameter("CLARABEL", "Name under which CVXPY knows the conic solver")
 
     def prepare(self, problem: Problem) -> Solver:
         """Return a solver; nothing is kept between solves."""
