@@ -97,19 +97,19 @@ class SlidingWindow:
     ----------
     groups, size : int
         Number of row groups and of base parameters.
-    settings : WindowConfig
+    config : WindowConfig
     supports : tuple of (s,) int, optional
         Per group the base columns in which its rows can differ from zero; default: all.
     """
 
     def __init__(
-        self, groups: int, size: int, settings: WindowConfig, supports: Supports | None = None
+        self, groups: int, size: int, config: WindowConfig, supports: Supports | None = None
     ) -> None:
-        self.settings = settings
+        self.config = config
         self._shape = (groups, size)
         self._supports = supports or (np.arange(size),) * groups
-        self._block_size = -(-settings.samples // settings.blocks)
-        half_life = settings.memory_half_life * settings.blocks
+        self._block_size = -(-config.samples // config.blocks)
+        half_life = config.memory_half_life * config.blocks
         self._forget = 0.5 ** (1.0 / half_life) if half_life > 0.0 else 0.0
         self.clear()
 
@@ -130,7 +130,7 @@ class SlidingWindow:
     @property
     def fill(self) -> float:
         """Share of the window that is filled, 0 to 1."""
-        return min(1.0, self.samples / self.settings.samples)
+        return min(1.0, self.samples / self.config.samples)
 
     def push(self, rows: Rows, samples: int) -> None:
         """Add the rows of a batch of samples.
@@ -187,7 +187,7 @@ class SlidingWindow:
         return total.expanded(self._shape[1], self._supports)
 
     def _evict(self) -> None:
-        while self.samples - self._oldest_samples() >= self.settings.samples:
+        while self.samples - self._oldest_samples() >= self.config.samples:
             if not self._older:
                 self._rebuild()
             block, _ = self._older.pop()
