@@ -87,7 +87,8 @@ class OpenTree:
         """Return the regressor ``[Y | SᵀF]`` (n, nv, p) at n states."""
         inertial: Callable[..., FloatArray] = pin.computeJointTorqueRegressor
         layout = self.robot.layout
-        A = np.zeros((len(q), self.model.nv, layout.size))
+        A = np.empty((len(q), self.model.nv, layout.size))
+        A[:, : self.base_size, layout.friction] = 0.0
         for i in range(len(q)):
             A[i, :, layout.inertial] = inertial(self.model, self.data, q[i], v[i], a[i])
         A[:, self._driven, layout.friction] = self.friction.columns(*self._joints(q, v, a))

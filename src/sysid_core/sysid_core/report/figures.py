@@ -78,7 +78,7 @@ def _fields(titles: Sequence[str], columns: int, gaps: tuple[float, float], heig
 
     `gaps` are between columns and between rows, as parts of the figure.
     """
-    rows = len(titles) // columns
+    rows = -(-len(titles) // columns)
     width, depth = (
         (1.0 - gap * (n - 1)) / n for gap, n in zip(gaps, (columns, rows), strict=True)
     )
@@ -86,13 +86,14 @@ def _fields(titles: Sequence[str], columns: int, gaps: tuple[float, float], heig
     for k, title in enumerate(titles):
         row, column = divmod(k, columns)
         left, top = column * (width + gaps[0]), 1.0 - row * (depth + gaps[1])
-        last = row == rows - 1
+        lowest = column + columns * ((len(titles) - 1 - column) // columns)
+        last = k == lowest
         figure.layout[f"xaxis{_number(k)}"] = {
             "anchor": f"y{_number(k)}",
             "domain": [left, left + width],
             "showticklabels": last,
             "automargin": True,
-            **({} if last else {"matches": f"x{_number((rows - 1) * columns + column)}"}),
+            **({} if last else {"matches": f"x{_number(lowest)}"}),
         }
         figure.layout[f"yaxis{_number(k)}"] = {
             "anchor": f"x{_number(k)}",

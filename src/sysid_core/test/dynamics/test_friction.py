@@ -87,8 +87,9 @@ def test_layout_bounds_and_priors_follow_from_the_table() -> None:
         where = np.arange(layout.size)[layout.term(term.name)]
         assert np.isin(where, layout.nonnegative).all() == (term.lower == 0.0)
         assert np.isin(where, layout.dry[:, 0]).all() == term.dry
-        assert free[where].all() == term.usual
-        if term.guess is not None and term.usual:
+        identified = term.name in robot.description.friction_terms
+        assert free[where].all() == identified
+        if term.guess is not None and identified:
             assert (prior.mean[where] > 0.0).all()
 
 
