@@ -17,7 +17,7 @@ from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.interpretation import interpret
 from sysid_core.robot.model import Robot
 from sysid_core.signals import PrepareReport, SignalConfig, prepare
-from sysid_core.signals.filters import low_pass
+from sysid_core.signals.filters import low_pass, support
 
 __all__ = ["Batch", "Progress", "batch_of", "quiet", "rows_of", "training_rows"]
 
@@ -78,9 +78,7 @@ def batch_of(
     if options.oversampling is not None:
         step = max(1, int(report.rate / (options.oversampling * report.cutoff)))
     thin = slice(None, None, step)
-    factors = [
-        _sign_factor(robot, segment, report, options.order)[thin] for segment in prepared.segments
-    ]
+    factors = [_sign_factor(robot, segment, report)[thin] for segment in prepared.segments]
     thinned = [segment.select(thin) for segment in prepared.segments]
     segments, keep, findings = _conditioned(robot, thinned)
     samples, factor = Samples.concatenate(segments), np.concatenate(factors)
@@ -101,10 +99,10 @@ def _conditioned(
         return segments, np.ones(sum(map(len, segments)), dtype=np.bool_), []
     parts = [condition_contacts(robot, segment) for segment in segments]
     keep = np.concatenate([part.keep for part in parts])
-    return [p.samples for p in parts], keep, [text for p in parts for text in p.warnings]
+    return [p.samples for p in parts], keep, [str(d) for p in parts for d in p.diagnostics]
 
 
-def _sign_factor(robot: Robot, samples: Samples, report: PrepareReport, order: int) -> FloatArray:
+def _sign_factor(robot: Robot, samples: Samples, report: PrepareReport) -> FloatArray:
     """Return what the low-pass does to the sign of every velocity, as a factor on the sign.
 
     A low-pass rounds off the step of a torque at a change of direction. Compared with an
@@ -122,7 +120,8 @@ def _sign_factor(robot: Robot, samples: Samples, report: PrepareReport, order: i
     if not (even and measured.any()):
         return factor
     sign = smooth_sign(speed[:, measured], robot.description.coulomb_velocity)
-    smooth = low_pass(sign, report.rate, report.cutoff, order=order)
+    edges = ((support(report.rate, report.cutoff) - 2,) * 2, (0, 0))
+    smooth = low_pass(np.pad(sign, edges, mode="edge"), report.rate, report.cutoff)
     certain = np.abs(sign) > _ZERO
     factor[:, measured] = np.where(certain, smooth / np.where(certain, sign, 1.0), 1.0)
     return factor

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import DataError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = [
     "BaseRecording",
@@ -41,8 +44,17 @@ class TopicInfo:
     count: int
 
 
+class _Rows:
+    """What recordings of one source share: arrays with a row per message."""
+
+    def select(self, chosen: slice) -> Self:
+        """Return the messages that a slice picks."""
+        arrays = {name: v[chosen] for name, v in vars(self).items() if isinstance(v, np.ndarray)}
+        return replace(self, **arrays)  # type: ignore[type-var]
+
+
 @dataclass(frozen=True)
-class BaseRecording:
+class BaseRecording(_Rows):
     """Odometry of a floating base, as recorded.
 
     Attributes
@@ -86,7 +98,7 @@ class ImuMounting:
 
 
 @dataclass(frozen=True)
-class ImuRecording:
+class ImuRecording(_Rows):
     """Inertial measurements, as recorded.
 
     Attributes
@@ -113,7 +125,7 @@ class ImuRecording:
 
 
 @dataclass(frozen=True)
-class ContactRecording:
+class ContactRecording(_Rows):
     """Contact flags and wrenches, as recorded.
 
     Attributes

@@ -19,7 +19,8 @@ from sensor_msgs.msg import Imu, JointState
 
 from sysid_core.data import write_recording
 from sysid_core.errors import DataError, SysidError
-from sysid_core.online.stream import SampleStream, StreamConfig, stream_cutoff
+from sysid_core.online.stream import SampleStream
+from sysid_core.online.stream_config import StreamConfig, stream_cutoff
 from sysid_core.recording import Samples
 from sysid_msgs.msg import Contacts, JointSamples
 from sysid_msgs.srv import SaveBuffer
@@ -254,7 +255,7 @@ class RecorderNode(Node):
         level, message = 0, "recording"
         values: dict[str, object] = {"rate [Hz]": round(self._rate, 2), **self._counts}
         if self._stream is not None:
-            values["cut-off [Hz]"] = round(self._stream.settings.cutoff, 2)
+            values["cut-off [Hz]"] = round(self._stream.config.cutoff, 2)
             counts = self._stream.joint_counts
             values.update({name: getattr(counts, name) for name in counts.__dataclass_fields__})
             values.update(self._stream.counts)
@@ -264,7 +265,7 @@ class RecorderNode(Node):
             values.update(self._stream.tally)
             if self.robot.floating:
                 values["contacts from"] = self._stream.contact_source or "nowhere yet"
-            troubles += self._stream.take_findings()
+            troubles += map(str, self._stream.take_diagnostics())
             self._say_contact_source(self._stream.contact_source)
         if troubles:
             level = 1

@@ -46,7 +46,7 @@ def test_the_yaml_holds_the_defaults_of_the_code(node: str, module: str) -> None
 
 
 def test_stream_defaults_are_the_cores() -> None:
-    from sysid_core.online.stream import StreamConfig
+    from sysid_core.online.stream_config import StreamConfig
     from sysid_online.recorder_settings import SETTINGS
 
     defaults = StreamConfig()

@@ -4,7 +4,7 @@
 from sysid_core.contacts.condition import Conditioned, condition_contacts
 from sysid_core.contacts.estimate import contact_forces, estimate_contacts, loaded_contacts
 from sysid_core.contacts.feet import FootMotion, check_feet, foot_motion
-from sysid_core.contacts.findings import Finding
+from sysid_core.contacts.noticed import Noticed, NoticedLog
 from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.settings import ContactConfig
 from sysid_core.contacts.stream import ContactStream
@@ -13,8 +13,9 @@ __all__ = [
     "Conditioned",
     "ContactConfig",
     "ContactStream",
-    "Finding",
     "FootMotion",
+    "Noticed",
+    "NoticedLog",
     "check_feet",
     "check_odometry",
     "condition_contacts",

@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.contacts.feet import FootMotion, check_feet, foot_motion, switching, widened
-from sysid_core.contacts.findings import Finding, percentage
+from sysid_core.contacts.feet import FootMotion, check_feet, foot_motion
+from sysid_core.contacts.noticed import Noticed, noticed
 from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.settings import ContactConfig
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import DataError
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
+from sysid_core.signals.switching import switching, widened
 
 __all__ = ["Conditioned", "condition_contacts", "judge_contacts"]
 
@@ -29,12 +31,12 @@ class Conditioned:
         All of them, with contact flags.
     keep : (n,) bool
         Those that are fit for regression.
-    findings : tuple[Finding, ...]
+    noticed : tuple[Noticed, ...]
     """
 
     samples: Samples
     keep: BoolArray
-    findings: tuple[Finding, ...]
+    noticed: tuple[Noticed, ...]
 
     @property
     def kept(self) -> Samples:
@@ -42,9 +44,9 @@ class Conditioned:
         return self.samples.select(self.keep)
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """The findings as text."""
-        return tuple(finding.message for finding in self.findings)
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What was noticed, without the samples concerned."""
+        return tuple(one.diagnostic for one in self.noticed)
 
 
 def condition_contacts(
@@ -75,13 +77,13 @@ def condition_contacts(
     """
     settings = settings or ContactConfig()
     odometry = check_odometry(robot, samples)
-    for finding in odometry:
-        if finding.fatal:
-            raise DataError(finding.message)
+    for one in odometry:
+        if one.fatal:
+            raise DataError(str(one.diagnostic))
     motion = foot_motion(robot, samples, parameters, settings)
     flagged = np.full(len(samples), samples.contacts is not None)
     judged = judge_contacts(robot, samples, motion, flagged, settings)
-    return replace(judged, findings=odometry + judged.findings)
+    return replace(judged, noticed=odometry + judged.noticed)
 
 
 def judge_contacts(
@@ -108,29 +110,29 @@ def judge_contacts(
     flags = motion.loaded
     if samples.contacts is not None:
         flags = np.where(flagged[:, None], samples.contacts, flags)
-    findings = list(check_feet(robot, replace(samples, contacts=flags), motion, settings))
+    found = list(check_feet(robot, replace(samples, contacts=flags), motion, settings))
     contacts = motion.loaded | flags
     untold = ~flagged & ~measured.all(axis=1)
     if untold.any():
-        findings.append(_estimated(untold))
+        found.append(_estimated(untold))
     contacts = widened(samples.time, contacts, settings.contact_margin)
     near = switching(samples.time, motion.loaded, settings.switch_margin)
     near &= ~measured.all(axis=1)  # measured wrenches hold through a change as well
     if near.any():
-        text = f"{percentage(near)} of the samples lie close to a change of contacts; left out"
-        findings.append(Finding("switch", text, near))
+        text = "{share} of the samples lie close to a change of contacts; left out"
+        found.append(noticed("switch", text, near))
     out = {"switch", "flight_doubtful"} | ({"slip"} if settings.exclude_slip else set())
     keep: BoolArray = np.asarray(np.isfinite(motion.velocity).all(axis=(1, 2)))
-    for finding in findings:
-        if finding.kind in out:
-            keep = keep & ~finding.samples
-    return Conditioned(replace(samples, contacts=contacts), keep, tuple(findings))
+    for one in found:
+        if one.kind in out:
+            keep = keep & ~one.samples
+    return Conditioned(replace(samples, contacts=contacts), keep, tuple(found))
 
 
-def _estimated(untold: BoolArray) -> Finding:
-    what = "the data hold" if untold.all() else f"{percentage(untold)} of the samples hold"
-    return Finding(
+def _estimated(untold: BoolArray) -> Noticed:
+    what = "the data hold" if untold.all() else "{share} of the samples hold"
+    return noticed(
         "no_contact_data",
-        f"{what} neither contact flags nor wrenches; contacts are told from the torques",
+        f"{what} neither contact flags nor wrenches; the stance is estimated from the torques",
         untold,
     )

@@ -9,14 +9,15 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.estimate import contact_forces, loaded_contacts
-from sysid_core.contacts.findings import Finding, percentage
+from sysid_core.contacts.noticed import Noticed, noticed
 from sysid_core.contacts.settings import ContactConfig
 from sysid_core.dynamics.contact_kinematics import ContactKinematics, configuration
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.signals.rotation import normalised, rotate_into_body
+from sysid_core.signals.switching import switching
 
-__all__ = ["FootMotion", "check_feet", "foot_motion", "switching", "widened"]
+__all__ = ["FootMotion", "check_feet", "foot_motion"]
 
 _CHUNK = 512
 _FREE_FALL = 0.5
@@ -92,43 +93,12 @@ def foot_motion(
     return FootMotion(position, velocity, force, loaded_contacts(robot, force, settings))
 
 
-def switching(time: FloatArray, contacts: BoolArray, margin: float) -> BoolArray:
-    """Return which samples (n,) lie within `margin` [s] of a change of contacts (n, nc).
-
-    A change lies halfway between the samples that it separates.
-    """
-    near = np.zeros(len(time), dtype=bool)
-    changed = np.flatnonzero((contacts[1:] != contacts[:-1]).any(axis=1))
-    if len(changed) == 0:
-        return near
-    moments = 0.5 * (time[changed] + time[changed + 1])
-    after = np.searchsorted(moments, time)
-    to_next = moments[np.minimum(after, len(moments) - 1)] - time
-    to_last = time - moments[np.maximum(after - 1, 0)]
-    near |= (np.abs(to_next) < margin) | (np.abs(to_last) < margin)
-    return near
-
-
-def widened(time: FloatArray, contacts: BoolArray, margin: float) -> BoolArray:
-    """Return contacts (n, nc) that begin and end `margin` [s] earlier and later."""
-    result = np.zeros_like(contacts)
-    for c, active in enumerate(contacts.T):
-        moments = time[active]
-        if len(moments) == 0:
-            continue
-        after = np.searchsorted(moments, time)
-        to_next = moments[np.minimum(after, len(moments) - 1)] - time
-        to_last = time - moments[np.maximum(after - 1, 0)]
-        result[:, c] = np.minimum(np.abs(to_next), np.abs(to_last)) <= margin
-    return result | contacts
-
-
 def check_feet(
     robot: Robot,
     samples: Samples,
     motion: FootMotion,
     settings: ContactConfig | None = None,
-) -> tuple[Finding, ...]:
+) -> tuple[Noticed, ...]:
     """Check contact flags against motion and load.
 
     Finds contacts that carry load without a flag, flags of feet that swing, slipping feet,
@@ -141,59 +111,61 @@ def check_feet(
     names = [contact.name for contact in robot.description.contacts]
     fast = motion.speed > settings.slip_speed
     near = switching(samples.time, motion.loaded, settings.switch_margin)[:, None]
-    findings = []
-    for kind, wrong, text in (
+    found = []
+    for kind, wrong, message, hint in (
         (
             "contact_missed",
             ~flags & motion.loaded & ~near,
-            "carries load without a contact flag; it is treated as in contact there",
+            "carries load without a contact flag in {share} of the samples",
+            "it is treated as in contact there",
         ),
         (
             "contact_false",
             flags & ~motion.loaded & fast & ~near,
-            "is flagged as in contact while it swings; this costs rows but does no harm",
+            "is flagged as in contact while it swings in {share} of the samples",
+            "this costs rows but does no harm",
         ),
         (
             "slip",
             flags & motion.loaded & fast & ~near,
-            f"slips (faster than {settings.slip_speed:g} m/s under load); odometry that rests on "
-            "fixed feet is wrong there",
+            f"slips (faster than {settings.slip_speed:g} m/s under load) in {{share}} of the "
+            "samples",
+            "odometry that rests on fixed feet is wrong there",
         ),
     ):
         for c in np.flatnonzero(wrong.any(axis=0)):
-            share = percentage(wrong[:, c])
-            said = f"contact {names[c]} {text} ({share} of the samples)"
-            findings.append(Finding(kind, said, wrong[:, c], contact=names[c]))
-    return tuple(findings + _check_flight(robot, samples, flags | motion.loaded))
+            subject = f"contact {names[c]}"
+            found.append(noticed(kind, message, wrong[:, c], hint=hint, subject=subject))
+    return tuple(found + _check_flight(robot, samples, flags | motion.loaded))
 
 
-def _check_flight(robot: Robot, samples: Samples, contacts: BoolArray) -> list[Finding]:
+def _check_flight(robot: Robot, samples: Samples, contacts: BoolArray) -> list[Noticed]:
     flight = ~contacts.any(axis=1)
     if not flight.any() or samples.base_pose is None:
         return []
     felt = _specific_force(robot, samples) > _FREE_FALL * np.linalg.norm(robot.description.gravity)
     doubtful = flight & felt
-    findings = []
+    found = []
     if (flight & ~doubtful).any():
-        findings.append(
-            Finding(
+        found.append(
+            noticed(
                 "flight",
-                f"no foot touches the ground in {percentage(flight & ~doubtful)} of the samples; "
-                "all equations of motion are used there",
+                "no foot touches the ground in {share} of the samples; all equations of motion "
+                "are used there",
                 flight & ~doubtful,
             )
         )
     if doubtful.any():
-        findings.append(
-            Finding(
+        found.append(
+            noticed(
                 "flight_doubtful",
-                f"neither flags nor torques show a contact in {percentage(doubtful)} of the "
-                "samples, but the base does not fall; check contacts and torques, these samples "
-                "are left out",
+                "neither flags nor torques show a contact in {share} of the samples, but the base "
+                "does not fall; these samples are left out",
                 doubtful,
+                hint="check contacts and torques",
             )
         )
-    return findings
+    return found
 
 
 def _specific_force(robot: Robot, samples: Samples) -> FloatArray:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.contacts.findings import Finding, percentage
+from sysid_core.contacts.noticed import Noticed, noticed
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.signals.rotation import continuous, normalised, rotate_into_body
@@ -24,7 +24,7 @@ _AVERAGED = 0.1
 """Velocities are compared as means over this time [s]: a pose's derivative is noisy."""
 
 
-def check_odometry(robot: Robot, samples: Samples) -> tuple[Finding, ...]:
+def check_odometry(robot: Robot, samples: Samples) -> tuple[Noticed, ...]:
     """Check the base's pose and twist.
 
     Finds missing odometry, quaternions that are not normalised or flip their sign, and a twist
@@ -36,7 +36,7 @@ def check_odometry(robot: Robot, samples: Samples) -> tuple[Finding, ...]:
     parts = (samples.base_pose, samples.base_twist, samples.base_acceleration)
     if any(part is None for part in parts):
         return (
-            Finding(
+            noticed(
                 "base_missing",
                 f"robot '{robot.name}' has a floating base, but the data hold no odometry; "
                 "record 'odom' (nav_msgs/Odometry) along with the joint states",
@@ -46,28 +46,28 @@ def check_odometry(robot: Robot, samples: Samples) -> tuple[Finding, ...]:
         )
     pose, twist = np.asarray(samples.base_pose), np.asarray(samples.base_twist)
     known = np.isfinite(pose).all(axis=1) & np.isfinite(twist).all(axis=1)
-    findings = []
+    found = []
     if not known.all():
-        findings.append(
-            Finding(
+        found.append(
+            noticed(
                 "base_missing",
-                f"{percentage(~known)} of the samples lack odometry; they are left out",
+                "{share} of the samples lack odometry; they are left out",
                 ~known,
             )
         )
-    findings += _check_quaternions(pose, known)
-    return tuple(findings + _check_twist(samples.time, pose, twist, known))
+    found += _check_quaternions(pose, known)
+    return tuple(found + _check_twist(samples.time, pose, twist, known))
 
 
-def _check_quaternions(pose: FloatArray, known: BoolArray) -> list[Finding]:
-    findings = []
+def _check_quaternions(pose: FloatArray, known: BoolArray) -> list[Noticed]:
+    found = []
     norm = np.linalg.norm(pose[:, 3:], axis=1)
     zero = known & (norm < 1e-6)
     if zero.any():
         return [
-            Finding(
+            noticed(
                 "quaternion_norm",
-                f"{percentage(zero)} of the base's orientations are zero quaternions; mend the "
+                "{share} of the base's orientations are zero quaternions; mend the "
                 "odometry's publisher",
                 zero,
                 fatal=True,
@@ -76,11 +76,11 @@ def _check_quaternions(pose: FloatArray, known: BoolArray) -> list[Finding]:
     off = known & (np.abs(norm - 1.0) > _NORM_TOLERANCE)
     if off.any():
         worst = float(np.abs(norm[off] - 1.0).max())
-        findings.append(
-            Finding(
+        found.append(
+            noticed(
                 "quaternion_norm",
-                f"{percentage(off)} of the base's quaternions are not normalised (norm off by up "
-                f"to {worst:.3g}); they are scaled to unit length, but check the publisher",
+                "{share} of the base's quaternions are not normalised (norm off by up "
+                f"to {worst:.3g}); they are scaled to unit length",
                 off,
             )
         )
@@ -88,20 +88,20 @@ def _check_quaternions(pose: FloatArray, known: BoolArray) -> list[Finding]:
     both = known[1:] & known[:-1]
     flipped[1:] = both & (np.sum(pose[1:, 3:] * pose[:-1, 3:], axis=1) < 0.0)
     if flipped.any():
-        findings.append(
-            Finding(
+        found.append(
+            noticed(
                 "quaternion_sign",
                 f"the base's quaternion changes its sign {int(flipped.sum())} times; both signs "
                 "are the same orientation, so poses are used as they are",
                 flipped,
             )
         )
-    return findings
+    return found
 
 
 def _check_twist(
     time: FloatArray, pose: FloatArray, twist: FloatArray, known: BoolArray
-) -> list[Finding]:
+) -> list[Noticed]:
     """Compare the twist with the pose's derivative in both frames."""
     if known.sum() < _SHORTEST or np.linalg.norm(pose[known, 3:], axis=1).min() < 1e-6:
         return []
@@ -127,7 +127,7 @@ def _check_twist(
     where = np.array(known)
     if error_world < _CLEARLY * error_body and error_body > 0.02 * speed:
         return [
-            Finding(
+            noticed(
                 "twist_in_world",
                 "the base's velocity looks as if it were given in the world frame (it differs "
                 f"from the pose's derivative by {error_body:.3g} m/s in the base frame, by "
@@ -140,7 +140,7 @@ def _check_twist(
         ]
     if error_body > _WORST_DISAGREEMENT * speed:
         return [
-            Finding(
+            noticed(
                 "twist_disagrees",
                 f"the base's velocity differs from the pose's derivative by {error_body:.3g} m/s "
                 f"at a mean speed of {speed:.3g} m/s; check the odometry's frames and clock",

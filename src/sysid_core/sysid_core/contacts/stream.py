@@ -12,7 +12,7 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.condition import judge_contacts
 from sysid_core.contacts.estimate import loaded_contacts
 from sysid_core.contacts.feet import FootMotion, foot_motion
-from sysid_core.contacts.findings import Finding
+from sysid_core.contacts.noticed import Noticed
 from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.settings import ContactConfig
 from sysid_core.recording import Samples
@@ -20,7 +20,7 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["ContactStream"]
 
-_VERDICT = 2.0
+_REFUSED = 2.0
 """Time [s] that unusable odometry is refused for: a base at rest does not show its frame."""
 
 
@@ -68,18 +68,18 @@ class ContactStream:
         self.parameters: FloatArray | None = None
         self._tail: _Held | None = None
         self._released = -np.inf
-        self._verdict: Finding | None = None
+        self._refusal: Noticed | None = None
         self._refused_until = -np.inf
 
     def reset(self) -> None:
         """Forget the samples held back."""
-        self._tail = self._verdict = None
+        self._tail = self._refusal = None
         self._released = self._refused_until = -np.inf
 
     def push(
         self, samples: Samples, flagged: BoolArray | None = None
-    ) -> tuple[Samples, tuple[Finding, ...]]:
-        """Take a batch; return those samples that are ready and fit, and the findings.
+    ) -> tuple[Samples, tuple[Noticed, ...]]:
+        """Take a batch; return those samples that are ready and fit, and what was noticed.
 
         Samples whose odometry is unusable are left out, as is what follows within two seconds.
 
@@ -93,7 +93,7 @@ class ContactStream:
         Returns
         -------
         samples : Samples
-        findings : tuple[Finding, ...]
+        noticed : tuple[Noticed, ...]
             Their masks are over the samples that became ready, fit or not.
 
         Raises
@@ -115,14 +115,13 @@ class ContactStream:
         if ready.any():
             self._released = float(known.time[ready][-1])
         self._tail = held.select(known.time > self._released - self.history)
-        findings = (*self._odometry(known), *judged.findings)
-        findings = tuple(
-            replace(finding, samples=finding.samples[fresh])
-            for finding in findings
-            if finding.samples[fresh].any()
+        found = tuple(
+            one.among(fresh)
+            for one in (*self._odometry(known), *judged.noticed)
+            if one.samples[fresh].any()
         )
         fit = fresh & judged.keep & (known.time > self._refused_until)
-        return _without_gaps(judged.samples.select(fit)), findings
+        return _without_gaps(judged.samples.select(fit)), found
 
     def _held(self, samples: Samples, flagged: BoolArray | None) -> _Held:
         """Return the new samples behind those of before; wrenches that lack are NaN."""
@@ -137,17 +136,17 @@ class ContactStream:
         new = _Held(samples, motion, flagged)
         return new if self._tail is None else self._tail.joined(new)
 
-    def _odometry(self, known: Samples) -> tuple[Finding, ...]:
-        """Check the odometry; an adverse verdict holds on for a while."""
-        findings = check_odometry(self.robot, known)
+    def _odometry(self, known: Samples) -> tuple[Noticed, ...]:
+        """Check the odometry; an error holds on for a while."""
+        found = check_odometry(self.robot, known)
         newest = float(known.time[-1])
-        for finding in findings:
-            if finding.fatal:
-                self._verdict, self._refused_until = finding, newest + _VERDICT
-                return findings
-        if self._verdict is None or known.time[0] > self._refused_until:
-            return findings
-        return (*findings, replace(self._verdict, samples=known.time <= self._refused_until))
+        for one in found:
+            if one.fatal:
+                self._refusal, self._refused_until = one, newest + _REFUSED
+                return found
+        if self._refusal is None or known.time[0] > self._refused_until:
+            return found
+        return (*found, self._refusal._replace(samples=known.time <= self._refused_until))
 
 
 def _without_gaps(samples: Samples) -> Samples:

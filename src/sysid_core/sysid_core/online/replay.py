@@ -13,10 +13,12 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
-from sysid_core.online.stream import SampleStream, StreamConfig, stream_cutoff
+from sysid_core.online.stream import SampleStream
+from sysid_core.online.stream_config import StreamConfig, stream_cutoff
 from sysid_core.online.update import Update
 from sysid_core.recording import Recording
 from sysid_core.robot.model import Robot
+from sysid_core.signals.timing import estimate_clock
 
 __all__ = ["ReplayStep", "replay", "stream_settings_for"]
 
@@ -47,11 +49,12 @@ def stream_settings_for(
     DataError
         If the recording's clock does not advance.
     """
-    steps = np.diff(recording.time)
-    steps = steps[np.isfinite(steps) & (steps > 1e-6)]
-    if not len(steps):
-        raise DataError("the clock stands still; check the time stamps", source=recording.source)
-    rate = 1.0 / float(np.mean(steps[steps < 3.0 * np.median(steps)]))
+    try:
+        rate = estimate_clock(recording.time).rate
+    except DataError as err:
+        raise DataError(
+            "the clock stands still; check the time stamps", source=recording.source
+        ) from err
     cutoff = stream_cutoff(robot, rate, wanted=cutoff, inertial=recording.imu is not None)
     return StreamConfig(rate=rate, cutoff=cutoff, sample_rate=sample_rate)
 
@@ -131,11 +134,11 @@ def replay(
             "under 'names' in its description",
             source=recording.source,
         )
-    found = live.take_findings()
+    found = tuple(map(str, live.take_diagnostics()))
     if found and used == 0:
         raise DataError(f"no sample is usable: {'; '.join(found)}", source=recording.source)
     if live.contact_source == "torques":
-        found += ("contact flags are missing; contacts are told from the torques",)
+        found += ("contact flags are missing; the stance is estimated from the torques",)
     if found and tell is not None:
         tell(found)
 
@@ -153,35 +156,20 @@ def _batches(time: FloatArray, period: float) -> Iterator[tuple[int, int]]:
 
 
 class _Companions:
-    """Feeds odometry, inertial readings and contacts to a stream in step with the joint states."""
+    """Feeds the other sensors' messages to a stream in step with the joint states."""
 
     def __init__(self, recording: Recording, stream: SampleStream) -> None:
-        self._recording = recording
+        self._left = {name: getattr(recording, name) for name in _COMPANIONS}
+        self._nothing = replace(recording, **dict.fromkeys(_COMPANIONS, None))  # type: ignore[arg-type]
         self._stream = stream
-        self._base = self._imu = self._contacts = 0
 
     def until(self, time: float) -> None:
-        base, imu, contacts = (getattr(self._recording, name) for name in _COMPANIONS)
-        if base is not None:
-            while self._base < len(base.time) and base.time[self._base] <= time:
-                i = self._base
-                self._stream.push_odometry(
-                    float(base.time[i]), base.position[i], base.orientation[i], base.twist[i]
+        due = {}
+        for name, part in self._left.items():
+            if part is not None:
+                count = int(np.argmax(np.append(part.time, np.inf) > time))
+                due[name], self._left[name] = (
+                    part.select(slice(count)),
+                    part.select(slice(count, None)),
                 )
-                self._base += 1
-        if imu is not None:
-            while self._imu < len(imu.time) and imu.time[self._imu] <= time:
-                i = self._imu
-                self._stream.push_imu(
-                    float(imu.time[i]), imu.angular_velocity[i], imu.linear_acceleration[i]
-                )
-                self._imu += 1
-        if contacts is not None:
-            while self._contacts < len(contacts.time) and contacts.time[self._contacts] <= time:
-                i = self._contacts
-                flags = dict(zip(contacts.names, contacts.active[i].tolist(), strict=True))
-                wrenches = None
-                if contacts.wrenches is not None:
-                    wrenches = dict(zip(contacts.names, contacts.wrenches[i], strict=True))
-                self._stream.push_contacts(float(contacts.time[i]), flags, wrenches)
-                self._contacts += 1
+        self._stream.push(replace(self._nothing, **due))

@@ -1,119 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From live messages to samples: names and units, uniform grid, causal filter, derivatives."""
+"""From live messages to samples: short buffers through the same steps as a recording."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.contacts import ContactConfig
-from sysid_core.errors import ParameterError
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.online.contact_feed import ContactFeed
-from sysid_core.online.findings import FindingLog
-from sysid_core.online.floating import PATIENCE, FloatingBase
-from sysid_core.online.inertial import Readings
-from sysid_core.recording import Samples
+from sysid_core.online.sensor_feed import PATIENCE, SensorFeed
+from sysid_core.online.stream_config import StreamConfig
+from sysid_core.recording import (
+    BaseRecording,
+    ContactRecording,
+    ImuMounting,
+    ImuRecording,
+    Recording,
+    Samples,
+)
 from sysid_core.robot.conversion import JointConversion
-from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.model import Robot
-from sysid_core.signals.fixed_lag import FixedLagLowPass, SmoothedBatch
-from sysid_core.signals.motion import BaseMotion
-from sysid_core.signals.stream import StreamCounts, StreamSynchroniser
+from sysid_core.signals.buffer import GatedRows, StreamCounts
+from sysid_core.signals.chain import ChainConfig, Fused, Grid, filter_grid, fuse
+from sysid_core.signals.filters import support
+from sysid_core.signals.inertial import Biases
+from sysid_core.signals.outliers import unwrapped
 
-__all__ = ["SampleStream", "StreamConfig", "stream_cutoff"]
+__all__ = ["SampleStream"]
 
-_MEASURED = 0.02
-"""Share by which a measured rate may be off; it must not make the sample rate fall a step."""
-
-_DEFAULT_CUTOFF = 10.0
-"""Cut-off [Hz] where nothing else is known."""
-_HIGHEST = 0.2
-"""Share of the rate that the cut-off may reach."""
-
-
-def stream_cutoff(
-    robot: Robot, rate: float, *, wanted: float | None = None, inertial: bool = True
-) -> float:
-    """Return the cut-off [Hz] of a live stream.
-
-    Parameters
-    ----------
-    robot : Robot
-    rate : float [Hz]
-        Of the joint states.
-    wanted : float, optional [Hz]
-        Default: the robot description's; half of it where a floating base's acceleration has to
-        come from odometry.
-    inertial : bool
-        Whether the base has an inertial sensor.
-    """
-    described = described_cutoff(robot, inertial=inertial)
-    return min(wanted or described or _DEFAULT_CUTOFF, _HIGHEST * rate)
-
-
-@dataclass(frozen=True)
-class StreamConfig:
-    """Settings of a live sample stream.
-
-    Attributes
-    ----------
-    rate : float [Hz]
-        Of the joint states.
-    cutoff : float [Hz]
-        Of the low-pass that all signals share.
-    sample_rate : float [Hz]
-        Highest rate of the samples that come out; a whole fraction of `rate` is used.
-    gap : float
-        Longest interruption that is interpolated, in periods.
-    contact_margin : float [s]
-        A foot counts as in contact this long before and after its contact, too.
-    """
-
-    rate: float = 500.0
-    cutoff: float = 10.0
-    sample_rate: float = 100.0
-    gap: float = 5.0
-    contact_margin: float = 0.02
-
-    def __post_init__(self) -> None:
-        for name in ("rate", "cutoff", "sample_rate"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0.0):
-                raise ParameterError(f"{name} must be a positive number of Hz, got {value}")
-        if self.cutoff >= 0.4 * self.rate:
-            raise ParameterError(
-                f"cutoff {self.cutoff:g} Hz must stay below 0.4 of the rate of {self.rate:g} Hz"
-            )
-        if not (np.isfinite(self.gap) and self.gap >= 1.5):
-            raise ParameterError(f"gap must be at least 1.5 periods, got {self.gap}")
-        if not (np.isfinite(self.contact_margin) and self.contact_margin >= 0.0):
-            raise ParameterError("contact_margin must be finite and not negative")
-
-    @property
-    def step(self) -> int:
-        """Grid samples per sample that comes out."""
-        return max(1, int(np.ceil((1.0 - _MEASURED) * self.rate / self.sample_rate)))
-
-    @property
-    def output_rate(self) -> float:
-        """Rate of the samples that come out [Hz]."""
-        return self.rate / self.step
+_TORQUE_LIMITS = 2.0
+"""Torques beyond so many times the limit are no measurements."""
+_SPEED_LIMITS = 10.0
+"""Changes of position beyond so many times the speed limit are none, noise and quanta included."""
+_NOTHING = Recording(np.zeros(0), (), np.zeros((0, 0)))
+_ROUNDING = 1e-3
+"""Part of a period that rounding of stamps may amount to."""
 
 
 class SampleStream:
     """Turns one robot's live messages into samples with a fixed, known delay.
 
-    Every signal passes the same linear-phase low-pass; derivatives are those of the filtered
-    positions. The delay is already taken off the samples' times.
+    The last rows of every source are kept, as many as the filter reaches over; whenever a sample
+    has its whole neighbourhood, they go through the steps of `sysid_core.signals.chain`, as a
+    recording does. The delay is already taken off the samples' times.
 
     Parameters
     ----------
     robot : Robot
-    settings : StreamConfig
+    config : StreamConfig
 
     Attributes
     ----------
@@ -123,61 +62,57 @@ class SampleStream:
         What else happened to samples, by event.
     """
 
-    def __init__(self, robot: Robot, settings: StreamConfig) -> None:
+    def __init__(self, robot: Robot, config: StreamConfig) -> None:
         self.robot = robot
-        self.settings = settings
-        self._conversion = JointConversion(robot)
+        self.config = config
         self.counts: Counter[str] = Counter()
         self.tally: Counter[str] = Counter()
-        self._log = FindingLog()
-        nj = len(robot.joint_names)
+        self._conversion = JointConversion(robot)
+        self._chain = ChainConfig(config.rate, config.cutoff)
+        self._edge = support(config.rate, config.cutoff)
         self._measured = np.flatnonzero(robot.actuated)
         nm = len(self._measured)
-        self._synchroniser = StreamSynchroniser(settings.rate, 2 * nm, gap=settings.gap)
-        lag = max(4, round(settings.rate / settings.cutoff))
-        self._filter = FixedLagLowPass(settings.cutoff, 1.0 / settings.rate, lag)
-        longest = max(0.1, settings.gap / settings.rate)
-        horizon = 2.0 * PATIENCE + 2.0 * self._filter.delay
-        self._base: FloatingBase | None = None
+        limits = robot.limits
+        self._joints = GatedRows(
+            config.rate,
+            2 * nm,
+            gap=config.gap,
+            upper=np.r_[np.full(nm, np.inf), _TORQUE_LIMITS * limits.effort[self._measured]],
+            max_rate=np.r_[_SPEED_LIMITS * limits.velocity[self._measured], np.full(nm, np.inf)],
+        )
+        self._angles = np.full((1, nm), np.nan)
+        longest = max(0.1, config.gap / config.rate)
+        horizon = 2.0 * (PATIENCE + self._edge / config.rate)
+        self._sensors = SensorFeed(
+            robot, longest=longest, horizon=horizon, cutoff=config.cutoff, counts=self.counts
+        )
+        self._mounting = ImuMounting(
+            robot.imu_rotation, robot.imu_position, np.array(robot.description.gravity)
+        )
         self._contacts: ContactFeed | None = None
-        if robot.floating:
-            self._base = FloatingBase(
-                robot,
-                longest=longest,
-                horizon=horizon,
-                cutoff=settings.cutoff,
-                rate=settings.output_rate,
-                counts=self.counts,
-                tally=self.tally,
-            )
         if robot.floating and robot.description.contacts:
-            self._contacts = ContactFeed(
-                robot,
-                ContactConfig(contact_margin=settings.contact_margin),
-                longest=longest,
-                horizon=horizon,
-                counts=self.counts,
-                tally=self.tally,
-                log=self._log,
-            )
+            contacts = ContactConfig(contact_margin=config.contact_margin)
+            self._contacts = ContactFeed(robot, contacts, self.counts, self.tally)
         self._columns: dict[tuple[str, ...], FloatArray | None] = {}
-        self._phase = 0
-        self._nj, self._nm = nj, nm
+        self._restart(reset=True)
 
     @property
     def delay(self) -> float:
         """Age [s] of a sample when it comes out."""
-        return self._filter.delay + (0.0 if self._contacts is None else self._contacts.margin)
+        margin = 0.0 if self._contacts is None else self._contacts.margin
+        return self._edge / self.config.rate + margin
 
     @property
     def contact_source(self) -> str:
         """Where contacts come from: ``topic``, ``torques``, or empty while not certain."""
-        return "" if self._contacts is None else self._contacts.source
+        if self._contacts is None:
+            return ""
+        return self._contacts.source(self._sensors.newest("contacts"))
 
     @property
     def joint_counts(self) -> StreamCounts:
         """What the joint states have brought so far."""
-        return self._synchroniser.counts
+        return self._joints.counts
 
     def push_joint_states(
         self,
@@ -201,21 +136,31 @@ class SampleStream:
         if columns is None:
             self.counts["without the robot's joints"] += len(time)
             return self._empty()
-        position, effort = position[:, columns], effort[:, columns]
-        q, tau = self._conversion.convert(position, effort)
-        batch = self._synchroniser.push(time, np.hstack([q, tau]))
-        if batch.reset:
-            self._restart()
-        if len(batch.time) == 0:
-            return self._empty()
-        return self._filtered(batch.time, batch.values)
+        q, tau = self._conversion.convert(position[:, columns], effort[:, columns])
+        q = unwrapped(np.vstack([self._angles, q]))[0][1:]
+        known = q[np.isfinite(q).all(axis=1)]
+        self._angles = known[-1:] if len(known) else self._angles
+        parts: list[Samples] = []
+
+        def finish(reset: bool) -> None:
+            parts.append(self._complete(self._joints.newest))
+            self._restart(reset=reset)
+
+        self._joints.sort_in(np.asarray(time, dtype=np.float64), np.hstack([q, tau]), finish)
+        parts.append(self._complete(self._joints.known_until))
+        whole = [part for part in parts if len(part)]
+        return Samples.concatenate(whole) if whole else self._empty()
+
+    def push(self, messages: Recording) -> None:
+        """Take messages of other sensors; their joint states are left alone."""
+        self._sensors.push(messages)
 
     def push_odometry(
         self, time: float, position: FloatArray, orientation: FloatArray, twist: FloatArray
     ) -> None:
         """Take the base's pose [m, quaternion xyzw] and twist [m/s, rad/s] in the base frame."""
-        if self._base is not None:
-            self._base.push_odometry(time, position, orientation, twist)
+        base = BaseRecording(np.array([time]), position[None], orientation[None], twist[None])
+        self.push(replace(_NOTHING, base=base))
 
     def push_imu(
         self, time: float, angular_velocity: FloatArray, linear_acceleration: FloatArray
@@ -224,8 +169,8 @@ class SampleStream:
 
         Both in the sensor's own axes; the robot's description says how it is mounted.
         """
-        if self._base is not None:
-            self._base.push_imu(time, angular_velocity, linear_acceleration)
+        imu = ImuRecording(np.array([time]), angular_velocity[None], linear_acceleration[None])
+        self.push(replace(_NOTHING, imu=imu))
 
     def push_contacts(
         self,
@@ -234,13 +179,22 @@ class SampleStream:
         wrenches: Mapping[str, FloatArray] | None = None,
     ) -> None:
         """Take contact flags by name, and wrenches (6,) [N, N·m] by name where measured."""
-        if self._contacts is not None:
-            self._contacts.push(time, active, wrenches)
+        names = tuple(active)
+        flags = np.array([list(active.values())], dtype=np.bool_)
+        measured = None
+        if wrenches is not None and set(names) <= set(wrenches):
+            measured = np.array([[wrenches[name] for name in names]])
+        contacts = ContactRecording(np.array([time]), names, flags, measured)
+        self.push(replace(_NOTHING, contacts=contacts))
 
-    def take_findings(self) -> tuple[str, ...]:
-        """Return what was found since the last call that someone should mend; most are none."""
-        troubles = () if self._base is None else self._base.troubles
-        return (*troubles, *self._log.take())
+    def take_diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Return what was noticed since the last call that someone should mend."""
+        found = list(self._sensors.diagnostics(self._joints.newest))
+        if self._disagreement is not None:
+            found.append(self._disagreement)
+        if self._contacts is not None:
+            found += self._contacts.log.take()
+        return tuple(found)
 
     def _find_columns(self, names: tuple[str, ...]) -> FloatArray | None:
         if names not in self._columns:
@@ -252,84 +206,99 @@ class SampleStream:
             )
         return self._columns[names]
 
-    def _restart(self) -> None:
-        self._filter.reset()
-        if self._base is not None:
-            self._base.reset()
-        if self._contacts is not None:
-            self._contacts.reset()
+    def _restart(self, *, reset: bool) -> None:
+        """Begin a run's grid anew; forget the sensors, too, where time went back."""
+        self._next = self._edge
+        if reset:
+            self._biases = Biases()
+            self._disagreement: Diagnostic | None = None
+            self._sensors.reset()
+            if self._contacts is not None:
+                self._contacts.reset()
 
-    def _filtered(self, time: FloatArray, values: FloatArray) -> Samples:
-        nm = self._nm
-        if self._base is not None:
-            return self._floating(self._base, time, values)
-        return self._joints(self._thinned(self._filter.push(time, values[:, :nm], values[:, nm:])))
+    def _index(self, time: float) -> int:
+        """Return the last grid sample no later than a time [s]; −1 before the first."""
+        elapsed = (time - self._joints.origin) * self.config.rate
+        return int(np.floor(elapsed + _ROUNDING)) if elapsed >= 0.0 else -1
 
-    def _floating(self, base: FloatingBase, time: FloatArray, values: FloatArray) -> Samples:
-        nm = self._nm
-        joined = base.join(time, values)
-        if len(joined.time) == 0:
+    def _complete(self, known: float) -> Samples:
+        """Return the samples whose neighbourhood is there, joints being known until [s]."""
+        if len(self._joints) == 0:
             return self._empty()
-        joints, odometry, inertial = joined.joints, joined.odometry, joined.inertial
-        smooth = self._thinned(
-            self._filter.push(
-                joined.time,
-                np.hstack([joints[:, :nm], odometry[:, 7:], inertial[:, :3]]),
-                np.hstack([joints[:, nm:], odometry[:, :7], inertial[:, 3:]]),
-            )
-        )
-        twist, gyro = slice(nm, nm + 6), slice(nm + 6, nm + 9)
-        pose = smooth.companions[:, nm : nm + 7]
-        pose[:, 3:] /= np.linalg.norm(pose[:, 3:], axis=1, keepdims=True)
-        moved = base.motion(
-            pose[:, 3:],
-            BaseMotion(smooth.position[:, twist], smooth.velocity[:, twist]),
-            Readings(
-                smooth.position[:, gyro], smooth.velocity[:, gyro], smooth.companions[:, nm + 7 :]
-            ),
-        )
-        samples = replace(
-            self._joints(smooth),
-            base_pose=pose,
-            base_twist=moved.twist,
-            base_acceleration=moved.acceleration,
-        )
-        return samples if self._contacts is None else self._contacts.condition(samples)
+        newest = self._joints.newest
+        ready = self._index(min(known, self._sensors.known_until(newest)))
+        late = self._index(min(known, newest - PATIENCE))
+        step = self.config.step
+        count = (max(ready, late) - self._edge - self._next) // step + 1
+        if count <= 0:
+            return self._empty()
+        first, last = self._next, self._next + (count - 1) * step
+        self._next = last + step
+        index = np.arange(first - self._edge, last + self._edge + 1, dtype=np.float64)
+        grid = self._grid(self._joints.origin + index / self.config.rate)
+        self._joints.forget(grid.time[step * count])
+        return self._samples(grid)
 
-    def _joints(self, smooth: SmoothedBatch) -> Samples:
-        signals = (smooth.position, smooth.velocity, smooth.acceleration, smooth.companions)
-        position, velocity, acceleration, effort = (
-            self._spread(signal[:, : self._nm]) for signal in signals
-        )
-        return Samples(smooth.time, position, velocity, acceleration, effort)
+    def _grid(self, time: FloatArray) -> Grid:
+        nm = len(self._measured)
+        rows = self._joints.at(time)
+        joints = {"position": self._spread(rows[:, :nm]), "effort": self._spread(rows[:, nm:])}
+        return Grid(time, joints, self._sensors.at(time))
 
-    def _thinned(self, smooth: SmoothedBatch) -> SmoothedBatch:
-        """Return every `step`-th estimate."""
-        start = (-self._phase) % self.settings.step
-        self._phase = (self._phase + len(smooth.time)) % self.settings.step
-        return SmoothedBatch(*(field[start :: self.settings.step] for field in smooth))
+    def _samples(self, grid: Grid) -> Samples:
+        """Take a stretch of grid through the steps; return every `step`-th sample that is fit."""
+        step = self.config.step
+        filtered = filter_grid(grid, self._chain, every=step)
+        if not self.robot.floating:
+            return filtered.samples
+        flags = grid.sensors.get("contacts")
+        flagged = np.zeros(len(filtered.samples), dtype=np.bool_)
+        if flags is not None:
+            inner = flags[self._edge : len(flags) - self._edge : step]
+            flagged = np.asarray(np.isfinite(inner).all(axis=1))
+        if filtered.samples.base_pose is None:
+            self.counts["joint states without odometry"] += step * len(filtered.samples)
+            return self._empty()
+        moved = np.isfinite(np.asarray(filtered.samples.base_acceleration)).all(axis=1)
+        self.counts["joint states without odometry"] += step * int((~moved).sum())
+        fused = fuse(filtered.select(moved), self._mounting, self._biases, self.config.output_rate)
+        missing = int(moved.sum())
+        if filtered.readings is not None:
+            missing = int(np.isnan(filtered.readings.specific_force[moved]).any(axis=1).sum())
+        self._count_inertial(fused, missing)
+        self._biases = fused.biases
+        if self._contacts is None:
+            return fused.samples
+        return self._contacts.condition(fused.samples, flagged[moved])
+
+    def _count_inertial(self, fused: Fused, missing: int) -> None:
+        self._disagreement = fused.diagnostic
+        self.tally["samples by imu"] += fused.used
+        if fused.diagnostic is not None:
+            self.counts["samples with an implausible imu"] += len(fused.samples) - fused.used
+        elif self._sensors.sensed("imu"):
+            self.counts["samples without imu"] += missing
 
     def _spread(self, values: FloatArray) -> FloatArray:
         """Put columns of the measured joints where the robot has them, NaN elsewhere."""
-        if self._nm == self._nj:
+        if len(self._measured) == len(self.robot.joint_names):
             return values
-        full = np.full((len(values), self._nj), np.nan)
+        full = np.full((len(values), len(self.robot.joint_names)), np.nan)
         full[:, self._measured] = values
         return full
 
     def _empty(self) -> Samples:
-        none = np.zeros((0, self._nj))
+        none = np.zeros((0, len(self.robot.joint_names)))
+        samples = Samples(np.zeros(0), none, none, none, none)
         if not self.robot.floating:
-            return Samples(np.zeros(0), none, none, none, none)
-        count = len(self.robot.description.contacts)
-        return Samples(
-            np.zeros(0),
-            none,
-            none,
-            none,
-            none,
-            np.zeros((0, 7)),
-            np.zeros((0, 6)),
-            np.zeros((0, 6)),
-            np.zeros((0, count), dtype=bool) if count else None,
+            return samples
+        samples = replace(
+            samples,
+            base_pose=np.zeros((0, 7)),
+            base_twist=np.zeros((0, 6)),
+            base_acceleration=np.zeros((0, 6)),
         )
+        if self._contacts is None:
+            return samples
+        count = len(self.robot.description.contacts)
+        return replace(samples, contacts=np.zeros((0, count), dtype=bool))

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """From recorded or live signals to uniform, filtered, differentiated samples."""
 
-from sysid_core.signals.companion import CompanionStream
 from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff
 from sysid_core.signals.differences import differentiate
 from sysid_core.signals.filters import low_pass, settling_time
-from sysid_core.signals.fixed_lag import FixedLagFilter, FixedLagLowPass, SmoothedBatch
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.outliers import HampelResult, hampel
 from sysid_core.signals.prepare import Prepared, PrepareReport, prepare
@@ -16,7 +14,6 @@ from sysid_core.signals.rotation import (
     normalised,
     rotate_into_body,
 )
-from sysid_core.signals.stream import StreamCounts, StreamSynchroniser, UniformBatch
 from sysid_core.signals.synchronise import (
     Segment,
     Synchronised,
@@ -29,22 +26,15 @@ from sysid_core.signals.timing import ClockEstimate, estimate_clock
 __all__ = [
     "AngularMotion",
     "ClockEstimate",
-    "CompanionStream",
     "CutoffChoice",
-    "FixedLagFilter",
-    "FixedLagLowPass",
     "HampelResult",
     "PrepareReport",
     "Prepared",
     "Segment",
     "SignalConfig",
-    "SmoothedBatch",
-    "StreamCounts",
-    "StreamSynchroniser",
     "SynchroniseReport",
     "Synchronised",
     "Track",
-    "UniformBatch",
     "angular_motion",
     "choose_cutoff",
     "continuous",

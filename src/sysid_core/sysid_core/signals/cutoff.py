@@ -12,19 +12,31 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import DataError
 from sysid_core.signals.differences import differentiate
 
-__all__ = ["CutoffChoice", "choose_cutoff"]
+__all__ = ["CutoffChoice", "choose_cutoff", "highest_cutoff"]
 
-# Gautier's rule: to leave the torques' harmonics of the motion alone, five to ten times its band.
+_DEFAULT = 10.0
+"""Cut-off [Hz] where neither a description nor a spectrum says more: a quick arm's motion."""
+_HIGHEST = 0.2
+"""Share of the sensors' rate that the cut-off may reach: a tenfold sine is still a sine there."""
 _BAND_FACTOR = 8.0
+"""Harmonics of the motion that gravity, inertia and friction make: Gautier asks for 5 to 10."""
 _LEAST_BAND_FACTOR = 2.0
+"""What noise may reduce that factor to: less would filter the motion itself."""
 _MOTION_POWER = 0.999
-_NYQUIST_PART = 0.4
+"""Share of the velocities' power that the motion's band holds."""
 _NOISE_BAND = (0.6, 0.9)
+"""Part of the spectrum, up to half of the rate, that holds noise only: above all motion, below
+what anti-aliasing filters of drivers take away."""
 _SIGNAL_TO_NOISE = 3.0
+"""Power over the noise floor from which a bin is signal: half of the bins of noise exceed 0.7."""
 _NOISE_SHARE = 0.01
+"""Power of the accelerations that may be noise: a tenth of their RMS."""
 _WINDOW = 4.0
+"""Length [s] of the spectrum's windows: resolves a quarter of a hertz."""
 _SMOOTHED_BINS = 3
+"""Bins that a median smooths over, so that a single one of noise is no signal."""
 _MOVING_PART = 1e-6
+"""Share of the liveliest joint's power below which a joint stands still."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +60,13 @@ class CutoffChoice:
 
 
 def choose_cutoff(
-    positions: Sequence[FloatArray], rate: float, *, sensor_rate: float | None = None
+    positions: Sequence[FloatArray],
+    rate: float,
+    *,
+    wanted: float | None = None,
+    sensor_rate: float | None = None,
 ) -> CutoffChoice:
-    """Choose the cut-off for a robot's positions and efforts.
+    """Choose the cut-off for a robot's positions and efforts, live or recorded.
 
     Eight times the band of the motion keeps the harmonics that gravity, inertia and friction make
     of it (Gautier's rule asks for five to ten). Less, down to twice the band, if more than a tenth
@@ -59,9 +75,12 @@ def choose_cutoff(
     Parameters
     ----------
     positions : sequence of (n, nj)
-        Uniform segments; columns that are NaN throughout are left out.
+        Uniform segments; columns that are NaN throughout are left out. Without any, as live,
+        10 Hz are taken, or 0.2 of the rate if that is less.
     rate : float [Hz]
         Of the segments.
+    wanted : float, optional [Hz]
+        What the user or the robot's description asks for: taken as it is.
     sensor_rate : float, optional [Hz]
         Of the sensors, if lower.
 
@@ -70,8 +89,13 @@ def choose_cutoff(
     DataError
         If no segment is long enough for a spectrum.
     """
+    if wanted is not None:
+        return CutoffChoice(wanted, 0.0, 0.0, f"{wanted:g} Hz, as asked for")
     sensors = min(rate, sensor_rate or rate)
-    limit = _NYQUIST_PART * 0.5 * sensors
+    limit = highest_cutoff(sensors)
+    if not positions:
+        cutoff = min(_DEFAULT, limit)
+        return CutoffChoice(cutoff, 0.0, limit, f"{cutoff:.3g} Hz, without a spectrum")
     frequencies, power = _velocity_spectrum(positions, rate)
     if power.shape[1] == 0 or not np.any(power > 0.0):
         return CutoffChoice(
@@ -101,6 +125,11 @@ def choose_cutoff(
         f"{cutoff:.3g} Hz, {why} (99.9 % of the motion below {band:.3g} Hz, a tenth of the "
         f"accelerations noise at {noise:.3g} Hz, sensors at {sensors:.4g} Hz)",
     )
+
+
+def highest_cutoff(rate: float) -> float:
+    """Return the highest cut-off [Hz] that fits sensors of a rate [Hz]."""
+    return _HIGHEST * rate
 
 
 def _velocity_spectrum(

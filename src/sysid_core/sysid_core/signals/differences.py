@@ -10,7 +10,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
 
-__all__ = ["differentiate"]
+__all__ = ["central_difference", "differentiate"]
 
 _ACCURACY = 4
 
@@ -43,9 +43,7 @@ def differentiate(values: FloatArray, dt: float, *, derivative: int = 1) -> Floa
     if n < width:
         raise DataError(f"{n} samples are too few for a fourth-order difference; give {width}")
     result = np.zeros_like(values)
-    central = _weights(np.arange(-half, half + 1), derivative)
-    for offset, weight in enumerate(central):
-        result[half : n - half] += weight * values[offset : n - 2 * half + offset]
+    result[half : n - half] = _central(values, derivative)
     for row in range(half):
         weights = _weights(np.arange(width) - row, derivative)
         result[row] = np.tensordot(weights, values[:width], axes=1)
@@ -54,6 +52,21 @@ def differentiate(values: FloatArray, dt: float, *, derivative: int = 1) -> Floa
             weights, values[::-1][:width], axes=1
         )
     return result / dt**derivative
+
+
+def central_difference(values: FloatArray, dt: float, *, derivative: int = 1) -> FloatArray:
+    """Return `differentiate`'s result (n - 4, ...) without the two rows at either end."""
+    return _central(values, derivative) / dt**derivative
+
+
+def _central(values: FloatArray, derivative: int) -> FloatArray:
+    half = _ACCURACY // 2
+    inner = len(values) - 2 * half
+    weights = _weights(np.arange(-half, half + 1), derivative)
+    result = np.zeros((inner, *values.shape[1:]))
+    for offset, weight in enumerate(weights):
+        result += weight * values[offset : inner + offset]
+    return result
 
 
 def _weights(nodes: np.ndarray, derivative: int) -> FloatArray:

@@ -3,142 +3,119 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray
-from sysid_core.recording import ImuMounting, ImuRecording, Samples
-from sysid_core.signals.differences import differentiate
-from sysid_core.signals.filters import low_pass
-from sysid_core.signals.interpolation import hermite
+from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.recording import ImuMounting
 from sysid_core.signals.motion import BaseMotion
 from sysid_core.signals.rotation import rotate_into_body
 
 __all__ = [
-    "InertialBias",
-    "InertialSignal",
-    "find_bias",
+    "INSTEAD",
+    "SLOWEST_PERIOD",
+    "Biases",
+    "InertialMotion",
+    "Readings",
+    "RunningMean",
     "inertial_acceleration",
     "inertial_motion",
-    "with_inertial",
+    "too_slow",
 ]
 
+INSTEAD = "the base's acceleration comes from the odometry instead"
+SLOWEST_PERIOD = 0.4
+"""Longest period of the sensor, in periods of the cut-off: slower ones alias into the band."""
+
+_MEMORY = 5.0
+"""Time constant [s] of the biases: long beside the odometry's noise, short beside their drift."""
+_FIRST = 0.3
+"""Time [s] of agreement with the odometry before the sensor is used."""
 _WORST_ACCELERATION = 1.0
 """Bias [m/s²] that no sensor in working order has; a tilt of six degrees looks like it."""
 _WORST_RATE = 0.2
-"""Bias [rad/s] that no gyroscope in working order has."""
+"""Bias [rad/s] that no gyroscope in working order has; a turn this slow proves no mismatch."""
 _WORST_MISMATCH = 0.5
 """Share of the base's angular velocity that gyroscope and odometry may differ by."""
-_FASTEST = 0.4
-"""Share of the sensor's rate that the cut-off may reach."""
-_INSTEAD = "; the base's acceleration comes from the odometry instead"
+_PIECE = 256
+"""Samples whose weights are formed at once: few beside the memory, so that none underflows."""
 
 
-class InertialBias(NamedTuple):
-    """Constant errors of an inertial sensor, in the base's axes.
+class Readings(NamedTuple):
+    """Filtered readings in the sensor's axes, each (n, 3); NaN where there are none.
 
     Attributes
     ----------
-    angular_velocity : (3,) [rad/s]
-    acceleration : (3,) [m/s²]
-        What is left of gravity by a tilted odometry counts, too.
+    angular_velocity : [rad/s]
+    angular_acceleration : [rad/s²]
+    specific_force : [m/s²]
     """
 
     angular_velocity: FloatArray
-    acceleration: FloatArray
-
-    def trouble(self, mismatch: float) -> str:
-        """Say why the sensor cannot be the base's; empty if it can.
-
-        Parameters
-        ----------
-        mismatch : float [-]
-            RMS difference of the angular velocities, relative to that of the odometry.
-        """
-        # a wrong angular velocity spoils the acceleration, too: say the cause, not the effect
-        worst = float(np.abs(self.angular_velocity).max())
-        if worst > _WORST_RATE:
-            return (
-                f"the gyroscope is off the odometry by {worst:.2g} rad/s on average: give its "
-                "axes as 'imu' in the robot's description and publish rad/s"
-            )
-        if mismatch > _WORST_MISMATCH:
-            return (
-                f"gyroscope and odometry differ by {mismatch:.0%} of the base's angular velocity: "
-                "give the sensor's axes as 'imu' in the robot's description, publish rad/s, and "
-                "check both clocks"
-            )
-        worst = float(np.abs(self.acceleration).max())
-        if worst > _WORST_ACCELERATION:
-            return (
-                f"the IMU's acceleration is off the odometry's by {worst:.2g} m/s² on average: "
-                "give its place and axes as 'imu' in the robot's description, publish m/s² with "
-                "gravity in them, and check the odometry's orientation"
-            )
-        return ""
+    angular_acceleration: FloatArray
+    specific_force: FloatArray
 
 
-class InertialSignal:
-    """An inertial sensor's readings, low-passed at their own rate.
+class RunningMean(NamedTuple):
+    """Mean of rows in which older ones count for less: its weighted sum (k,) and its weight."""
 
-    Parameters
-    ----------
-    recording : ImuRecording
-    cutoff : float [Hz]
-    order : int
-        Of each of the low-pass's two passes.
-    gap : float
-        Longest interruption that is interpolated, in the sensor's periods.
+    total: FloatArray
+    weight: float = 0.0
+
+    def over(self, rows: FloatArray, decay: float) -> tuple[FloatArray, RunningMean]:
+        """Return the mean after each of the rows (n, k), and the state after the last."""
+        total, weight = self
+        means = np.empty_like(rows)
+        for start in range(0, len(rows), _PIECE):
+            piece = rows[start : start + _PIECE]
+            power = decay ** np.arange(1, len(piece) + 1)
+            totals = power[:, None] * (total + np.cumsum(piece / power[:, None], axis=0))
+            weights = power * (weight + np.cumsum(1.0 / power))
+            means[start : start + _PIECE] = totals / weights[:, None]
+            total, weight = totals[-1], float(weights[-1])
+        return means, RunningMean(total, weight)
+
+
+class Biases(NamedTuple):
+    """What was learned of a sensor's constant errors against the odometry.
 
     Attributes
     ----------
-    trouble : str
-        Why the readings cannot be used; empty if they can.
+    rate, acceleration : RunningMean
+        Of the differences of angular velocity [rad/s] and acceleration [m/s²].
+    squares : RunningMean
+        Of the squared difference and of the squared angular velocity [rad²/s²].
+    seen : int
+        Samples.
     """
 
-    def __init__(
-        self, recording: ImuRecording, cutoff: float, order: int = 4, gap: float = 5.0
-    ) -> None:
-        self.mounting = recording.mounting or ImuMounting()
-        self.trouble = ""
-        self._slack = 0.25 / cutoff  # within the filter's edges, which are trimmed anyway
-        self._runs: list[tuple[FloatArray, FloatArray]] = []
-        values = np.hstack([recording.angular_velocity, recording.linear_acceleration])
-        usable = np.isfinite(values).all(axis=1) & np.isfinite(recording.time)
-        time, values = recording.time[usable], values[usable]
-        steps = np.diff(time)
-        if len(time) < 2 or np.any(steps < 0.0):
-            what = "clock goes back" if len(time) > 1 else "messages hold no numbers"
-            self.trouble = f"the IMU's {what}{_INSTEAD}"
-            return
-        fresh = np.concatenate([[True], steps > 0.0])
-        time, values = time[fresh], values[fresh]
-        period = float(np.median(np.diff(time)))
-        if cutoff > _FASTEST / period:
-            self.trouble = (
-                f"the IMU's {1.0 / period:.3g} Hz are too slow for a cut-off of {cutoff:.3g} Hz: "
-                f"raise its rate{_INSTEAD}"
-            )
-            return
-        breaks = np.flatnonzero(np.diff(time) > gap * period) + 1
-        for start, stop in zip([0, *breaks], [*breaks, len(time)], strict=True):
-            grid = np.arange(time[start], time[stop - 1], period)
-            if len(grid) < 4 * (order + 1):
-                continue
-            even = hermite(time[start:stop], values[start:stop], grid)
-            self._runs.append((grid, low_pass(even, 1.0 / period, cutoff, order=order)))
+    rate: RunningMean = RunningMean(np.zeros(3))
+    acceleration: RunningMean = RunningMean(np.zeros(3))
+    squares: RunningMean = RunningMean(np.zeros(2))
+    seen: int = 0
 
-    def at(self, time: FloatArray) -> FloatArray | None:
-        """Return angular velocity and specific force (n, 6) in the sensor's axes.
 
-        None where the sensor was silent for a part of `time` (n,) [s].
-        """
-        for grid, values in self._runs:
-            if grid[0] <= time[0] + self._slack and grid[-1] >= time[-1] - self._slack:
-                return hermite(grid, values, np.clip(time, grid[0], grid[-1]))
+class InertialMotion(NamedTuple):
+    """The base's motion, which samples (n,) have it from the sensor, and why the last has not."""
+
+    motion: BaseMotion
+    used: BoolArray
+    biases: Biases
+    diagnostic: Diagnostic | None
+
+
+def too_slow(rate: float, cutoff: float) -> Diagnostic | None:
+    """Return why a sensor of this rate [Hz] is too slow for a cut-off [Hz]; None if it is not."""
+    if cutoff <= SLOWEST_PERIOD * rate:
         return None
+    return Diagnostic(
+        "imu_slow",
+        f"'imu/data' comes at {rate:.3g} Hz, too slowly for a cut-off of {cutoff:.3g} Hz: raise "
+        f"its rate to {cutoff / SLOWEST_PERIOD:.3g} Hz, or halve the cut-off",
+        hint=INSTEAD,
+    )
 
 
 def inertial_acceleration(
@@ -171,88 +148,86 @@ def inertial_acceleration(
     )
 
 
-def find_bias(measured: BaseMotion, odometry: BaseMotion) -> tuple[InertialBias, float]:
-    """Return the mean difference of inertial and odometric motion, and the gyroscope's mismatch.
-
-    Odometry is noisy but does not drift, so its mean acceleration over a second or more is far
-    better than an accelerometer's bias.
-    """
-    rate = measured.twist[:, 3:] - odometry.twist[:, 3:]
-    bias = InertialBias(
-        rate.mean(axis=0), (measured.acceleration - odometry.acceleration)[:, :3].mean(axis=0)
-    )
-    scale = np.sqrt(np.mean(odometry.twist[:, 3:] ** 2)) + _WORST_RATE
-    return bias, float(np.sqrt(np.mean((rate - bias.angular_velocity) ** 2)) / scale)
-
-
 def inertial_motion(
-    readings: FloatArray,
+    readings: Readings,
     orientation: FloatArray,
     odometry: BaseMotion,
     mounting: ImuMounting,
-    dt: float,
-) -> tuple[BaseMotion, str]:
-    """Return the base's motion as the inertial sensor tells it, and why it should not be used.
+    biases: Biases,
+    rate: float,
+) -> InertialMotion:
+    """Return the base's motion as the inertial sensor tells it while it agrees with odometry.
 
     Angular velocity is the gyroscope's, its derivative the angular acceleration; the linear
-    acceleration is the accelerometer's, the linear velocity the odometry's. Constant biases
-    against the odometry are taken off both.
+    acceleration is the accelerometer's, the linear velocity the odometry's. Odometry is noisy but
+    does not drift, the sensor the other way round: their mean difference over the last seconds is
+    taken for the sensor's bias. What one sample gives depends on those before it alone.
 
     Parameters
     ----------
-    readings : (n, 6)
-        Angular velocity [rad/s] and specific force [m/s²] in the sensor's axes, filtered like
-        everything else.
+    readings : Readings
     orientation : (n, 4)
         Unit quaternion x, y, z, w of the base.
     odometry : BaseMotion
     mounting : ImuMounting
-    dt : float [s]
-
-    Returns
-    -------
-    motion : BaseMotion
-    trouble : str
-        Empty if sensor and odometry agree.
+    biases : Biases
+        As learned so far.
+    rate : float [Hz]
+        Of the samples.
     """
-    gyroscope = readings[:, :3] @ mounting.rotation.T
-    force = readings[:, 3:] @ mounting.rotation.T
-    turning = differentiate(gyroscope, dt)
-    velocity = odometry.twist[:, :3]
-    drifting = BaseMotion(np.hstack([velocity, gyroscope]), odometry.acceleration)
-    bias, mismatch = find_bias(drifting, odometry)
-    angular = gyroscope - bias.angular_velocity
-    linear = inertial_acceleration(orientation, velocity, angular, turning, force, mounting)
-    motion = BaseMotion(np.hstack([velocity, angular]), np.hstack([linear, turning]))
-    shift = find_bias(motion, odometry)[0].acceleration
-    motion.acceleration[:, :3] -= shift
-    return motion, InertialBias(bias.angular_velocity, shift).trouble(mismatch)
+    used = np.zeros(len(orientation), dtype=np.bool_)
+    gyro, turning, force = (values @ mounting.rotation.T for values in readings)
+    known = np.flatnonzero(np.isfinite(np.hstack([gyro, turning, force])).all(axis=1))
+    if len(known) == 0:
+        return InertialMotion(odometry, used, biases, None)
+    decay = float(np.exp(-1.0 / (_MEMORY * rate)))
+    twist, acceleration = odometry.twist[known], odometry.acceleration[known]
+    difference = gyro[known] - twist[:, 3:]
+    bias, rate_mean = biases.rate.over(difference, decay)
+    angular = gyro[known] - bias
+    linear = inertial_acceleration(
+        orientation[known], twist[:, :3], angular, turning[known], force[known], mounting
+    )
+    shift, shift_mean = biases.acceleration.over(linear - acceleration[:, :3], decay)
+    squares = np.stack([np.sum(difference**2, axis=1), np.sum(twist[:, 3:] ** 2, axis=1)], axis=1)
+    spread, spread_mean = biases.squares.over(squares, decay)
+    around = np.maximum(0.0, spread[:, 0] - np.sum(bias**2, axis=1))
+    mismatch = np.sqrt(around / 3.0) / (np.sqrt(spread[:, 1] / 3.0) + _WORST_RATE)
+    figures = np.stack([np.abs(bias).max(axis=1), mismatch, np.abs(shift).max(axis=1)], axis=1)
+    worst = np.array([_WORST_RATE, _WORST_MISMATCH, _WORST_ACCELERATION])
+    agrees: BoolArray = np.asarray((figures <= worst).all(axis=1))
+    seen = biases.seen + np.arange(1, len(known) + 1)
+    learned: BoolArray = np.asarray(seen >= max(1, round(_FIRST * rate)))
+    good: BoolArray = agrees & learned
+    used[known[good]] = True
+    motion = BaseMotion(odometry.twist.copy(), odometry.acceleration.copy())
+    motion.twist[used, 3:] = angular[good]
+    motion.acceleration[used] = np.hstack([linear - shift, turning[known]])[good]
+    after = Biases(rate_mean, shift_mean, spread_mean, int(seen[-1]))
+    judged = bool(learned[-1] and not agrees[-1])
+    return InertialMotion(motion, used, after, _disagreement(*figures[-1]) if judged else None)
 
 
-def with_inertial(samples: Samples, signal: InertialSignal, dt: float) -> tuple[Samples, str]:
-    """Take the base's motion from the inertial sensor, unless that is silent or implausible.
-
-    Parameters
-    ----------
-    samples : Samples
-        Uniform, with the base's motion by odometry.
-    signal : InertialSignal
-    dt : float [s]
-
-    Returns
-    -------
-    samples : Samples
-    trouble : str
-        Why the odometry's motion was kept; empty if it was not.
-    """
-    pose, twist, acceleration = samples.base_pose, samples.base_twist, samples.base_acceleration
-    if pose is None or twist is None or acceleration is None:
-        return samples, ""
-    readings = signal.at(samples.time)
-    if readings is None:
-        return samples, f"the IMU is silent for a part of the recording{_INSTEAD}"
-    odometry = BaseMotion(twist, acceleration)
-    motion, trouble = inertial_motion(readings, pose[:, 3:], odometry, signal.mounting, dt)
-    if trouble:
-        return samples, trouble + _INSTEAD
-    return replace(samples, base_twist=motion.twist, base_acceleration=motion.acceleration), ""
+def _disagreement(rate: float, mismatch: float, acceleration: float) -> Diagnostic:
+    """Say why the sensor cannot be the base's: the cause, where one spoils another figure."""
+    if rate > _WORST_RATE:
+        kind, text = (
+            "imu_rate",
+            f"the gyroscope is off the odometry by {rate:.2g} rad/s on average: give its axes as "
+            "'imu' in the robot's description and publish rad/s",
+        )
+    elif mismatch > _WORST_MISMATCH:
+        kind, text = (
+            "imu_mismatch",
+            f"gyroscope and odometry differ by {mismatch:.0%} of the base's angular velocity: "
+            "give the sensor's axes as 'imu' in the robot's description, publish rad/s, and check "
+            "both clocks",
+        )
+    else:
+        kind, text = (
+            "imu_acceleration",
+            f"the IMU's acceleration is off the odometry's by {acceleration:.2g} m/s² on average: "
+            "give its place and axes as 'imu' in the robot's description, publish m/s² with "
+            "gravity in them, and check the odometry's orientation",
+        )
+    return Diagnostic(kind, text, hint=INSTEAD)

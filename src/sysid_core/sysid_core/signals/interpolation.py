@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from sysid_core.arrays import FloatArray
 
-__all__ = ["hermite", "nearest"]
+__all__ = ["hermite", "nearest", "resample"]
+
+_ROUNDING = 1e-6
+"""Time [s] that stamps may be rounded by; epochs in double precision are, by less."""
 
 
 def hermite(nodes: FloatArray, values: FloatArray, time: FloatArray) -> FloatArray:
@@ -50,6 +55,40 @@ def nearest(nodes: FloatArray, values: FloatArray, time: FloatArray) -> FloatArr
         return np.repeat(values, len(time), axis=0)
     take_left = time - nodes[right - 1] <= nodes[right] - time
     return np.asarray(values[np.where(take_left, right - 1, right)])
+
+
+def resample(
+    nodes: FloatArray,
+    values: FloatArray,
+    runs: Sequence[slice],
+    time: FloatArray,
+    *,
+    flags: bool = False,
+) -> FloatArray:
+    """Read rows at ascending times (m,) within gap-free runs of them; NaN in the gaps.
+
+    Parameters
+    ----------
+    nodes : (n,) [s]
+    values : (n, nc)
+    runs : sequence of slice
+        Each run is interpolated by itself, since nodes beyond a gap would bend its ends.
+    time : (m,) [s]
+    flags : bool
+        Take the nearest row instead of interpolating.
+
+    Returns
+    -------
+    (m, nc)
+    """
+    result = np.full((len(time), values.shape[1]), np.nan)
+    interpolate = nearest if flags else hermite
+    for run in runs:
+        first, last = nodes[run.start] - _ROUNDING, nodes[run.stop - 1] + _ROUNDING
+        inside = slice(*np.searchsorted(time, [first, last], side="left"))
+        if inside.stop > inside.start:
+            result[inside] = interpolate(nodes[run], values[run], time[inside])
+    return result
 
 
 def _slopes(nodes: FloatArray, values: FloatArray) -> FloatArray:

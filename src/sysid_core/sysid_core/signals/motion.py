@@ -9,7 +9,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.signals.differences import differentiate
-from sysid_core.signals.filters import low_pass
+from sysid_core.signals.filters import Smoothed, smoothed
 from sysid_core.signals.rotation import angular_motion, rotate_into_body
 
 __all__ = [
@@ -64,23 +64,21 @@ class VelocityAgreement(NamedTuple):
     preferable: bool
 
 
-def joint_motion(position: FloatArray, velocity: FloatArray | None, dt: float) -> JointMotion:
-    """Differentiate filtered positions; where velocities are given, take and differentiate these.
+def joint_motion(position: Smoothed, velocity: Smoothed | None) -> JointMotion:
+    """Return the derivatives of positions (n, nj), or of velocities where these were measured.
 
     Parameters
     ----------
-    position : (n, nj)
-    velocity : (n, nj) or None
-        Filtered like the positions; NaN where not measured.
-    dt : float [s]
+    position : Smoothed
+    velocity : Smoothed or None
+        NaN where not measured.
     """
-    first = differentiate(position, dt)
-    second = differentiate(position, dt, derivative=2)
+    first, second = position.first, position.second
     if velocity is not None:
-        measured = np.isfinite(velocity).all(axis=0)
-        first[:, measured] = velocity[:, measured]
-        second[:, measured] = differentiate(velocity[:, measured], dt)
-    return JointMotion(position, first, second)
+        measured = np.isfinite(velocity.value).all(axis=0)
+        first = np.where(measured, velocity.value, first)
+        second = np.where(measured, velocity.first, second)
+    return JointMotion(position.value, first, second)
 
 
 def velocity_agreement(
@@ -99,10 +97,8 @@ def velocity_agreement(
     both = np.isfinite(position).all(axis=0) & np.isfinite(velocity).all(axis=0)
     if not both.any():
         return VelocityAgreement(np.inf, np.inf, np.inf, False)
-    smooth = low_pass(position[:, both], rate, cutoff)
-    expected = differentiate(smooth, 1.0 / rate)
-    acceleration = differentiate(smooth, 1.0 / rate, derivative=2)
-    measured = low_pass(velocity[:, both], rate, cutoff)
+    _, expected, acceleration = smoothed(position[:, both], rate, cutoff)
+    measured, _, jerk = smoothed(velocity[:, both], rate, cutoff)
     difference = measured - expected
     scale = np.sqrt(np.mean(expected**2, axis=0))
     moving = scale > max(_AT_REST, 1e-3 * float(scale.max()))
@@ -111,40 +107,38 @@ def velocity_agreement(
     error = np.sqrt(np.mean(difference[:, moving] ** 2, axis=0)) / scale[moving]
     slope = np.sum(difference * acceleration, axis=0)[moving]
     delay = -slope / np.sum(acceleration[:, moving] ** 2, axis=0) * rate
-    jerk = [
-        np.sqrt(np.mean(differentiate(v[:, moving], 1.0 / rate, derivative=2) ** 2, axis=0))
-        for v in (measured, expected)
-    ]
+    rough, smooth = (
+        np.sqrt(np.mean(bends[:, moving] ** 2, axis=0))
+        for bends in (jerk, differentiate(acceleration, 1.0 / rate))
+    )
     floor = np.finfo(np.float64).tiny
-    roughness = float(np.exp(np.mean(np.log((jerk[0] + floor) / (jerk[1] + floor)))))
+    roughness = float(np.exp(np.mean(np.log((rough + floor) / (smooth + floor)))))
     worst = float(error.max()), float(np.abs(delay).max())
     agrees = worst[0] <= _WORST_ERROR and worst[1] <= _WORST_DELAY
     return VelocityAgreement(*worst, roughness, agrees and roughness < _CLEARLY_SMOOTHER)
 
 
-def base_motion(base: FloatArray, dt: float, *, measured: bool) -> BaseMotion:
+def base_motion(base: Smoothed, *, measured: bool) -> BaseMotion:
     """Return the twist of a floating base and its derivative.
 
     Parameters
     ----------
-    base : (n, 13)
-        Filtered position in the world, quaternion x, y, z, w (continuous), measured twist in the
-        base frame (NaN if not measured).
-    dt : float [s]
+    base : Smoothed
+        Of (n, 13): position in the world, quaternion x, y, z, w (continuous), measured twist in
+        the base frame (NaN if not measured).
     measured : bool
         Use the measured twist where there is one.
     """
-    twist = base[:, 7:]
-    if measured and np.isfinite(twist).all():
-        return BaseMotion(twist, differentiate(twist, dt))
-    quaternion = base[:, 3:7]
-    angular = angular_motion(
-        quaternion, differentiate(quaternion, dt), differentiate(quaternion, dt, derivative=2)
-    )
+    twist = base.value[:, 7:]
+    if measured and not np.isnan(twist).all(axis=0).any():
+        return BaseMotion(twist, base.first[:, 7:])
+    position, turn = slice(0, 3), slice(3, 7)
+    quaternion = base.value[:, turn]
+    angular = angular_motion(quaternion, base.first[:, turn], base.second[:, turn])
     unit = quaternion / np.linalg.norm(quaternion, axis=1, keepdims=True)
-    linear = rotate_into_body(unit, differentiate(base[:, :3], dt))
+    linear = rotate_into_body(unit, base.first[:, position])
     # d/dt (Rᵀ ṗ) = Rᵀ p̈ − ω × (Rᵀ ṗ)
-    linear_rate = rotate_into_body(unit, differentiate(base[:, :3], dt, derivative=2))
+    linear_rate = rotate_into_body(unit, base.second[:, position])
     linear_rate = linear_rate - np.cross(angular.velocity, linear)
     return BaseMotion(
         np.hstack([linear, angular.velocity]), np.hstack([linear_rate, angular.acceleration])

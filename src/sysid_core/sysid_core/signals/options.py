@@ -26,8 +26,6 @@ class SignalConfig:
         None: the sensors' own.
     cutoff : float or None [Hz]
         Of the zero-phase low-pass that positions, velocities and efforts share.
-    order : int
-        Of each of the low-pass's two passes.
     gap : float
         Longest interruption that is interpolated, in sampling periods.
     timing : {"auto", "stamped", "uniform"}
@@ -41,7 +39,7 @@ class SignalConfig:
     oversampling : float or None
         Samples are thinned to this multiple of the cut-off; None keeps all of them.
     trim : float or None [s]
-        Left out at both ends of every segment; None: the settling time of the filter.
+        Left out at both ends of every segment, no less than what the filter reaches; None: that.
     contact_margin : float [s]
         Samples closer than this to a change of contact are left out.
     inertial : bool
@@ -56,7 +54,6 @@ class SignalConfig:
 
     rate: float | None = None
     cutoff: float | None = None
-    order: int = 4
     gap: float = 5.0
     timing: Literal["auto", "stamped", "uniform"] = "auto"
     velocity: Literal["auto", "measured", "differentiated"] = "auto"
@@ -79,7 +76,6 @@ class SignalConfig:
                 f"below {0.5 * self.rate:g} Hz, half of the rate",
                 self.cutoff,
             )
-        _require(1 <= self.order <= 10, "order", "between 1 and 10", self.order)
         _require(isfinite(self.gap) and self.gap >= 1.5, "gap", "at least 1.5 periods", self.gap)
         _require(self.timing in _TIMINGS, "timing", f"one of {_TIMINGS}", self.timing)
         _require(self.velocity in _VELOCITIES, "velocity", f"one of {_VELOCITIES}", self.velocity)

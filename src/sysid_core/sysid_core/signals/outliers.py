@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import ParameterError
 
-__all__ = ["HampelResult", "hampel", "unwrap", "without_spoiled"]
+__all__ = ["HampelResult", "hampel", "unwrapped", "without_spoiled"]
 
 _MAD_TO_STD = 1.4826
 _NOISY = 0.02
@@ -107,14 +107,21 @@ def _floor(series: FloatArray, residual: FloatArray) -> float:
     return max(noise, float(steps.min()) if len(steps) else 0.0)
 
 
-def unwrap(series: FloatArray) -> int:
-    """Undo jumps of an angle (n,) [rad] by a full turn in place and return their number.
+def unwrapped(values: FloatArray) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    """Return angles (n, nc) [rad] without jumps by a full turn, and the jumps per channel.
 
-    Only jumps close to a full turn count: others are outliers or resets.
+    Only jumps close to a full turn count: others are outliers or resets. Rows that lack an angle
+    do not interrupt the chain.
     """
-    present = np.flatnonzero(np.isfinite(series))
-    jumps = np.diff(series[present])
-    wrapped = np.abs(np.abs(jumps) - _TURN) < _TURN_TOLERANCE
-    turns = np.cumsum(np.where(wrapped, -np.sign(jumps), 0.0))
-    series[present[1:]] += _TURN * turns
-    return int(np.count_nonzero(wrapped))
+    result = np.array(values, dtype=np.float64)
+    counts = np.zeros(result.shape[1], dtype=np.int64)
+    jumps = np.diff(result, axis=0)
+    # Where nothing is missing and nothing jumps, as mostly live, there is nothing to do.
+    for channel in np.flatnonzero(~(np.abs(jumps) < _TURN - _TURN_TOLERANCE).all(axis=0)):
+        series = result[:, channel]
+        present = np.flatnonzero(np.isfinite(series))
+        steps = np.diff(series[present])
+        wrapped = np.abs(np.abs(steps) - _TURN) < _TURN_TOLERANCE
+        series[present[1:]] += _TURN * np.cumsum(np.where(wrapped, -np.sign(steps), 0.0))
+        counts[channel] = np.count_nonzero(wrapped)
+    return result, counts

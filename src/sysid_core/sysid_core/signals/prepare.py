@@ -7,28 +7,27 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import DataError
-from sysid_core.recording import Recording, Samples
-from sysid_core.signals.cutoff import choose_cutoff
-from sysid_core.signals.filters import low_pass, settling_time
-from sysid_core.signals.inertial import InertialSignal, with_inertial
-from sysid_core.signals.motion import JointMotion, base_motion, joint_motion, velocity_agreement
+from sysid_core.recording import ImuMounting, ImuRecording, Recording, Samples
+from sysid_core.signals.chain import ChainConfig, Grid, filter_grid, fuse
+from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff
+from sysid_core.signals.filters import support
+from sysid_core.signals.inertial import INSTEAD, Biases, too_slow
+from sysid_core.signals.motion import velocity_agreement
 from sysid_core.signals.options import SignalConfig
-from sysid_core.signals.outliers import hampel, unwrap, without_spoiled
-from sysid_core.signals.rotation import continuous, normalised
-from sysid_core.signals.synchronise import (
-    Segment,
-    Synchronised,
-    SynchroniseReport,
-    Track,
-    synchronise,
-)
+from sysid_core.signals.outliers import hampel, unwrapped, without_spoiled
+from sysid_core.signals.sensors import SENSORS
+from sysid_core.signals.switching import switching
+from sysid_core.signals.synchronise import Synchronised, SynchroniseReport, Track, synchronise
+from sysid_core.signals.timing import estimate_clock
 
 __all__ = ["PrepareReport", "Prepared", "prepare"]
 
 _MINIMUM_ROWS = 8
 _RATE_TOLERANCE = 0.1
+_QUANTITIES = ("position", "velocity", "effort")
 _SLOW_RATE = 5.0
 """No dynamics [Hz] show at less; a table in milliseconds seems a thousand times slower."""
 
@@ -113,35 +112,72 @@ def prepare(recording: Recording, options: SignalConfig | None = None) -> Prepar
 
 def _prepare(recording: Recording, options: SignalConfig) -> Prepared:
     warnings: list[str] = []
+    if recording.base is None or not options.inertial:
+        recording = replace(recording, imu=None)
+    if recording.imu is not None and (trouble := _disorder(recording.imu)) is not None:
+        warnings.append(str(trouble))
+        recording = replace(recording, imu=None)
     recording, outliers = _cleaned(recording, options, warnings)
-    tracks, layout = _tracks(recording)
-    synchronised = _synchronised(tracks, options, warnings)
+    tracks = _tracks(recording)
+    synchronised = _synchronised(list(tracks.values()), options, warnings)
     if synchronised.sensor_rate < _SLOW_RATE:
         warnings.append(
             f"the sensors run at {synchronised.sensor_rate:.3g} Hz, too slow for dynamics: is the "
             "time in seconds?"
         )
-    cutoff, reason = _cutoff(synchronised, layout, options)
-    measured = _use_measured(synchronised, layout, cutoff, options)
+    grids = _grids(synchronised, tuple(tracks))
+    choice = _cutoff(grids, synchronised, options)
+    if recording.imu is not None:
+        trouble = too_slow(_rate(recording.imu), choice.cutoff)
+        if trouble is not None:
+            warnings.append(str(trouble))
+            grids = [grid.without("imu") for grid in grids]
+    chain = ChainConfig(
+        synchronised.rate,
+        choice.cutoff,
+        _use_measured(grids, synchronised.rate, choice.cutoff, options),
+        options.velocity != "differentiated",
+    )
     step = 1
     if options.oversampling is not None:
-        step = max(1, int(synchronised.rate / (options.oversampling * cutoff)))
-    inertial = _inertial(recording, cutoff, options, warnings)
-    segments = _segments(synchronised, layout, cutoff, measured, step, options, inertial, warnings)
+        step = max(1, int(chain.rate / (options.oversampling * chain.cutoff)))
+    mounting = ImuMounting()
+    if recording.imu is not None and recording.imu.mounting is not None:
+        mounting = recording.imu.mounting
+    segments = _segments(grids, chain, mounting, step, options, warnings)
     output_rate = synchronised.rate / step
     report = PrepareReport(
         synchronised.sensor_rate,
         synchronised.rate,
         output_rate,
-        cutoff,
-        reason,
-        "measured" if measured else "differentiated",
+        choice.cutoff,
+        choice.reason,
+        "measured" if chain.joints_measured else "differentiated",
         outliers,
         synchronised.report,
         sum(len(segment) for segment in segments) / output_rate,
         (*recording.warnings, *warnings),
     )
     return Prepared(tuple(segments), report)
+
+
+def _disorder(imu: ImuRecording) -> Diagnostic | None:
+    """Say why inertial readings cannot be put in order; None if they can."""
+    steps = np.diff(imu.time[_readable(imu)])
+    if len(steps) == 0:
+        return Diagnostic("imu_empty", "the IMU's messages hold no numbers", hint=INSTEAD)
+    if np.any(steps < 0.0):
+        return Diagnostic("imu_clock", "the IMU's clock goes back", hint=INSTEAD)
+    return None
+
+
+def _readable(imu: ImuRecording) -> BoolArray:
+    values = np.column_stack([imu.time, imu.angular_velocity, imu.linear_acceleration])
+    return np.asarray(np.isfinite(values).all(axis=1))
+
+
+def _rate(imu: ImuRecording) -> float:
+    return estimate_clock(imu.time[_readable(imu)]).rate
 
 
 def _synchronised(tracks: list[Track], options: SignalConfig, warnings: list[str]) -> Synchronised:
@@ -160,82 +196,25 @@ def _synchronised(tracks: list[Track], options: SignalConfig, warnings: list[str
     return synchronise(tracks, rate=options.rate * factor, gap=options.gap, timing=options.timing)
 
 
-def _segments(
-    synchronised: Synchronised,
-    layout: _Layout,
-    cutoff: float,
-    measured: bool,
-    step: int,
-    options: SignalConfig,
-    inertial: InertialSignal | None,
-    warnings: list[str],
-) -> list[Samples]:
-    """Filter every stretch that is long enough; trim its edges and thin it."""
-    rate = synchronised.rate
-    trim = settling_time(cutoff) if options.trim is None else options.trim
-    edge = int(np.ceil(trim * rate))
-    segments: list[Samples] = []
-    for segment in synchronised.segments:
-        if len(segment.time) < 2 * edge + _MINIMUM_ROWS:
-            warnings.append(
-                f"a stretch of {len(segment.time) / rate:.2g} s is too short to filter and is "
-                "left out"
-            )
-            continue
-        samples = _samples(segment, layout, rate, cutoff, measured, options)
-        if inertial is not None:
-            samples, trouble = with_inertial(samples, inertial, 1.0 / rate)
-            if trouble and trouble not in warnings:
-                warnings.append(trouble)
-        kept = np.zeros(len(segment.time), dtype=np.bool_)
-        kept[edge : len(kept) - edge : step] = True
-        if samples.contacts is not None and options.contact_margin > 0.0:
-            kept &= _steady(samples.contacts, options.contact_margin * rate)
-        if kept.any():
-            segments.append(samples.select(kept))
-    if not segments:
-        raise DataError(
-            f"no uninterrupted stretch is longer than {2 * trim:.2g} s, the edges of the filter; "
-            "record for longer or raise the cut-off"
-        )
-    return segments
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """Which track and columns hold what."""
-
-    position: slice
-    velocity: slice | None
-    effort: slice | None
-    base: int | None
-    contacts: int | None
-    wrenches: int | None
-
-
 def _cleaned(
     recording: Recording, options: SignalConfig, warnings: list[str]
 ) -> tuple[Recording, tuple[tuple[str, int], ...]]:
     """Undo wraps of a full turn and replace outliers."""
-    position = recording.position.copy()
-    for joint, name in enumerate(recording.joint_names):
-        wraps = unwrap(position[:, joint])
-        if wraps:
-            warnings.append(f"{name} wraps by a full turn {wraps} times: unwrapped")
+    position, wraps = unwrapped(recording.position)
+    for name, count in zip(recording.joint_names, wraps.tolist(), strict=True):
+        if count:
+            warnings.append(f"{name} wraps by a full turn {count} times: unwrapped")
+    recording = replace(recording, position=position)
     if options.outlier_threshold is None:
-        return replace(recording, position=position), ()
+        return recording, ()
     results = {
         quantity: hampel(
             without_spoiled(values),
             half_window=options.outlier_half_window,
             threshold=options.outlier_threshold,
         )
-        for quantity, values in (
-            ("position", position),
-            ("velocity", recording.velocity),
-            ("effort", recording.effort),
-        )
-        if values is not None
+        for quantity in _QUANTITIES
+        if (values := getattr(recording, quantity)) is not None
     }
     counts = np.sum([result.counts for result in results.values()], axis=0)
     found = tuple(
@@ -247,129 +226,100 @@ def _cleaned(
     cleaned = replace(
         recording,
         position=results["position"].values,
-        velocity=velocity.values if velocity is not None else None,
-        effort=effort.values if effort is not None else None,
+        velocity=None if velocity is None else velocity.values,
+        effort=None if effort is None else effort.values,
     )
     return cleaned, found
 
 
-def _tracks(recording: Recording) -> tuple[list[Track], _Layout]:
-    nj = len(recording.joint_names)
-    columns, velocity, effort = [recording.position], None, None
-    if recording.velocity is not None:
-        velocity = slice(nj, 2 * nj)
-        columns.append(recording.velocity)
-    if recording.effort is not None:
-        effort = slice(nj * len(columns), nj * (len(columns) + 1))
-        columns.append(recording.effort)
-    tracks = [Track(recording.time, np.hstack(columns))]
-    base = contacts = wrenches = None
-    if recording.base is not None:
-        base = len(tracks)
-        pose = (recording.base.position, continuous(recording.base.orientation))
-        tracks.append(Track(recording.base.time, np.hstack([*pose, recording.base.twist])))
-    if recording.contacts is not None:
-        contacts = len(tracks)
-        active = recording.contacts.active.astype(np.float64)
-        tracks.append(Track(recording.contacts.time, active, flags=True))
-        if recording.contacts.wrenches is not None:
-            wrenches = len(tracks)
-            flat = recording.contacts.wrenches.reshape(len(active), -1)
-            tracks.append(Track(recording.contacts.time, flat))
-    return tracks, _Layout(slice(nj), velocity, effort, base, contacts, wrenches)
+def _tracks(recording: Recording) -> dict[str, Track]:
+    """Return the joints' quantities side by side, then the sensors."""
+    measured = [q for q in _QUANTITIES if getattr(recording, q) is not None]
+    joints = np.hstack([getattr(recording, quantity) for quantity in measured])
+    tracks = {",".join(measured): Track(recording.time, joints)}
+    for sensor in SENSORS:
+        if (rows := sensor.rows(recording)) is not None:
+            tracks[sensor.name] = Track(*rows, flags=sensor.flags, required=sensor.required)
+    return tracks
 
 
-def _cutoff(
-    synchronised: Synchronised, layout: _Layout, options: SignalConfig
-) -> tuple[float, str]:
-    if options.cutoff is not None:
-        return options.cutoff, f"{options.cutoff:g} Hz, as asked for"
-    positions = [segment.values[0][:, layout.position] for segment in synchronised.segments]
-    choice = choose_cutoff(positions, synchronised.rate, sensor_rate=synchronised.sensor_rate)
-    return choice.cutoff, choice.reason
+def _grids(synchronised: Synchronised, names: tuple[str, ...]) -> list[Grid]:
+    quantities = names[0].split(",")
+    grids = []
+    for segment in synchronised.segments:
+        parts = np.split(segment.values[0], len(quantities), axis=1)
+        joints = dict(zip(quantities, parts, strict=True))
+        sensors = dict(zip(names[1:], segment.values[1:], strict=True))
+        grids.append(Grid(segment.time, joints, sensors))
+    return grids
 
 
-def _use_measured(
-    synchronised: Synchronised, layout: _Layout, cutoff: float, options: SignalConfig
-) -> bool:
+def _cutoff(grids: list[Grid], synchronised: Synchronised, options: SignalConfig) -> CutoffChoice:
+    return choose_cutoff(
+        [grid.joints["position"] for grid in grids],
+        synchronised.rate,
+        wanted=options.cutoff,
+        sensor_rate=synchronised.sensor_rate,
+    )
+
+
+def _use_measured(grids: list[Grid], rate: float, cutoff: float, options: SignalConfig) -> bool:
     if options.velocity == "differentiated":
         return False
-    if layout.velocity is None:
+    if "velocity" not in grids[0].joints:
         if options.velocity == "measured":
             raise DataError("no velocities were recorded; use 'differentiated' velocities")
         return False
     if options.velocity == "measured":
         return True
-    longest = max(synchronised.segments, key=lambda segment: len(segment.time)).values[0]
-    return velocity_agreement(
-        longest[:, layout.position], longest[:, layout.velocity], synchronised.rate, cutoff
-    ).preferable
+    joints = max(grids, key=lambda grid: len(grid.time)).joints
+    return velocity_agreement(joints["position"], joints["velocity"], rate, cutoff).preferable
 
 
-def _samples(
-    segment: Segment,
-    layout: _Layout,
-    rate: float,
-    cutoff: float,
-    measured: bool,
+def _segments(
+    grids: list[Grid],
+    chain: ChainConfig,
+    mounting: ImuMounting,
+    step: int,
     options: SignalConfig,
-) -> Samples:
-    joints = segment.values[0]
-    smooth = _low_passed(joints, rate, cutoff, options.order)
-    motion: JointMotion = joint_motion(
-        smooth[:, layout.position],
-        smooth[:, layout.velocity] if measured and layout.velocity is not None else None,
-        1.0 / rate,
-    )
-    effort = np.full(motion.position.shape, np.nan)
-    if layout.effort is not None:
-        effort = smooth[:, layout.effort]
-    samples = Samples(segment.time, motion.position, motion.velocity, motion.acceleration, effort)
-    if layout.base is not None:
-        base = _low_passed(segment.values[layout.base], rate, cutoff, options.order)
-        moved = base_motion(base, 1.0 / rate, measured=options.velocity != "differentiated")
-        pose = np.hstack([base[:, :3], normalised(base[:, 3:7])])
-        samples = replace(
-            samples,
-            base_pose=pose,
-            base_twist=moved.twist,
-            base_acceleration=moved.acceleration,
+    warnings: list[str],
+) -> list[Samples]:
+    """Filter every stretch that is long enough; trim its edges and thin it."""
+    reach = support(chain.rate, chain.cutoff)
+    edge = reach if options.trim is None else max(reach, int(np.ceil(options.trim * chain.rate)))
+    segments: list[Samples] = []
+    for grid in grids:
+        if len(grid.time) < 2 * edge + _MINIMUM_ROWS:
+            warnings.append(
+                f"a stretch of {len(grid.time) / chain.rate:.2g} s is too short to filter and is "
+                "left out"
+            )
+            continue
+        samples = _fused(grid, chain, mounting, warnings)
+        kept = np.zeros(len(samples), dtype=np.bool_)
+        kept[edge - reach : len(kept) - (edge - reach) : step] = True
+        if samples.contacts is not None and options.contact_margin > 0.0:
+            kept &= ~switching(samples.time, samples.contacts, options.contact_margin)
+        if kept.any():
+            segments.append(samples.select(kept))
+    if not segments:
+        raise DataError(
+            f"no uninterrupted stretch is longer than {2 * edge / chain.rate:.2g} s, the edges of "
+            "the filter; record for longer or raise the cut-off"
         )
-    if layout.contacts is not None:
-        samples = replace(samples, contacts=segment.values[layout.contacts] > 0.5)
-    if layout.wrenches is not None:
-        wrenches = _low_passed(segment.values[layout.wrenches], rate, cutoff, options.order)
-        samples = replace(samples, wrenches=wrenches.reshape(len(wrenches), -1, 6))
-    return samples
+    return segments
 
 
-def _inertial(
-    recording: Recording, cutoff: float, options: SignalConfig, warnings: list[str]
-) -> InertialSignal | None:
-    if recording.imu is None or recording.base is None or not options.inertial:
-        return None
-    signal = InertialSignal(recording.imu, cutoff, options.order, options.gap)
-    if signal.trouble:
-        warnings.append(signal.trouble)
-    return None if signal.trouble else signal
-
-
-def _low_passed(values: FloatArray, rate: float, cutoff: float, order: int) -> FloatArray:
-    """Filter the columns that have values; the others stay NaN."""
-    result = np.full_like(values, np.nan)
-    present = np.isfinite(values).all(axis=0)
-    if present.any():
-        result[:, present] = low_pass(values[:, present], rate, cutoff, order=order)
-    return result
-
-
-def _steady(contacts: BoolArray, margin: float) -> BoolArray:
-    """Return which samples are at least `margin` samples away from any change of contact."""
-    changes = np.flatnonzero(np.any(contacts[1:] != contacts[:-1], axis=1)) + 0.5
-    if not len(changes):
-        return np.ones(len(contacts), dtype=np.bool_)
-    rows = np.arange(len(contacts))
-    right = np.clip(np.searchsorted(changes, rows), 0, len(changes) - 1)
-    left = np.clip(right - 1, 0, None)
-    distance = np.minimum(np.abs(changes[right] - rows), np.abs(rows - changes[left]))
-    return np.asarray(distance >= margin)
+def _fused(grid: Grid, chain: ChainConfig, mounting: ImuMounting, warnings: list[str]) -> Samples:
+    """Filter a stretch and fuse its sensors, their biases learned from the whole of it before."""
+    filtered = filter_grid(grid, chain)
+    learned = fuse(filtered, mounting, Biases(), chain.rate).biases
+    fused = fuse(filtered, mounting, learned, chain.rate)
+    troubles = [] if fused.diagnostic is None else [str(fused.diagnostic)]
+    silent = 0
+    if filtered.readings is not None:
+        silent = int(np.isnan(filtered.readings.specific_force).any(axis=1).sum())
+    if silent > support(chain.rate, chain.cutoff):
+        troubles.append(f"the IMU is silent for a part of the recording; {INSTEAD}")
+    warnings += [text for text in troubles if text not in warnings]
+    return fused.samples

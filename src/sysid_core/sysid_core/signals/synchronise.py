@@ -11,7 +11,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.signals.interpolation import hermite, nearest
+from sysid_core.signals.interpolation import resample
 from sysid_core.signals.outliers import without_spoiled
 from sysid_core.signals.timing import (
     estimate_clock,
@@ -40,11 +40,14 @@ class Track:
         NaN where a row lacks a channel; what no robot can reach counts as lacking, too.
     flags : bool
         Take the nearest row instead of interpolating.
+    required : bool
+        End a stretch where this track has a gap, instead of leaving NaN there.
     """
 
     time: FloatArray
     values: FloatArray
     flags: bool = False
+    required: bool = True
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,7 @@ class _Group:
     time: FloatArray
     values: FloatArray
     flags: bool
+    required: bool
     rate: float
     runs: list[slice] = field(default_factory=list)
 
@@ -176,25 +180,27 @@ def synchronise(
     passes = [find_passes(track.time, gap=gap) for track in tracks]
     if not tracks or not passes[0].rows:
         raise DataError("no rows with a finite time stamp; record again")
+    needed = [p for track, p in zip(tracks, passes, strict=True) if track.required]
     tally = _Tally(
-        late=max(p.late for p in passes),
-        resets=max(p.resets for p in passes),
-        implausible=max(p.implausible for p in passes),
+        late=max(p.late for p in needed),
+        resets=max(p.resets for p in needed),
+        implausible=max(p.implausible for p in needed),
     )
     segments: list[Segment] = []
     rates: list[float] = []
-    for number in range(min(len(p.rows) for p in passes)):
+    for number in range(min(len(p.rows) for p in needed)):
         groups = [
             group
             for index, (track, p) in enumerate(zip(tracks, passes, strict=True))
+            if number < len(p.rows)
             for group in _groups(index, track, p.rows[number], gap, timing, tally)
         ]
         if not groups or groups[0].track != 0:
             continue
-        rates.append(min(group.rate for group in groups))
+        rates.append(min(group.rate for group in groups if group.required))
         grid = rate or max(group.rate for group in groups if group.track == 0)
         rate = grid
-        for start, stop in _common_runs(groups):
+        for start, stop in _common_runs([group for group in groups if group.required]):
             if (time := _grid(groups[0], start, stop, grid)) is not None:
                 segments.append(Segment(time, _resampled(tracks, groups, time)))
     if rate is None or not segments:
@@ -229,13 +235,15 @@ def _groups(
             time.copy(),
             track.values[chosen][:, channels],
             track.flags,
+            track.required,
             clock.rate,
             list(runs),
         )
-        tally.duplicates = max(tally.duplicates, int(np.count_nonzero(~keep)))
-        tally.lost = max(tally.lost, clock.lost)
-        tally.gaps = max(tally.gaps, len(runs) - 1)
-        tally.jitter = max(tally.jitter, clock.jitter)
+        if track.required:
+            tally.duplicates = max(tally.duplicates, int(np.count_nonzero(~keep)))
+            tally.lost = max(tally.lost, clock.lost)
+            tally.gaps = max(tally.gaps, len(runs) - 1)
+            tally.jitter = max(tally.jitter, clock.jitter)
         if not track.flags and _regularise(group, clock.jitter, timing):
             tally.timing = "uniform"
         groups.append(group)
@@ -322,11 +330,7 @@ def _resampled(
 ) -> tuple[FloatArray, ...]:
     results = [np.full((len(time), track.values.shape[1]), np.nan) for track in tracks]
     for group in groups:
-        # Runs of a group are longer than gaps apart, so only one of them covers the grid; nodes
-        # of the others would bend its ends.
-        run = next(r for r in group.runs if group.time[r.stop - 1] > time[0])
-        interpolate = nearest if group.flags else hermite
-        results[group.track][:, group.channels] = interpolate(
-            group.time[run], group.values[run], time
+        results[group.track][:, group.channels] = resample(
+            group.time, group.values, group.runs, time, flags=group.flags
         )
     return tuple(results)

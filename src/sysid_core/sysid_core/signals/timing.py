@@ -13,6 +13,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
 
 __all__ = [
+    "DUPLICATE",
     "ROUNDING",
     "ClockEstimate",
     "Passes",
@@ -24,9 +25,11 @@ __all__ = [
 
 IndexArray = npt.NDArray[np.int64]
 
-_DUPLICATE = 0.2
-# An interruption of exactly the longest allowed is bridged, however its stamps are rounded.
+DUPLICATE = 0.2
+"""Part of a period within which a second stamp is the same sample again."""
+
 ROUNDING = 1.001
+"""An interruption of exactly the longest allowed is bridged, however its stamps are rounded."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ def estimate_clock(time: FloatArray, *, gap: float = 5.0) -> ClockEstimate:
         raise DataError("fewer than two distinct time stamps; record for longer")
     # Duplicates would pull the median down, hence the second one over plausible intervals only.
     period = float(np.median(intervals))
-    period = float(np.median(intervals[intervals > _DUPLICATE * period]))
+    period = float(np.median(intervals[intervals > DUPLICATE * period]))
     for _ in range(2):
         kept = intervals[intervals <= gap * period * ROUNDING]
         periods = np.maximum(np.round(kept / period), 0.0)
@@ -152,13 +155,13 @@ def thin_duplicates(time: FloatArray, period: float) -> npt.NDArray[np.bool_]:
     difference of their values says more about noise than about motion.
     """
     keep = np.ones(len(time), dtype=np.bool_)
-    suspects = np.flatnonzero(np.diff(time) < _DUPLICATE * period) + 1
+    suspects = np.flatnonzero(np.diff(time) < DUPLICATE * period) + 1
     last = -1
     for row in suspects:
         last = max(last, int(row) - 1)
         while not keep[last]:
             last -= 1
-        if time[row] - time[last] < _DUPLICATE * period:
+        if time[row] - time[last] < DUPLICATE * period:
             keep[row] = False
     return keep
 

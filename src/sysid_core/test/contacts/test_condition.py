@@ -21,12 +21,12 @@ from sysid_core.contacts import (
     foot_motion,
 )
 from sysid_core.contacts.estimate import hysteresis
-from sysid_core.contacts.feet import switching, widened
 from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.recording import Samples
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot
+from sysid_core.signals.switching import switching, widened
 
 WALKING = np.array([[1, 1, 1, 1], [1, 0, 0, 1], [1, 1, 1, 1], [0, 1, 1, 0]], dtype=bool)
 
@@ -97,7 +97,7 @@ def test_flipped_flags_are_found_and_mended(legged: Any, samples: Samples) -> No
     missed = np.zeros_like(flips)
     for finding in findings:
         if finding.kind == "contact_missed":
-            name = finding.message.split()[1]
+            name = finding.diagnostic.subject.split()[1]
             missed[:, ["FL", "FR", "HL", "HR"].index(name)] = finding.samples
     np.testing.assert_array_equal(missed, flags(samples) & flips)
     assert "contact_false" in {finding.kind for finding in findings}
@@ -134,7 +134,7 @@ def test_a_slipping_foot_is_found_and_its_rows_stay_true(legged: Any, samples: S
     findings = [f for f in check_feet(legged.robot, given, state_force) if f.kind == "slip"]
     assert down.any()
     assert len(findings) == 1
-    assert "FL" in findings[0].message
+    assert "FL" in findings[0].diagnostic.subject
     assert set(np.flatnonzero(findings[0].samples)) <= set(range(100, 110))
 
 

@@ -10,10 +10,11 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
-from sysid_core.online.stream import SampleStream, StreamConfig, stream_cutoff
+from sysid_core.online.stream import SampleStream
+from sysid_core.online.stream_config import StreamConfig, stream_cutoff
 from sysid_core.recording import Samples
 from sysid_core.robot import Robot, load_robot, parse_description
-from sysid_core.signals.fixed_lag import FixedLagLowPass
+from sysid_core.signals.filters import low_pass, smoothed, support
 
 RATE = 500.0
 SLOW = StreamConfig(rate=RATE, cutoff=10.0, sample_rate=100.0)
@@ -32,9 +33,9 @@ def sines(count: int, channels: int, seed: int = 0) -> FloatArray:
 
 def gain() -> float:
     """Return what the low-pass makes of such a sine: a symmetric kernel changes its size only."""
-    kernel = FixedLagLowPass(SLOW.cutoff, 1.0 / RATE, round(RATE / SLOW.cutoff)).kernels[0]
-    n = np.arange(len(kernel)) - len(kernel) // 2
-    return float(kernel @ np.cos(2.0 * np.pi * HERTZ / RATE * n))
+    n = np.arange(-200, 201)
+    passed = low_pass(np.cos(2.0 * np.pi * HERTZ / RATE * n), RATE, SLOW.cutoff)
+    return float(passed[len(passed) // 2])
 
 
 def push(
@@ -66,20 +67,21 @@ def test_chunks_do_not_matter(panda: Robot, chunks: int) -> None:
     rng = np.random.default_rng(1)
     position = sines(1500, 7) + 1e-3 * rng.normal(size=(1500, 7))
     effort = rng.normal(size=(1500, 7))
-    whole = FixedLagLowPass(SLOW.cutoff, 1.0 / RATE, round(RATE / SLOW.cutoff)).push(
-        np.arange(1500) / RATE, position, effort
-    )
+    whole = smoothed(position, RATE, SLOW.cutoff)
+    edge = support(RATE, SLOW.cutoff)
+    time = np.arange(edge, 1500 - edge) / RATE
+    torque = smoothed(effort, RATE, SLOW.cutoff).value
     samples = push(SampleStream(panda, SLOW), panda.joint_names, position, effort, chunks=chunks)
     step = round(RATE / SLOW.output_rate)
     count = len(samples)
     # the last period waits for the sample after the next
-    assert len(whole.time[::step]) - count <= 1
-    np.testing.assert_allclose(samples.time, whole.time[::step][:count], atol=1e-9)
+    assert len(time[::step]) - count <= 1
+    np.testing.assert_allclose(samples.time, time[::step][:count], atol=1e-9)
     for name, expected in (
-        ("position", whole.position),
-        ("velocity", whole.velocity),
-        ("acceleration", whole.acceleration),
-        ("effort", whole.companions),
+        ("position", whole.value),
+        ("velocity", whole.first),
+        ("acceleration", whole.second),
+        ("effort", torque),
     ):
         expected = expected[::step][:count]
         scale = np.abs(expected).max()

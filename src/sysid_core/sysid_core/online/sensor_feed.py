@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Live sensors beside the joints': their recent rows, and up to when these are known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.recording import BaseRecording, ContactRecording, Recording
+from sysid_core.robot.model import Robot
+from sysid_core.signals.buffer import RecentRows
+from sysid_core.signals.inertial import too_slow
+from sysid_core.signals.sensors import SENSORS
+
+__all__ = ["PATIENCE", "SensorFeed"]
+
+PATIENCE = 1.0
+"""Time [s] that joint samples wait for odometry before the oldest are given up."""
+_INERTIAL_PATIENCE = 0.1
+"""Time [s] that joint samples wait for an inertial sensor that was there just now."""
+_UNIT = 1e-3
+"""Deviation of a quaternion's size that rounding explains."""
+_TURN = slice(3, 7)
+"""Columns of the quaternion in the odometry's rows."""
+_TOPICS = {"base": "odometry", "imu": "imu", "contacts": "contacts", "wrenches": "wrenches"}
+
+
+class SensorFeed:
+    """Keeps the recent rows of a floating base's sensors; a fixed base has none.
+
+    Odometry must be there; the other sensors improve on it while they are.
+
+    Parameters
+    ----------
+    robot : Robot
+    longest : float [s]
+        Longest interruption that is interpolated; of the inertial sensor: the cut-off's period.
+    horizon : float [s]
+        Age at which messages are forgotten.
+    cutoff : float [Hz]
+        Of the low-pass; slower inertial readings are not used.
+    counts : Counter
+        Where faults are counted.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        longest: float,
+        horizon: float,
+        cutoff: float,
+        counts: Counter[str],
+    ) -> None:
+        self._counts, self._cutoff = counts, cutoff
+        self._feet = tuple(contact.name for contact in robot.description.contacts)
+        self._recent = {
+            sensor.name: RecentRows(
+                longest=1.0 / cutoff if sensor.name == "imu" else longest,
+                horizon=horizon,
+                flags=sensor.flags,
+            )
+            for sensor in SENSORS
+            if robot.floating
+        }
+
+    def reset(self) -> None:
+        """Forget everything, as when time goes back."""
+        for rows in self._recent.values():
+            rows.reset()
+
+    def sensed(self, name: str) -> bool:
+        """Whether a sensor has shown itself."""
+        return name in self._recent and len(self._recent[name]) > 0
+
+    def newest(self, name: str) -> float:
+        """Return the time [s] of a sensor's newest row; −∞ without any."""
+        return self._recent[name].newest if name in self._recent else -np.inf
+
+    def push(self, messages: Recording) -> None:
+        """Take messages of any sensors."""
+        if not self._recent:
+            return
+        base, contacts = messages.base, messages.contacts
+        messages = replace(
+            messages,
+            base=None if base is None else self._with_orientation(base),
+            contacts=None if contacts is None else self._of_feet(contacts),
+        )
+        for sensor in SENSORS:
+            rows = sensor.rows(messages)
+            recent = self._recent[sensor.name]
+            for time, row in (
+                () if rows is None else zip(rows.time.tolist(), rows.values, strict=True)
+            ):
+                last = recent.last
+                if sensor.name == "base" and last is not None and row[_TURN] @ last[_TURN] < 0.0:
+                    row[_TURN] *= -1.0
+                if not recent.push(time, row) and sensor.name != "wrenches":
+                    self._counts[f"{_TOPICS[sensor.name]} late or not finite"] += 1
+
+    def _with_orientation(self, base: BaseRecording) -> BaseRecording | None:
+        """Return the odometry that has an orientation."""
+        size = np.linalg.norm(base.orientation, axis=1)
+        there = size > _UNIT
+        self._counts["odometry without a unit quaternion"] += int((~there).sum())
+        self._counts["odometry quaternions scaled to unit length"] += int(
+            (np.abs(size[there] - 1.0) > _UNIT).sum()
+        )
+        if there.all():
+            return base
+        chosen = (
+            values[there] for values in (base.time, base.position, base.orientation, base.twist)
+        )
+        return BaseRecording(*chosen)
+
+    def _of_feet(self, contacts: ContactRecording) -> ContactRecording | None:
+        """Return the contacts of the robot's feet, in its order."""
+        if not set(self._feet) <= set(contacts.names):
+            self._counts["contacts without the robot's feet"] += len(contacts.time)
+            return None
+        order = [contacts.names.index(name) for name in self._feet]
+        wrenches = None if contacts.wrenches is None else contacts.wrenches[:, order]
+        return ContactRecording(contacts.time, self._feet, contacts.active[:, order], wrenches)
+
+    def known_until(self, newest: float) -> float:
+        """Return up to when joint samples, the newest of them given [s], need not wait."""
+        if not self._recent:
+            return np.inf
+        inertial = self._recent["imu"].known_until
+        waiting = inertial if inertial > newest - _INERTIAL_PATIENCE else np.inf
+        return min(self._recent["base"].known_until, waiting)
+
+    def at(self, time: FloatArray) -> dict[str, FloatArray]:
+        """Return the rows (m, nc) of the sensors that are there at ascending times (m,) [s]."""
+        found = {name: rows.at(time) for name, rows in self._recent.items() if len(rows)}
+        if "imu" in found and self._slow is not None:
+            del found["imu"]
+        return found
+
+    @property
+    def _slow(self) -> Diagnostic | None:
+        rate = self._recent["imu"].rate
+        return too_slow(rate, self._cutoff) if np.isfinite(rate) else None
+
+    def diagnostics(self, newest: float) -> Iterator[Diagnostic]:
+        """Yield what is missing at present, the newest joint states given [s]."""
+        if not self._recent:
+            return
+        if self._slow is not None:
+            yield self._slow
+        if newest - self._recent["base"].known_until > PATIENCE:
+            yield Diagnostic(
+                "base_missing",
+                "joint states come without odometry of their time",
+                hint="publish 'odom' (nav_msgs/Odometry) for the floating base, by the same clock",
+            )

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a live stream of messages becomes samples: rates, cut-off, gaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sysid_core.errors import ParameterError
+from sysid_core.robot.imu import described_cutoff
+from sysid_core.robot.model import Robot
+from sysid_core.signals.cutoff import choose_cutoff, highest_cutoff
+
+__all__ = ["StreamConfig", "stream_cutoff"]
+
+_MEASURED = 0.02
+"""Share by which a measured rate may be off; it must not make the sample rate fall a step."""
+
+
+def stream_cutoff(
+    robot: Robot, rate: float, *, wanted: float | None = None, inertial: bool = True
+) -> float:
+    """Return the cut-off [Hz] of a live stream, which knows no spectrum yet.
+
+    Parameters
+    ----------
+    robot : Robot
+    rate : float [Hz]
+        Of the joint states.
+    wanted : float, optional [Hz]
+        Default: the robot description's; half of it where a floating base's acceleration has to
+        come from odometry.
+    inertial : bool
+        Whether the base has an inertial sensor.
+    """
+    described = described_cutoff(robot, inertial=inertial)
+    choice = choose_cutoff((), rate, wanted=wanted or described)
+    return min(choice.cutoff, highest_cutoff(rate))
+
+
+@dataclass(frozen=True)
+class StreamConfig:
+    """Settings of a live sample stream.
+
+    Attributes
+    ----------
+    rate : float [Hz]
+        Of the joint states.
+    cutoff : float [Hz]
+        Of the low-pass that all signals share.
+    sample_rate : float [Hz]
+        Highest rate of the samples that come out; a whole fraction of `rate` is used.
+    gap : float
+        Longest interruption that is interpolated, in periods.
+    contact_margin : float [s]
+        A foot counts as in contact this long before and after its contact, too.
+    """
+
+    rate: float = 500.0
+    cutoff: float = 10.0
+    sample_rate: float = 100.0
+    gap: float = 5.0
+    contact_margin: float = 0.02
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "cutoff", "sample_rate"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0.0):
+                raise ParameterError(f"{name} must be a positive number of Hz, got {value}")
+        if self.cutoff >= 0.4 * self.rate:
+            raise ParameterError(
+                f"cutoff {self.cutoff:g} Hz must stay below 0.4 of the rate of {self.rate:g} Hz"
+            )
+        if not (np.isfinite(self.gap) and self.gap >= 1.5):
+            raise ParameterError(f"gap must be at least 1.5 periods, got {self.gap}")
+        if not (np.isfinite(self.contact_margin) and self.contact_margin >= 0.0):
+            raise ParameterError("contact_margin must be finite and not negative")
+
+    @property
+    def step(self) -> int:
+        """Grid samples per sample that comes out."""
+        return max(1, int(np.ceil((1.0 - _MEASURED) * self.rate / self.sample_rate)))
+
+    @property
+    def output_rate(self) -> float:
+        """Rate of the samples that come out [Hz]."""
+        return self.rate / self.step

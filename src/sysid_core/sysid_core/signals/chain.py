@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps from signals on a uniform grid to samples, for recordings and live buffers alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.recording import ImuMounting, Samples
+from sysid_core.signals.filters import Smoothed, smoothed, support
+from sysid_core.signals.inertial import Biases, Readings, inertial_motion
+from sysid_core.signals.motion import BaseMotion, base_motion, joint_motion
+from sysid_core.signals.rotation import normalised
+
+__all__ = ["ChainConfig", "Filtered", "Fused", "Grid", "filter_grid", "fuse"]
+
+
+class Grid(NamedTuple):
+    """Signals on a uniform grid.
+
+    Attributes
+    ----------
+    time : (n,) [s]
+    joints : Mapping[str, (n, nj)]
+        `position`, and `velocity` and `effort` where measured, in joint order and SI units.
+    sensors : Mapping[str, (n, nc)]
+        Rows of the sensors that were there, by name; NaN where one was silent.
+    """
+
+    time: FloatArray
+    joints: Mapping[str, FloatArray]
+    sensors: Mapping[str, FloatArray]
+
+    def without(self, name: str) -> Grid:
+        """Return the grid less one sensor."""
+        return self._replace(sensors={k: v for k, v in self.sensors.items() if k != name})
+
+
+@dataclass(frozen=True)
+class ChainConfig:
+    """How signals on a grid become samples.
+
+    Attributes
+    ----------
+    rate : float [Hz]
+        Of the grid.
+    cutoff : float [Hz]
+        Of the low-pass that all signals share.
+    joints_measured, base_measured : bool
+        Take measured velocities where there are any, instead of differentiated positions.
+    """
+
+    rate: float
+    cutoff: float
+    joints_measured: bool = False
+    base_measured: bool = True
+
+
+class Filtered(NamedTuple):
+    """Filtered samples with the odometry's motion, and what the inertial sensor read."""
+
+    samples: Samples
+    readings: Readings | None
+
+    def select(self, chosen: slice | BoolArray) -> Filtered:
+        """Return the samples that a slice or a mask (n,) picks."""
+        readings = self.readings
+        if readings is not None:
+            readings = Readings(*(values[chosen] for values in readings))
+        return Filtered(self.samples.select(chosen), readings)
+
+
+class Fused(NamedTuple):
+    """Samples with the best motion of the base.
+
+    Attributes
+    ----------
+    samples : Samples
+    biases : Biases
+        As learned until the last sample.
+    used : int
+        Samples whose motion is the inertial sensor's.
+    diagnostic : Diagnostic or None
+        Why the sensor was not used at last.
+    """
+
+    samples: Samples
+    biases: Biases
+    used: int
+    diagnostic: Diagnostic | None
+
+
+def filter_grid(grid: Grid, config: ChainConfig, *, every: int = 1) -> Filtered:
+    """Filter every signal alike and differentiate.
+
+    Returns
+    -------
+    Filtered
+        Every `every`-th of those ``n - 2 support`` samples whose neighbourhood is complete.
+    """
+    edge = support(config.rate, config.cutoff)
+    inner = slice(edge, len(grid.time) - edge)
+
+    def smooth(values: FloatArray) -> Smoothed:
+        return smoothed(values, config.rate, config.cutoff)
+
+    velocity = grid.joints.get("velocity") if config.joints_measured else None
+    motion = joint_motion(
+        smooth(grid.joints["position"]), None if velocity is None else smooth(velocity)
+    )
+    effort = np.full(motion.position.shape, np.nan)
+    if "effort" in grid.joints:
+        effort = smooth(grid.joints["effort"]).value
+    samples = Samples(
+        grid.time[inner], motion.position, motion.velocity, motion.acceleration, effort
+    )
+    if (base := grid.sensors.get("base")) is not None:
+        filtered = smooth(base)
+        moved = base_motion(filtered, measured=config.base_measured)
+        pose = np.hstack([filtered.value[:, :3], normalised(filtered.value[:, 3:7])])
+        samples = replace(
+            samples, base_pose=pose, base_twist=moved.twist, base_acceleration=moved.acceleration
+        )
+    if (wrenches := grid.sensors.get("wrenches")) is not None:
+        flat = smooth(wrenches).value
+        samples = replace(samples, wrenches=flat.reshape(len(flat), -1, 6))
+    if (flags := grid.sensors.get("contacts")) is not None:
+        samples = replace(samples, contacts=flags[inner] > 0.5)
+    readings = None
+    if (imu := grid.sensors.get("imu")) is not None and base is not None:
+        filtered = smooth(imu)
+        readings = Readings(filtered.value[:, :3], filtered.first[:, :3], filtered.value[:, 3:])
+    return Filtered(samples, readings).select(slice(None, None, every))
+
+
+def fuse(filtered: Filtered, mounting: ImuMounting, biases: Biases, rate: float) -> Fused:
+    """Take the base's motion from the inertial sensor where that agrees with the odometry."""
+    samples, readings = filtered
+    pose, twist, acceleration = samples.base_pose, samples.base_twist, samples.base_acceleration
+    if readings is None or pose is None or twist is None or acceleration is None:
+        return Fused(samples, biases, 0, None)
+    odometry = BaseMotion(twist, acceleration)
+    found = inertial_motion(readings, pose[:, 3:], odometry, mounting, biases, rate)
+    samples = replace(
+        samples, base_twist=found.motion.twist, base_acceleration=found.motion.acceleration
+    )
+    return Fused(samples, found.biases, int(found.used.sum()), found.diagnostic)
