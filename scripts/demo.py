@@ -28,7 +28,7 @@ except ImportError as missing:
     raise SystemExit(f"demo: {missing}; '.venv/bin/sysid doctor' says what to install") from None
 from demo_nodes import Nodes  # noqa: E402
 from demo_picture import draw  # noqa: E402
-from demo_report import report  # noqa: E402
+from demo_report import Span, report  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
 from rich.console import Console  # noqa: E402
@@ -80,8 +80,7 @@ PHASES = (
     Phase("load put down", 45.0, 55.0),
 )
 RELEASE, PICK_UP, PUT_DOWN, END = 12.0, 26.0, 41.0, 55.0
-SETTLED = 1.0
-"""After the load is asked for, it is attached for sure [s]."""
+SETTLED = 1.0  # [s] after which a load that was asked for is attached for sure
 
 
 class Watcher(Node):
@@ -90,7 +89,8 @@ class Watcher(Node):
     def __init__(self, nodes: Nodes) -> None:
         super().__init__("demo")
         self.nodes = nodes
-        self.log, self.begin, self.epoch = Log(), float("inf"), 0.0
+        self.log, self.begin = Log(), float("inf")
+        self.stamp = 0.0  # of the newest tracking message [s], by the simulation's clock
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.create_subscription(TrackingStatus, "tracking", self._on_tracking, 100)
         self.create_subscription(IdentificationStatus, "status", self._on_status, 100)
@@ -104,6 +104,7 @@ class Watcher(Node):
         return time.monotonic() - self.begin
 
     def _on_tracking(self, message: TrackingStatus) -> None:
+        self.stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
         if message.state == TrackingStatus.TRACKING and not self.moving:
             self.moving = True
         if self.now >= 0.0:
@@ -155,8 +156,8 @@ def attach(node: Watcher, mass: float) -> None:
         raise SystemExit(f"demo: {answer.message}")
 
 
-def play(node: Watcher, console: Console) -> None:
-    """Run the story from the first motion to the last."""
+def play(node: Watcher, console: Console) -> tuple[Span, Span]:
+    """Run the story from the first motion to the last; returns when it moved free and loaded."""
     deadline = time.monotonic() + 60.0
     while not (node.moving and node.ready):
         rclpy.spin_once(node, timeout_sec=0.1)
@@ -166,19 +167,23 @@ def play(node: Watcher, console: Console) -> None:
                 f"demo: the nodes did not start within a minute; see {node.nodes.log}"
             )
     node.ask(SetBool, "identifier/freeze", SetBool.Request(data=True))
-    node.begin = time.monotonic()
-    node.epoch = 1e-9 * node.get_clock().now().nanoseconds
+    node.begin, start = time.monotonic(), node.stamp
     console.print("[bold] 0 s[/] the arm follows its reference with a wrong model")
     node.watch_until(RELEASE)
     node.ask(SetBool, "identifier/freeze", SetBool.Request(data=False))
     console.print(f"[bold]{RELEASE:2.0f} s[/] the identifier may publish what it learns")
     node.watch_until(PICK_UP)
+    free = (start, node.stamp)
     attach(node, LOAD_MASS)
     console.print(f"[bold]{PICK_UP:2.0f} s[/] a load of {LOAD_MASS} kg is picked up")
+    node.watch_until(PICK_UP + SETTLED)
+    start = node.stamp
     node.watch_until(PUT_DOWN)
+    loaded = (start, node.stamp)
     attach(node, 0.0)
     console.print(f"[bold]{PUT_DOWN:2.0f} s[/] the load is put down")
     node.watch_until(END)
+    return free, loaded
 
 
 def phase_rows(log: Log) -> list[dict[str, Any]]:
@@ -270,8 +275,7 @@ def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
                 f"{parameters.inertial_std[10 * b]:.2f}",
             )
         console.print(masses)
-    picture = out / "demo.png"
-    draw(log, PHASES, (RELEASE, PICK_UP, PUT_DOWN, END), LOAD_MASS, picture)
+    draw(log, PHASES, (RELEASE, PICK_UP, PUT_DOWN, END), LOAD_MASS, out / "demo.png")
     figures = {
         "phases": rows,
         "gate_opened_after": None if opened is None else opened - RELEASE,
@@ -279,7 +283,7 @@ def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
         "payload_true": LOAD_MASS,
     }
     (out / "demo.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    console.print(f"Picture: {picture}", soft_wrap=True)
+    console.print(f"Picture: {out / 'demo.png'}", soft_wrap=True)
 
 
 def true_masses(path: Path, robot: Robot) -> dict[str, Any]:
@@ -320,7 +324,7 @@ def main() -> int:
         rclpy.init()
         node = Watcher(nodes)
         try:
-            play(node, console)
+            spans = play(node, console)
             node.ask(
                 ExportModel, "identifier/export", ExportModel.Request(directory=str(out / "live"))
             )
@@ -337,8 +341,6 @@ def main() -> int:
             rclpy.try_shutdown()
     robot = load_robot(options.robot)
     show(console, node.log, true_masses(truth, robot), out)
-    free, loaded = (0.0, PICK_UP), (PICK_UP + SETTLED, PUT_DOWN)
-    spans = [(node.epoch + start, node.epoch + stop) for start, stop in (free, loaded)]
     report(console, out, robot, *spans)
     return 0
 

@@ -14,7 +14,7 @@ from sysid_core.data import read_recording, write_recording
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot
 
-__all__ = ["report"]
+__all__ = ["Span", "report"]
 
 Span = tuple[float, float]
 
@@ -44,7 +44,7 @@ def report(console: Console, out: Path, robot: Robot, free: Span, loaded: Span) 
     identify = (sys.executable, "-m", "sysid_core.cli.main", "identify", "--robot", robot.name)
     tasks = (
         ("the arm", alone, out / "identified", ()),
-        ("its load", carrying, out / "load", ("--start", estimate, "--only", last)),
+        ("its load", carrying, out / "load", ("--from", estimate, "--only", last)),
     )
     for text, bag, folder, known in tasks:
         command = [*identify, str(bag), "--out", str(folder), *known]
