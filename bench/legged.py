@@ -239,7 +239,7 @@ def run(given: argparse.Namespace) -> Result:
     masses = [f"{f['total_mass']:.3f} ({f['true_mass']:.3f})" for f in facts]
     print(f"\ntotal mass (true) {', '.join(masses)} kg")
     details = {
-        "noise": vars(find_scenario(MOTIONS["jump"]).settings.sensors),
+        "noise": vars(find_scenario(MOTIONS["jump"]).config.sensors),
         "tables": tables,
         "facts": facts,
         "samples": _over_samples(dict(list(worlds.items())[:2]), given.sizes, python),

@@ -68,8 +68,8 @@ def _scaled(sensors: SensorConfig, level: float) -> SensorConfig:
 
 def _run(scenario: str, seed: int, seconds: float, level: float) -> Run:
     chosen = find_scenario(scenario)
-    sensors = _scaled(chosen.settings.sensors, level)
-    chosen = replace(chosen, settings=replace(chosen.settings, sensors=sensors))
+    sensors = _scaled(chosen.config.sensors, level)
+    chosen = replace(chosen, config=replace(chosen.config, sensors=sensors))
     return run_scenario(chosen, seed=seed, duration=_START + seconds)
 
 

@@ -52,7 +52,7 @@ class Jump:
     Parameters
     ----------
     stance : Stance
-    settings : JumpConfig
+    config : JumpConfig
     seed : int
         Of the speeds at take-off.
     """
@@ -61,8 +61,8 @@ class Jump:
     _AIRBORNE = 0.15  # [√(h/g)] after take-off in which feet may still touch
     _TUCK = 0.12  # [h] by which feet are drawn up in flight
 
-    def __init__(self, stance: Stance, settings: JumpConfig, seed: int) -> None:
-        self._stance, self._settings = stance, settings
+    def __init__(self, stance: Stance, config: JumpConfig, seed: int) -> None:
+        self._stance, self._settings = stance, config
         self._rng = np.random.default_rng(seed)
         self._places = stance.feet - stance.pose[:3]
         self._leap = -1
@@ -75,13 +75,13 @@ class Jump:
 
     def plan(self, time: float, sensed: Sensed) -> Plan:
         """Return what is wanted at a time [s]; times ascend."""
-        stance, settings = self._stance, self._settings
-        leap, rest = divmod(time, settings.period * stance.time)
+        stance, config = self._stance, self._settings
+        leap, rest = divmod(time, config.period * stance.time)
         if leap != self._leap:
             self._leap = int(leap)
             self._begin(sensed)
         crouching = self._CROUCHING * stance.time
-        way = (settings.crouch + settings.rise) * stance.height
+        way = (config.crouch + config.rise) * stance.height
         thrust = 2.0 * way / self._velocity[2]
         reference = at_rest(stance)
         reference.pose[3:] = quaternion_of(self._yaw)

@@ -165,13 +165,13 @@ class Sway:
     Parameters
     ----------
     stance : Stance
-    settings : SwayConfig
+    config : SwayConfig
     seed : int
     """
 
-    def __init__(self, stance: Stance, settings: SwayConfig, seed: int) -> None:
+    def __init__(self, stance: Stance, config: SwayConfig, seed: int) -> None:
         self._stance = stance
-        self._sway = settings.wander(stance, np.random.default_rng(seed))
+        self._sway = config.wander(stance, np.random.default_rng(seed))
 
     def plan(self, time: float, sensed: Sensed) -> Plan:
         """Return what is wanted at a time [s]."""

@@ -133,10 +133,10 @@ def foot_prefix(contact: str) -> str:
     return f"foot/{contact}/"
 
 
-def foot_radii(robot: Robot, settings: PhysicsConfig) -> FloatArray:
+def foot_radii(robot: Robot, config: PhysicsConfig) -> FloatArray:
     """Return the radii (nc,) [m] of the spheres that touch the ground."""
     radii = np.array([contact.radius for contact in robot.description.contacts])
-    return np.where(radii > 0.0, radii, settings.foot_radius)
+    return np.where(radii > 0.0, radii, config.foot_radius)
 
 
 def _axis(joint: pin.JointModel, neutral: FloatArray) -> tuple[str, FloatArray]:
@@ -190,13 +190,13 @@ def _add_joint(
     _add(body, "joint", **attributes)
 
 
-def _add_feet(body: ET.Element, robot: Robot, index: int, settings: PhysicsConfig) -> None:
-    radii = foot_radii(robot, settings)
+def _add_feet(body: ET.Element, robot: Robot, index: int, config: PhysicsConfig) -> None:
+    radii = foot_radii(robot, config)
     for contact, radius in zip(robot.description.contacts, radii, strict=True):
         parent, placement = robot.place(contact.frame)
         if parent != index:
             continue
-        length, width = settings.sole if contact.type == "flat" else (0.0, 0.0)
+        length, width = config.sole if contact.type == "flat" else (0.0, 0.0)
         signs = [(1, 1), (1, -1), (-1, 1), (-1, -1)] if contact.type == "flat" else [(0, 0)]
         _add(body, "site", name=foot_prefix(contact.name), **_placement(placement))
         for number, (sx, sy) in enumerate(signs):
@@ -209,8 +209,8 @@ def _add_feet(body: ET.Element, robot: Robot, index: int, settings: PhysicsConfi
                 size=_text([radius]),
                 pos=_text(corner),
                 condim="3",
-                friction=_text([settings.ground_friction, 0.0, 0.0]),
-                solref=_text([settings.ground_time, 1.0]),
+                friction=_text([config.ground_friction, 0.0, 0.0]),
+                solref=_text([config.ground_time, 1.0]),
             )
 
 
@@ -225,7 +225,7 @@ def _loop_sites(robot: Robot) -> dict[int, list[tuple[str, pin.SE3]]]:
 
 
 def _add_bodies(
-    world: ET.Element, robot: Robot, parameters: FloatArray, settings: PhysicsConfig
+    world: ET.Element, robot: Robot, parameters: FloatArray, config: PhysicsConfig
 ) -> None:
     model, layout = robot.model, robot.layout
     friction = {
@@ -245,8 +245,8 @@ def _add_bodies(
         if robot.floating and index == 1:
             _add(body, "freejoint", name=BASE_JOINT)
         else:
-            _add_joint(body, robot, index, friction, settings.joint_limits)
-        _add_feet(body, robot, index, settings)
+            _add_joint(body, robot, index, friction, config.joint_limits)
+        _add_feet(body, robot, index, config)
     for index, placed in sites.items():
         for name, placement in placed:
             _add(elements[index], "site", name=name, **_placement(placement))
@@ -293,18 +293,18 @@ def _add_equalities(root: ET.Element, robot: Robot) -> None:
             )
 
 
-def _defaults(root: ET.Element, settings: PhysicsConfig) -> None:
+def _defaults(root: ET.Element, config: PhysicsConfig) -> None:
     # Friction and loops act within one or two steps, so that sliding friction is exactly
     # ±Fc, a stuck joint rests and a loop does not open: the softness that MuJoCo gives its
     # constraints by default is no part of the modelled robot.
-    stiff = {"solref": _text([2.0 * settings.time_step, 1.0]), "solimp": "0.9999 0.9999 0.001"}
+    stiff = {"solref": _text([2.0 * config.time_step, 1.0]), "solimp": "0.9999 0.9999 0.001"}
     default = _add(root, "default")
     for tag in ("joint", "tendon"):
         _add(default, tag, solreffriction=stiff["solref"], solimpfriction=stiff["solimp"])
     _add(default, "equality", **stiff)
 
 
-def build_mjcf(robot: Robot, parameters: FloatArray, settings: PhysicsConfig | None = None) -> str:
+def build_mjcf(robot: Robot, parameters: FloatArray, config: PhysicsConfig | None = None) -> str:
     """Return a MuJoCo model of a robot that has the given parameters.
 
     Torque offsets have no counterpart in MJCF: whoever applies torques subtracts them.
@@ -314,7 +314,7 @@ def build_mjcf(robot: Robot, parameters: FloatArray, settings: PhysicsConfig | N
     robot : Robot
     parameters : (p,)
         In the robot's layout; friction terms at least zero, bodies physically consistent.
-    settings : PhysicsConfig, optional
+    config : PhysicsConfig, optional
 
     Raises
     ------
@@ -324,13 +324,13 @@ def build_mjcf(robot: Robot, parameters: FloatArray, settings: PhysicsConfig | N
         If no body or motor with these parameters can exist.
     """
     robot.check_parameters(parameters)
-    settings = settings or PhysicsConfig()
+    config = config or PhysicsConfig()
     root = ET.Element("mujoco", model=robot.name)
     _add(root, "compiler", angle="radian", autolimits="false", balanceinertia="false")
     option = _add(
         root,
         "option",
-        timestep=_text([settings.time_step]),
+        timestep=_text([config.time_step]),
         gravity=_text(robot.description.gravity),
         integrator="Euler",
         cone="elliptic",
@@ -341,9 +341,9 @@ def build_mjcf(robot: Robot, parameters: FloatArray, settings: PhysicsConfig | N
     # Explicit damping keeps the equation of motion exact at every step; `Plant` checks that the
     # step is short enough for it.
     _add(option, "flag", eulerdamp="disable")
-    _defaults(root, settings)
+    _defaults(root, config)
     world = _add(root, "worldbody")
-    if robot.floating and settings.ground:
+    if robot.floating and config.ground:
         _add(
             world,
             "geom",
@@ -351,10 +351,10 @@ def build_mjcf(robot: Robot, parameters: FloatArray, settings: PhysicsConfig | N
             type="plane",
             size="0 0 1",
             condim="3",
-            friction=_text([settings.ground_friction, 0.0, 0.0]),
-            solref=_text([settings.ground_time, 1.0]),
+            friction=_text([config.ground_friction, 0.0, 0.0]),
+            solref=_text([config.ground_time, 1.0]),
         )
-    _add_bodies(world, robot, parameters, settings)
+    _add_bodies(world, robot, parameters, config)
     _add_couplings(root, robot, parameters)
     _add_equalities(root, robot)
     ET.indent(root)

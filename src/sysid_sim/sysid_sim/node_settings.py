@@ -20,7 +20,7 @@ from sysid_sim.mjcf import PhysicsConfig
 from sysid_sim.sensors import SensorConfig
 from sysid_sim.simulation import SimulationConfig, Stribeck
 from sysid_sim.stance_trajectory import StanceTrajectory
-from sysid_sim.trajectories import Excitation, exciting_trajectory
+from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory
 from sysid_sim.truth import TruthSpread, draw_truth, read_truth
 from sysid_sim.walker import MOTIONS, Walker, stance_of
 
@@ -288,14 +288,14 @@ class ReferencePlan:
 
     Attributes
     ----------
-    excitation : Excitation
+    excitation : ExcitationConfig
     seed : int
     start_delay, lead, publish_period : float [s]
     spacing : float [s]
         Between trajectory points.
     """
 
-    excitation: Excitation
+    excitation: ExcitationConfig
     seed: int
     start_delay: float
     lead: float
@@ -305,7 +305,7 @@ class ReferencePlan:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ReferencePlan:
         """Build the plan from parameter values."""
-        excitation = Excitation(
+        excitation = ExcitationConfig(
             period=values["duration"],
             harmonics=values["harmonics"],
             amplitude=values["amplitude"],

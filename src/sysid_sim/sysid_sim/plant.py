@@ -16,7 +16,7 @@ from sysid_core.robot.loops import LoopClosure
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import PhysicsConfig, brake_name, build_mjcf, foot_prefix
 
-__all__ = ["ContactState", "Plant", "PlantState", "cross", "rest_configuration", "rotation_of"]
+__all__ = ["FootContacts", "Plant", "PlantState", "cross", "rest_configuration", "rotation_of"]
 
 # Explicit damping is stable below 2; well below it, a step loses little accuracy.
 MAX_DAMPING_PER_STEP = 0.5
@@ -40,7 +40,7 @@ class PlantState(NamedTuple):
     a: FloatArray
 
 
-class ContactState(NamedTuple):
+class FootContacts(NamedTuple):
     """What the feet feel, in the order of the description's contacts.
 
     Attributes
@@ -72,7 +72,7 @@ class Plant:
     ----------
     robot : Robot
     parameters : (p,)
-    settings : PhysicsConfig, optional
+    config : PhysicsConfig, optional
 
     Raises
     ------
@@ -82,10 +82,10 @@ class Plant:
     """
 
     def __init__(
-        self, robot: Robot, parameters: FloatArray, settings: PhysicsConfig | None = None
+        self, robot: Robot, parameters: FloatArray, config: PhysicsConfig | None = None
     ) -> None:
         self.robot = robot
-        self.settings = settings or PhysicsConfig()
+        self.config = config or PhysicsConfig()
         self._compile(np.array(parameters, dtype=float))
         self.reset(rest_configuration(robot))
         self._check_time_step()
@@ -94,7 +94,7 @@ class Plant:
 
     def _compile(self, parameters: FloatArray) -> None:
         self.parameters = parameters
-        self.mjcf = build_mjcf(self.robot, parameters, self.settings)
+        self.mjcf = build_mjcf(self.robot, parameters, self.config)
         self.model = mujoco.MjModel.from_xml_string(self.mjcf)
         self.data = mujoco.MjData(self.model)
         joints = [self.model.joint(name) for name in self.robot.joint_names]
@@ -136,10 +136,10 @@ class Plant:
             D = D + damping * np.outer(direction, direction)
         N = scipy.linalg.null_space(self.loop_jacobian()) if self._loops else np.eye(len(M))
         rate = float(scipy.linalg.eigh(N.T @ D @ N, N.T @ M @ N, eigvals_only=True)[-1])
-        if rate * self.settings.time_step > MAX_DAMPING_PER_STEP:
+        if rate * self.config.time_step > MAX_DAMPING_PER_STEP:
             raise SimulationError(
                 f"robot '{self.robot.name}' is damped too strongly for a time step of "
-                f"{self.settings.time_step:g} s; use at most {MAX_DAMPING_PER_STEP / rate:.2g} s"
+                f"{self.config.time_step:g} s; use at most {MAX_DAMPING_PER_STEP / rate:.2g} s"
             )
 
     # -- state ------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ class Plant:
                 rows.append(angular[0] - angular[1])
         return np.vstack(rows) if rows else np.zeros((0, nv))
 
-    def contacts(self, *, wrenches: bool = True) -> ContactState:
+    def contacts(self, *, wrenches: bool = True) -> FootContacts:
         """Return what the feet felt at the beginning of the last step.
 
         Parameters
@@ -320,7 +320,7 @@ class Plant:
             Whether to work out forces, which takes longer; else they are zero.
         """
         sites = self._foot_sites
-        state = ContactState(np.zeros(len(sites), dtype=bool), np.zeros((len(sites), 6)))
+        state = FootContacts(np.zeros(len(sites), dtype=bool), np.zeros((len(sites), 6)))
         contacts, force = self.data.contact, np.zeros(6)
         touching = np.flatnonzero(contacts.efc_address >= 0)
         for index, geoms in zip(touching, self._feet[contacts.geom[touching]], strict=True):

@@ -56,7 +56,7 @@ class Run:
 
     def ground_truth(self) -> dict[str, Any]:
         """Return the ground truth as JSON-ready data."""
-        settings = asdict(self.scenario.settings)
+        config = asdict(self.scenario.config)
         return {
             **truth_document(self.robot, self.truth),
             "scenario": self.scenario.name,
@@ -71,7 +71,7 @@ class Run:
                 }
                 for event in self.payloads
             ],
-            "simulation": settings,
+            "simulation": config,
             "spread": asdict(self.scenario.spread),
         }
 
@@ -110,9 +110,9 @@ def run_scenario(
     robot = load_robot(scenario.robot)
     # Three streams of one seed: the truth stays the same if only the motion changes.
     truth = draw_truth(robot, seed, scenario.spread)
-    period = scenario.settings.period
+    period = scenario.config.period
     behaviour = scenario.behaviour(robot, seed, period)
-    simulation = Simulation(robot, truth, scenario.settings, seed=seed, start=behaviour.start)
+    simulation = Simulation(robot, truth, scenario.config, seed=seed, start=behaviour.start)
     stride = max(1, round(1.0 / (scenario.rate * period)))
     pending = sorted(scenario.payloads, key=lambda event: event.time)
     happened: list[PayloadEvent] = []

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from sysid_sim.errors import ScenarioError
 from sysid_sim.nominal_control import TrajectoryTracker
 from sysid_sim.sensors import SensorConfig
 from sysid_sim.simulation import Simulation, SimulationConfig, Stribeck
-from sysid_sim.trajectories import Excitation, exciting_trajectory
+from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory
 from sysid_sim.truth import TruthSpread
 from sysid_sim.walker import MOTIONS, MotionFactory, walking
 
@@ -91,7 +91,7 @@ class Scenario:
         At which the bag holds readings; divides the simulation's.
     seed : int
         Of the true parameters, the motion and the noise, if none is given.
-    settings : SimulationConfig
+    config : SimulationConfig
     spread : TruthSpread
     payloads : tuple[PayloadEvent, ...]
     """
@@ -103,28 +103,28 @@ class Scenario:
     duration: float = 20.0
     rate: float = 500.0
     seed: int = 1
-    settings: SimulationConfig = field(default_factory=SimulationConfig)
+    config: SimulationConfig = field(default_factory=SimulationConfig)
     spread: TruthSpread = field(default_factory=TruthSpread)
     payloads: tuple[PayloadEvent, ...] = ()
 
 
-def _excite(
-    excitation: Excitation, bandwidth: float, robot: Robot, seed: int, period: float
-) -> Behaviour:
+_BANDWIDTH = 20.0
+"""Of the PD feedback that scenarios track with, by the nominal inertia [rad/s]."""
+
+
+def _excite(excitation: ExcitationConfig, robot: Robot, seed: int, period: float) -> Behaviour:
     trajectory = exciting_trajectory(robot, seed, excitation)
-    return TrajectoryTracker(robot, trajectory, bandwidth=bandwidth, period=period)
+    return TrajectoryTracker(robot, trajectory, bandwidth=_BANDWIDTH, period=period)
 
 
-def exciting(excitation: Excitation | None = None, bandwidth: float = 20.0) -> BehaviourFactory:
+def exciting(**excitation: Any) -> BehaviourFactory:
     """Return a behaviour that tracks an exciting trajectory with the nominal model and PD.
 
     Parameters
     ----------
-    excitation : Excitation, optional
-    bandwidth : float [rad/s]
-        Of the PD feedback, by the nominal inertia.
+    excitation : fields of ExcitationConfig
     """
-    return partial(_excite, excitation or Excitation(), bandwidth)
+    return partial(_excite, ExcitationConfig(**excitation))
 
 
 # Noise levels are those of the sensors' data sheets or of recordings of such robots.
@@ -136,13 +136,13 @@ _DIGIT_SENSORS = SensorConfig(
 )
 
 
-def _digit(name: str, robot: str, summary: str, excitation: Excitation) -> Scenario:
+def _digit(name: str, robot: str, summary: str, **excitation: float) -> Scenario:
     return Scenario(
         name,
         robot,
         summary,
-        exciting(excitation),
-        settings=SimulationConfig(
+        exciting(**excitation),
+        config=SimulationConfig(
             latency=1, sensors=_DIGIT_SENSORS, stribeck=Stribeck(level=0.1, velocity=0.05)
         ),
     )
@@ -155,11 +155,11 @@ def _arm(name: str, robot: str, summary: str, rate: float = 500.0) -> Scenario:
         summary,
         exciting(),
         rate=rate,
-        settings=SimulationConfig(sensors=_ARM_SENSORS),
+        config=SimulationConfig(sensors=_ARM_SENSORS),
     )
 
 
-_LEG = Excitation(period=5.0, amplitude=0.8)
+_LEG = {"period": 5.0, "amplitude": 0.8}
 
 # Encoders behind the gear, motor currents known to a hundredth of the limit, a base state that
 # was fused from an inertial unit and leg odometry or motion capture.
@@ -193,7 +193,7 @@ def _legged(
         walking(motion),
         duration,
         rate=1.0 / period,
-        settings=SimulationConfig(period=period, latency=1, sensors=_LEGGED_SENSORS),
+        config=SimulationConfig(period=period, latency=1, sensors=_LEGGED_SENSORS),
         payloads=(payload,) if payload else (),
     )
 
@@ -203,9 +203,9 @@ _SCENARIOS = (
         "panda_payload",
         "panda",
         "Panda on an exciting trajectory; after half the time it carries 2 kg at the flange",
-        exciting(Excitation(effort=0.6)),
+        exciting(effort=0.6),
         duration=30.0,
-        settings=SimulationConfig(sensors=_ARM_SENSORS),
+        config=SimulationConfig(sensors=_ARM_SENSORS),
         payloads=(PayloadEvent(15.0, 2.0, com=(0.02, -0.01, 0.08), size=(0.08, 0.08, 0.16)),),
     ),
     _arm("panda_excite", "panda", "Panda on an exciting trajectory"),
@@ -214,7 +214,7 @@ _SCENARIOS = (
         "valkyrie_arm",
         "Valkyrie's four-joint arm, far from its nominal model",
         exciting(),
-        settings=SimulationConfig(sensors=_ARM_SENSORS),
+        config=SimulationConfig(sensors=_ARM_SENSORS),
         spread=TruthSpread(mass=0.4, com=0.6, shape=0.2, friction=0.8),
     ),
     _arm("ur10_excite", "ur10", "UR10 on an exciting trajectory", rate=125.0),
@@ -226,10 +226,10 @@ _SCENARIOS = (
         "KUKA LWR on an exciting trajectory, sensors free of noise",
         exciting(),
     ),
-    _digit("digit_leg", "digit_left_leg", "Digit's left leg with its three loops, hung", _LEG),
-    _digit("digit_right_leg", "digit_right_leg", "Digit's right leg, hung", _LEG),
-    _digit("digit_arm", "digit_left_arm", "Digit's left arm", Excitation(period=6.0)),
-    _digit("digit_right_arm", "digit_right_arm", "Digit's right arm", Excitation(period=6.0)),
+    _digit("digit_leg", "digit_left_leg", "Digit's left leg with its three loops, hung", **_LEG),
+    _digit("digit_right_leg", "digit_right_leg", "Digit's right leg, hung", **_LEG),
+    _digit("digit_arm", "digit_left_arm", "Digit's left arm", period=6.0),
+    _digit("digit_right_arm", "digit_right_arm", "Digit's right arm", period=6.0),
     _legged("solo12_trot", "Solo12 trots", MOTIONS["trot"]),
     _legged("solo12_new_trot", "Solo12 trots faster, backward and sideways", MOTIONS["new_trot"]),
     _legged("solo12_crawl", "Solo12 sets one foot after the other", MOTIONS["crawl"]),

@@ -11,7 +11,7 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
-from sysid_sim.plant import ContactState, PlantState, cross, rotation_of
+from sysid_sim.plant import FootContacts, PlantState, cross, rotation_of
 
 __all__ = ["BaseReading", "BaseState", "Reading", "SensorConfig", "Sensors"]
 
@@ -128,50 +128,50 @@ class Sensors:
     Parameters
     ----------
     robot : Robot
-    settings : SensorConfig
+    config : SensorConfig
     seed : int
     """
 
-    def __init__(self, robot: Robot, settings: SensorConfig, seed: int) -> None:
+    def __init__(self, robot: Robot, config: SensorConfig, seed: int) -> None:
         self.robot = robot
-        self.settings = settings
+        self.config = config
         self._rng = np.random.default_rng(seed)
         limits = robot.limits.effort
         scale = np.where(np.isfinite(limits), limits, 1.0)
-        self._effort_noise = np.where(robot.actuated, settings.effort_noise * scale, 0.0)
+        self._effort_noise = np.where(robot.actuated, config.effort_noise * scale, 0.0)
 
     def _noisy(self, values: FloatArray, std: float) -> FloatArray:
         return values + std * self._rng.normal(size=values.shape) if std > 0.0 else values
 
     def positions(self, values: FloatArray) -> FloatArray:
         """Return what the encoders show of joint positions (nj,)."""
-        values = self._noisy(values, self.settings.position_noise)
-        step = self.settings.position_resolution
+        values = self._noisy(values, self.config.position_noise)
+        step = self.config.position_resolution
         return np.round(values / step) * step if step > 0.0 else values
 
     def velocities(self, values: FloatArray) -> FloatArray:
         """Return what is measured of joint velocities (nj,)."""
-        return self._noisy(values, self.settings.velocity_noise)
+        return self._noisy(values, self.config.velocity_noise)
 
     def efforts(self, values: FloatArray) -> FloatArray:
         """Return what is measured of joint torques (nj,)."""
-        if self.settings.effort_noise == 0.0:
+        if self.config.effort_noise == 0.0:
             return values
         return values + self._effort_noise * self._rng.normal(size=values.shape)
 
     def odometry(self, q: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what is measured of a base's pose (7,) and twist (6,)."""
-        s = self.settings
+        s = self.config
         turn = self._noisy(np.zeros(3), s.base_orientation_noise)
         pose = np.concatenate([self._noisy(q[:3], s.base_position_noise), _turned(q[3:7], turn)])
         linear = self._noisy(v[:3], s.base_velocity_noise)
         return pose, np.concatenate([linear, self._noisy(v[3:6], s.gyroscope_noise)])
 
     def base(
-        self, pose: FloatArray, twist: FloatArray, state: PlantState, contacts: ContactState
+        self, pose: FloatArray, twist: FloatArray, state: PlantState, contacts: FootContacts
     ) -> BaseReading:
         """Return what is measured of a floating base, given its odometry (7,), (6,)."""
-        s = self.settings
+        s = self.config
         q, v, a = state.q[:7], state.v[:6], state.a[:6]
         rotation = rotation_of(q[3:7])
         gravity = rotation.T @ np.array(self.robot.description.gravity)

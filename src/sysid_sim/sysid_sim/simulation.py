@@ -96,7 +96,7 @@ class Simulation:
     robot : Robot
     truth : (p,)
         True parameters in the robot's layout.
-    settings : SimulationConfig, optional
+    config : SimulationConfig, optional
     seed : int
         Of the sensor noise.
     start : (nq,), optional
@@ -107,17 +107,17 @@ class Simulation:
         self,
         robot: Robot,
         truth: FloatArray,
-        settings: SimulationConfig | None = None,
+        config: SimulationConfig | None = None,
         *,
         seed: int = 0,
         start: FloatArray | None = None,
     ) -> None:
         self.robot = robot
         self.truth = np.array(truth, dtype=float)
-        self.settings = settings or SimulationConfig()
-        self.plant = Plant(robot, self.truth, self.settings.physics)
+        self.config = config or SimulationConfig()
+        self.plant = Plant(robot, self.truth, self.config.physics)
         self._seed = seed
-        self._start = standing_configuration(robot, self.settings.physics)
+        self._start = standing_configuration(robot, self.config.physics)
         if start is not None:
             self._start = np.array(start, dtype=float)
         self.reset()
@@ -129,7 +129,7 @@ class Simulation:
         self._payloads: dict[str, FloatArray] = {}
         self.plant.change_parameters(self.truth)
         self.plant.reset(self._start)
-        self._sensors = Sensors(self.robot, self.settings.sensors, self._seed)
+        self._sensors = Sensors(self.robot, self.config.sensors, self._seed)
         self._ticks = 0
         self._last_torque: FloatArray | None = None
         self._last_velocity: FloatArray | None = None
@@ -141,13 +141,13 @@ class Simulation:
 
     def hold(self) -> None:
         """Let the brakes hold the joints until the next command."""
-        self._queue: deque[FloatArray | None] = deque([None] * self.settings.latency)
+        self._queue: deque[FloatArray | None] = deque([None] * self.config.latency)
         self.plant.brake(True)
 
     @property
     def time(self) -> float:
         """Simulated time [s]."""
-        return self._ticks * self.settings.period
+        return self._ticks * self.config.period
 
     @property
     def holding(self) -> bool:
@@ -229,13 +229,13 @@ class Simulation:
 
     def _advance(self, torque: FloatArray) -> tuple[PlantState, FloatArray, BaseReading | None]:
         """Move on by one period; return its first state, the effort and the base's reading."""
-        n = self.settings.substeps
+        n = self.config.substeps
         self._apply_stribeck()
         state = self.plant.advance(torque)
         effort = torque + self.plant.brake_torque() if self.plant.braked else torque
         if self.robot.floating:
-            self._feet = self.plant.contacts(wrenches=self.settings.sensors.wrenches)
-        if self.settings.stribeck.level > 0.0:
+            self._feet = self.plant.contacts(wrenches=self.config.sensors.wrenches)
+        if self.config.stribeck.level > 0.0:
             for _ in range(n - 1):
                 self._apply_stribeck()
                 self.plant.advance(torque)
@@ -250,14 +250,14 @@ class Simulation:
     def _base_reading(self, state: PlantState) -> BaseReading:
         """Return what is measured of the base; accelerometers average over a period, too."""
         pose, twist, _ = self.sense_base()
-        after, period = self.plant.velocity(), self.settings.period
+        after, period = self.plant.velocity(), self.config.period
         before = state.v - period * state.a if self._last_velocity is None else self._last_velocity
         self._last_velocity = state.v
         moved = state._replace(a=(after - before) / (2.0 * period))
         return self._sensors.base(pose, twist, moved, self._feet)
 
     def _apply_stribeck(self) -> None:
-        stribeck = self.settings.stribeck
+        stribeck = self.config.stribeck
         if stribeck.level > 0.0:
             coulomb = self.truth[self.robot.layout.term("coulomb")]
             speed = self.plant.velocity()[-len(coulomb) :] / stribeck.velocity

@@ -76,9 +76,9 @@ class StanceTrajectory:
         q = np.concatenate([self.stance.pose, self.stance.joints])
         self._upright = self._kinematics.evaluate(q[None]).rotation[0]
         self._share = amplitude
-        settings = SwayConfig()
-        size = np.concatenate([self.stance.height * np.array(settings.shift), settings.tilt])
-        low, high = (rate / self.stance.time for rate in settings.band)
+        config = SwayConfig()
+        size = np.concatenate([self.stance.height * np.array(config.shift), config.tilt])
+        low, high = (rate / self.stance.time for rate in config.band)
         self._sway = Wander(np.random.default_rng(seed), size, (low, high), fade)
         self._fit(robot, speed)
 

@@ -15,7 +15,7 @@ from sysid_sim.errors import SimulationError
 from sysid_sim.nominal_control import nominal_dynamics
 from sysid_sim.plant import rest_configuration
 
-__all__ = ["Excitation", "exciting_trajectory"]
+__all__ = ["ExcitationConfig", "exciting_trajectory"]
 
 _GRID = 120
 _SHRINK = 0.8
@@ -25,7 +25,7 @@ _MARGIN = 0.05  # [rad] of passive joints: who is left without a reference brake
 
 
 @dataclass(frozen=True)
-class Excitation:
+class ExcitationConfig:
     """What an exciting trajectory may make use of.
 
     Attributes
@@ -64,7 +64,7 @@ class Excitation:
 
 
 def exciting_trajectory(
-    robot: Robot, seed: int, excitation: Excitation | None = None
+    robot: Robot, seed: int, excitation: ExcitationConfig | None = None
 ) -> FadedMotion:
     """Draw an exciting trajectory within a fixed-base robot's limits.
 
@@ -76,14 +76,14 @@ def exciting_trajectory(
     ----------
     robot : Robot
     seed : int
-    excitation : Excitation, optional
+    excitation : ExcitationConfig, optional
 
     Raises
     ------
     SimulationError
         If the robot's base floats, or no motion around its rest configuration is feasible.
     """
-    excitation = excitation or Excitation()
+    excitation = excitation or ExcitationConfig()
     model = nominal_dynamics(robot)
     centre = rest_configuration(robot)[robot.actuated]
     rng = np.random.default_rng(seed)
@@ -126,7 +126,7 @@ def _largest(feasible: Callable[[FloatArray], bool], count: int, robot: str) -> 
 
 
 def _joint_scales(
-    robot: Robot, trajectory: FadedMotion, time: FloatArray, excitation: Excitation
+    robot: Robot, trajectory: FadedMotion, time: FloatArray, excitation: ExcitationConfig
 ) -> FloatArray:
     """Return factors (na,) that fit each joint's series into its range and speed."""
     moved = trajectory.at(time)

@@ -68,7 +68,7 @@ class Walk:
     Parameters
     ----------
     stance : Stance
-    settings : WalkConfig
+    config : WalkConfig
     seed : int
         Of the variation.
     """
@@ -78,14 +78,14 @@ class Walk:
     _LEASH = 0.12  # [h] that the wanted base may be ahead of the measured one
     _SLOW = (0.05, 0.25)  # [Hz] of the variation of the speed
 
-    def __init__(self, stance: Stance, settings: WalkConfig, seed: int) -> None:
+    def __init__(self, stance: Stance, config: WalkConfig, seed: int) -> None:
         rng = np.random.default_rng(seed)
-        self._stance, self._settings = stance, settings
-        self._sway = settings.sway.wander(stance, rng)
+        self._stance, self._settings = stance, config
+        self._sway = config.sway.wander(stance, rng)
         unit = np.array([stance.speed, stance.speed, 1.0 / stance.time])
-        self._mean = unit * np.array([*settings.velocity, settings.turning])
-        self._variation = Wander(rng, unit * np.array(settings.variation), self._SLOW)
-        self._period = settings.period * stance.time
+        self._mean = unit * np.array([*config.velocity, config.turning])
+        self._variation = Wander(rng, unit * np.array(config.variation), self._SLOW)
+        self._period = config.period * stance.time
         self._places = stance.feet - stance.pose[:3]
         self._origin = stance.pose[:3].copy()
         self._lean = np.zeros(2)
@@ -145,15 +145,15 @@ class Walk:
 
     def _support(self, sensed: Sensed) -> FloatArray:
         """Return how far (2,) [m] the base is to lean to the feet that will stand in a moment."""
-        settings = self._settings
+        config = self._settings
         walked = max(0.0, self._time - self._STAND)
         # the body is as slow as the low-pass behind this, so it must start before a foot lifts
         soon = (walked + self._stance.time) / self._period
-        standing = ~settings.footfalls.phase(soon, self._places[:, :2]).swing
-        if settings.lean == 0.0 or not standing.any():
+        standing = ~config.footfalls.phase(soon, self._places[:, :2]).swing
+        if config.lean == 0.0 or not standing.any():
             return np.zeros(2)
         feet = sensed.feet[:, :2]
-        return np.asarray(settings.lean * (feet[standing].mean(axis=0) - feet.mean(axis=0)))
+        return np.asarray(config.lean * (feet[standing].mean(axis=0) - feet.mean(axis=0)))
 
     def _feet(
         self, reference: ContactReference, share: FloatArray, loaded: BoolArray, sensed: Sensed

@@ -204,7 +204,7 @@ def _trot(stance: Stance, seed: int) -> LeggedMotion:
 
 
 def _new_trot(stance: Stance, seed: int) -> LeggedMotion:
-    settings = WalkConfig(
+    config = WalkConfig(
         period=2.0,
         velocity=(-0.12, 0.08),
         turning=0.06,
@@ -212,18 +212,18 @@ def _new_trot(stance: Stance, seed: int) -> LeggedMotion:
         clearance=0.25,
         sway=SwayConfig(shift=(0.0, 0.0, 0.06), tilt=(0.08, 0.08, 0.0), band=(0.1, 0.45)),
     )
-    return Walk(stance, settings, seed)
+    return Walk(stance, config, seed)
 
 
 def _crawl(stance: Stance, seed: int) -> LeggedMotion:
-    settings = WalkConfig(
+    config = WalkConfig(
         footfalls=Footfalls(CRAWL, 0.85),
         period=8.0,
         velocity=(0.05, 0.0),
         variation=(0.05, 0.03, 0.04),
         lean=0.5,
     )
-    return Walk(stance, settings, seed)
+    return Walk(stance, config, seed)
 
 
 def _wobble(stance: Stance, seed: int) -> LeggedMotion:

@@ -12,7 +12,7 @@ from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.robot.loops import LoopClosure
 from sysid_sim.run import Run, run_scenario
 from sysid_sim.scenarios import find_scenario
-from sysid_sim.trajectories import Excitation, exciting_trajectory
+from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_exciting_motions_keep_the_loops_closed_and_passive_joints_off_their_lim
     run: Run,
 ) -> None:
     closure = LoopClosure(run.robot)
-    trajectory = exciting_trajectory(run.robot, 3, Excitation(period=5.0, amplitude=0.8))
+    trajectory = exciting_trajectory(run.robot, 3, ExcitationConfig(period=5.0, amplitude=0.8))
     motion = closure.motion(*trajectory.at(np.linspace(0.0, 6.0, 601)))
     assert motion.valid.all()
     assert max(closure.excess(q).max() for q in motion.q) < -0.03

@@ -169,7 +169,7 @@ def test_feet_carry_a_standing_robots_weight(
     robot, truth = robot_of(name), truth_of(name)
     plant = Plant(robot, truth)
     q = plant.configuration()
-    q[2] = -min(_foot_heights(robot, q)) + plant.settings.foot_radius
+    q[2] = -min(_foot_heights(robot, q)) + plant.config.foot_radius
     plant.reset(q)
     plant.brake(True)
     plant.advance(np.zeros(len(robot.joint_names)), 3000)

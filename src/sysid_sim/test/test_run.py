@@ -35,14 +35,14 @@ FIXED = [
 
 def exact(name: str, period: float = 0.00025) -> Run:
     """Run 2 s of a scenario with perfect sensors and a fine grid, at every period."""
-    settings = SimulationConfig(period=period, physics=PhysicsConfig(time_step=period / 2))
-    scenario = replace(find_scenario(name), settings=settings, rate=1.0 / period)
+    config = SimulationConfig(period=period, physics=PhysicsConfig(time_step=period / 2))
+    scenario = replace(find_scenario(name), config=config, rate=1.0 / period)
     return run_scenario(scenario, duration=2.0)
 
 
 def differentiated(run: Run) -> tuple[FloatArray, ...]:
     """Return positions, velocities, accelerations and torques from sampled positions alone."""
-    q, period = run.recording.position, run.scenario.settings.period
+    q, period = run.recording.position, run.scenario.config.period
     assert run.recording.effort is not None
     gains = run.robot.description.effort_gain
     if isinstance(gains, (int, float)):
@@ -191,7 +191,7 @@ def test_a_run_without_duration_is_refused() -> None:
 
 
 def test_scenarios_say_what_they_lack_in_realism() -> None:
-    leg = find_scenario("digit_leg").settings
+    leg = find_scenario("digit_leg").config
     assert leg.latency == 1
     assert leg.stribeck != Stribeck()
-    assert find_scenario("kuka_lwr").settings.sensors == SensorConfig()
+    assert find_scenario("kuka_lwr").config.sensors == SensorConfig()

@@ -100,8 +100,8 @@ def test_a_payload_on_an_unknown_frame_is_refused(panda: Robot, panda_truth: Flo
 
 
 def _run(robot: Robot, truth: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:
-    settings = SimulationConfig(sensors=NOISY)
-    simulation = Simulation(robot, truth, settings, seed=seed)
+    config = SimulationConfig(sensors=NOISY)
+    simulation = Simulation(robot, truth, config, seed=seed)
     readings = [simulation.step(np.full(7, np.sin(0.1 * i))) for i in range(100)]
     measured = np.array([np.hstack([r.position, r.velocity, r.effort]) for r in readings])
     return measured, simulation.state.q
@@ -163,8 +163,8 @@ def test_a_malformed_command_is_refused(
 
 
 def test_latency_delays_commands_by_whole_periods(panda: Robot, panda_truth: FloatArray) -> None:
-    settings = SimulationConfig(latency=3)
-    simulation = Simulation(panda, panda_truth, settings)
+    config = SimulationConfig(latency=3)
+    simulation = Simulation(panda, panda_truth, config)
     for _ in range(3):
         simulation.step(np.ones(7))
         assert simulation.holding
@@ -182,14 +182,14 @@ def test_the_reading_answers_to_the_second_difference_of_the_positions(
     truth = panda_truth.copy()
     for term in ("viscous", "coulomb"):
         truth[panda.layout.term(term)] = 0.0
-    settings = SimulationConfig(period=0.002)
-    simulation = Simulation(panda, truth, settings)
+    config = SimulationConfig(period=0.002)
+    simulation = Simulation(panda, truth, config)
     holding = gravity_torque(simulation)
     commands = [holding + 3.0 * np.sin(0.3 * i + np.arange(7)) for i in range(200)]
     readings = [simulation.step(command) for command in commands]
     q = np.array([r.position for r in readings])
-    a = (q[2:] - 2.0 * q[1:-1] + q[:-2]) / settings.period**2
-    v = (q[2:] - q[:-2]) / (2.0 * settings.period)
+    a = (q[2:] - 2.0 * q[1:-1] + q[:-2]) / config.period**2
+    v = (q[2:] - q[:-2]) / (2.0 * config.period)
     states = zip(q[1:-1], v, a, strict=True)
     needed = np.array([simulation.plant.inverse(PlantState(*state)) for state in states])[5:]
     error = needed - np.array([r.effort for r in readings])[6:-1]
@@ -203,8 +203,8 @@ def test_stribeck_friction_takes_more_to_start_than_to_slide(
     coulomb = panda_truth[panda.layout.term("coulomb")]
     moved = []
     for level in (0.0, 1.0):
-        settings = SimulationConfig(stribeck=Stribeck(level=level, velocity=0.01))
-        simulation = Simulation(panda, panda_truth, settings)
+        config = SimulationConfig(stribeck=Stribeck(level=level, velocity=0.01))
+        simulation = Simulation(panda, panda_truth, config)
         push = gravity_torque(simulation) + 1.5 * coulomb
         for _ in range(100):
             simulation.step(push)
@@ -231,8 +231,8 @@ def test_a_standing_quadruped_feels_gravity_and_its_feet(
     truth_of: Callable[[str], FloatArray],
 ) -> None:
     robot = robot_of(name)
-    settings = SimulationConfig(sensors=SensorConfig(wrenches=True))
-    simulation = Simulation(robot, truth_of(name), settings)
+    config = SimulationConfig(sensors=SensorConfig(wrenches=True))
+    simulation = Simulation(robot, truth_of(name), config)
     base = [simulation.step() for _ in range(1500)][-1].base
     assert base is not None
     assert base.contacts.all()

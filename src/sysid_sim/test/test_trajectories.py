@@ -13,7 +13,7 @@ from sysid_core.excitation import FadedMotion
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.nominal_control import nominal_dynamics
-from sysid_sim.trajectories import Excitation, exciting_trajectory
+from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory
 
 ROBOTS = ("panda", "ur10", "kuka_lwr", "valkyrie_arm", "digit_left_leg")
 TIME = np.linspace(0.0, 22.0, 2000)
@@ -61,7 +61,7 @@ def test_derivatives_agree_with_differences(panda: Robot) -> None:
 
 
 def test_the_motion_starts_at_rest_and_repeats(panda: Robot) -> None:
-    excitation = Excitation(period=10.0, fade=1.0)
+    excitation = ExcitationConfig(period=10.0, fade=1.0)
     trajectory = exciting_trajectory(panda, 1, excitation)
     start = trajectory.at(np.array([-1.0, 0.0]))
     np.testing.assert_array_equal(start.position, np.vstack([trajectory.series.centre] * 2))
@@ -82,10 +82,10 @@ def test_what_cannot_be_followed_is_refused(
     panda: Robot, robot_of: Callable[[str], Robot]
 ) -> None:
     with pytest.raises(SimulationError, match="allow more effort"):
-        exciting_trajectory(panda, 1, Excitation(effort=0.01))
+        exciting_trajectory(panda, 1, ExcitationConfig(effort=0.01))
     with pytest.raises(SimulationError, match="floating base"):
         exciting_trajectory(robot_of("solo12"), 1)
     with pytest.raises(SimulationError, match="at most 1"):
-        Excitation(amplitude=1.5)
+        ExcitationConfig(amplitude=1.5)
     with pytest.raises(SimulationError, match="harmonics at least one"):
-        Excitation(harmonics=0)
+        ExcitationConfig(harmonics=0)

@@ -123,8 +123,8 @@ def test_a_jump_leaves_the_ground_and_lands_on_all_feet() -> None:
 @pytest.mark.parametrize("name", ["solo12_trot", "spot_jump"])
 def test_the_true_parameters_explain_the_torques_up_to_the_noise(name: str) -> None:
     scenario = find_scenario(name)
-    exact = replace(scenario.settings, sensors=SensorConfig())
-    run = run_scenario(replace(scenario, settings=exact), duration=3.0)
+    exact = replace(scenario.config, sensors=SensorConfig())
+    run = run_scenario(replace(scenario, config=exact), duration=3.0)
     share = {}
     for kind, each in (("exact", run), ("noisy", walked(name))):
         recording = interpret(each.robot, each.recording)
