@@ -130,7 +130,7 @@ def test_the_true_parameters_explain_the_torques_up_to_the_noise(name: str) -> N
         recording = interpret(each.robot, each.recording)
         samples = prepare(recording, SignalConfig(cutoff=CUTOFF, oversampling=5.0))
         fit = condition_contacts(each.robot, samples.samples())
-        assert not [w for w in fit.warnings if "frame" in w]
+        assert not [found for found in fit.diagnostics if "frame" in str(found)]
         found = ContactRegression(each.robot).residuals(fit.kept, each.truth)
         size = np.linalg.norm(np.sqrt(np.mean(found.target[:, 6:] ** 2, axis=0)))
         share[kind] = found.total_rmse / size
