@@ -16,26 +16,13 @@ from sysid_core.errors import ModelError, RobotError
 from sysid_core.inertia import Ellipsoid, nearest_consistent, spatial_inertia
 from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
 from sysid_core.robot.bounds import bounding_ellipsoids
+from sysid_core.robot.couplings import find_couplings
 from sysid_core.robot.description import FrameOnLink, RobotDescription
 from sysid_core.robot.imu import imu_mounting
 from sysid_core.robot.plausibility import inertia_fault
 from sysid_core.robot.urdf import Urdf
 
-__all__ = ["Coupling", "Limits", "Robot"]
-
-
-class Coupling(NamedTuple):
-    """A motor that turns with more than one joint.
-
-    Attributes
-    ----------
-    name : str
-    direction : (nj,) [-]
-        The motor's speed referred to its own joint is ``direction @ q̇``.
-    """
-
-    name: str
-    direction: FloatArray
+__all__ = ["Limits", "Robot"]
 
 
 class Limits(NamedTuple):
@@ -103,8 +90,7 @@ class Robot:
         self.name = description.name
         self.floating = description.base == "floating"
         self.model = self._build_model()
-        first = 2 if self.floating else 1
-        self.joint_names: tuple[str, ...] = tuple(self.model.names)[first:]
+        self.joint_names: tuple[str, ...] = tuple(self.model.names)[1 + self.floating :]
         self._check_names()
         passive = set(description.passive)
         if description.actuated is not None:
@@ -112,7 +98,10 @@ class Robot:
         self.passive: BoolArray = np.array([name in passive for name in self.joint_names])
         self.actuated: BoolArray = ~self.passive
         self.actuated_names = tuple(n for n in self.joint_names if n not in passive)
-        self.couplings = self._find_couplings()
+        try:
+            self.couplings = find_couplings(description.transmission, self.joint_names)
+        except ValueError as error:
+            raise self._error(str(error)) from error
         self.layout = self._build_layout()
         self.limits = self._find_limits()
         self.nominal = self._nominal_parameters()
@@ -182,26 +171,6 @@ class Robot:
         if both:
             raise self._error(f"{sorted(both)} cannot be actuated and passive at once")
 
-    def _find_couplings(self) -> tuple[Coupling, ...]:
-        transmission = self.description.transmission
-        if transmission is None:
-            return ()
-        matrix = np.array(transmission.matrix)
-        if abs(np.linalg.det(matrix)) < 1e-9 * np.abs(matrix).max() ** len(matrix):
-            raise self._error(
-                "effort.transmission.matrix is singular: motors must move all joints"
-            )
-        couplings = []
-        for i, joint in enumerate(transmission.joints):
-            row = matrix[i]
-            if np.count_nonzero(row) > 1:
-                own = row[i] if row[i] != 0.0 else row[np.flatnonzero(row)[0]]
-                direction = np.zeros(len(self.joint_names))
-                for j, name in enumerate(transmission.joints):
-                    direction[self.joint_names.index(name)] = row[j] / own
-                couplings.append(Coupling(f"{joint}_motor", direction))
-        return tuple(couplings)
-
     def _build_layout(self) -> ParameterLayout:
         child = {joint.name: joint.child for joint in self.urdf.joints.values()}
         bodies = [child[name] for name in self.joint_names]
@@ -238,8 +207,7 @@ class Robot:
     def _nominal_parameters(self) -> FloatArray:
         vector = np.zeros(self.layout.size)
         for index in range(1, self.model.njoints):
-            phi = self.model.inertias[index].toDynamicParameters()
-            vector[self.layout.body(index - 1)] = phi
+            vector[self.layout.body(index - 1)] = self.model.inertias[index].toDynamicParameters()
         given = self.description.friction_nominal
         for j, name in enumerate(self.joint_names):
             urdf = self.urdf.joints[name]
