@@ -14,8 +14,7 @@ from sysid_controller.floating_base import FloatingBase
 from sysid_controller.joint_states import JointStates
 from sysid_controller.laws import LAWS, LawOutput, Motion
 from sysid_controller.limits import EffortLimiter, LimitedEffort
-from sysid_controller.parameter_blend import ParameterBlend, ParameterSet
-from sysid_controller.planning import TrajectoryPoints
+from sysid_controller.parameter_blend import ParameterBlend
 from sysid_controller.reference import Reference
 from sysid_controller.safe_hold import SafeHold
 from sysid_controller.settings import ControllerConfig
@@ -24,6 +23,7 @@ from sysid_controller.watchdog import ControlState, Watchdog
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.select import Dynamics, make_dynamics
+from sysid_core.exchange import ParameterSet, TrajectoryPoints
 from sysid_core.robot import Robot
 from sysid_core.robot.model import Limits
 

@@ -5,46 +5,57 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
-from sysid_controller.controller import Controller
-from sysid_controller.conversions import (
-    command_message,
-    diagnostics_message,
-    odometry_arrays,
-    parameter_set,
-    status_message,
-    trajectory_points,
-)
+from sysid_controller.controller import Command, Controller
 from sysid_controller.health import Health
-from sysid_controller.node_settings import SETTINGS, changed
 from sysid_controller.settings import ControllerConfig
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import SysidError
+from sysid_core.settings import group
 from sysid_msgs.msg import Contacts, DynamicParameters, TrackingStatus
+from sysid_ros.control import command_message, tracking_message, trajectory_points
+from sysid_ros.diagnostics import diagnostics_message
 from sysid_ros.fields import nanoseconds
+from sysid_ros.identification import parameters_from_message
 from sysid_ros.node_main import run_node
-from sysid_ros.parameters import chosen_robot, declare, watch
+from sysid_ros.parameters import NodeParameters, RobotConfig
+from sysid_ros.qos import latched, newest_reading
+from sysid_ros.sensors import joint_arrays, odometry_arrays
 
-__all__ = ["ControllerNode", "main"]
+__all__ = ["ControllerNode", "ControllerNodeConfig", "main"]
 
 _NANO = 1e-9
-_CLOCK_LAG = 100_000_000  # [ns] that /clock may be behind joint states stamped with its time
+
+_CLOCK_LAG = 100_000_000
+"""Time [ns] that /clock may be behind joint states stamped with its time."""
+
 _DIAGNOSTICS_PERIOD = 1.0
+"""Time [s] between diagnostics, and between warnings of the same kind."""
+
+_TRACKING_PERIOD = 0.02
+"""Time [s] between tracking messages at least: enough for plots and people."""
+
 _SHORTEST_WATCH = 0.01
+"""Time [s] between looks at whether ticks still come, at least."""
+
+
+@dataclass(frozen=True)
+class ControllerNodeConfig(RobotConfig):
+    """Parameters of the controller node."""
+
+    control: ControllerConfig = group(ControllerConfig, "")
 
 
 class ControllerNode(Node):
@@ -58,9 +69,9 @@ class ControllerNode(Node):
 
     def __init__(self) -> None:
         super().__init__("controller")
-        values = declare(self, SETTINGS)
-        settings = changed(ControllerConfig(), values)
-        self.controller = Controller(chosen_robot(values), settings)
+        parameters = NodeParameters(self, ControllerNodeConfig())
+        settings = parameters.config.control
+        self.controller = Controller(parameters.config.load_robot(), settings)
         self.health = Health()
         # times are counted from here: epoch seconds would cost a float its resolution
         self._origin: int | None = None
@@ -70,7 +81,7 @@ class ControllerNode(Node):
         self._stopped = ""
         self._create_topics()
         self._create_timers()
-        watch(self, SETTINGS, values, self._configure)
+        parameters.on_change(lambda config: self.controller.configure(config.control))
         self.get_logger().info(
             f"controls {self.controller.robot.name} "
             f"({len(self.controller.joint_names)} joints) by {settings.mode}"
@@ -79,12 +90,8 @@ class ControllerNode(Node):
             self.get_logger().warning(warning)
 
     def _create_topics(self) -> None:
-        newest = QoSProfile(depth=1)
-        sensor = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self._commands = self.create_publisher(
-            Float64MultiArray, "effort_controller/commands", newest
-        )
+        sensor = newest_reading()
+        self._commands = self.create_publisher(Float64MultiArray, "effort_controller/commands", 1)
         self._tracking = self.create_publisher(TrackingStatus, "tracking", 10)
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
         if self.controller.base is not None:
@@ -94,7 +101,7 @@ class ControllerNode(Node):
             self.create_subscription(Contacts, "contact_reference", self._on_contact_reference, 10)
         self.create_subscription(JointState, "joint_states", self._on_joint_states, sensor)
         self.create_subscription(JointTrajectory, "reference", self._on_reference, 10)
-        self.create_subscription(DynamicParameters, "parameters", self._on_parameters, latched)
+        self.create_subscription(DynamicParameters, "parameters", self._on_parameters, latched())
         self.create_service(SetBool, "~/enable", self._on_enable)
 
     def _create_timers(self) -> None:
@@ -128,11 +135,7 @@ class ControllerNode(Node):
         stamp = _NANO * newest
         self.health.measured(stamp, steady)
         refusal = self.controller.take_joint_states(
-            message.name,
-            np.array(message.position, dtype=float),
-            np.array(message.velocity, dtype=float),
-            stamp,
-            steady,
+            message.name, *joint_arrays(message), stamp, steady
         )
         self._note("joint states", refusal)
         if refusal is None:  # one that was overtaken must not set the time back
@@ -168,7 +171,7 @@ class ControllerNode(Node):
 
     def _on_parameters(self, message: DynamicParameters) -> None:
         try:
-            offered = parameter_set(message, self.controller.robot)
+            offered = parameters_from_message(message, self.controller.robot)
             refusal = self.controller.take_parameters(offered)
         except SysidError as error:
             refusal = Diagnostic("refused", str(error))
@@ -181,9 +184,6 @@ class ControllerNode(Node):
             response.message = "drives" if request.data else "ramps down and stops"
             self.get_logger().info("enabled" if request.data else "disabled")
         return response
-
-    def _configure(self, values: Mapping[str, Any]) -> None:
-        self.controller.configure(changed(self.controller.settings, values))
 
     # -- outputs ----------------------------------------------------------------------------
 
@@ -208,17 +208,29 @@ class ControllerNode(Node):
             self._next_failure_warning = steady + _DIAGNOSTICS_PERIOD
             self.get_logger().warning(self.health.warnings(steady)[0])
         if steady >= self._next_status:
-            self._next_status = steady + 1.0 / self.controller.settings.status_rate
-            self._tracking.publish(
-                status_message(
-                    self.controller,
-                    command,
-                    self.get_clock().now().to_msg(),
-                    tick_time=tick_time,
-                    rate=self.health.rate,
-                    warnings=self.health.warnings(steady),
-                )
-            )
+            self._next_status = steady + _TRACKING_PERIOD
+            self._tracking.publish(self._status_of(command, tick_time, steady))
+
+    def _status_of(self, command: Command, tick_time: float, steady: float) -> TrackingStatus:
+        controller = self.controller
+        return tracking_message(
+            self.get_clock().now().to_msg(),
+            controller.joint_names,
+            position_error=command.position_error,
+            velocity_error=command.velocity_error,
+            effort=command.effort,
+            effort_model=command.effort_model,
+            limited=command.limited,
+            robot=controller.robot.name,
+            state=int(command.state),
+            mode=controller.settings.mode,
+            identified=controller.blend.identified,
+            revision=controller.blend.revision,
+            blend=float(controller.blend.share),
+            tick_time=tick_time,
+            rate=self.health.rate,
+            warnings=self.health.warnings(steady),
+        )
 
     def _watch(self) -> None:
         """Tick in place of a trigger that fell silent: simulated time or joint states stopped."""
@@ -226,14 +238,8 @@ class ControllerNode(Node):
             self._tick()
 
     def _report(self) -> None:
-        self._diagnostics.publish(
-            diagnostics_message(
-                self.health.report(self.controller, time.monotonic()),
-                self.get_clock().now().to_msg(),
-                self.get_fully_qualified_name(),
-                self.controller.robot.name,
-            )
-        )
+        report = self.health.report(self.controller, time.monotonic())
+        self._diagnostics.publish(diagnostics_message(self, self.controller.robot.name, report))
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -4,44 +4,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
+from sysid_core.exchange import ParameterSet
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.robot import Robot
 
-__all__ = ["ParameterBlend", "ParameterSet"]
+__all__ = ["ParameterBlend"]
 
 _LAGS = 6.638  # after so many lags 1 − (1 + t)·exp(−t) is 0.99
 _ARRIVED = 1.0 - 1e-4
-
-
-@dataclass(frozen=True, eq=False)
-class ParameterSet:
-    """Parameters as they were published.
-
-    Attributes
-    ----------
-    robot, model_hash : str
-        Whose they are.
-    revision : int
-    stamp : float [s]
-        Time of the last sample that they rest on; 0: none.
-    identified : bool
-        False: the robot's nominal parameters are to be used.
-    vector : (p,)
-        In the layout of the robot; empty when not identified.
-    """
-
-    robot: str
-    model_hash: str
-    revision: int
-    stamp: float
-    identified: bool
-    vector: FloatArray
 
 
 class ParameterBlend:

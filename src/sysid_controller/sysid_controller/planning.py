@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +13,10 @@ from sysid_controller.trajectory import Quintics, derive_accelerations, derive_v
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import ParameterError
+from sysid_core.exchange import TrajectoryPoints
 from sysid_core.robot.model import Limits
 
-__all__ = ["CLOSEST_POINTS", "Planner", "Reach", "TrajectoryPoints", "Waypoints", "anywhere"]
+__all__ = ["CLOSEST_POINTS", "Planner", "Reach", "Waypoints", "anywhere"]
 
 Reach = Callable[[FloatArray], Diagnostic | None]
 """Says why positions (n, na) [rad] cannot be followed one after another; None if they can."""
@@ -33,29 +33,6 @@ _REACH_CHECKS = 24  # positions of a path whose reach is checked; each takes 0.1
 def anywhere(positions: FloatArray) -> Diagnostic | None:
     """Return None: nothing but the joints' limits bounds the positions."""
     return None
-
-
-@dataclass(frozen=True, eq=False)
-class TrajectoryPoints:
-    """A trajectory as it was received.
-
-    Attributes
-    ----------
-    joint_names : tuple[str, ...]
-    start : float or None [s]
-        Time that the points count from; None: now.
-    time : (n,) [s]
-        Of each point from the start.
-    position : (n, k) [rad]
-    velocity, acceleration : (n, k) or None [rad/s, rad/s²]
-    """
-
-    joint_names: tuple[str, ...]
-    start: float | None
-    time: FloatArray
-    position: FloatArray
-    velocity: FloatArray | None = None
-    acceleration: FloatArray | None = None
 
 
 class Waypoints(NamedTuple):

@@ -13,7 +13,6 @@ from sysid_controller.planning import (
     CLOSEST_POINTS,
     Planner,
     Reach,
-    TrajectoryPoints,
     Waypoints,
     anywhere,
 )
@@ -21,6 +20,7 @@ from sysid_controller.trajectory import Quintics, rest
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import ParameterError
+from sysid_core.exchange import TrajectoryPoints
 from sysid_core.robot.model import Limits
 
 __all__ = ["Reference"]

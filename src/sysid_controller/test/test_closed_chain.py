@@ -12,12 +12,12 @@ import pytest
 
 from sysid_controller.controller import Command, Controller
 from sysid_controller.laws import ComputedTorque, FeedForward, Gains, Motion
-from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.closed_chain import ClosedChainRegression
 from sysid_core.dynamics.select import make_dynamics
+from sysid_core.exchange import TrajectoryPoints
 from sysid_core.recording import Samples
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.loop_check import random_closed_configurations

@@ -10,13 +10,12 @@ import pytest
 
 from sysid_controller.controller import Command, Controller
 from sysid_controller.health import Health
-from sysid_controller.parameter_blend import ParameterSet
-from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Severity
 from sysid_core.dynamics.tree import TreeDynamics
+from sysid_core.exchange import ParameterSet, TrajectoryPoints
 from sysid_core.robot import Robot
 
 PERIOD = 0.002

@@ -12,13 +12,12 @@ import pytest
 
 from sysid_controller.controller import Command, Controller
 from sysid_controller.health import Health
-from sysid_controller.parameter_blend import ParameterSet
-from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Severity
 from sysid_core.dynamics.contact_dynamics import ContactDynamics
+from sysid_core.exchange import ParameterSet, TrajectoryPoints
 from sysid_core.robot import Robot, load_robot
 
 PERIOD = 0.002

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sysid_controller.parameter_blend import ParameterBlend, ParameterSet
+from sysid_controller.parameter_blend import ParameterBlend
 from sysid_core.arrays import FloatArray
+from sysid_core.exchange import ParameterSet
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.robot import Robot
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.reference import Reference
 from sysid_core.arrays import FloatArray
+from sysid_core.exchange import TrajectoryPoints
 from sysid_core.robot.model import Limits
 
 JOINTS = ("a", "b")

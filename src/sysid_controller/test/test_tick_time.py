@@ -8,8 +8,8 @@ import time
 import numpy as np
 
 from sysid_controller.controller import Controller
-from sysid_controller.planning import TrajectoryPoints
 from sysid_controller.settings import ControllerConfig
+from sysid_core.exchange import TrajectoryPoints
 from sysid_core.robot import Robot
 
 LIMIT = 0.2e-3

@@ -8,21 +8,24 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_srvs.srv import SetBool, Trigger
 
-from sysid_core.errors import DataError, ParameterError, SysidError
+from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic, Severity
+from sysid_core.errors import DataError, SysidError
 from sysid_core.online.export import export_update
 from sysid_core.online.gate import GateState
 from sysid_core.online.pipeline import OnlineIdentifier
+from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Update
+from sysid_core.settings import check_config, group, parameter
 from sysid_msgs.msg import (
     DynamicParameters,
     IdentificationStatus,
@@ -30,18 +33,14 @@ from sysid_msgs.msg import (
     Payload,
 )
 from sysid_msgs.srv import ExportModel
-from sysid_online.conversions import (
-    parameters_message,
-    payload_message,
-    samples_from_message,
-    status_message,
-)
-from sysid_online.identifier_settings import SETTINGS, online_settings
-from sysid_ros.fields import diagnostic_status
+from sysid_ros.diagnostics import diagnostics_message
+from sysid_ros.identification import parameters_message, payload_message, status_message
 from sysid_ros.node_main import run_node
-from sysid_ros.parameters import chosen_robot, declare, watch
+from sysid_ros.parameters import NodeParameters, RobotConfig
+from sysid_ros.qos import latched
+from sysid_ros.samples import samples_from_message
 
-__all__ = ["IdentifierNode", "main"]
+__all__ = ["IdentifierConfig", "IdentifierNode", "main"]
 
 _PATIENCE = 0.02
 """Longest time [s] that samples wait for a solve to end: side by side, both would take longer."""
@@ -52,7 +51,22 @@ _STEPS = 20
 _SHORTEST_STEP = 1e-4
 """Time [s] that samples are apart at least."""
 
-_LEVELS = {GateState.FAULT: 2, GateState.REJECTED: 1}
+_SEVERITIES = {GateState.FAULT: Severity.ERROR, GateState.REJECTED: Severity.WARNING}
+
+
+@dataclass(frozen=True)
+class IdentifierConfig(RobotConfig):
+    """Parameters of the identifier."""
+
+    solve_rate: float = parameter(
+        20.0,
+        "Solves per second [Hz]. Each takes milliseconds of a core; less on a small computer",
+        range=(0.1, 500.0),
+    )
+    online: OnlineConfig = group(OnlineConfig, "")
+
+    def __post_init__(self) -> None:
+        check_config(self)
 
 
 class IdentifierNode(Node):
@@ -60,14 +74,13 @@ class IdentifierNode(Node):
 
     def __init__(self) -> None:
         super().__init__("identifier")
-        self._values = declare(self, SETTINGS)
-        self.robot = chosen_robot(self._values)
-        self._sample_rate = 100.0
+        self.node_parameters = NodeParameters(self, IdentifierConfig())
+        config = self.node_parameters.config
+        self.robot = config.load_robot()
+        self._sample_rate = config.online.sample_rate
         self._steps: deque[float] = deque(maxlen=_STEPS)
-        self._identifier = OnlineIdentifier(
-            self.robot, online_settings(self._values, self._sample_rate)
-        )
-        watch(self, SETTINGS, self._values, self._configure)
+        self._identifier = OnlineIdentifier(self.robot, config.online)
+        self.node_parameters.on_change(self._configure)
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._idle = threading.Event()
@@ -81,8 +94,7 @@ class IdentifierNode(Node):
         self._told = False
         self._heard = time.monotonic()
         self._solve_time = 0.0
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self._model = self.create_publisher(DynamicParameters, "parameters", latched)
+        self._model = self.create_publisher(DynamicParameters, "parameters", latched())
         self._status = self.create_publisher(IdentificationStatus, "status", 10)
         self._payload = self.create_publisher(Payload, "payload", 10)
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
@@ -92,7 +104,7 @@ class IdentifierNode(Node):
         self.create_service(Trigger, "~/reset", self._on_reset)
         self.create_service(SetBool, "~/freeze", self._on_freeze)
         self.create_service(ExportModel, "~/export", self._on_export)
-        self._timer = self.create_timer(1.0 / self._values["solve_rate"], self._wake.set)
+        self._timer = self.create_timer(1.0 / config.solve_rate, self._wake.set)
         self.create_timer(1.0, self._report)
         self._worker = threading.Thread(target=self._work, name="solver", daemon=True)
         self._worker.start()
@@ -107,13 +119,11 @@ class IdentifierNode(Node):
 
     # -- parameters -------------------------------------------------------------------------
 
-    def _configure(self, values: Mapping[str, Any]) -> None:
-        settings = online_settings(values, self._sample_rate)
-        if values["solve_rate"] <= 0.0:
-            raise ParameterError(f"solve_rate must be above zero, got {values['solve_rate']}")
+    def _configure(self, config: IdentifierConfig) -> None:
+        online = replace(config.online, sample_rate=self._sample_rate)
         with self._lock:
-            self._identifier.configure(settings)
-        self._timer.timer_period_ns = round(1e9 / values["solve_rate"])
+            self._identifier.configure(online)
+        self._timer.timer_period_ns = round(1e9 / config.solve_rate)
 
     # -- in ---------------------------------------------------------------------------------
 
@@ -136,7 +146,7 @@ class IdentifierNode(Node):
             except SysidError as error:
                 self._refused = str(error)
 
-    def _adopt_rate(self, stamps: np.ndarray) -> None:
+    def _adopt_rate(self, stamps: FloatArray) -> None:
         """Take the samples' own rate, so that durations mean what they say.
 
         A walking robot's samples have gaps, so a batch's smallest step counts, and the smallest
@@ -150,7 +160,8 @@ class IdentifierNode(Node):
         rate = 1.0 / min(self._steps)
         if abs(rate - self._sample_rate) > 0.05 * self._sample_rate:
             self._sample_rate = rate
-            self._identifier.configure(online_settings(self._values, rate))
+            online = self.node_parameters.config.online
+            self._identifier.configure(replace(online, sample_rate=rate))
 
     # -- solving ----------------------------------------------------------------------------
 
@@ -249,12 +260,13 @@ class IdentifierNode(Node):
     def _report(self) -> None:
         with self._lock:
             update = self._update
-        level = _LEVELS.get(update.state, 0)
+        severity = _SEVERITIES.get(update.state, Severity.OK)
         message = f"{update.state.name}: {'; '.join(update.reasons)}"
         if self._refused:
-            level, message = max(level, 1), self._refused
+            severity, message = max(severity, Severity.WARNING), self._refused
         elif not self._arrived:
-            level, message = max(level, 1), "no samples arrive: is the recorder running?"
+            severity = max(severity, Severity.WARNING)
+            message = "no samples arrive: is the recorder running?"
         values: dict[str, object] = {
             "samples": update.samples,
             "rejected samples": update.rejected,
@@ -266,11 +278,13 @@ class IdentifierNode(Node):
             "frozen": self._frozen,
         }
         values.update({f"warning {i + 1}": text for i, text in enumerate(update.warnings)})
-        array = DiagnosticArray()
-        array.header.stamp = self.get_clock().now().to_msg()
-        name = f"{self.get_fully_qualified_name()}: identification"
-        array.status = [diagnostic_status(name, self.robot.name, level, message, values)]
-        self._diagnostics.publish(array)
+        diagnostic = Diagnostic(
+            "identification",
+            message,
+            severity,
+            values={key: str(value) for key, value in values.items()},
+        )
+        self._diagnostics.publish(diagnostics_message(self, self.robot.name, [diagnostic]))
         self._arrived, self._refused = False, ""
 
 

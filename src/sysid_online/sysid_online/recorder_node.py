@@ -4,51 +4,80 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Imu, JointState
 
 from sysid_core.data import write_recording
+from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.errors import DataError, SysidError
 from sysid_core.online.stream import SampleStream
-from sysid_core.online.stream_config import StreamConfig, stream_cutoff
+from sysid_core.online.stream_config import StreamConfig
 from sysid_core.recording import Samples
+from sysid_core.settings import check_config, group, parameter
 from sysid_msgs.msg import Contacts, JointSamples
 from sysid_msgs.srv import SaveBuffer
-from sysid_online.conversions import (
-    contact_flags,
-    imu_arrays,
-    odometry_arrays,
-    samples_message,
-)
-from sysid_online.recorder_settings import SETTINGS
-from sysid_online.ring_buffer import JointBatch, RingBuffer
-from sysid_ros.fields import diagnostic_status, seconds
+from sysid_online.opening import OpeningStream
+from sysid_online.ring_buffer import RingBuffer
+from sysid_ros.diagnostics import diagnostics_message
+from sysid_ros.fields import seconds
 from sysid_ros.node_main import run_node
-from sysid_ros.parameters import chosen_robot, declare, watch
+from sysid_ros.parameters import NodeParameters, RobotConfig
+from sysid_ros.qos import readings
+from sysid_ros.samples import samples_message
+from sysid_ros.sensors import contact_arrays, imu_arrays, joint_batches, odometry_arrays
 
-__all__ = ["RecorderNode", "main"]
+__all__ = ["RecorderConfig", "RecorderNode", "main"]
 
-_RATE_MESSAGES = 100
-"""Messages from which the rate of the joint states is measured."""
+_PERIOD = 0.05
+"""Time [s] between batches of samples: a message each 20th of a second costs little to send."""
 
-_MOST_MESSAGES = 2000
-"""Messages that are kept until then at most."""
+_STALE = 0.5
+"""Time [s] without joint states from which on the diagnostics report an error."""
 
 _SIMULATION_START = 5.0
 """Time [s] after which no simulation is at its start any more."""
 
-_INERTIAL_WAIT = 1.0
-"""Time [s] of joint states in which a floating base's inertial sensor has to show itself."""
+_HARMLESS = {"received", "accepted"}
+"""Counts that are meant to rise."""
+
+
+@dataclass(frozen=True)
+class RecorderConfig(RobotConfig):
+    """Parameters of the recorder."""
+
+    rate: float = parameter(
+        0.0,
+        "Rate of the joint states [Hz]; 0: measured from the first messages. For drivers whose "
+        "stamps jitter too much to tell",
+        range=(0.0, 10000.0),
+        read_only=True,
+    )
+    cutoff: float = parameter(
+        0.0,
+        "Cut-off of the low-pass that all signals share [Hz]; 0: the robot description's (half "
+        "of it for a floating base without inertial sensor), else 10",
+        range=(0.0, 1000.0),
+        read_only=True,
+    )
+    buffer_duration: float = parameter(
+        60.0,
+        "Time span of the ring buffer that ~/save writes [s]",
+        range=(1.0, 3600.0),
+        read_only=True,
+    )
+    stream: StreamConfig = group(StreamConfig, "")
+
+    def __post_init__(self) -> None:
+        check_config(self)
 
 
 class RecorderNode(Node):
@@ -56,38 +85,31 @@ class RecorderNode(Node):
 
     def __init__(self) -> None:
         super().__init__("recorder")
-        self._values = declare(self, SETTINGS)
-        watch(self, SETTINGS, self._values)
-        self.robot = chosen_robot(self._values)
-        self._counts: Counter[str] = Counter()
+        config = NodeParameters(self, RecorderConfig()).config
+        self.robot = config.load_robot()
         self._pending: list[JointState] = []
-        self._buffer = RingBuffer(self._values["buffer_duration"])
-        self._stream: SampleStream | None = None
-        self._first: list[JointBatch] = []
-        self._early: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque(
-            maxlen=3 * _MOST_MESSAGES
+        self._buffer = RingBuffer(config.buffer_duration)
+        self._source = OpeningStream(
+            self.robot, config.stream, rate=config.rate, cutoff=config.cutoff
         )
+        self._announced = False
         self._sequence = 0
-        self._rate = float(self._values["rate"])
         self._last_arrival = self._now()
         self._contact_source = ""
-        self._inertial = False
-        # takes what any driver offers; deep enough for seconds on a machine that is held up
-        sensor = QoSProfile(depth=5000, reliability=ReliabilityPolicy.BEST_EFFORT)
+        self._faults: Counter[str] = Counter()
+        self._reported: Mapping[str, int] = {}
         self._samples = self.create_publisher(JointSamples, "samples", 100)
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
-        self.create_subscription(JointState, "joint_states", self._on_joint_state, sensor)
+        self.create_subscription(JointState, "joint_states", self._on_joint_state, readings())
         if self.robot.floating:
-            self.create_subscription(Odometry, "odom", self._on_odometry, sensor)
-            self.create_subscription(Imu, "imu/data", self._on_imu, sensor)
-            self.create_subscription(Contacts, "contacts", self._on_contacts, sensor)
+            self.create_subscription(Odometry, "odom", self._on_odometry, readings())
+            self.create_subscription(Imu, "imu/data", self._on_imu, readings())
+            self.create_subscription(Contacts, "contacts", self._on_contacts, readings())
         self.create_service(
             SaveBuffer, "~/save", self._on_save, callback_group=MutuallyExclusiveCallbackGroup()
         )
-        self.create_timer(self._values["publish_period"], self._process)
+        self.create_timer(_PERIOD, self._process)
         self.create_timer(1.0, self._report)
-        if self._rate > 0.0 and not self.robot.floating:
-            self._open_stream(self._rate)
         self.get_logger().info(f"recording robot '{self.robot.name}'")
 
     def _now(self) -> float:
@@ -99,39 +121,29 @@ class RecorderNode(Node):
         stamp = message.header.stamp
         # a simulation starts at zero, where a stamp of zero is one like others
         if not (stamp.sec or stamp.nanosec) and self._now() > _SIMULATION_START:
-            self._counts["joint states without a time stamp"] += 1
+            self._faults["joint states without a time stamp"] += 1
             message.header.stamp = self.get_clock().now().to_msg()
         self._pending.append(message)
 
     def _on_odometry(self, message: Odometry) -> None:
-        time = seconds(message.header.stamp)
-        position, orientation, twist = odometry_arrays(message)
-        self._buffer.add_base(time, np.concatenate([position, orientation, twist]))
-        self._feed(SampleStream.push_odometry, time, position, orientation, twist)
+        time, (pose, twist) = seconds(message.header.stamp), odometry_arrays(message)
+        self._buffer.add_base(time, pose, twist)
+        self._source.push_odometry(time, pose, twist)
 
     def _on_imu(self, message: Imu) -> None:
-        time = seconds(message.header.stamp)
-        angular_velocity, specific_force = imu_arrays(message)
-        self._inertial = True
-        self._buffer.add_imu(time, np.concatenate([angular_velocity, specific_force]))
-        self._feed(SampleStream.push_imu, time, angular_velocity, specific_force)
+        time, readings = seconds(message.header.stamp), imu_arrays(message)
+        self._buffer.add_imu(time, *readings)
+        self._source.push_imu(time, *readings)
 
     def _on_contacts(self, message: Contacts) -> None:
         time = seconds(message.header.stamp)
         try:
-            flags, wrenches = contact_flags(message)
+            flags, wrenches = contact_arrays(message)
         except DataError:
-            self._counts["malformed contacts"] += 1
+            self._faults["malformed contacts"] += 1
             return
-        self._buffer.add_contacts(time, flags)
-        self._feed(SampleStream.push_contacts, time, flags, wrenches)
-
-    def _feed(self, push: Callable[..., None], *values: Any) -> None:
-        """Hand a companion of the joint states to the stream; keep it until there is one."""
-        if self._stream is None:
-            self._early.append((push, values))
-        else:
-            push(self._stream, *values)
+        self._buffer.add_contacts(time, flags, wrenches)
+        self._source.push_contacts(time, flags, wrenches)
 
     # -- out --------------------------------------------------------------------------------
 
@@ -140,91 +152,22 @@ class RecorderNode(Node):
         if not messages:
             return
         self._last_arrival = self._now()
-        for batch in self._batches(messages):
+        batches, faults = joint_batches(messages)
+        self._faults.update(faults)
+        for batch in batches:
             self._buffer.add_joints(batch)
-            if self._stream is None:
-                self._measure_rate(batch)
-            else:
-                self._push(batch)
+            for samples in self._source.push_joint_states(batch):
+                self._publish(samples)
+        if self._source.stream is not None and not self._announced:
+            self._announce(self._source.stream)
 
-    def _batches(self, messages: list[JointState]) -> list[JointBatch]:
-        """Group well-formed messages with the same joints into arrays."""
-        groups: list[tuple[tuple[str, ...], list[JointState]]] = []
-        for message in messages:
-            names, n = tuple(message.name), len(message.name)
-            if len(message.position) != n or len(message.effort) != n:
-                self._counts["joint states without position or effort"] += 1
-            elif len(message.velocity) not in (0, n):
-                self._counts["joint states with arrays of odd length"] += 1
-            elif groups and groups[-1][0] == names:
-                groups[-1][1].append(message)
-            else:
-                groups.append((names, [message]))
-        return [self._batch(names, group) for names, group in groups]
-
-    def _batch(self, names: tuple[str, ...], messages: list[JointState]) -> JointBatch:
-        time = np.array([seconds(message.header.stamp) for message in messages])
-        unknown = np.full(len(names), np.nan)
-        return JointBatch(
-            names,
-            time,
-            np.array([message.position for message in messages]),
-            np.array([m.velocity if len(m.velocity) else unknown for m in messages]),
-            np.array([message.effort for message in messages]),
-        )
-
-    def _measure_rate(self, batch: JointBatch) -> None:
-        self._first.append(batch)
-        time = np.concatenate([b.time for b in self._first])
-        if len(time) < _RATE_MESSAGES or self._awaits_inertial(len(time), float(np.ptp(time))):
-            return
-        steps = np.diff(time)
-        steps = steps[steps > 1e-6]
-        if not len(steps):
-            self._first.clear()
-            self._counts["joint states whose clock stands still"] += len(time)
-            return
-        # jitter moves single steps both ways; the mean of the unbroken ones is the period
-        period = float(np.mean(steps[steps < 3.0 * np.median(steps)]))
-        self._open_stream(self._rate or 1.0 / period)
-        for push, values in self._early:
-            self._feed(push, *values)
-        self._early.clear()
-        first, self._first = self._first, []
-        for held in first:
-            self._push(held)
-
-    def _awaits_inertial(self, count: int, span: float) -> bool:
-        """Whether an inertial sensor, which allows a higher cut-off, may still show itself."""
-        missing = self.robot.floating and not self._inertial
-        return missing and span < _INERTIAL_WAIT and count < _MOST_MESSAGES
-
-    def _open_stream(self, rate: float) -> None:
-        cutoff = stream_cutoff(
-            self.robot, rate, wanted=self._values["cutoff"], inertial=self._inertial
-        )
-        settings = StreamConfig(
-            rate=rate,
-            cutoff=cutoff,
-            sample_rate=self._values["sample_rate"],
-            gap=self._values["gap"],
-            contact_margin=self._values["contact_margin"],
-        )
-        self._stream = SampleStream(self.robot, settings)
-        self._rate = rate
+    def _announce(self, stream: SampleStream) -> None:
+        self._announced = True
+        config = stream.config
         self.get_logger().info(
-            f"joint states at {rate:.1f} Hz, cut-off {cutoff:.1f} Hz, samples at "
-            f"{settings.output_rate:.1f} Hz, {1e3 * self._stream.delay:.0f} ms late"
+            f"joint states at {config.rate:.1f} Hz, cut-off {config.cutoff:.1f} Hz, samples "
+            f"at {config.output_rate:.1f} Hz, {1e3 * stream.delay:.0f} ms late"
         )
-
-    def _push(self, batch: JointBatch) -> None:
-        if self._stream is None:
-            return
-        samples = self._stream.push_joint_states(
-            batch.time, batch.names, batch.position, batch.effort
-        )
-        if len(samples):
-            self._publish(samples)
 
     def _publish(self, samples: Samples) -> None:
         breaks = np.flatnonzero(np.diff(samples.time) < 0.0) + 1
@@ -251,57 +194,53 @@ class RecorderNode(Node):
         return response
 
     def _report(self) -> None:
-        idle = self._now() - self._last_arrival
-        level, message = 0, "recording"
-        values: dict[str, object] = {"rate [Hz]": round(self._rate, 2), **self._counts}
-        if self._stream is not None:
-            values["cut-off [Hz]"] = round(self._stream.config.cutoff, 2)
-            counts = self._stream.joint_counts
-            values.update({name: getattr(counts, name) for name in counts.__dataclass_fields__})
-            values.update(self._stream.counts)
-        values["samples published"] = self._sequence
-        troubles = self._troubles(values)
-        if self._stream is not None:
-            values.update(self._stream.tally)
+        stream = self._source.stream
+        faults = self._faults + self._source.counts
+        values: dict[str, object] = {"rate [Hz]": round(self._source.rate, 2)}
+        troubles: list[str] = []
+        if stream is not None:
+            faults.update(asdict(stream.joint_counts))
+            faults.update(stream.counts)
+            values["cut-off [Hz]"] = round(stream.config.cutoff, 2)
+            values.update(stream.tally)
             if self.robot.floating:
-                values["contacts from"] = self._stream.contact_source or "nowhere yet"
-            troubles += map(str, self._stream.take_diagnostics())
-            self._say_contact_source(self._stream.contact_source)
-        if troubles:
-            level = 1
-        if idle > self._values["stale_after"]:
-            level = 2
+                values["contacts from"] = stream.contact_source or "nowhere yet"
+            self._say_contact_source(stream.contact_source)
+            troubles += map(str, stream.take_diagnostics())
+        troubles = self._risen(faults) + troubles
+        idle = self._now() - self._last_arrival
+        severity = Severity.WARNING if troubles else Severity.OK
+        if idle > _STALE:
+            severity = Severity.ERROR
             troubles.insert(0, f"no joint states for {idle:.1f} s: is the driver running?")
-        if troubles:
-            message = "; ".join(troubles)
-        array = DiagnosticArray()
-        array.header.stamp = self.get_clock().now().to_msg()
-        name = f"{self.get_fully_qualified_name()}: joint states"
-        array.status = [diagnostic_status(name, self.robot.name, level, message, values)]
-        self._diagnostics.publish(array)
-        self._seen = {key: value for key, value in values.items() if isinstance(value, int)}
+        values = {**values, **faults, "samples published": self._sequence}
+        diagnostic = Diagnostic(
+            "joint states",
+            "; ".join(troubles) or "recording",
+            severity,
+            values={key: str(value) for key, value in values.items()},
+        )
+        self._diagnostics.publish(diagnostics_message(self, self.robot.name, [diagnostic]))
+
+    def _risen(self, faults: Mapping[str, int]) -> list[str]:
+        """Say which counts of faults rose since the last report."""
+        before, self._reported = self._reported, faults
+        return [
+            f"{count - before.get(fault, 0)} {fault.replace('_', ' ')}"
+            for fault, count in faults.items()
+            if fault not in _HARMLESS and count > before.get(fault, 0)
+        ]
 
     def _say_contact_source(self, source: str) -> None:
         """Log where contacts come from, once a change."""
         if source and source != self._contact_source:
             if source == "torques":
                 self.get_logger().warning(
-                    "no 'contacts' come; contacts are told from the torques until they do"
+                    "no 'contacts' arrive: stance is estimated from torque until they do"
                 )
             elif self._contact_source:
-                self.get_logger().info("'contacts' came back and are used")
+                self.get_logger().info("'contacts' arrive again and are used")
             self._contact_source = source
-
-    _seen: dict[str, int] = {}  # noqa: RUF012 - replaced, never changed
-
-    def _troubles(self, values: dict[str, object]) -> list[str]:
-        """Say which counts of bad messages rose since the last report."""
-        harmless = {"received", "accepted", "samples published"}
-        return [
-            f"{value - self._seen.get(key, 0)} {key.replace('_', ' ')}"
-            for key, value in values.items()
-            if isinstance(value, int) and key not in harmless and value > self._seen.get(key, 0)
-        ]
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from heapq import merge
 from typing import Any
 
@@ -15,78 +16,69 @@ from rclpy.node import Node
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Imu, JointState
 
-from sysid_core.arrays import FloatArray
 from sysid_core.data import read_recording
 from sysid_core.errors import DataError
 from sysid_core.recording import Recording
-from sysid_core.settings import Setting
+from sysid_core.settings import check_config, parameter
 from sysid_msgs.msg import Contacts
 from sysid_ros.fields import stamp
 from sysid_ros.node_main import run_node
-from sysid_ros.parameters import declare
-
-__all__ = ["SETTINGS", "ReplayNode", "main"]
-
-SETTINGS = (
-    Setting("data", "", "Bag folder, .mcap, .db3 or .csv to publish", read_only=True),
-    Setting("speed", 1.0, "Speed of the replay over real time [-]", (0.01, 100.0), read_only=True),
-    Setting("loop", False, "Start again at the end", read_only=True),
-    Setting("start_delay", 1.0, "Wait before the first message [s]", (0.0, 600.0), read_only=True),
+from sysid_ros.parameters import NodeParameters
+from sysid_ros.sensors import (
+    contacts_message,
+    imu_message,
+    joint_state_message,
+    odometry_message,
 )
 
+__all__ = ["ReplayConfig", "ReplayNode", "main"]
+
 _TICK = 0.005
+"""Time [s] between two looks at what is due."""
+
+_TOPICS = {"joint_states": JointState, "odom": Odometry, "contacts": Contacts, "imu/data": Imu}
 
 Event = tuple[float, int, Any]
+"""Time [s], the topic's place in `_TOPICS`, the message."""
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """Parameters of the replay."""
+
+    data: str = parameter("", "Bag folder, .mcap, .db3 or .csv to publish", read_only=True)
+    speed: float = parameter(
+        1.0, "Speed of the replay over real time [-]", range=(0.01, 100.0), read_only=True
+    )
+    loop: bool = parameter(False, "Start again at the end", read_only=True)
+    start_delay: float = parameter(
+        1.0,
+        "Wait before the first message, in which subscribers find the replay [s]",
+        range=(0.0, 600.0),
+        read_only=True,
+    )
+
+    def __post_init__(self) -> None:
+        check_config(self)
 
 
 def _joint_states(recording: Recording) -> Iterator[Event]:
-    names = list(recording.joint_names)
-    arrays: dict[str, FloatArray] = {"position": recording.position}
-    for name in ("velocity", "effort"):
-        values = getattr(recording, name)
-        if values is not None:
-            arrays[name] = values
+    velocity, effort = recording.velocity, recording.effort
     for i, time in enumerate(recording.time.tolist()):
-        message = JointState(name=names)
-        message.header.stamp = stamp(time)
-        for name, values in arrays.items():
-            setattr(message, name, values[i].tolist())
-        yield time, 0, message
+        v = None if velocity is None else velocity[i]
+        tau = None if effort is None else effort[i]
+        names, position = recording.joint_names, recording.position[i]
+        yield time, 0, joint_state_message(names, stamp(time), position, v, tau)
 
 
 def _odometry(recording: Recording) -> Iterator[Event]:
     base = recording.base
     if base is None:
         return
+    frames = {"frame": base.frame, "child_frame": base.child_frame}
     for i, time in enumerate(base.time.tolist()):
-        message = Odometry(child_frame_id=base.child_frame)
-        message.header.stamp = stamp(time)
-        message.header.frame_id = base.frame
-        pose, twist = message.pose.pose, message.twist.twist
-        pose.position.x, pose.position.y, pose.position.z = base.position[i].tolist()
-        q = pose.orientation
-        q.x, q.y, q.z, q.w = base.orientation[i].tolist()
-        twist.linear.x, twist.linear.y, twist.linear.z = base.twist[i, :3].tolist()
-        twist.angular.x, twist.angular.y, twist.angular.z = base.twist[i, 3:].tolist()
-        yield time, 1, message
-
-
-def _imu(recording: Recording) -> Iterator[Event]:
-    imu = recording.imu
-    if imu is None:
-        return
-    for i, time in enumerate(imu.time.tolist()):
-        message = Imu()
-        message.header.stamp = stamp(time)
-        message.header.frame_id = imu.frame
-        w, f, q = message.angular_velocity, message.linear_acceleration, message.orientation
-        w.x, w.y, w.z = imu.angular_velocity[i].tolist()
-        f.x, f.y, f.z = imu.linear_acceleration[i].tolist()
-        if imu.orientation is None or not np.isfinite(imu.orientation[i]).all():
-            message.orientation_covariance[0] = -1.0  # sensor_msgs/Imu's word for none
-        else:
-            q.x, q.y, q.z, q.w = imu.orientation[i].tolist()
-        yield time, 3, message
+        pose = np.append(base.position[i], base.orientation[i])
+        yield time, 1, odometry_message(stamp(time), pose, base.twist[i], **frames)
 
 
 def _contacts(recording: Recording) -> Iterator[Event]:
@@ -94,9 +86,18 @@ def _contacts(recording: Recording) -> Iterator[Event]:
     if contacts is None:
         return
     for i, time in enumerate(contacts.time.tolist()):
-        message = Contacts(names=list(contacts.names), active=contacts.active[i].tolist())
-        message.header.stamp = stamp(time)
-        yield time, 2, message
+        wrenches = None if contacts.wrenches is None else contacts.wrenches[i]
+        yield time, 2, contacts_message(stamp(time), contacts.names, contacts.active[i], wrenches)
+
+
+def _imu(recording: Recording) -> Iterator[Event]:
+    imu = recording.imu
+    if imu is None:
+        return
+    for i, time in enumerate(imu.time.tolist()):
+        readings = imu.angular_velocity[i], imu.linear_acceleration[i]
+        orientation = None if imu.orientation is None else imu.orientation[i]
+        yield time, 3, imu_message(stamp(time), *readings, orientation, frame=imu.frame)
 
 
 class ReplayNode(Node):
@@ -104,25 +105,19 @@ class ReplayNode(Node):
 
     def __init__(self) -> None:
         super().__init__("replay")
-        self._values = declare(self, SETTINGS)
-        if not self._values["data"]:
+        self._config = NodeParameters(self, ReplayConfig()).config
+        data = self._config.data
+        if not data:
             raise DataError("parameter 'data' is empty: give a bag or table to replay")
-        self._recording = read_recording(self._values["data"])
-        self._topics = [
-            self.create_publisher(JointState, "joint_states", 1000),
-            self.create_publisher(Odometry, "odom", 1000),
-            self.create_publisher(Contacts, "contacts", 1000),
-            self.create_publisher(Imu, "imu/data", 1000),
-        ]
+        self._recording = read_recording(data)
+        self._topics = [self.create_publisher(kind, name, 1000) for name, kind in _TOPICS.items()]
         self._time = self.create_publisher(ClockMessage, "clock", 10)
         self._first = float(np.nanmin(self._recording.time))
         self._wall = Clock(clock_type=ClockType.STEADY_TIME)
         self.done = False
-        self._rewind(self._values["start_delay"])
+        self._rewind(self._config.start_delay)
         self.create_timer(_TICK, self._tick, clock=self._wall)
-        self.get_logger().info(
-            f"replaying {len(self._recording)} joint states of {self._values['data']}"
-        )
+        self.get_logger().info(f"replaying {len(self._recording)} joint states of {data}")
 
     def _rewind(self, delay: float) -> None:
         recording = self._recording
@@ -135,14 +130,14 @@ class ReplayNode(Node):
         elapsed = 1e-9 * self._wall.now().nanoseconds - self._begin
         if elapsed < 0.0:
             return
-        now = self._first + elapsed * self._values["speed"]
+        now = self._first + elapsed * self._config.speed
         self._time.publish(ClockMessage(clock=stamp(now)))
         while self._next is not None and self._next[0] <= now:
             _, topic, message = self._next
             self._topics[topic].publish(message)
             self._next = next(self._events, None)
         if self._next is None and not self.done:
-            if self._values["loop"]:
+            if self._config.loop:
                 self._rewind(0.0)
                 return
             self.done = True

@@ -4,36 +4,22 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
 from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
+from sysid_ros.sensors import JointBatch
 
-__all__ = ["JointBatch", "RingBuffer"]
+__all__ = ["RingBuffer"]
 
 _ANOTHER_RUN = 0.1
 """Time [s] by which joint states must go back to be another run's and not merely late."""
 
-
-class JointBatch(NamedTuple):
-    """Joint states of one batch, as published.
-
-    Attributes
-    ----------
-    names : tuple[str, ...]
-    time : (m,) [s]
-    position, velocity, effort : (m, n)
-        NaN where a message lacked them.
-    """
-
-    names: tuple[str, ...]
-    time: FloatArray
-    position: FloatArray
-    velocity: FloatArray
-    effort: FloatArray
+Entries = deque[tuple[Any, ...]]
+"""What one sensor showed: its time [s], then its arrays."""
 
 
 class RingBuffer:
@@ -47,9 +33,9 @@ class RingBuffer:
     def __init__(self, duration: float) -> None:
         self.duration = duration
         self._joints: deque[JointBatch] = deque()
-        self._base: deque[tuple[float, FloatArray]] = deque()
-        self._imu: deque[tuple[float, FloatArray]] = deque()
-        self._contacts: deque[tuple[float, dict[str, bool]]] = deque()
+        self._base: Entries = deque()
+        self._imu: Entries = deque()
+        self._contacts: Entries = deque()
 
     def add_joints(self, batch: JointBatch) -> None:
         """Add joint states."""
@@ -59,37 +45,37 @@ class RingBuffer:
             batch = JointBatch(batch.names, *(np.asarray(part)[rest] for part in batch[1:]))
         newest = float(batch.time[-1])
         if len(jumps) or (self._joints and newest < self._joints[-1].time[-1] - _ANOTHER_RUN):
-            self._clear()
+            for buffer in (self._joints, self._base, self._imu, self._contacts):
+                buffer.clear()
         self._joints.append(batch)
-        for buffer in (self._base, self._imu, self._contacts):
-            self._forget(buffer, newest)
+        for companions in (self._base, self._imu, self._contacts):
+            self._forget(companions, newest)
         while self._joints[0].time[-1] < newest - self.duration:
             self._joints.popleft()
 
-    def add_base(self, time: float, row: FloatArray) -> None:
-        """Add odometry: position 3, quaternion xyzw 4, twist 6."""
-        self._base.append((time, row))
-        self._forget(self._base, time)
+    def add_base(self, time: float, pose: FloatArray, twist: FloatArray) -> None:
+        """Add odometry: pose (7,) and twist (6,)."""
+        self._add(self._base, time, pose, twist)
 
-    def add_imu(self, time: float, row: FloatArray) -> None:
-        """Add inertial readings: angular velocity 3, specific force 3."""
-        self._imu.append((time, row))
-        self._forget(self._imu, time)
+    def add_imu(
+        self, time: float, angular_velocity: FloatArray, specific_force: FloatArray
+    ) -> None:
+        """Add inertial readings, each (3,)."""
+        self._add(self._imu, time, angular_velocity, specific_force)
 
-    def add_contacts(self, time: float, flags: dict[str, bool]) -> None:
-        """Add contact flags by name."""
-        self._contacts.append((time, flags))
-        self._forget(self._contacts, time)
+    def add_contacts(
+        self, time: float, flags: dict[str, bool], wrenches: dict[str, FloatArray] | None = None
+    ) -> None:
+        """Add contact flags, and wrenches (6,) where measured, by name."""
+        self._add(self._contacts, time, flags, wrenches)
 
-    def _forget(self, buffer: deque[tuple[float, Any]], newest: float) -> None:
+    def _add(self, buffer: Entries, time: float, *arrays: Any) -> None:
+        buffer.append((time, *arrays))
+        self._forget(buffer, time)
+
+    def _forget(self, buffer: Entries, newest: float) -> None:
         while buffer and buffer[0][0] < newest - self.duration:
             buffer.popleft()
-
-    def _clear(self) -> None:
-        self._joints.clear()
-        self._base.clear()
-        self._imu.clear()
-        self._contacts.clear()
 
     def snapshot(self) -> Recording:
         """Return what is in the buffer.
@@ -121,25 +107,29 @@ class RingBuffer:
         )
 
     def _base_recording(self) -> BaseRecording | None:
-        base = list(self._base)
-        if not base:
+        if not self._base:
             return None
-        rows = np.stack([row for _, row in base])
-        time = np.array([t for t, _ in base])
-        return BaseRecording(time, rows[:, :3], rows[:, 3:7], rows[:, 7:], "odom", "base")
+        time, pose, twist = map(np.array, zip(*list(self._base), strict=True))
+        return BaseRecording(time, pose[:, :3], pose[:, 3:], twist, "odom", "base")
 
     def _imu_recording(self) -> ImuRecording | None:
-        imu = list(self._imu)
-        if not imu:
+        if not self._imu:
             return None
-        rows = np.stack([row for _, row in imu])
-        return ImuRecording(np.array([t for t, _ in imu]), rows[:, :3], rows[:, 3:])
+        time, angular_velocity, specific_force = map(np.array, zip(*list(self._imu), strict=True))
+        return ImuRecording(time, angular_velocity, specific_force)
 
     def _contact_recording(self) -> ContactRecording | None:
-        contacts = list(self._contacts)
-        if not contacts:
+        if not self._contacts:
             return None
-        names = tuple(contacts[-1][1])
-        known = [(t, flags) for t, flags in contacts if tuple(flags) == names]
-        active = np.array([[flags[name] for name in names] for _, flags in known], dtype=bool)
-        return ContactRecording(np.array([t for t, _ in known]), names, active)
+        entries = list(self._contacts)
+        names = tuple(entries[-1][1])
+        entries = [entry for entry in entries if tuple(entry[1]) == names]
+        wrenches = None
+        if all(measured is not None for *_, measured in entries):
+            wrenches = np.array([[w[name] for name in names] for *_, w in entries])
+        return ContactRecording(
+            np.array([time for time, *_ in entries]),
+            names,
+            np.array([[flags[name] for name in names] for _, flags, _ in entries], dtype=bool),
+            wrenches,
+        )

@@ -86,6 +86,8 @@ class Dog:
                 self.g.until(lambda: self._echoed > self.sent - 60)
 
     def _message(self, name: str, force: Sequence[float]) -> Any:
+        from geometry_msgs.msg import Vector3, Wrench
+
         from sysid_ros.fields import stamp
 
         message = self._kinds[name]()
@@ -104,6 +106,7 @@ class Dog:
         else:
             message.names = list(FEET)
             message.active = [True] * 4
+            message.wrenches = [Wrench(force=Vector3(z=6.0)) for _ in FEET]
         return message
 
     def value(self, key: str) -> str:
@@ -130,7 +133,7 @@ def test_without_contacts_they_come_from_the_torques_until_the_topic_does(dog: D
     assert dog.g.all_finite()
 
 
-def test_the_inertial_sensor_is_used_and_saved(dog: Dog, tmp_path: Path) -> None:
+def test_inertial_sensor_and_contacts_are_used_and_saved(dog: Dog, tmp_path: Path) -> None:
     from sysid_msgs.srv import SaveBuffer
 
     dog.play(4.0)
@@ -141,6 +144,9 @@ def test_the_inertial_sensor_is_used_and_saved(dog: Dog, tmp_path: Path) -> None
     recording = read_recording(folder)
     assert recording.imu is not None
     np.testing.assert_allclose(recording.imu.linear_acceleration[:, 2], 9.81)
+    assert recording.contacts is not None
+    assert recording.contacts.wrenches is not None
+    np.testing.assert_array_equal(recording.contacts.wrenches[:, :, 2], 6.0)
 
 
 def test_an_inertial_sensor_that_shows_g_is_told_and_not_used(dog: Dog) -> None:

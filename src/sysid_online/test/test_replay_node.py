@@ -29,7 +29,12 @@ def bag(tmp_path: Path, motion: Any) -> Path:
         "odom",
         "base",
     )
-    contacts = ContactRecording(slow, ("left", "right"), np.tile([True, False], (100, 1)))
+    contacts = ContactRecording(
+        slow,
+        ("left", "right"),
+        np.tile([True, False], (100, 1)),
+        np.tile(np.arange(12.0).reshape(2, 6), (100, 1, 1)),
+    )
     imu = ImuRecording(
         slow, np.tile([1.0, 2.0, 3.0], (100, 1)), np.tile([4.0, 5.0, 6.0], (100, 1))
     )
@@ -83,6 +88,8 @@ def test_every_message_comes_once_and_in_order(graph: Make, bag: Path, motion: A
     twist = heard["odom"][0].twist.twist
     assert (twist.linear.x, twist.angular.z) == (0.0, 5.0)
     assert list(heard["contacts"][0].active) == [True, False]
+    left, right = heard["contacts"][0].wrenches
+    assert (left.force.z, left.torque.x, right.force.x, right.torque.z) == (2.0, 3.0, 6.0, 11.0)
     clock = [m.clock.sec + 1e-9 * m.clock.nanosec for m in heard["clock"]]
     assert clock == sorted(clock)
 

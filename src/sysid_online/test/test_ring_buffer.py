@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import DataError
-from sysid_online.ring_buffer import JointBatch, RingBuffer
+
+pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
+
+from sysid_online.ring_buffer import RingBuffer
+from sysid_ros.sensors import JointBatch
 
 NAMES = ("a", "b")
 
@@ -22,8 +26,8 @@ def test_only_the_last_seconds_stay() -> None:
     buffer = RingBuffer(1.0)
     for i in range(100):
         buffer.add_joints(batch(0.1 * i))
-        buffer.add_base(0.1 * i, np.zeros(13))
-        buffer.add_imu(0.1 * i, np.arange(6.0))
+        buffer.add_base(0.1 * i, np.zeros(7), np.zeros(6))
+        buffer.add_imu(0.1 * i, np.arange(3.0), np.arange(3.0, 6.0))
         buffer.add_contacts(0.1 * i, {"left": True})
     recording = buffer.snapshot()
     assert 1.0 <= recording.time[-1] - recording.time[0] <= 1.1
@@ -39,11 +43,27 @@ def test_only_the_last_seconds_stay() -> None:
     np.testing.assert_array_equal(recording.imu.linear_acceleration[0], [3.0, 4.0, 5.0])
 
 
+def test_contact_wrenches_stay_where_all_contacts_have_them() -> None:
+    buffer = RingBuffer(10.0)
+    buffer.add_joints(batch(0.0))
+    wrenches = {"left": np.arange(6.0), "right": np.ones(6)}
+    for i in range(3):
+        buffer.add_contacts(0.1 * i, {"left": True, "right": False}, wrenches)
+    contacts = buffer.snapshot().contacts
+    assert contacts is not None
+    assert contacts.wrenches is not None
+    np.testing.assert_array_equal(contacts.wrenches[2], [np.arange(6.0), np.ones(6)])
+    buffer.add_contacts(0.3, {"left": True, "right": False})
+    contacts = buffer.snapshot().contacts
+    assert contacts is not None
+    assert contacts.wrenches is None
+
+
 def test_it_stays_small_without_joint_states() -> None:
     buffer = RingBuffer(1.0)
     for i in range(1000):
-        buffer.add_base(0.1 * i, np.zeros(13))
-        buffer.add_imu(0.1 * i, np.zeros(6))
+        buffer.add_base(0.1 * i, np.zeros(7), np.zeros(6))
+        buffer.add_imu(0.1 * i, np.zeros(3), np.zeros(3))
         buffer.add_contacts(0.1 * i, {"left": True})
     buffer.add_joints(batch(99.9))
     recording = buffer.snapshot()

@@ -1,18 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields that messages of all nodes share: time stamps, arrays of numbers, diagnostics."""
+"""The fields that messages share: time stamps, arrays of numbers, vectors, quaternions."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
-from builtin_interfaces.msg import Time
-from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from builtin_interfaces.msg import Duration, Time
+from geometry_msgs.msg import Quaternion, Vector3
 
 from sysid_core.arrays import FloatArray
+from sysid_core.errors import DataError
 
-__all__ = ["NANO", "diagnostic_status", "doubles", "nanoseconds", "seconds", "stamp"]
+__all__ = [
+    "NANO",
+    "doubles",
+    "duration",
+    "known_doubles",
+    "nanoseconds",
+    "quaternion",
+    "rows",
+    "seconds",
+    "stamp",
+    "vector",
+    "vector_array",
+]
 
 NANO = 1_000_000_000
 """Nanoseconds in a second."""
@@ -23,15 +36,21 @@ def nanoseconds(time: Time) -> int:
     return int(time.sec) * NANO + int(time.nanosec)
 
 
-def seconds(time: Time) -> float:
-    """Return a message's time stamp [s]."""
+def seconds(time: Time | Duration) -> float:
+    """Return a message's time stamp or duration [s]."""
     return float(time.sec) + 1e-9 * float(time.nanosec)
 
 
 def stamp(time: float) -> Time:
-    """Return a time [s] as a message's time stamp; 0 for what is no time."""
+    """Return a time [s] as a message's time stamp; 0 where the time is unknown or negative."""
     since = max(0, round(time * NANO)) if np.isfinite(time) else 0
     return Time(sec=since // NANO, nanosec=since % NANO)
+
+
+def duration(time: float) -> Duration:
+    """Return a time span [s] as a message."""
+    sec, nanosec = divmod(round(time * NANO), NANO)
+    return Duration(sec=sec, nanosec=nanosec)
 
 
 def doubles(values: FloatArray) -> array[float]:
@@ -39,14 +58,37 @@ def doubles(values: FloatArray) -> array[float]:
     return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
 
 
-def diagnostic_status(
-    name: str, hardware: str, level: int, message: str, values: Mapping[str, object]
-) -> DiagnosticStatus:
-    """Return a diagnostic status; `level` 0 is fine, 1 a warning, 2 an error, 3 stale."""
-    return DiagnosticStatus(
-        level=bytes([level]),
-        name=name,
-        message=message,
-        hardware_id=hardware,
-        values=[KeyValue(key=key, value=str(value)) for key, value in values.items()],
-    )
+def known_doubles(values: FloatArray) -> array[float]:
+    """Return numbers for a message; nothing at all if one of them is unknown."""
+    return doubles(values) if np.isfinite(values).all() else array("d")
+
+
+def rows(values: Sequence[float], count: int, width: int, what: str) -> FloatArray:
+    """Return a message's numbers as an array (count, width).
+
+    Raises
+    ------
+    DataError
+        If there are more or fewer.
+    """
+    flat = np.asarray(values, dtype=np.float64)
+    if len(flat) != count * width:
+        raise DataError(f"{what} has {len(flat)} numbers instead of {count} × {width}")
+    return flat.reshape(count, width)
+
+
+def vector(values: FloatArray) -> Vector3:
+    """Return three numbers as a message."""
+    x, y, z = values.tolist()
+    return Vector3(x=x, y=y, z=z)
+
+
+def vector_array(*vectors: Vector3) -> FloatArray:
+    """Return the numbers (3·n,) of vectors or points, one after another."""
+    return np.array([number for v in vectors for number in (v.x, v.y, v.z)])
+
+
+def quaternion(values: FloatArray) -> Quaternion:
+    """Return a quaternion x, y, z, w as a message."""
+    x, y, z, w = values.tolist()
+    return Quaternion(x=x, y=y, z=z, w=w)

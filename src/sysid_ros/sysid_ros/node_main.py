@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import rclpy
@@ -15,13 +17,14 @@ from rclpy.executors import (
     SingleThreadedExecutor,
 )
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 
 from sysid_core.errors import SysidError
 
 __all__ = ["run_node"]
 
 _LOOK = 0.1
-"""Longest time [s] between two looks at whether a node is done."""
+"""Longest time [s] between two looks at whether a node is done or was told to stop."""
 
 NodeT = TypeVar("NodeT", bound=Node)
 
@@ -54,26 +57,47 @@ def run_node(
     int
         Exit status: 0, or 2 where the node could not start.
     """
-    rclpy.init(args=None if args is None else list(args))
-    try:
-        node = make()
-    except SysidError as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        rclpy.try_shutdown()
-        return 2
-    executor = MultiThreadedExecutor(threads) if threads > 1 else SingleThreadedExecutor()
-    executor.add_node(node)
-    try:
-        if done is None:
-            executor.spin()
-        else:
-            while rclpy.ok() and not done(node):
+    with _stop_signals() as stopped:
+        rclpy.init(
+            args=None if args is None else list(args),
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
+        try:
+            node = make()
+        except SysidError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            rclpy.try_shutdown()
+            return 2
+        executor = MultiThreadedExecutor(threads) if threads > 1 else SingleThreadedExecutor()
+        executor.add_node(node)
+        try:
+            while rclpy.ok() and not stopped.is_set() and not (done is not None and done(node)):
                 executor.spin_once(timeout_sec=_LOOK)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        with suppress(KeyboardInterrupt):  # launch repeats the signal that the terminal sent
+        except ExternalShutdownException:
+            pass
+        finally:
             executor.shutdown()
             node.destroy_node()
             rclpy.try_shutdown()
     return 0
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """Turn Ctrl-C and termination into a flag, however often they come.
+
+    The context stays valid meanwhile, so that what a callback is about to publish does not fail.
+    """
+    stopped = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+    before = {
+        number: signal.signal(number, lambda *_: stopped.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

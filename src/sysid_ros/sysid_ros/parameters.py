@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declares a node's ROS parameters from a table, and refuses bad values with a reason."""
+"""A node's ROS parameters, declared and checked from a configuration dataclass."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from rcl_interfaces.msg import (
     FloatingPointRange,
@@ -18,28 +19,91 @@ from rclpy.parameter import Parameter
 
 from sysid_core.errors import ParameterError, SysidError
 from sysid_core.robot import Robot, load_robot
-from sysid_core.settings import Setting
+from sysid_core.settings import Setting, parameter, settings_of, with_values
 
-__all__ = ["ROBOT", "chosen_robot", "declare", "watch"]
+__all__ = ["NodeParameters", "RobotConfig"]
 
-ROBOT = Setting(
-    "robot", "", "Name of a robot in config/robots, or path of its description", read_only=True
-)
+ConfigT = TypeVar("ConfigT")
 
 
-def chosen_robot(values: Mapping[str, Any]) -> Robot:
-    """Load the robot that a node's parameters name.
+@dataclass(frozen=True)
+class RobotConfig:
+    """What every node that works with one robot is told."""
+
+    robot: str = parameter(
+        "", "Name of a robot in config/robots, or path of its description", read_only=True
+    )
+
+    def load_robot(self) -> Robot:
+        """Load the robot that is named.
+
+        Raises
+        ------
+        SysidError
+            If none is named or it cannot be loaded.
+        """
+        if not self.robot:
+            raise ParameterError(
+                "parameter 'robot' is empty: give a robot's name or description, "
+                "e.g. -p robot:=panda"
+            )
+        return load_robot(self.robot)
+
+
+class NodeParameters(Generic[ConfigT]):
+    """The parameters of a running node: all that change at a time are taken, or none.
+
+    Parameters
+    ----------
+    node : Node
+    config : dataclass instance
+        Its parameters are declared, with its values as defaults.
+
+    Attributes
+    ----------
+    config : dataclass instance
+        The values in use.
 
     Raises
     ------
-    SysidError
-        If none is named or it cannot be loaded.
+    ParameterError
+        If the node was started with a value of another type, out of range or not among the
+        choices, or with values that contradict each other.
     """
-    if not values[ROBOT.name]:
+
+    def __init__(self, node: Node, config: ConfigT) -> None:
+        self._settings = {setting.name: setting for setting in settings_of(config)}
+        values = {name: _declare(node, setting) for name, setting in self._settings.items()}
+        self.config = with_values(config, values)
+        self._apply: Callable[[ConfigT], None] | None = None
+        node.add_on_set_parameters_callback(self._change)
+
+    def on_change(self, apply: Callable[[ConfigT], None]) -> None:
+        """Have a function called with what is to be used; it raises `SysidError` to refuse it."""
+        self._apply = apply
+
+    def _change(self, parameters: list[Parameter]) -> SetParametersResult:
+        changes = {p.name: p.value for p in parameters if p.name in self._settings}
+        try:
+            config = with_values(self.config, changes)
+            if self._apply is not None:
+                self._apply(config)
+        except SysidError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        self.config = config
+        return SetParametersResult(successful=True)
+
+
+def _declare(node: Node, setting: Setting) -> Any:
+    """Declare a parameter and return the value that the node was started with."""
+    default: Any = setting.default
+    default = list(default) if isinstance(default, tuple) else default
+    try:
+        return node.declare_parameter(setting.name, default, _descriptor(setting)).value
+    except ParameterException as error:
         raise ParameterError(
-            "parameter 'robot' is empty: give a robot's name or description, e.g. -p robot:=panda"
-        )
-    return load_robot(values[ROBOT.name])
+            f"parameter '{setting.name}' must be {setting.expected} ({error})"
+        ) from error
 
 
 def _descriptor(setting: Setting) -> ParameterDescriptor:
@@ -52,66 +116,10 @@ def _descriptor(setting: Setting) -> ParameterDescriptor:
     if setting.range is None:
         return descriptor
     low, high = setting.range
-    if isinstance(setting.default, float):
-        limits = FloatingPointRange(from_value=float(low), to_value=float(high))
-        descriptor.floating_point_range = [limits]
-    else:
+    if isinstance(setting.default, int):
         span = IntegerRange(from_value=int(low), to_value=int(high), step=1)
         descriptor.integer_range = [span]
+    elif isinstance(setting.default, float):
+        limits = FloatingPointRange(from_value=float(low), to_value=float(high))
+        descriptor.floating_point_range = [limits]
     return descriptor
-
-
-def declare(node: Node, settings: Sequence[Setting]) -> dict[str, Any]:
-    """Declare parameters on a node and return their values by name.
-
-    Raises
-    ------
-    ParameterError
-        If the node was started with a value of another type, out of range or not among the
-        choices.
-    """
-    values = {}
-    for s in settings:
-        default = list(s.default) if isinstance(s.default, tuple) else s.default
-        try:
-            value = node.declare_parameter(s.name, default, _descriptor(s)).value
-        except ParameterException as error:
-            raise ParameterError(f"parameter '{s.name}' must be {s.expected} ({error})") from error
-        s.check(value)
-        values[s.name] = value
-    return values
-
-
-def watch(
-    node: Node,
-    settings: Sequence[Setting],
-    values: dict[str, Any],
-    apply: Callable[[Mapping[str, Any]], None] | None = None,
-) -> None:
-    """Let parameters be changed while the node runs: all that change at a time, or none.
-
-    Parameters
-    ----------
-    node : Node
-    settings : Sequence[Setting]
-        As declared.
-    values : dict
-        Current values by name; updated when a change is taken.
-    apply : callable or None
-        Gets all values as they would be; raises `SysidError` to refuse them.
-    """
-    known = {setting.name: setting for setting in settings}
-
-    def change(parameters: list[Parameter]) -> SetParametersResult:
-        changes = {p.name: p.value for p in parameters if p.name in known}
-        try:
-            for name, value in changes.items():
-                known[name].check(value)
-            if apply is not None:
-                apply({**values, **changes})
-        except SysidError as error:
-            return SetParametersResult(successful=False, reason=str(error))
-        values.update(changes)
-        return SetParametersResult(successful=True)
-
-    node.add_on_set_parameters_callback(change)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node declares its parameters from one table, and takes all of a change or nothing."""
+"""A node declares its parameters from a configuration, and takes all of a change or nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -16,16 +17,21 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from sysid_core.errors import ParameterError
-from sysid_core.settings import Setting
-from sysid_ros.parameters import declare, watch
+from sysid_core.settings import check_config, parameter
+from sysid_ros.parameters import NodeParameters, RobotConfig
 
-SETTINGS = (
-    Setting("rate", 10.0, "Rate [Hz]", (1.0, 100.0), read_only=True),
-    Setting("gain", 1.0, "Gain [-]"),
-    Setting("count", 3, "Count [-]", (0, 5)),
-    Setting("law", "soft", "Law", choices=("soft", "hard")),
-    Setting("stiffness", (0.0,), "Stiffness [N·m/rad]"),
-)
+
+@dataclass(frozen=True)
+class Config:
+    rate: float = parameter(10.0, "Rate [Hz]", range=(1.0, 100.0), read_only=True)
+    gain: float = parameter(1.0, "Gain [-]")
+    count: int = parameter(3, "Count [-]", range=(0, 5))
+    law: str = parameter("soft", "Law", choices=("soft", "hard"))
+    stiffness: tuple[float, ...] = parameter((0.0,), "Stiffness [N·m/rad]")
+
+    def __post_init__(self) -> None:
+        check_config(self)
+
 
 Make = Callable[..., Node]
 
@@ -49,11 +55,9 @@ def make() -> Iterator[Make]:
     rclpy.try_shutdown(context=context)
 
 
-def test_values_and_descriptions_are_those_of_the_table(make: Make) -> None:
+def test_values_and_descriptions_are_those_of_the_configuration(make: Make) -> None:
     node = make(count=4)
-    values = declare(node, SETTINGS)
-    assert (values["rate"], values["count"], values["law"]) == (10.0, 4, "soft")
-    assert list(values["stiffness"]) == [0.0]
+    assert NodeParameters(node, Config()).config == Config(count=4)
     rate, law = node.describe_parameter("rate"), node.describe_parameter("law")
     assert rate.read_only
     assert rate.description == "Rate [Hz]"
@@ -77,29 +81,29 @@ def test_a_bad_value_at_the_start_is_named(
     make: Make, given: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ParameterError, match=message):
-        declare(make(**given), SETTINGS)
+        NodeParameters(make(**given), Config())
 
 
 def test_a_change_is_taken_whole_or_not_at_all(make: Make) -> None:
     node = make()
-    values = declare(node, SETTINGS)
-    heard: list[Mapping[str, Any]] = []
+    parameters = NodeParameters(node, Config())
+    heard: list[Config] = []
 
-    def apply(wanted: Mapping[str, Any]) -> None:
-        if wanted["count"] == 0 and wanted["law"] == "hard":
+    def apply(wanted: Config) -> None:
+        if wanted.count == 0 and wanted.law == "hard":
             raise ParameterError("a hard law counts")
         heard.append(wanted)
 
-    watch(node, SETTINGS, values, apply)
+    parameters.on_change(apply)
 
     def change(**wanted: Any) -> Any:
         return node.set_parameters_atomically(
             [Parameter(name, value=value) for name, value in wanted.items()]
         )
 
-    assert change(gain=2.0, law="hard").successful
-    assert heard[-1] == {**values, "gain": 2.0, "law": "hard"}
-    before = dict(values)
+    assert change(gain=2.0, law="hard", stiffness=[1.0, 2.0]).successful
+    before = Config(gain=2.0, law="hard", stiffness=(1.0, 2.0))
+    assert heard[-1] == parameters.config == before
     for wanted, reason in (
         ({"gain": 3.0, "count": 0}, "a hard law counts"),
         ({"gain": 3.0, "law": "odd"}, "one of soft, hard"),
@@ -109,5 +113,11 @@ def test_a_change_is_taken_whole_or_not_at_all(make: Make) -> None:
         result = change(**wanted)
         assert not result.successful
         assert reason in result.reason
-        assert values == before
+        assert parameters.config == before
     assert node.get_parameter("gain").value == 2.0
+
+
+def test_a_robot_must_be_named() -> None:
+    with pytest.raises(ParameterError, match="'robot' is empty"):
+        RobotConfig().load_robot()
+    assert RobotConfig("panda").load_robot().name == "panda"

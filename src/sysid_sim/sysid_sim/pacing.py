@@ -9,9 +9,11 @@ from sysid_core.arrays import FloatArray
 
 __all__ = ["CommandGate", "Pacing"]
 
-_MOST_BEHIND = (
-    0.05  # [s] that are made up for; more would starve the callbacks that bring commands
-)
+_MOST_BEHIND = 0.05
+"""Time [s] that is made up for; more would starve the callbacks that bring commands."""
+
+_STALE = 0.1
+"""Simulated time [s] after which a command is dropped, as drivers of real robots do."""
 
 
 class Pacing:
@@ -99,7 +101,6 @@ class CommandGate:
     def clear(self) -> None:
         """Forget the command: brakes hold until the next one."""
         self._command: FloatArray | None = None
-        self._idle: FloatArray | None = None
         self._age = 0.0
         self._arrival = -np.inf
 
@@ -129,20 +130,10 @@ class CommandGate:
         """
         return self.driven and self._age >= allowed - 1e-9 and now - self._arrival < timeout
 
-    def next(self, period: float, timeout: float, action: str) -> FloatArray | None:
-        """Return what to apply in the next period; None: let the brakes hold.
-
-        Parameters
-        ----------
-        period : float [s]
-        timeout : float [s]
-            Simulated time after which a command is dropped.
-        action : str
-            What takes its place: ``hold`` or ``zero`` torque.
-        """
-        if self._command is not None and self._age > timeout:
+    def next(self, period: float) -> FloatArray | None:
+        """Return what to apply in the next `period` [s]; None: let the brakes hold."""
+        if self._command is not None and self._age > _STALE:
             self._command = None
-            self._idle = np.zeros(self.count) if action == "zero" else None
             self.lapses += 1
         self._age += period
-        return self._idle if self._command is None else self._command
+        return self._command

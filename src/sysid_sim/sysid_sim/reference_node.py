@@ -5,20 +5,81 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
+from sysid_core.excitation import FadedMotion
+from sysid_core.robot import Robot
+from sysid_core.settings import check_config, parameter
+from sysid_ros.control import trajectory_message
 from sysid_ros.fields import stamp
 from sysid_ros.node_main import run_node
-from sysid_ros.parameters import chosen_robot, declare
-from sysid_sim.messages import trajectory_message
-from sysid_sim.node_settings import REFERENCE, ReferencePlan
+from sysid_ros.parameters import NodeParameters, RobotConfig
+from sysid_sim.stance_trajectory import StanceTrajectory
+from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory
 
-__all__ = ["ReferenceNode", "main"]
+__all__ = ["ReferenceConfig", "ReferenceNode", "main"]
 
-_NANO = 1e-9
+_PERIOD = 1.0
+"""Time [s] between messages, which overlap by half their length."""
+
+_LEAD = 2.0
+"""Time [s] in the future at which each message begins, so that a robot elsewhere gets there."""
+
+_SPACING = 0.02
+"""Time [s] between points: a controller's quintics need few."""
+
+_FADE = 2.0
+"""Time [s] in which the motion grows from rest."""
+
+_LOOK = 0.1
+"""Time [s] between looks at whether a message is due."""
+
+
+@dataclass(frozen=True)
+class ReferenceConfig(RobotConfig):
+    """Parameters of the reference node."""
+
+    seed: int = parameter(1, "Seed of the trajectory [-]", range=(0, 2**31 - 1), read_only=True)
+    duration: float = parameter(
+        10.0, "After which the trajectory repeats [s]", range=(0.5, 1000.0), read_only=True
+    )
+    amplitude: float = parameter(
+        0.7,
+        "Share of each joint's way from the middle to its limit; of a quadruped's usual sway "
+        "[-]. Less for a first try",
+        range=(0.01, 1.0),
+        read_only=True,
+    )
+    speed: float = parameter(
+        0.5, "Share of the velocity limits [-]", range=(0.01, 1.0), read_only=True
+    )
+    start_delay: float = parameter(
+        0.0, "Before the first message [s]", range=(0.0, 3600.0), read_only=True
+    )
+
+    def __post_init__(self) -> None:
+        check_config(self)
+
+    def trajectory(self, robot: Robot) -> FadedMotion | StanceTrajectory:
+        """Return the motion of a robot's joints: exciting, or over standing feet.
+
+        Raises
+        ------
+        SysidError
+            If the robot cannot move like this within its limits.
+        """
+        if not robot.floating:
+            excitation = ExcitationConfig(
+                period=self.duration, amplitude=self.amplitude, speed=self.speed, fade=_FADE
+            )
+            return exciting_trajectory(robot, self.seed, excitation)
+        return StanceTrajectory(
+            robot, self.seed, amplitude=self.amplitude, speed=self.speed, fade=_FADE
+        )
 
 
 class ReferenceNode(Node):
@@ -32,40 +93,38 @@ class ReferenceNode(Node):
 
     def __init__(self) -> None:
         super().__init__("reference")
-        values = declare(self, REFERENCE)
-        self._plan = ReferencePlan.of(values)
-        self.robot = chosen_robot(values)
-        self._trajectory = self._plan.trajectory(self.robot)
+        config = NodeParameters(self, ReferenceConfig()).config
+        self.robot = config.load_robot()
+        self._trajectory = config.trajectory(self.robot)
+        self._start_delay = config.start_delay
         self._publisher = self.create_publisher(JointTrajectory, "reference", 10)
-        self._points = int(np.ceil(2.0 * self._plan.publish_period / self._plan.spacing)) + 1
+        self._points = int(np.ceil(2.0 * _PERIOD / _SPACING)) + 1
         self._begin: float | None = None
         self._last = -np.inf
-        self.create_timer(min(0.1, self._plan.publish_period), self._publish)
+        self.create_timer(_LOOK, self._publish)
         self.get_logger().info(
             f"robot '{self.robot.name}' is to sway over its feet"
             if self.robot.floating
-            else f"exciting robot '{self.robot.name}' with a period of "
-            f"{self._plan.excitation.period:g} s"
+            else f"exciting robot '{self.robot.name}' with a period of {config.duration:g} s"
         )
 
     def _publish(self) -> None:
-        now = _NANO * float(self.get_clock().now().nanoseconds)
+        now = 1e-9 * float(self.get_clock().now().nanoseconds)
         if now == 0.0:  # simulated time has not begun
             return
         if self._begin is None or now < self._last:  # the first call, or time jumped back
-            self._begin = now + self._plan.start_delay
+            self._begin = now + self._start_delay
             self._last = -np.inf
-        if now < self._begin or now - self._last < self._plan.publish_period - 1e-3:
+        if now < self._begin or now - self._last < _PERIOD - 1e-3:
             return
         self._last = now
         # Pieces share their points, so that they agree to the last digit where they overlap.
-        spacing = self._plan.spacing
-        first = np.ceil((now - self._begin) / spacing)
-        phase = spacing * (first + np.arange(self._points))
+        first = np.ceil((now - self._begin) / _SPACING)
+        phase = _SPACING * (first + np.arange(self._points))
         # Stamped with now: the time until the first point is what there is to get there.
-        after = self._begin + self._plan.lead + phase - now
+        after = self._begin + _LEAD + phase - now
         message = trajectory_message(
-            self.robot.actuated_names, stamp(now), after, self._trajectory.at(phase)
+            self.robot.actuated_names, stamp(now), after, *self._trajectory.at(phase)
         )
         self._publisher.publish(message)
 

@@ -14,7 +14,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot
 from sysid_sim.errors import ScenarioError
 from sysid_sim.nominal_control import TrajectoryTracker
-from sysid_sim.sensors import SensorConfig
+from sysid_sim.sensors import SENSORS, SensorConfig
 from sysid_sim.simulation import Simulation, SimulationConfig, Stribeck
 from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory
 from sysid_sim.truth import TruthSpread
@@ -127,15 +127,6 @@ def exciting(**excitation: Any) -> BehaviourFactory:
     return partial(_excite, ExcitationConfig(**excitation))
 
 
-# Noise levels are those of the sensors' data sheets or of recordings of such robots.
-_ARM_SENSORS = SensorConfig(
-    position_resolution=1e-5, position_noise=1e-5, velocity_noise=1e-3, effort_noise=1e-3
-)
-_DIGIT_SENSORS = SensorConfig(
-    position_resolution=2e-5, position_noise=2e-5, velocity_noise=5e-3, effort_noise=2e-3
-)
-
-
 def _digit(name: str, robot: str, summary: str, **excitation: float) -> Scenario:
     return Scenario(
         name,
@@ -143,7 +134,7 @@ def _digit(name: str, robot: str, summary: str, **excitation: float) -> Scenario
         summary,
         exciting(**excitation),
         config=SimulationConfig(
-            latency=1, sensors=_DIGIT_SENSORS, stribeck=Stribeck(level=0.1, velocity=0.05)
+            latency=1, sensors=SENSORS["digit"], stribeck=Stribeck(level=0.1, velocity=0.05)
         ),
     )
 
@@ -155,7 +146,7 @@ def _arm(name: str, robot: str, summary: str, rate: float = 500.0) -> Scenario:
         summary,
         exciting(),
         rate=rate,
-        config=SimulationConfig(sensors=_ARM_SENSORS),
+        config=SimulationConfig(sensors=SENSORS["good"]),
     )
 
 
@@ -205,7 +196,7 @@ _SCENARIOS = (
         "Panda on an exciting trajectory; after half the time it carries 2 kg at the flange",
         exciting(effort=0.6),
         duration=30.0,
-        config=SimulationConfig(sensors=_ARM_SENSORS),
+        config=SimulationConfig(sensors=SENSORS["good"]),
         payloads=(PayloadEvent(15.0, 2.0, com=(0.02, -0.01, 0.08), size=(0.08, 0.08, 0.16)),),
     ),
     _arm("panda_excite", "panda", "Panda on an exciting trajectory"),
@@ -214,7 +205,7 @@ _SCENARIOS = (
         "valkyrie_arm",
         "Valkyrie's four-joint arm, far from its nominal model",
         exciting(),
-        config=SimulationConfig(sensors=_ARM_SENSORS),
+        config=SimulationConfig(sensors=SENSORS["good"]),
         spread=TruthSpread(mass=0.4, com=0.6, shape=0.2, friction=0.8),
     ),
     _arm("ur10_excite", "ur10", "UR10 on an exciting trajectory", rate=125.0),

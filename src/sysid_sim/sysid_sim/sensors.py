@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.plant import FootContacts, PlantState, cross, rotation_of
 
-__all__ = ["BaseReading", "BaseState", "Reading", "SensorConfig", "Sensors"]
+__all__ = ["SENSORS", "BaseReading", "BaseState", "Reading", "SensorConfig", "Sensors"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,29 @@ class SensorConfig:
             value = getattr(self, field.name)
             if not (np.isfinite(value) and value >= 0.0):
                 raise SimulationError(f"{field.name} must be at least zero, got {value!r}")
+
+
+_GOOD = SensorConfig(
+    position_resolution=1e-5,
+    position_noise=1e-5,
+    velocity_noise=1e-3,
+    effort_noise=1e-3,
+    base_position_noise=1e-4,
+    base_orientation_noise=1e-4,
+    base_velocity_noise=1e-3,
+    gyroscope_noise=2e-3,
+    accelerometer_noise=0.02,
+)
+
+SENSORS = {
+    "ideal": SensorConfig(),
+    "good": _GOOD,
+    "digit": SensorConfig(
+        position_resolution=2e-5, position_noise=2e-5, velocity_noise=5e-3, effort_noise=2e-3
+    ),
+    "quadruped": replace(_GOOD, effort_noise=0.01, base_velocity_noise=5e-3),
+}
+"""Sensors by name; noise as in data sheets or recordings of such robots."""
 
 
 class BaseState(NamedTuple):

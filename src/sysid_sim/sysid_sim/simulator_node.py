@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.clock import Clock, ClockType
@@ -21,36 +20,34 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.errors import OutputError, SysidError
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload
-from sysid_ros.fields import diagnostic_status, stamp
+from sysid_ros.control import command_array, payload_arrays
+from sysid_ros.diagnostics import diagnostics_message
+from sysid_ros.fields import stamp
 from sysid_ros.node_main import run_node
-from sysid_ros.parameters import chosen_robot, declare, watch
-from sysid_sim.driver import Driver
-from sysid_sim.messages import (
+from sysid_ros.parameters import NodeParameters
+from sysid_ros.sensors import (
     contacts_message,
     imu_message,
     joint_state_message,
     odometry_message,
-    payload_of,
 )
-from sysid_sim.node_settings import (
-    SIMULATOR,
-    SimulatorPlan,
-    chosen_behaviour,
-    chosen_start,
-    true_parameters,
-)
+from sysid_sim.driver import Driver
 from sysid_sim.pacing import CommandGate, Pacing
-from sysid_sim.sensors import Reading
+from sysid_sim.sensors import BaseReading, Reading
 from sysid_sim.simulation import Simulation
+from sysid_sim.simulator_config import SimulatorConfig, chosen_start
 from sysid_sim.truth import truth_document
 
 __all__ = ["SimulatorNode", "main"]
 
 _SENSOR_DEPTH = 100
-_LONGEST_WAIT = 1.0  # [s] for a command, in lockstep; then its sender counts as gone
+_NOISE_SEED = 1
+_LONGEST_WAIT = 1.0
+"""Time [s] that a command is waited for in lockstep; then its sender counts as gone."""
 
 
 class SimulatorNode(Node):
@@ -58,48 +55,48 @@ class SimulatorNode(Node):
 
     def __init__(self) -> None:
         super().__init__("simulator")
-        values = declare(self, SIMULATOR)
-        self._plan = SimulatorPlan.of(values)
-        self.robot = chosen_robot(values)
-        truth = true_parameters(self.robot, values)
-        period = self._plan.simulation.period
-        self._new_behaviour = partial(chosen_behaviour, self.robot, values, period)
-        self._behaviour = self._new_behaviour()
+        self.node_parameters = NodeParameters(self, SimulatorConfig())
+        config = self.node_parameters.config
+        self.robot = config.load_robot()
+        truth = config.true_parameters(self.robot)
+        self._behaviour = config.new_behaviour(self.robot)
         self._simulation = Simulation(
             self.robot,
             truth,
-            self._plan.simulation,
-            seed=values["seed"],
+            config.simulation,
+            seed=_NOISE_SEED,
             start=chosen_start(self.robot, self._behaviour),
         )
-        _write_truth(values["ground_truth_file"], truth_document(self.robot, truth))
+        self._period = 1.0 / config.rate
+        _write_truth(config.truth_path, truth_document(self.robot, truth))
         self._driver = Driver(self.robot)
         self._gate = CommandGate(len(self.robot.actuated_names))
         self._reported = (0, 0)
         # Physics go by a clock that no /clock can stop; only this node may move that one.
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._pacing = Pacing(period, self._plan.speed, self._now())
+        self._pacing = Pacing(self._period, config.speed, self._now())
         self._origin = 0.0
-        if not self._plan.publish_clock:
+        if not config.publish_clock:
             self._origin = 1e-9 * float(self.get_clock().now().nanoseconds)
         self._offer_topics()
-        # of a copy: a reset begins the behaviour anew as it was asked for at the start
-        watch(self, SIMULATOR, dict(values), self._change)
-        self.create_timer(period, self._catch_up, clock=self._steady)
+        self.node_parameters.on_change(
+            lambda changed: self._pacing.set_speed(changed.speed, self._now())
+        )
+        self.create_timer(self._period, self._catch_up, clock=self._steady)
         self.create_timer(1.0, self._report, clock=self._steady)
         self.get_logger().info(
-            f"simulating robot '{self.robot.name}' at {1.0 / period:g} Hz; "
+            f"simulating robot '{self.robot.name}' at {config.rate:g} Hz; "
             + (
                 "brakes hold it until the first command"
                 if self._behaviour is None
-                else f"it does by itself: {values['behaviour']}"
+                else f"it does by itself: {config.behaviour}"
             )
         )
 
     def _offer_topics(self) -> None:
         self._joint_states = self.create_publisher(JointState, "joint_states", _SENSOR_DEPTH)
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
-        if self._plan.publish_clock:
+        if self.node_parameters.config.publish_clock:
             self._clock_topic = self.create_publisher(ClockMessage, "/clock", 10)
         if self.robot.floating:
             self._odometry = self.create_publisher(Odometry, "odom", _SENSOR_DEPTH)
@@ -115,21 +112,17 @@ class SimulatorNode(Node):
     def _now(self) -> float:
         return 1e-9 * float(self._steady.now().nanoseconds)
 
-    def _change(self, values: Mapping[str, Any]) -> None:
-        self._plan = SimulatorPlan.of(values)
-        self._pacing.set_speed(self._plan.speed, self._now())
-
     # -- commands ---------------------------------------------------------------------------
 
     def _on_command(self, message: Float64MultiArray) -> None:
-        self._gate.offer(np.asarray(message.data, dtype=float), self._now())
-        if self._plan.lockstep > 0.0:
+        self._gate.offer(command_array(message), self._now())
+        if self.node_parameters.config.lockstep > 0.0:
             self._catch_up()  # at once: the robot waited for nothing else
 
     def _on_attach_payload(
         self, request: AttachPayload.Request, response: AttachPayload.Response
     ) -> AttachPayload.Response:
-        frame, mass, com, inertia = payload_of(request)
+        frame, mass, com, inertia = payload_arrays(request)
         frame = frame or self.robot.tool_frame
         try:
             self._simulation.attach_payload(frame, mass, com, inertia)
@@ -146,38 +139,50 @@ class SimulatorNode(Node):
     def _on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         self._simulation.reset()
         self._gate.clear()
-        self._behaviour = self._new_behaviour()
+        self._behaviour = self.node_parameters.config.new_behaviour(self.robot)
         response.success, response.message = True, "back at the start, without payload"
         return response
 
     # -- time -------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
-        plan, simulation, gate = self._plan, self._simulation, self._gate
-        period, now = plan.simulation.period, self._now()
+        simulation, gate, now = self._simulation, self._gate, self._now()
+        lockstep = self.node_parameters.config.lockstep
         while self._pacing.ready(now):
-            if plan.lockstep > 0.0 and gate.late(plan.lockstep, _LONGEST_WAIT, now):
+            if lockstep > 0.0 and gate.late(lockstep, _LONGEST_WAIT, now):
                 self._pacing.wait(now)
                 break
             if self._behaviour is not None:
                 command: FloatArray | None = self._behaviour.command(simulation)
             else:
-                command = gate.next(period, plan.stale_timeout, plan.stale_action)
+                command = gate.next(self._period)
             if command is None and not simulation.holding:
                 simulation.hold()
             reading = simulation.step(command)
             self._publish(reading, self._pacing.take())
 
     def _publish(self, reading: Reading, tick: int) -> None:
-        when = stamp(self._origin + tick * self._plan.simulation.period)
-        if self._plan.publish_clock and tick % self._plan.clock_ticks == 0:
+        when, config = stamp(self._origin + tick * self._period), self.node_parameters.config
+        if config.publish_clock and tick % config.clock_ticks == 0:
             self._clock_topic.publish(ClockMessage(clock=when))
         if reading.base is not None:
-            self._odometry.publish(odometry_message(self.robot, reading.base, when))
-            self._imu.publish(imu_message(self.robot, reading.base, when))
-            self._contacts.publish(contacts_message(self.robot, reading.base, when))
+            self._publish_base(reading.base, when)
         # last, for they set off a controller's tick, which wants the base of the same instant
-        self._joint_states.publish(joint_state_message(self._driver, reading, when))
+        shown = self._driver.publish(reading)
+        self._joint_states.publish(joint_state_message(self._driver.names, when, *shown))
+
+    def _publish_base(self, base: BaseReading, when: Time) -> None:
+        frame = self.robot.layout.bodies[0]
+        self._odometry.publish(
+            odometry_message(when, base.pose, base.twist, frame="odom", child_frame=frame)
+        )
+        self._imu.publish(
+            imu_message(
+                when, base.angular_velocity, base.specific_force, base.pose[3:], frame=frame
+            )
+        )
+        names = [contact.name for contact in self.robot.description.contacts]
+        self._contacts.publish(contacts_message(when, names, base.contacts, base.wrenches))
 
     def _report(self) -> None:
         gate = self._gate
@@ -196,10 +201,8 @@ class SimulatorNode(Node):
             text = "moves by itself"
             if self._behaviour.trouble:
                 troubles.append(f"{self._behaviour.trouble}; call ~/reset")
-        array = DiagnosticArray()
-        array.header.stamp = self.get_clock().now().to_msg()
         values = {
-            "simulated time [s]": round(self._pacing.ticks * self._plan.simulation.period, 3),
+            "simulated time [s]": round(self._pacing.ticks * self._period, 3),
             "braked": self._simulation.holding,
             "commands refused": gate.refused,
             "times the commands stopped": gate.lapses,
@@ -207,14 +210,17 @@ class SimulatorNode(Node):
                 f"{phi[0]:g} kg on {frame}" for frame, phi in self._simulation.payloads.items()
             ),
         }
-        name = f"{self.get_fully_qualified_name()}: simulation"
-        level, text = (1, "; ".join(troubles)) if troubles else (0, text)
-        array.status = [diagnostic_status(name, self.robot.name, level, text, values)]
-        self._diagnostics.publish(array)
+        diagnostic = Diagnostic(
+            "simulation",
+            "; ".join(troubles) or text,
+            Severity.WARNING if troubles else Severity.OK,
+            values={key: str(value) for key, value in values.items()},
+        )
+        self._diagnostics.publish(diagnostics_message(self, self.robot.name, [diagnostic]))
 
 
 def _write_truth(path: str, document: dict[str, Any]) -> None:
-    if path in ("", "none"):  # a launch file's arguments cannot be empty strings
+    if not path:
         return
     try:
         Path(path).expanduser().write_text(json.dumps(document, indent=2) + "\n")

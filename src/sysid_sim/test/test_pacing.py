@@ -61,22 +61,20 @@ def test_a_clock_that_stands_still_lets_no_time_pass() -> None:
 
 def test_nothing_drives_before_the_first_command() -> None:
     gate = CommandGate(3)
-    assert gate.next(0.002, 0.1, "zero") is None
+    assert gate.next(0.002) is None
     assert not gate.driven
     assert gate.lapses == 0
 
 
-@pytest.mark.parametrize("action", ["hold", "zero"])
-def test_a_stale_command_is_replaced(action: str) -> None:
+def test_a_stale_command_is_dropped() -> None:
     gate = CommandGate(3)
     assert gate.offer(np.ones(3), now=0.0)
-    applied = [gate.next(0.01, 0.1, action) for _ in range(20)]
+    applied = [gate.next(0.01) for _ in range(20)]
     assert sum(np.array_equal(c, np.ones(3)) for c in applied if c is not None) == 11
-    expected = None if action == "hold" else [0.0, 0.0, 0.0]
-    assert (applied[-1] if applied[-1] is None else applied[-1].tolist()) == expected
+    assert applied[-1] is None
     assert gate.lapses == 1
     assert gate.offer(np.ones(3), now=0.0)
-    assert gate.next(0.01, 0.1, action) is not None
+    assert gate.next(0.01) is not None
 
 
 @pytest.mark.parametrize("bad", [np.ones(2), np.ones(4), np.array([1.0, np.nan, 1.0]), np.ones(0)])
@@ -85,7 +83,7 @@ def test_a_malformed_command_is_counted_and_leaves_the_last_one(bad: FloatArray)
     gate.offer(np.ones(3), now=0.0)
     assert not gate.offer(bad, now=1.0)
     assert gate.refused == 1
-    kept = gate.next(0.01, 0.1, "hold")
+    kept = gate.next(0.01)
     assert kept is not None
     np.testing.assert_array_equal(kept, np.ones(3))
 
@@ -94,9 +92,9 @@ def test_a_late_command_is_waited_for_but_not_forever() -> None:
     gate = CommandGate(3)
     assert not gate.late(0.004, 1.0, now=5.0)  # none has come yet: nobody to wait for
     gate.offer(np.ones(3), now=5.0)
-    gate.next(0.002, 0.1, "hold")
+    gate.next(0.002)
     assert not gate.late(0.004, 1.0, now=5.0)
-    gate.next(0.002, 0.1, "hold")
+    gate.next(0.002)
     assert gate.late(0.004, 1.0, now=5.5)
     assert not gate.late(0.004, 1.0, now=6.5)
     gate.offer(np.ones(3), now=5.6)

@@ -10,6 +10,7 @@ import numpy as np
 from sysid_core.errors import ParameterError
 from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.model import Robot
+from sysid_core.settings import check_config, parameter
 from sysid_core.signals.cutoff import choose_cutoff, highest_cutoff
 
 __all__ = ["StreamConfig", "stream_cutoff"]
@@ -49,22 +50,31 @@ class StreamConfig:
         Of the joint states.
     cutoff : float [Hz]
         Of the low-pass that all signals share.
-    sample_rate : float [Hz]
-        Highest rate of the samples that come out; a whole fraction of `rate` is used.
     gap : float
         Longest interruption that is interpolated, in periods.
-    contact_margin : float [s]
-        A foot counts as in contact this long before and after its contact, too.
     """
 
     rate: float = 500.0
     cutoff: float = 10.0
-    sample_rate: float = 100.0
     gap: float = 5.0
-    contact_margin: float = 0.02
+    sample_rate: float = parameter(
+        100.0,
+        "Highest rate of the samples that are published [Hz]; a whole fraction of the joint "
+        "states' is used. More of them cost the identifier time and say little new",
+        range=(1.0, 10000.0),
+        read_only=True,
+    )
+    contact_margin: float = parameter(
+        0.02,
+        "A foot counts as in contact this long before and after its contact, too [s]. More for "
+        "contact sensors that lag",
+        range=(0.0, 1.0),
+        read_only=True,
+    )
 
     def __post_init__(self) -> None:
-        for name in ("rate", "cutoff", "sample_rate"):
+        check_config(self)
+        for name in ("rate", "cutoff"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0.0):
                 raise ParameterError(f"{name} must be a positive number of Hz, got {value}")
@@ -74,8 +84,6 @@ class StreamConfig:
             )
         if not (np.isfinite(self.gap) and self.gap >= 1.5):
             raise ParameterError(f"gap must be at least 1.5 periods, got {self.gap}")
-        if not (np.isfinite(self.contact_margin) and self.contact_margin >= 0.0):
-            raise ParameterError("contact_margin must be finite and not negative")
 
     @property
     def step(self) -> int:

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sample stream that opens itself as soon as the first messages tell the rate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sysid_core.arrays import FloatArray
+from sysid_core.online.stream import SampleStream
+from sysid_core.online.stream_config import StreamConfig, stream_cutoff
+from sysid_core.recording import Samples
+from sysid_core.robot import Robot
+from sysid_ros.sensors import JointBatch
+
+__all__ = ["OpeningStream"]
+
+_FEWEST = 100
+"""Joint states from which their rate is measured."""
+
+_MOST = 2000
+"""Joint states that are kept until then at most."""
+
+_INERTIAL_WAIT = 1.0
+"""Time [s] of joint states in which a floating base's inertial sensor has to show itself."""
+
+_STILL = 1e-6
+"""Time [s] that two joint states are apart at least, if their clock runs."""
+
+_BREAK = 3.0
+"""Periods from which on a step between two joint states is an interruption."""
+
+
+class OpeningStream:
+    """Keeps messages until the joint states' rate is known, then passes them to a stream.
+
+    Parameters
+    ----------
+    robot : Robot
+    config : StreamConfig
+    rate, cutoff : float [Hz]
+        0: measured; the description's.
+
+    Attributes
+    ----------
+    stream : SampleStream or None
+        None until it is open.
+    counts : Counter
+        What came that was not as it should be, by fault.
+    """
+
+    def __init__(self, robot: Robot, config: StreamConfig, *, rate: float, cutoff: float) -> None:
+        self.robot = robot
+        self.stream: SampleStream | None = None
+        self.counts: Counter[str] = Counter()
+        self._config = config
+        self._rate, self._cutoff = rate, cutoff
+        self._inertial = False
+        self._batches: list[JointBatch] = []
+        self._companions: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        if rate > 0.0 and not robot.floating:
+            self._open(rate)
+
+    @property
+    def rate(self) -> float:
+        """Rate of the joint states [Hz]; 0 while it is not known."""
+        return self._rate if self.stream is None else self.stream.config.rate
+
+    def push_odometry(self, time: float, pose: FloatArray, twist: FloatArray) -> None:
+        """Take a base's pose (7,) and twist (6,)."""
+        self._companion(SampleStream.push_odometry, time, pose[:3], pose[3:], twist)
+
+    def push_imu(
+        self, time: float, angular_velocity: FloatArray, specific_force: FloatArray
+    ) -> None:
+        """Take inertial readings (3,)."""
+        self._inertial = True
+        self._companion(SampleStream.push_imu, time, angular_velocity, specific_force)
+
+    def push_contacts(
+        self, time: float, flags: dict[str, bool], wrenches: dict[str, FloatArray] | None
+    ) -> None:
+        """Take contact flags, and wrenches (6,) where measured, by name."""
+        self._companion(SampleStream.push_contacts, time, flags, wrenches)
+
+    def _companion(self, push: Callable[..., None], *values: Any) -> None:
+        if self.stream is not None:
+            push(self.stream, *values)
+            return
+        self._companions.append((push, values))
+        del self._companions[: -3 * _MOST]
+
+    def push_joint_states(self, batch: JointBatch) -> list[Samples]:
+        """Take joint states and return the samples that they complete."""
+        self._batches.append(batch)
+        if self.stream is None:
+            self._try_to_open()
+        if self.stream is None:
+            return []
+        batches, self._batches = self._batches, []
+        done = [
+            self.stream.push_joint_states(each.time, each.names, each.position, each.effort)
+            for each in batches
+        ]
+        return [samples for samples in done if len(samples)]
+
+    def _try_to_open(self) -> None:
+        time = np.concatenate([batch.time for batch in self._batches])
+        if len(time) < _FEWEST or self._awaits_inertial(len(time), float(np.ptp(time))):
+            return
+        steps = np.diff(time)
+        steps = steps[steps > _STILL]
+        if not len(steps):
+            self._batches.clear()
+            self.counts["joint states whose clock stands still"] += len(time)
+            return
+        # jitter moves single steps both ways; the mean of the unbroken ones is the period
+        period = float(np.mean(steps[steps < _BREAK * np.median(steps)]))
+        self._open(self._rate or 1.0 / period)
+
+    def _awaits_inertial(self, count: int, span: float) -> bool:
+        """Whether an inertial sensor, which allows a higher cut-off, may still show itself."""
+        missing = self.robot.floating and not self._inertial
+        return missing and span < _INERTIAL_WAIT and count < _MOST
+
+    def _open(self, rate: float) -> None:
+        cutoff = stream_cutoff(self.robot, rate, wanted=self._cutoff, inertial=self._inertial)
+        self.stream = SampleStream(self.robot, replace(self._config, rate=rate, cutoff=cutoff))
+        for push, values in self._companions:
+            push(self.stream, *values)
+        self._companions.clear()

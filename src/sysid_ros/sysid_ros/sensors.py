@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of a robot's sensors to arrays and back: joints, odometry, IMU, contacts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Point, Wrench
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import Imu, JointState
+
+from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.errors import DataError
+from sysid_msgs.msg import Contacts
+from sysid_ros.fields import doubles, quaternion, seconds, vector, vector_array
+
+__all__ = [
+    "JointBatch",
+    "contact_arrays",
+    "contacts_message",
+    "imu_arrays",
+    "imu_message",
+    "joint_arrays",
+    "joint_batches",
+    "joint_state_message",
+    "odometry_arrays",
+    "odometry_message",
+]
+
+_UNKNOWN = -1.0
+"""What a covariance begins with if its quantity is not measured, as ``sensor_msgs/Imu`` says."""
+
+
+class JointBatch(NamedTuple):
+    """Joint states with the same joints, as published.
+
+    Attributes
+    ----------
+    names : tuple[str, ...]
+    time : (m,) [s]
+    position, velocity, effort : (m, n)
+        NaN where a message lacked them.
+    """
+
+    names: tuple[str, ...]
+    time: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+    effort: FloatArray
+
+
+def joint_state_message(
+    names: Sequence[str],
+    time: Time,
+    position: FloatArray,
+    velocity: FloatArray | None = None,
+    effort: FloatArray | None = None,
+) -> JointState:
+    """Return positions, and velocities and efforts (n,) where there are any, as a message."""
+    message = JointState()
+    message.header.stamp = time
+    message.name = list(names)
+    message.position = doubles(position)
+    if velocity is not None:
+        message.velocity = doubles(velocity)
+    if effort is not None:
+        message.effort = doubles(effort)
+    return message
+
+
+def joint_arrays(message: JointState) -> tuple[FloatArray, FloatArray]:
+    """Return positions and velocities, each (n,) or empty, as published."""
+    return np.array(message.position, dtype=float), np.array(message.velocity, dtype=float)
+
+
+def joint_batches(messages: Sequence[JointState]) -> tuple[list[JointBatch], dict[str, int]]:
+    """Return joint states as arrays, and how many had to be left out, by their fault.
+
+    Messages that follow each other with the same joints share a batch.
+    """
+    faults = {
+        "joint states without position or effort": 0,
+        "joint states with arrays of odd length": 0,
+    }
+    groups: list[tuple[tuple[str, ...], list[JointState]]] = []
+    for message in messages:
+        names, n = tuple(message.name), len(message.name)
+        if len(message.position) != n or len(message.effort) != n:
+            faults["joint states without position or effort"] += 1
+        elif len(message.velocity) not in (0, n):
+            faults["joint states with arrays of odd length"] += 1
+        elif groups and groups[-1][0] == names:
+            groups[-1][1].append(message)
+        else:
+            groups.append((names, [message]))
+    found = {fault: count for fault, count in faults.items() if count}
+    return [_joint_batch(names, group) for names, group in groups], found
+
+
+def _joint_batch(names: tuple[str, ...], messages: list[JointState]) -> JointBatch:
+    unknown = np.full(len(names), np.nan)
+    return JointBatch(
+        names,
+        np.array([seconds(message.header.stamp) for message in messages]),
+        np.array([message.position for message in messages]),
+        np.array([m.velocity if len(m.velocity) else unknown for m in messages]),
+        np.array([message.effort for message in messages]),
+    )
+
+
+def odometry_message(
+    time: Time, pose: FloatArray, twist: FloatArray, *, frame: str, child_frame: str
+) -> Odometry:
+    """Return a base's pose (7,) and twist (6,) in its own frame, as REP-105 asks."""
+    message = Odometry()
+    message.header.stamp = time
+    message.header.frame_id = frame
+    message.child_frame_id = child_frame
+    x, y, z = pose[:3].tolist()
+    message.pose.pose.position = Point(x=x, y=y, z=z)
+    message.pose.pose.orientation = quaternion(pose[3:])
+    message.twist.twist.linear = vector(twist[:3])
+    message.twist.twist.angular = vector(twist[3:])
+    return message
+
+
+def odometry_arrays(message: Odometry) -> tuple[FloatArray, FloatArray]:
+    """Return pose (7,) [m, quaternion xyzw] and twist (6,) [m/s, rad/s] of a base."""
+    q, twist = message.pose.pose.orientation, message.twist.twist
+    pose = np.append(vector_array(message.pose.pose.position), [q.x, q.y, q.z, q.w])
+    return pose, vector_array(twist.linear, twist.angular)
+
+
+def imu_message(
+    time: Time,
+    angular_velocity: FloatArray,
+    specific_force: FloatArray,
+    orientation: FloatArray | None,
+    *,
+    frame: str,
+) -> Imu:
+    """Return inertial readings (3,) [rad/s, m/s²]; the orientation xyzw may be unknown."""
+    message = Imu()
+    message.header.stamp = time
+    message.header.frame_id = frame
+    message.angular_velocity = vector(angular_velocity)
+    message.linear_acceleration = vector(specific_force)
+    if orientation is None or not np.isfinite(orientation).all():
+        message.orientation_covariance[0] = _UNKNOWN
+    else:
+        message.orientation = quaternion(orientation)
+    return message
+
+
+def imu_arrays(message: Imu) -> tuple[FloatArray, FloatArray]:
+    """Return angular velocity (3,) [rad/s] and specific force (3,) [m/s²]; NaN: not measured."""
+    angular = vector_array(message.angular_velocity)
+    linear = vector_array(message.linear_acceleration)
+    if message.angular_velocity_covariance[0] == _UNKNOWN:
+        angular = np.full(3, np.nan)
+    if message.linear_acceleration_covariance[0] == _UNKNOWN:
+        linear = np.full(3, np.nan)
+    return angular, linear
+
+
+def contacts_message(
+    time: Time, names: Sequence[str], active: BoolArray, wrenches: FloatArray | None
+) -> Contacts:
+    """Return contact flags (nc,), and wrenches (nc, 6) [N, N·m] where they are measured."""
+    message = Contacts(names=list(names), active=active.tolist())
+    message.header.stamp = time
+    if wrenches is not None:
+        message.wrenches = [
+            Wrench(force=vector(row[:3]), torque=vector(row[3:])) for row in wrenches
+        ]
+    return message
+
+
+def contact_arrays(message: Contacts) -> tuple[dict[str, bool], dict[str, FloatArray] | None]:
+    """Return contact flags by name, and wrenches (6,) [N, N·m] by name where measured.
+
+    Raises
+    ------
+    DataError
+        If names and flags differ in number.
+    """
+    if len(message.active) != len(message.names):
+        raise DataError(f"contacts name {len(message.names)} feet but flag {len(message.active)}")
+    flags = dict(zip(message.names, map(bool, message.active), strict=True))
+    if len(message.wrenches) != len(message.names):
+        return flags, None
+    wrenches = [vector_array(wrench.force, wrench.torque) for wrench in message.wrenches]
+    return flags, dict(zip(message.names, wrenches, strict=True))

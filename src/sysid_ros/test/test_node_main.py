@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node's program ends cleanly when it is told to, and with one line where it cannot start."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
+
+from sysid_core.errors import ParameterError
+from sysid_ros.node_main import run_node
+
+PROGRAM = """
+import contextlib, importlib, sys
+with contextlib.suppress(ImportError):
+    importlib.import_module("sysid_embedded").install()
+from rclpy.node import Node
+from std_msgs.msg import Float64
+from sysid_ros.node_main import run_node
+
+class Busy(Node):
+    def __init__(self):
+        super().__init__("busy")
+        self.topic = self.create_publisher(Float64, "numbers", 10)
+        self.create_timer(0.001, self.publish)
+    def publish(self):
+        self.topic.publish(Float64(data=1.0))
+        print("alive", flush=True)
+    def destroy_node(self):
+        self.topic.publish(Float64(data=2.0))  # the context still holds
+        super().destroy_node()
+
+sys.exit(run_node("busy", Busy, [], threads=int(sys.argv[1])))
+"""
+
+LIMIT = 20.0
+"""Time limit [s] of a program's end; reached only where something is broken."""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_node_cleanly(number: signal.Signals, threads: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(threads)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "alive\n"
+        child.send_signal(number)
+        child.send_signal(number)  # launch repeats the signal that the terminal sent
+        _, errors = child.communicate(timeout=LIMIT)
+    assert child.returncode == 0, errors
+    assert "Traceback" not in errors
+
+
+def test_a_node_that_cannot_start_says_why_in_a_line(capfd: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    def make() -> None:
+        raise ParameterError("rate must be finite, got nan")
+
+    assert run_node("one", make, []) == 2
+    assert capfd.readouterr().err.splitlines()[-1] == "one: rate must be finite, got nan"
+    assert signal.getsignal(signal.SIGTERM) is before

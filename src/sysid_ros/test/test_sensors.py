@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a sensor shows comes back from its message as it was."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
+
+from builtin_interfaces.msg import Time
+
+from sysid_core.errors import DataError
+from sysid_core.recording import Samples
+from sysid_core.robot import load_robot
+from sysid_msgs.msg import Contacts
+from sysid_ros.samples import samples_from_message, samples_message
+from sysid_ros.sensors import (
+    contact_arrays,
+    contacts_message,
+    imu_arrays,
+    imu_message,
+    joint_batches,
+    joint_state_message,
+    odometry_arrays,
+    odometry_message,
+)
+
+NOW = Time(sec=3, nanosec=500_000_000)
+
+
+def test_joint_states_become_batches_and_bad_ones_counts() -> None:
+    good = joint_state_message(["a", "b"], NOW, np.ones(2), np.zeros(2), 2.0 * np.ones(2))
+    slow = joint_state_message(["a", "b"], NOW, np.ones(2), effort=np.ones(2))
+    other = joint_state_message(["c"], NOW, np.ones(1), effort=np.ones(1))
+    blind = joint_state_message(["a", "b"], NOW, np.ones(2))
+    odd = joint_state_message(["a", "b"], NOW, np.ones(2), np.ones(1), np.ones(2))
+    batches, faults = joint_batches([good, slow, blind, odd, other])
+    assert [batch.names for batch in batches] == [("a", "b"), ("c",)]
+    np.testing.assert_array_equal(batches[0].time, [3.5, 3.5])
+    np.testing.assert_array_equal(batches[0].velocity, [[0.0, 0.0], [np.nan, np.nan]])
+    np.testing.assert_array_equal(batches[0].effort, [[2.0, 2.0], [1.0, 1.0]])
+    assert faults == {
+        "joint states without position or effort": 1,
+        "joint states with arrays of odd length": 1,
+    }
+
+
+def test_odometry_comes_back() -> None:
+    pose, twist = np.arange(7.0), np.arange(6.0)
+    message = odometry_message(NOW, pose, twist, frame="odom", child_frame="base")
+    assert (message.header.frame_id, message.child_frame_id) == ("odom", "base")
+    for expected, given in zip((pose, twist), odometry_arrays(message), strict=True):
+        np.testing.assert_array_equal(given, expected)
+
+
+def test_inertial_readings_come_back_and_what_is_not_measured_is_unknown() -> None:
+    message = imu_message(NOW, np.arange(3.0), np.ones(3), None, frame="imu")
+    angular, linear = imu_arrays(message)
+    np.testing.assert_array_equal(angular, np.arange(3.0))
+    np.testing.assert_array_equal(linear, np.ones(3))
+    assert message.orientation_covariance[0] == -1.0
+    message.angular_velocity_covariance[0] = -1.0
+    message.linear_acceleration_covariance[0] = -1.0
+    assert np.isnan(imu_arrays(message)).all()
+
+
+def test_contacts_come_back_with_their_wrenches() -> None:
+    wrenches = np.arange(12.0).reshape(2, 6)
+    message = contacts_message(NOW, ("left", "right"), np.array([True, False]), wrenches)
+    flags, given = contact_arrays(message)
+    assert flags == {"left": True, "right": False}
+    assert given is not None
+    np.testing.assert_array_equal(given["right"], wrenches[1])
+    plain = contacts_message(NOW, ("left", "right"), np.array([True, False]), None)
+    assert contact_arrays(plain) == (flags, None)
+    with pytest.raises(DataError, match="name 2 feet but flag 1"):
+        contact_arrays(Contacts(names=["left", "right"], active=[True]))
+
+
+def test_samples_come_back_in_the_robots_order() -> None:
+    dog = load_robot("solo12")
+    rng = np.random.default_rng(3)
+    time, joints = np.array([7.0, 7.01, 7.02]), len(dog.joint_names)
+    samples = Samples(
+        time,
+        position=rng.standard_normal((3, joints)),
+        velocity=rng.standard_normal((3, joints)),
+        acceleration=rng.standard_normal((3, joints)),
+        effort=rng.standard_normal((3, joints)),
+        base_pose=rng.standard_normal((3, 7)),
+        base_twist=rng.standard_normal((3, 6)),
+        base_acceleration=rng.standard_normal((3, 6)),
+        contacts=rng.random((3, 4)) > 0.5,
+        wrenches=rng.standard_normal((3, 4, 6)),
+    )
+    message = samples_message(dog, samples, 5)
+    assert message.sequence == 5
+    again = samples_from_message(dog, message)
+    np.testing.assert_allclose(again.time, time, atol=1e-9)
+    for name in Samples.__dataclass_fields__:
+        np.testing.assert_allclose(getattr(again, name), getattr(samples, name), atol=1e-9)
+    message.base_twist = message.base_twist[:-1]
+    with pytest.raises(DataError, match="base_twist has 17 numbers instead of 3 × 6"):
+        samples_from_message(dog, message)
+    with pytest.raises(DataError, match="robot 'solo12' came"):
+        samples_from_message(load_robot("spot"), message)
+
+
+def test_samples_of_a_leg_with_loops_are_those_of_its_motors() -> None:
+    leg = load_robot("digit_left_leg")
+    values = np.ones((2, len(leg.joint_names)))
+    message = samples_message(leg, Samples(np.arange(2.0), values, values, values, values), 0)
+    assert tuple(message.joint_names) == leg.actuated_names
+    again = samples_from_message(leg, message)
+    assert np.isnan(again.position[:, leg.passive]).all()
+    np.testing.assert_array_equal(again.position[:, leg.actuated], 1.0)
