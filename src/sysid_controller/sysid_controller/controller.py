@@ -113,7 +113,9 @@ class Controller:
         self._units = DriverUnits(robot, settings.command_unit)
         self.settings = settings
         self.blend = ParameterBlend(robot, settings.blend_time)
-        self.joint_states = JointStates(self.joint_names, self._units, settings.velocity_cutoff)
+        self.joint_states = JointStates(
+            self.joint_names, self._units, settings.velocity_cutoff, self.limits
+        )
         self.reference = Reference(
             self.joint_names,
             self.limits,

@@ -11,10 +11,16 @@ import numpy as np
 from sysid_controller.units import DriverUnits
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
+from sysid_core.robot.model import Limits
 
 __all__ = ["JointStates"]
 
 _OUT_OF_ORDER = 0.1  # [s] by which a message may be overtaken; beyond, the clock was set back
+# Half a turn out of range is a broken encoder or a joint that nothing stops: no torque that is
+# computed from it is worth sending. A joint that slips past its stop, or whose zero is off, is
+# still believed and driven back.
+_BEYOND_RANGE = math.pi  # [rad]
+_BEYOND_SPEED = 10.0  # [-] of the velocity limit; the safety watch stops far below it
 
 
 class JointStates:
@@ -27,6 +33,8 @@ class JointStates:
     units : DriverUnits
     cutoff : float [Hz]
         Of the first-order low-pass on differentiated positions.
+    limits : Limits
+        Of these joints; what is far beyond them is refused.
 
     Attributes
     ----------
@@ -38,8 +46,12 @@ class JointStates:
         False while a velocity comes from differentiation.
     """
 
-    def __init__(self, joint_names: tuple[str, ...], units: DriverUnits, cutoff: float) -> None:
+    def __init__(
+        self, joint_names: tuple[str, ...], units: DriverUnits, cutoff: float, limits: Limits
+    ) -> None:
         self.joint_names = joint_names
+        self._lower, self._upper = limits.lower - _BEYOND_RANGE, limits.upper + _BEYOND_RANGE
+        self._fastest = _BEYOND_SPEED * limits.velocity
         self.cutoff = cutoff
         self.known = False
         self.position: FloatArray = np.zeros(len(joint_names))
@@ -87,10 +99,38 @@ class JointStates:
             return Diagnostic(
                 "refused", f"out of order: {self._stamp - stamp:.3f} s older than the newest"
             )
+        speed = (
+            self._units.velocity(velocity[self._index]) if len(velocity) == len(names) else None
+        )
+        reason = self._implausible(taken, speed)
+        if reason:
+            return Diagnostic("implausible", reason)
         self._differentiate(taken, stamp)
         self.position, self.known = taken, True
-        self._take_velocity(velocity, len(names))
+        self._take_velocity(speed)
         return None
+
+    def _implausible(self, position: FloatArray, velocity: FloatArray | None) -> str:
+        """Say which joint is where or as fast as no such robot can be; empty if none is."""
+        outside = (position < self._lower) | (position > self._upper)
+        if outside.any():
+            j = int(np.argmax(outside))
+            return (
+                f"joint '{self.joint_names[j]}' at {position[j]:.4g} rad is more than "
+                f"{_BEYOND_RANGE:.3g} rad outside its limits [{self._lower[j] + _BEYOND_RANGE:.4g}"
+                f", {self._upper[j] - _BEYOND_RANGE:.4g}]; check its encoder and zero"
+            )
+        if velocity is None:
+            return ""
+        fast = np.isfinite(velocity) & (np.abs(velocity) > self._fastest)
+        if fast.any():
+            j = int(np.argmax(fast))
+            return (
+                f"joint '{self.joint_names[j]}' at {velocity[j]:.4g} rad/s is faster than "
+                f"{_BEYOND_SPEED:g} times its limit of {self._fastest[j] / _BEYOND_SPEED:.4g}; "
+                "check the driver's velocity"
+            )
+        return ""
 
     def _find_joints(self, names: Sequence[str]) -> str:
         aliases = self._units.aliases
@@ -112,13 +152,9 @@ class JointStates:
             self._differentiated = self._differentiated + gain * (rate - self._differentiated)
         self._stamp = stamp
 
-    def _take_velocity(self, velocity: FloatArray, count: int) -> None:
-        self.velocity_measured = len(velocity) == count
-        if not self.velocity_measured:
+    def _take_velocity(self, taken: FloatArray | None) -> None:
+        self.velocity_measured = taken is not None and bool(np.isfinite(taken).all())
+        if taken is None:
             self.velocity = self._differentiated
-            return
-        taken = self._units.velocity(velocity[self._index])
-        if not math.isfinite(float(taken.sum())):
-            taken = np.where(np.isfinite(taken), taken, self._differentiated)
-            self.velocity_measured = False
-        self.velocity = taken
+        else:
+            self.velocity = np.where(np.isfinite(taken), taken, self._differentiated)

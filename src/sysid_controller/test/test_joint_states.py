@@ -12,12 +12,14 @@ from sysid_controller.joint_states import JointStates
 from sysid_controller.units import DriverUnits
 from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot, load_robot
+from sysid_core.robot.model import Limits
 
 NONE = np.zeros(0)
 
 
 def make(robot: Robot, cutoff: float = 50.0) -> JointStates:
-    return JointStates(robot.actuated_names, DriverUnits(robot, "joint"), cutoff)
+    limits = Limits(*(bounds[robot.actuated] for bounds in robot.limits))
+    return JointStates(robot.actuated_names, DriverUnits(robot, "joint"), cutoff, limits)
 
 
 @pytest.fixture
@@ -127,3 +129,30 @@ def test_motor_side_data_are_turned_into_joints(tx40: Robot) -> None:
     states.update(robot.joint_names, matrix @ (joints - offset), matrix @ joints, 0.0)
     np.testing.assert_allclose(states.position, joints, atol=1e-12)
     np.testing.assert_allclose(states.velocity, joints, atol=1e-12)
+
+
+@pytest.mark.parametrize("far", [7.0, -1e7, 1e9, 1e200])
+def test_positions_far_out_of_range_are_refused_by_name(
+    states: JointStates, panda: Robot, far: float
+) -> None:
+    position = VALUES.copy()
+    position[2] = far
+    refusal = states.update(panda.joint_names, position, VALUES, 0.0)
+    assert refusal is not None
+    assert refusal.kind == "implausible"
+    assert "panda_joint3" in str(refusal)
+    assert "2.897" in str(refusal)
+    assert not states.known
+    position[2] = 3.0  # a joint past its stop is still driven back
+    assert states.update(panda.joint_names, position, VALUES, 0.0) is None
+
+
+def test_velocities_far_beyond_the_limit_are_refused_by_name(
+    states: JointStates, panda: Robot
+) -> None:
+    velocity = VALUES.copy()
+    velocity[6] = 30.0
+    refusal = states.update(panda.joint_names, VALUES, velocity, 0.0)
+    assert refusal is not None
+    assert refusal.kind == "implausible"
+    assert "panda_joint7" in str(refusal)

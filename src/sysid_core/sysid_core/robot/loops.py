@@ -25,7 +25,7 @@ _BEYOND = 0.3  # [rad] that passive joints may exceed their limits in the robot'
 _NEAR = 0.1  # [rad] that passive joints move at most in one step without changing assembly
 _STALL = 0.01  # relative change of the squared residual of a step that leads nowhere
 _STALLS = 3  # such steps in a row after which a gap remains
-
+_FARTHEST = 4.0 * math.pi  # [rad] from home that a linkage is led: two turns, none goes farther
 
 _DEFAULTS = ClosureConfig()
 
@@ -123,7 +123,8 @@ class LoopClosure:
         """Solve the loops, q_u = Γ(q_a) (Zhang et al. eq. 18).
 
         Where the direct solve fails or ends on another assembly of the linkage (passive joints
-        far beyond their limits), the linkage is led from its home to `q_a` in small steps.
+        far beyond their limits), the linkage is led from its home to `q_a` in small steps. What
+        lies farther than two turns from there counts as not closed: the cost is bounded.
 
         Parameters
         ----------
@@ -148,7 +149,10 @@ class LoopClosure:
             return found
         if not (found.converged or persist):
             return found
-        return self._lead(q_a)
+        distance = float(np.abs(q_a - self.home[self._a]).max())
+        if distance > _FARTHEST:
+            return found._replace(converged=False)
+        return self._lead(q_a, distance)
 
     def _same_assembly(self, q: FloatArray, start: FloatArray | None) -> bool:
         """Tell whether passive joints are about within their limits, or close to their start."""
@@ -156,9 +160,9 @@ class LoopClosure:
         near = start is not None and np.abs(q - start)[self._u].max() < _NEAR
         return bool(beyond <= _BEYOND or near)
 
-    def _lead(self, q_a: FloatArray) -> ClosedConfiguration:
+    def _lead(self, q_a: FloatArray, distance: float) -> ClosedConfiguration:
         origin = self.home[self._a]
-        steps = max(1, int(np.ceil(np.abs(q_a - origin).max() / self.options.max_step)))
+        steps = max(1, math.ceil(distance / self.options.max_step))
         found = self.newton(origin, self.home)
         iterations = 0
         for share in np.arange(1, steps + 1) / steps:

@@ -19,7 +19,7 @@ from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.recording import Samples
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.robot.loop_check import check_loops, random_closed_configurations
-from sysid_core.robot.loops import LoopClosure
+from sysid_core.robot.loops import ClosedConfiguration, LoopClosure
 
 WORKSPACE = Path(__file__).resolve().parents[4]
 GROUND, CRANK, COUPLER, ROCKER = 1.0, 0.3, 0.9, 0.7  # [m], a crank-rocker by Grashof's condition
@@ -223,6 +223,28 @@ def test_what_cannot_be_reached_is_no_solution(leg: LoopClosure) -> None:
     motion = leg.motion(np.stack([0.0 * far, far, 0.1 * far]), np.zeros((3, 6)), np.zeros((3, 6)))
     np.testing.assert_array_equal(motion.valid, [True, False, True])
     assert np.isnan(motion.q[1]).all()
+
+
+@pytest.mark.parametrize("far", [1e4, 1e7, 1e9, 1e300])
+def test_however_far_a_position_is_a_solution_costs_a_bounded_number_of_steps(
+    leg: LoopClosure, far: float
+) -> None:
+    solves = 0
+
+    def counted(*arguments: Any) -> ClosedConfiguration:
+        nonlocal solves
+        solves += 1
+        return newton(*arguments)
+
+    newton = leg.newton
+    active = leg.robot.actuated
+    for joint_index in range(int(active.sum())):
+        q_a = leg.home[active].copy()
+        q_a[joint_index] = far
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(leg, "newton", counted)
+            leg.solve(q_a)
+    assert solves <= 2 * active.sum()
 
 
 def test_a_four_bar_follows_its_closed_form(four_bar: FourBar) -> None:
