@@ -21,6 +21,7 @@ setup(
         "numpy>=1.26",
         "pin>=3.0",
         "rich>=12",
+        "scipy>=1.10",
         "sysid_controller",
         "sysid_core",
         "sysid_ros",
