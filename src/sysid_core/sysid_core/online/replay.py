@@ -18,11 +18,10 @@ from sysid_core.online.stream_config import StreamConfig, stream_cutoff
 from sysid_core.online.update import Update
 from sysid_core.recording import Recording
 from sysid_core.robot.model import Robot
+from sysid_core.signals.sensors import SOURCES
 from sysid_core.signals.timing import estimate_clock
 
 __all__ = ["ReplayStep", "replay", "stream_settings_for"]
-
-_COMPANIONS = ("base", "imu", "contacts")
 
 
 class ReplayStep(NamedTuple):
@@ -159,8 +158,8 @@ class _Companions:
     """Feeds the other sensors' messages to a stream in step with the joint states."""
 
     def __init__(self, recording: Recording, stream: SampleStream) -> None:
-        self._left = {name: getattr(recording, name) for name in _COMPANIONS}
-        self._nothing = replace(recording, **dict.fromkeys(_COMPANIONS, None))  # type: ignore[arg-type]
+        self._left = {name: getattr(recording, name) for name in SOURCES}
+        self._nothing = replace(recording, **dict.fromkeys(SOURCES, None))  # type: ignore[arg-type]
         self._stream = stream
 
     def until(self, time: float) -> None:

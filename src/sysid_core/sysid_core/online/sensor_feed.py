@@ -15,6 +15,7 @@ from sysid_core.recording import BaseRecording, ContactRecording, Recording
 from sysid_core.robot.model import Robot
 from sysid_core.signals.buffer import RecentRows
 from sysid_core.signals.inertial import too_slow
+from sysid_core.signals.rotation import continuous
 from sysid_core.signals.sensors import SENSORS
 
 __all__ = ["PATIENCE", "SensorFeed"]
@@ -27,7 +28,6 @@ _UNIT = 1e-3
 """Deviation of a quaternion's size that rounding explains."""
 _TURN = slice(3, 7)
 """Columns of the quaternion in the odometry's rows."""
-_TOPICS = {"base": "odometry", "imu": "imu", "contacts": "contacts", "wrenches": "wrenches"}
 
 
 class SensorFeed:
@@ -94,15 +94,15 @@ class SensorFeed:
         )
         for sensor in SENSORS:
             rows = sensor.rows(messages)
+            if rows is None or not len(rows.time):
+                continue
             recent = self._recent[sensor.name]
-            for time, row in (
-                () if rows is None else zip(rows.time.tolist(), rows.values, strict=True)
-            ):
-                last = recent.last
-                if sensor.name == "base" and last is not None and row[_TURN] @ last[_TURN] < 0.0:
-                    row[_TURN] *= -1.0
-                if not recent.push(time, row) and sensor.name != "wrenches":
-                    self._counts[f"{_TOPICS[sensor.name]} late or not finite"] += 1
+            if sensor.name == "base" and recent.last is not None:
+                chain = np.vstack([recent.last[_TURN], rows.values[:, _TURN]])
+                rows.values[:, _TURN] = continuous(chain)[1:]
+            left_out = recent.push(rows.time, rows.values)
+            if left_out and sensor.messages:
+                self._counts[f"{sensor.messages} late or not finite"] += left_out
 
     def _with_orientation(self, base: BaseRecording) -> BaseRecording | None:
         """Return the odometry that has an orientation."""

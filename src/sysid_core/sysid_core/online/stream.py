@@ -93,6 +93,7 @@ class SampleStream:
         if robot.floating and robot.description.contacts:
             contacts = ContactConfig(contact_margin=config.contact_margin)
             self._contacts = ContactFeed(robot, contacts, self.counts, self.tally)
+        self._nothing = _no_samples(robot)
         self._columns: dict[tuple[str, ...], FloatArray | None] = {}
         self._restart(reset=True)
 
@@ -135,7 +136,7 @@ class SampleStream:
         columns = self._find_columns(tuple(names))
         if columns is None:
             self.counts["without the robot's joints"] += len(time)
-            return self._empty()
+            return self._nothing
         q, tau = self._conversion.convert(position[:, columns], effort[:, columns])
         q = unwrapped(np.vstack([self._angles, q]))[0][1:]
         known = q[np.isfinite(q).all(axis=1)]
@@ -149,7 +150,7 @@ class SampleStream:
         self._joints.sort_in(np.asarray(time, dtype=np.float64), np.hstack([q, tau]), finish)
         parts.append(self._complete(self._joints.known_until))
         whole = [part for part in parts if len(part)]
-        return Samples.concatenate(whole) if whole else self._empty()
+        return Samples.concatenate(whole) if len(whole) > 1 else (whole or parts)[0]
 
     def push(self, messages: Recording) -> None:
         """Take messages of other sensors; their joint states are left alone."""
@@ -224,14 +225,14 @@ class SampleStream:
     def _complete(self, known: float) -> Samples:
         """Return the samples whose neighbourhood is there, joints being known until [s]."""
         if len(self._joints) == 0:
-            return self._empty()
+            return self._nothing
         newest = self._joints.newest
         ready = self._index(min(known, self._sensors.known_until(newest)))
         late = self._index(min(known, newest - PATIENCE))
         step = self.config.step
         count = (max(ready, late) - self._edge - self._next) // step + 1
         if count <= 0:
-            return self._empty()
+            return self._nothing
         first, last = self._next, self._next + (count - 1) * step
         self._next = last + step
         index = np.arange(first - self._edge, last + self._edge + 1, dtype=np.float64)
@@ -258,7 +259,7 @@ class SampleStream:
             flagged = np.asarray(np.isfinite(inner).all(axis=1))
         if filtered.samples.base_pose is None:
             self.counts["joint states without odometry"] += step * len(filtered.samples)
-            return self._empty()
+            return self._nothing
         moved = np.isfinite(np.asarray(filtered.samples.base_acceleration)).all(axis=1)
         self.counts["joint states without odometry"] += step * int((~moved).sum())
         fused = fuse(filtered.select(moved), self._mounting, self._biases, self.config.output_rate)
@@ -287,18 +288,17 @@ class SampleStream:
         full[:, self._measured] = values
         return full
 
-    def _empty(self) -> Samples:
-        none = np.zeros((0, len(self.robot.joint_names)))
-        samples = Samples(np.zeros(0), none, none, none, none)
-        if not self.robot.floating:
-            return samples
-        samples = replace(
-            samples,
-            base_pose=np.zeros((0, 7)),
-            base_twist=np.zeros((0, 6)),
-            base_acceleration=np.zeros((0, 6)),
-        )
-        if self._contacts is None:
-            return samples
-        count = len(self.robot.description.contacts)
-        return replace(samples, contacts=np.zeros((0, count), dtype=bool))
+
+def _no_samples(robot: Robot) -> Samples:
+    none = np.zeros((0, len(robot.joint_names)))
+    samples = Samples(np.zeros(0), none, none, none, none)
+    if not robot.floating:
+        return samples
+    samples = replace(
+        samples,
+        base_pose=np.zeros((0, 7)),
+        base_twist=np.zeros((0, 6)),
+        base_acceleration=np.zeros((0, 6)),
+    )
+    count = len(robot.description.contacts)
+    return replace(samples, contacts=np.zeros((0, count), dtype=bool)) if count else samples

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
@@ -64,66 +63,89 @@ class RecentRows:
         self.longest = longest
         self._horizon = horizon
         self._flags = flags
+        self._times = np.zeros(0)
+        self._rows = np.zeros((0, 0))
         self.reset()
 
     def __len__(self) -> int:
-        return len(self._times)
+        return self._stop - self._start
 
     @property
     def newest(self) -> float:
         """Time [s] of the newest row; −∞ without any."""
-        return self._times[-1] if self._times else -np.inf
+        return float(self._times[self._stop - 1]) if len(self) else -np.inf
 
     @property
     def last(self) -> FloatArray | None:
         """The newest row's values."""
-        return self._rows[-1] if self._rows else None
+        return self._rows[self._stop - 1] if len(self) else None
 
     @property
     def known_until(self) -> float:
         """Time [s] up to which values are final; −∞ before the first two rows."""
-        if len(self._times) < 2:
+        if len(self) < 2:
             return -np.inf
         # The newest interval's cubic may still change with the next row; flags may not.
-        return self._times[-1 if self._flags else -2]
+        return float(self._times[self._stop - (1 if self._flags else 2)])
 
     @property
     def rate(self) -> float:
         """Rate [Hz] behind the stamps; NaN before the first two rows."""
-        return estimate_clock(np.array(self._times)).rate if len(self._times) > 1 else np.nan
+        if len(self) < 2:
+            return np.nan
+        return estimate_clock(self._times[self._start : self._stop]).rate
 
     def reset(self) -> None:
         """Forget all rows, as when time goes back."""
-        self._times: list[float] = []
-        self._rows: list[FloatArray] = []
+        self._start = self._stop = 0
 
-    def push(self, time: float, row: FloatArray) -> bool:
-        """Take a row; leave it out if it is not finite or not younger than the last one."""
-        if not (np.isfinite(time) and np.isfinite(row).all()) or time <= self.newest:
-            return False
-        self._times.append(time)
-        self._rows.append(row)
-        if time - self._times[0] > 2.0 * self._horizon:
-            self.forget(time - self._horizon)
-        return True
+    def push(self, time: FloatArray, rows: FloatArray) -> int:
+        """Take rows (m, nc) of times (m,) [s]; return how many were left out.
 
-    def extend(self, time: list[float], rows: FloatArray) -> None:
+        Those are the ones that are not finite or not younger than all before them.
+        """
+        finite = np.isfinite(time) & np.isfinite(rows).all(axis=1)
+        youngest = np.maximum.accumulate(np.append(self.newest, np.where(finite, time, -np.inf)))
+        good = finite & (time > youngest[:-1])
+        if good.any():
+            self.extend(time[good], rows[good])
+            if self.newest - self._times[self._start] > 2.0 * self._horizon:
+                self.forget(self.newest - self._horizon)
+        return int(np.count_nonzero(~good))
+
+    def extend(self, time: FloatArray, rows: FloatArray) -> None:
         """Take rows that are known to be in order."""
-        self._times.extend(time)
-        self._rows.extend(rows)
+        self._reserve(len(time), rows.shape[1])
+        added = slice(self._stop, self._stop + len(time))
+        self._times[added], self._rows[added] = time, rows
+        self._stop = added.stop
+
+    def _reserve(self, count: int, channels: int) -> None:
+        """Make room for rows behind the newest: move what is kept to the front."""
+        if self._stop + count <= len(self._times):
+            return
+        kept, size = slice(self._start, self._stop), len(self)
+        times, rows = self._times[kept], self._rows[kept].reshape(size, channels)
+        # Room for as many again as are kept, so that a row is moved once on average.
+        room = 2 * (size + count)
+        self._times, self._rows = np.empty(room), np.empty((room, channels))
+        self._times[:size], self._rows[:size] = times, rows
+        self._start, self._stop = 0, size
 
     def forget(self, before: float) -> None:
         """Forget rows before a time [s] that no interpolation after it rests on."""
-        count = max(0, bisect_left(self._times, before) - _NODES_BEFORE)
-        del self._times[:count]
-        del self._rows[:count]
+        self._start = self._first_node(before)
+
+    def _first_node(self, time: float) -> int:
+        older = int(np.searchsorted(self._times[self._start : self._stop], time))
+        return self._start + max(0, older - _NODES_BEFORE)
 
     def at(self, time: FloatArray) -> FloatArray:
         """Return the values (m, nc) at ascending times (m,) [s]; NaN in gaps and where unknown."""
-        first = max(0, bisect_left(self._times, time[0]) - _NODES_BEFORE)
-        nodes = np.array(self._times[first:])
+        kept = slice(self._first_node(time[0]), self._stop)
+        nodes = self._times[kept]
         runs = split_at_gaps(nodes, self.longest)
-        return resample(nodes, np.array(self._rows[first:]), runs, time, flags=self._flags)
+        return resample(nodes, self._rows[kept], runs, time, flags=self._flags)
 
 
 class GatedRows(RecentRows):
@@ -190,16 +212,9 @@ class GatedRows(RecentRows):
         """
         self._tally["received"] += len(time)
         finite = np.isfinite(time) & np.isfinite(values).all(axis=1)
-        plausible = finite & np.all(np.abs(values) <= self._upper, axis=1)
-        if self._times and self._suspect is None and plausible.all():
-            steps = np.diff(time, prepend=self.newest)
-            changes = np.abs(np.diff(values, axis=0, prepend=self._rows[-1][None]))
-            even = (steps > DUPLICATE * self.period) & (steps <= self.longest)
-            if even.all() and np.all(changes <= self._max_rate * steps[:, None]):
-                self._tally["accepted"] += len(time)
-                self._tally["lost"] += int(np.maximum(0, np.rint(steps / self.period) - 1).sum())
-                self.extend(time.tolist(), values)
-                return
+        plausible = finite & (np.abs(values) <= self._upper).all(axis=1)
+        if plausible.all() and self._extend_evenly(time, values):
+            return
         for stamp, row, is_finite, is_plausible in zip(
             time.tolist(), values, finite.tolist(), plausible.tolist(), strict=True
         ):
@@ -210,10 +225,28 @@ class GatedRows(RecentRows):
             else:
                 self._take(stamp, row, at_end)
 
+    def _extend_evenly(self, time: FloatArray, values: FloatArray) -> bool:
+        """Take rows that go on as they should, which nearly all do; else none of them."""
+        if not len(self) or self._suspect is not None or not len(time):
+            return False
+        begin = self._stop - 1 - self._start
+        self.extend(time, values)
+        added = slice(self._start + begin, self._stop)
+        times, rows = self._times[added], self._rows[added]
+        steps = times[1:] - times[:-1]
+        changes = np.abs(rows[1:] - rows[:-1])
+        even = (steps > DUPLICATE * self.period) & (steps <= self.longest)
+        if not (even.all() and (changes <= self._max_rate * steps[:, np.newaxis]).all()):
+            self._stop -= len(time)
+            return False
+        self._tally["accepted"] += len(time)
+        self._tally["lost"] += int(np.maximum(0.0, np.rint(steps / self.period) - 1.0).sum())
+        return True
+
     def _take(self, stamp: float, row: FloatArray, at_end: Callable[[bool], None]) -> None:
         """Sort one row in."""
-        if not self._times:
-            self._start(stamp, row)
+        if not len(self):
+            self._begin(stamp, row)
             return
         step = stamp - self.newest
         if -self.longest <= step <= self.longest:
@@ -232,7 +265,7 @@ class GatedRows(RecentRows):
         self._tally["lost"] += max(0, round(step / self.period) - 1)
         at_end(step <= 0.0)
         self.reset()
-        self._start(*confirmed)
+        self._begin(*confirmed)
         self._go_on(stamp, row, stamp - confirmed[0])
 
     def _dismiss_suspect(self) -> None:
@@ -245,16 +278,16 @@ class GatedRows(RecentRows):
             self._tally["duplicate"] += 1
         elif step < 0.0:
             self._tally["late"] += 1
-        elif np.any(np.abs(row - self._rows[-1]) > self._max_rate * step):
+        elif np.any(np.abs(row - self._rows[self._stop - 1]) > self._max_rate * step):
             self._tally["implausible"] += 1
         else:
             self._tally["accepted"] += 1
             self._tally["lost"] += max(0, round(step / self.period) - 1)
-            self.extend([stamp], row[None])
+            self.extend(np.array([stamp]), row[np.newaxis])
 
-    def _start(self, stamp: float, row: FloatArray) -> None:
+    def _begin(self, stamp: float, row: FloatArray) -> None:
         self.origin = stamp
-        self.extend([stamp], row[None])
+        self.extend(np.array([stamp]), row[np.newaxis])
         self._tally["accepted"] += 1
 
 

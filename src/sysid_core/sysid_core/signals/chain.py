@@ -12,7 +12,7 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.recording import ImuMounting, Samples
-from sysid_core.signals.filters import Smoothed, smoothed, support
+from sysid_core.signals.filters import Smoothed, smoothed, smoothed_value, support
 from sysid_core.signals.inertial import Biases, Readings, inertial_motion
 from sysid_core.signals.motion import BaseMotion, base_motion, joint_motion
 from sysid_core.signals.rotation import normalised
@@ -104,10 +104,13 @@ def filter_grid(grid: Grid, config: ChainConfig, *, every: int = 1) -> Filtered:
         Every `every`-th of those ``n - 2 support`` samples whose neighbourhood is complete.
     """
     edge = support(config.rate, config.cutoff)
-    inner = slice(edge, len(grid.time) - edge)
+    inner = slice(edge, len(grid.time) - edge, every)
 
     def smooth(values: FloatArray) -> Smoothed:
-        return smoothed(values, config.rate, config.cutoff)
+        return smoothed(values, config.rate, config.cutoff, every=every)
+
+    def smooth_value(values: FloatArray) -> FloatArray:
+        return smoothed_value(values, config.rate, config.cutoff, every=every)
 
     velocity = grid.joints.get("velocity") if config.joints_measured else None
     motion = joint_motion(
@@ -115,7 +118,7 @@ def filter_grid(grid: Grid, config: ChainConfig, *, every: int = 1) -> Filtered:
     )
     effort = np.full(motion.position.shape, np.nan)
     if "effort" in grid.joints:
-        effort = smooth(grid.joints["effort"]).value
+        effort = smooth_value(grid.joints["effort"])
     samples = Samples(
         grid.time[inner], motion.position, motion.velocity, motion.acceleration, effort
     )
@@ -127,7 +130,7 @@ def filter_grid(grid: Grid, config: ChainConfig, *, every: int = 1) -> Filtered:
             samples, base_pose=pose, base_twist=moved.twist, base_acceleration=moved.acceleration
         )
     if (wrenches := grid.sensors.get("wrenches")) is not None:
-        flat = smooth(wrenches).value
+        flat = smooth_value(wrenches)
         samples = replace(samples, wrenches=flat.reshape(len(flat), -1, 6))
     if (flags := grid.sensors.get("contacts")) is not None:
         samples = replace(samples, contacts=flags[inner] > 0.5)
@@ -135,7 +138,7 @@ def filter_grid(grid: Grid, config: ChainConfig, *, every: int = 1) -> Filtered:
     if (imu := grid.sensors.get("imu")) is not None and base is not None:
         filtered = smooth(imu)
         readings = Readings(filtered.value[:, :3], filtered.first[:, :3], filtered.value[:, 3:])
-    return Filtered(samples, readings).select(slice(None, None, every))
+    return Filtered(samples, readings)
 
 
 def fuse(filtered: Filtered, mounting: ImuMounting, biases: Biases, rate: float) -> Fused:

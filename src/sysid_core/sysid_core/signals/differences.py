@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import factorial
 
 import numpy as np
@@ -45,7 +46,7 @@ def differentiate(values: FloatArray, dt: float, *, derivative: int = 1) -> Floa
     result = np.zeros_like(values)
     result[half : n - half] = _central(values, derivative)
     for row in range(half):
-        weights = _weights(np.arange(width) - row, derivative)
+        weights = _weights(tuple(range(-row, width - row)), derivative)
         result[row] = np.tensordot(weights, values[:width], axes=1)
         # Mirrored: reversing time changes the sign of odd derivatives.
         result[n - 1 - row] = (-1) ** derivative * np.tensordot(
@@ -62,16 +63,17 @@ def central_difference(values: FloatArray, dt: float, *, derivative: int = 1) ->
 def _central(values: FloatArray, derivative: int) -> FloatArray:
     half = _ACCURACY // 2
     inner = len(values) - 2 * half
-    weights = _weights(np.arange(-half, half + 1), derivative)
+    weights = _weights(tuple(range(-half, half + 1)), derivative)
     result = np.zeros((inner, *values.shape[1:]))
     for offset, weight in enumerate(weights):
         result += weight * values[offset : inner + offset]
     return result
 
 
-def _weights(nodes: np.ndarray, derivative: int) -> FloatArray:
+@lru_cache(maxsize=16)
+def _weights(nodes: tuple[int, ...], derivative: int) -> FloatArray:
     """Return the weights, for unit spacing, that are exact on polynomials through all nodes."""
     powers = np.arange(len(nodes))
-    vandermonde = nodes[np.newaxis, :].astype(np.float64) ** powers[:, np.newaxis]
+    vandermonde = np.array(nodes, dtype=np.float64)[np.newaxis] ** powers[:, np.newaxis]
     moments = np.where(powers == derivative, float(factorial(derivative)), 0.0)
     return np.asarray(np.linalg.solve(vandermonde, moments))

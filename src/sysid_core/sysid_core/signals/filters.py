@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +12,19 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.signals.differences import central_difference
 
-__all__ = ["Smoothed", "low_pass", "settling_time", "smoothed", "support"]
+__all__ = [
+    "Smoothed",
+    "low_pass",
+    "settling_time",
+    "smoothed",
+    "smoothed_value",
+    "support",
+]
 
 _STENCIL = 2
 """Neighbours on each side that a fourth-order central difference takes."""
+_FEW = 50
+"""A transform of n values costs about as much as so many products of weights with n values."""
 
 
 class Smoothed(NamedTuple):
@@ -38,7 +48,7 @@ def support(rate: float, cutoff: float) -> int:
     return max(2 * _STENCIL, round(settling_time(cutoff) * rate))
 
 
-def low_pass(values: FloatArray, rate: float, cutoff: float) -> FloatArray:
+def low_pass(values: FloatArray, rate: float, cutoff: float, *, every: int = 1) -> FloatArray:
     """Filter along the first axis with a local cubic of zero phase and finite length.
 
     Each value is that of the cubic through its neighbours which Blackman's window weights: cubics
@@ -48,14 +58,16 @@ def low_pass(values: FloatArray, rate: float, cutoff: float) -> FloatArray:
 
     Parameters
     ----------
-    values : (n, ...)
+    values : (n,) or (n, nc)
         Uniform samples; a NaN spoils what it reaches in its own channel.
     rate, cutoff : float [Hz]
+    every : int
+        Return every so manieth value.
 
     Returns
     -------
-    (n - 2 h, ...)
-        Without h = ``support(rate, cutoff) - 2`` values at both ends.
+    (m, ...)
+        Every `every`-th of the values, without h = ``support(rate, cutoff) - 2`` at both ends.
 
     Raises
     ------
@@ -75,7 +87,10 @@ def low_pass(values: FloatArray, rate: float, cutoff: float) -> FloatArray:
     values = np.asarray(values, dtype=np.float64)
     if len(values) < 2 * half + 1:
         raise DataError(f"{len(values)} samples are too few to filter; record for longer")
-    kernel = _kernel(half).reshape(-1, *[1] * (values.ndim - 1))
+    kernel = _kernel(half)
+    if _is_few(len(values), 2 * half + 1, every):
+        return _weighted(kernel[np.newaxis], values, every)[0]
+    kernel = kernel.reshape(-1, *[1] * (values.ndim - 1))
     lacking = ~np.isfinite(values)
     # Less its start, a signal far from zero loses no digits in the transform.
     start = np.where(lacking[:1], 0.0, values[:1])
@@ -85,26 +100,64 @@ def low_pass(values: FloatArray, rate: float, cutoff: float) -> FloatArray:
     if lacking.any():
         lost = np.cumsum(np.concatenate([np.zeros_like(lacking[:1]), lacking]), axis=0)
         result[lost[2 * half + 1 :] > lost[: -2 * half - 1]] = np.nan
-    return np.asarray(result)
+    return np.asarray(result[::every])
 
 
-def _kernel(half: int) -> FloatArray:
-    """Return the weights (2 half + 1,): their sum is one, their second moment zero."""
-    square = (np.arange(-half, half + 1) / half) ** 2
-    window = np.blackman(2 * half + 3)[1:-1]
-    second, fourth = window @ square, window @ square**2
-    weights = window * (fourth - second * square)
-    return np.asarray(weights / weights.sum())
-
-
-def smoothed(values: FloatArray, rate: float, cutoff: float) -> Smoothed:
+def smoothed(values: FloatArray, rate: float, cutoff: float, *, every: int = 1) -> Smoothed:
     """Filter and differentiate uniform samples (n, nc).
 
     Returns
     -------
     Smoothed
-        ``n - 2 support(rate, cutoff)`` rows: those whose neighbourhood is complete.
+        Every `every`-th of the ``n - 2 support(rate, cutoff)`` rows with a whole neighbourhood.
     """
+    reach = support(rate, cutoff)
+    if _is_few(len(values), 2 * reach + 1, every):
+        value = smoothed_value(values, rate, cutoff, every=every)
+        return Smoothed(value, *_weighted(_slope_weights(reach, rate), values, every))
     value = low_pass(values, rate, cutoff)
-    first, second = (central_difference(value, 1.0 / rate, derivative=d) for d in (1, 2))
-    return Smoothed(value[_STENCIL:-_STENCIL], first, second)
+    first, second = (central_difference(value, 1.0 / rate, derivative=d)[::every] for d in (1, 2))
+    return Smoothed(value[_STENCIL:-_STENCIL:every], first, second)
+
+
+def smoothed_value(
+    values: FloatArray, rate: float, cutoff: float, *, every: int = 1
+) -> FloatArray:
+    """Return the value alone of what `smoothed` returns."""
+    return low_pass(values[_STENCIL:-_STENCIL], rate, cutoff, every=every)
+
+
+@lru_cache(maxsize=16)
+def _kernel(half: int) -> FloatArray:
+    """Return the weights (2 half + 1,): their sum is one, their second moment zero."""
+    square = (np.arange(-half, half + 1) / half) ** 2
+    window = np.blackman(2 * half + 3)[1:-1]
+    second, fourth = window @ square, window @ square**2
+    weights = np.asarray(window * (fourth - second * square))
+    weights /= weights.sum()
+    weights.setflags(write=False)
+    return weights
+
+
+@lru_cache(maxsize=16)
+def _slope_weights(reach: int, rate: float) -> FloatArray:
+    """Return the weights (2, 2 reach + 1) of the filtered signal's two derivatives."""
+    kernel = np.pad(_kernel(reach - _STENCIL), 2 * _STENCIL)
+    # A sum over neighbours takes the kernel forwards; a convolution would turn it around.
+    weights = np.stack(
+        [(-1) ** d * central_difference(kernel, 1.0 / rate, derivative=d) for d in (1, 2)]
+    )
+    weights.setflags(write=False)
+    return weights
+
+
+def _is_few(count: int, width: int, every: int) -> bool:
+    """Whether direct sums are cheaper than a transform of all values."""
+    return (count - width) // every * width < _FEW * count
+
+
+def _weighted(weights: FloatArray, values: FloatArray, every: int) -> FloatArray:
+    """Return weighted sums (k, m, ...) of every `every`-th neighbourhood; weights (k, width)."""
+    width = weights.shape[1]
+    starts = range(0, len(values) - width + 1, every)
+    return np.stack([weights @ values[i : i + width] for i in starts], axis=1)

@@ -13,7 +13,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.recording import Recording
 from sysid_core.signals.rotation import continuous, normalised
 
-__all__ = ["SENSORS", "Rows", "Sensor"]
+__all__ = ["SENSORS", "SOURCES", "Rows", "Sensor"]
 
 
 class Rows(NamedTuple):
@@ -38,6 +38,10 @@ class Sensor:
     name : str
     rows : callable
         Takes a recording; returns the sensor's rows, None where it was not recorded.
+    source : str
+        Field of a recording that holds its messages.
+    messages : str
+        What faulty messages are counted as; empty where another sensor of the source counts them.
     flags : bool
         Take the nearest row instead of interpolating.
     required : bool
@@ -46,6 +50,8 @@ class Sensor:
 
     name: str
     rows: Callable[[Recording], Rows | None]
+    source: str
+    messages: str
     flags: bool = False
     required: bool = True
 
@@ -82,9 +88,12 @@ def _wrenches(recording: Recording) -> Rows | None:
 
 
 SENSORS = (
-    Sensor("base", _odometry),
-    Sensor("imu", _inertial, required=False),
-    Sensor("contacts", _contacts, flags=True),
-    Sensor("wrenches", _wrenches),
+    Sensor("base", _odometry, "base", "odometry"),
+    Sensor("imu", _inertial, "imu", "imu", required=False),
+    Sensor("contacts", _contacts, "contacts", "contacts", flags=True),
+    Sensor("wrenches", _wrenches, "contacts", ""),
 )
 """A new sensor is an entry here, and a step in `sysid_core.signals.chain` that uses its rows."""
+
+SOURCES = tuple(dict.fromkeys(sensor.source for sensor in SENSORS))
+"""Fields of a recording that hold messages of sensors beside the joints'."""

@@ -118,16 +118,18 @@ def test_bad_settings_are_refused() -> None:
 def test_rows_are_read_at_the_times_of_another_source() -> None:
     rows = RecentRows(longest=0.1, horizon=2.0)
     assert rows.known_until == -np.inf
-    for t in np.concatenate([np.arange(0.0, 1.0, 0.02), np.arange(1.5, 2.0, 0.02)]):
-        assert rows.push(float(t), np.array([t**2]))
+    time = np.concatenate([np.arange(0.0, 1.0, 0.02), np.arange(1.5, 2.0, 0.02)])
+    for part in np.array_split(time, 7):
+        assert rows.push(part, part[:, None] ** 2) == 0
     assert rows.known_until == pytest.approx(1.96)
     assert rows.rate == pytest.approx(50.0)
     asked = np.array([-0.1, 0.333, 0.99, 1.2, 1.731, 3.0])
     got = rows.at(asked)[:, 0]
     assert np.isnan(got[[0, 2, 3, 5]]).all()
     np.testing.assert_allclose(got[[1, 4]], asked[[1, 4]] ** 2, atol=1e-9)
-    assert not rows.push(1.0, np.zeros(1))
-    assert not rows.push(2.1, np.array([np.nan]))
+    late_lacking_and_good = np.array([1.0, 2.1, 2.1]), np.array([[0.0], [np.nan], [2.1**2]])
+    assert rows.push(*late_lacking_and_good) == 2
+    assert rows.newest == 2.1
     rows.reset()
     assert len(rows) == 0
 
@@ -135,7 +137,7 @@ def test_rows_are_read_at_the_times_of_another_source() -> None:
 def test_rows_older_than_the_horizon_are_forgotten() -> None:
     rows = RecentRows(longest=0.1, horizon=0.5, flags=True)
     for k in range(200):
-        rows.push(k * 0.02, np.array([float(k % 2)]))
+        rows.push(np.array([k * 0.02]), np.array([[float(k % 2)]]))
     assert len(rows) < 60
     assert np.isnan(rows.at(np.array([2.9]))).all()
     np.testing.assert_array_equal(rows.at(np.array([3.581, 3.599])), [[1.0], [0.0]])

@@ -59,6 +59,17 @@ def test_a_piece_of_a_recording_gives_what_the_whole_does() -> None:
     )
 
 
+def test_every_so_manieth_value_is_one_of_all() -> None:
+    values = np.random.default_rng(4).standard_normal((300, 2))
+    edge = support(RATE, 10.0)
+    every = slice(None, None, 7)
+    for part, whole in ((values, values), (values[:100], values)):
+        some, full = smoothed(part, RATE, 10.0, every=7), smoothed(whole, RATE, 10.0)
+        count = len(part) - 2 * edge
+        for a, b, size in zip(some, full, (1.0, 30.0, 1000.0), strict=True):
+            np.testing.assert_allclose(a, b[:count][every], atol=1e-11 * size)
+
+
 def test_the_stop_band_is_stopped() -> None:
     assert _amplitude_and_phase(20.0, 5.0)[0] < 1e-3
 
