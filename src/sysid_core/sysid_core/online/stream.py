@@ -210,6 +210,7 @@ class SampleStream:
     def _restart(self, *, reset: bool) -> None:
         """Begin a run's grid anew; forget the sensors, too, where time went back."""
         self._next = self._edge
+        self._on_grid = np.zeros((0, 2 * len(self._measured)))
         if reset:
             self._biases = Biases()
             self._disagreement: Diagnostic | None = None
@@ -237,12 +238,15 @@ class SampleStream:
         self._next = last + step
         index = np.arange(first - self._edge, last + self._edge + 1, dtype=np.float64)
         grid = self._grid(self._joints.origin + index / self.config.rate)
-        self._joints.forget(grid.time[step * count])
+        self._on_grid = self._on_grid[step * count :]
         return self._samples(grid)
 
     def _grid(self, time: FloatArray) -> Grid:
+        """Interpolate what is new since the last stretch of grid, which this one overlaps."""
         nm = len(self._measured)
-        rows = self._joints.at(time)
+        new = time[len(self._on_grid) :]
+        rows = self._on_grid = np.vstack([self._on_grid, self._joints.at(new)])
+        self._joints.forget(time[-1])
         joints = {"position": self._spread(rows[:, :nm]), "effort": self._spread(rows[:, nm:])}
         return Grid(time, joints, self._sensors.at(time))
 
