@@ -5,6 +5,9 @@ Runs of fixed-size members become one `struct` call; where the alignment is know
 part of the format. Lists of strings, which hardly ever change from one message to the next, are
 remembered in encoded form.
 
+Text that is not UTF-8 is read with replacement characters. A sample that is shorter than it says
+raises an error; nothing is allocated that the bytes at hand do not fill.
+
 `rosbags` has a codec too, but it takes 11.5 µs to write a JointState of twelve joints and 11.7 µs
 to read it, where this one takes 1.4 and 2.0 µs: too much at 1 kHz on a small computer.
 """
@@ -22,9 +25,10 @@ import numpy as np
 from .interfaces import Definition, FieldType, find
 from .messages import ARRAY_CODES, NUMPY_TYPES, message_class
 
-__all__ = ["HEADER", "Codec", "codec"]
+__all__ = ["DECODE_ERRORS", "HEADER", "Codec", "codec"]
 
 HEADER = b"\x00\x01\x00\x00"
+DECODE_ERRORS = (struct.error, ValueError)
 _SIZES = {"bool": 1, "byte": 1, "char": 1, "float32": 4, "float64": 8}
 _SIZES |= {f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _FORMATS = {"bool": "?", "byte": "c", **ARRAY_CODES}
@@ -40,6 +44,7 @@ class Codec(NamedTuple):
         ``encode(message, buffer)`` appends to a `bytearray` that holds the encapsulation header.
     decode : callable
         ``decode(data, position)`` returns the message that starts there, and the position after.
+        Raises one of `DECODE_ERRORS` if the data end too early.
     """
 
     encode: Callable[[Any, bytearray], None]
@@ -60,7 +65,7 @@ class StringsCodec:
             return data
         out = bytearray(struct.pack("<I", len(values)))
         for value in values:
-            text = value.encode()
+            text = value.encode(errors="replace")
             out += _PADDING[-len(out) & 3]
             out += struct.pack("<I", len(text) + 1)
             out += text
@@ -78,8 +83,10 @@ class StringsCodec:
         for _ in range(count):
             at = (at + 3) & -4
             (length,) = struct.unpack_from("<I", data, at)
-            values.append(data[at + 4 : at + 3 + length].decode())
+            values.append(data[at + 4 : at + 3 + length].decode(errors="replace"))
             at += 4 + length
+        if at > len(data):
+            raise ValueError("a text is shorter than it says")
         self._decoded = (data[position:at], values)
         return values.copy(), at
 
@@ -178,7 +185,7 @@ class _Encoder(_Generator):
         elif kind.is_message:
             self.message(find(kind.base), member)
         elif kind.base == "string":
-            self.add(f"text = {member}.encode()")
+            self.add(f"text = {member}.encode('utf-8', 'replace')")
             self.fixed("I", 4, "len(text) + 1")
             self.flush()
             self.add("out += text")
@@ -260,7 +267,7 @@ class _Decoder(_Generator):
         elif kind.base == "string":
             self.fixed("I", 4, "size")
             self.flush()
-            self.add(f"{target} = data[at:at + size - 1].decode()")
+            self.add(f"{target} = data[at:at + size - 1].decode('utf-8', 'replace')")
             self.add("at += size")
             self.moved()
         else:
@@ -341,5 +348,7 @@ def codec(definition: Definition) -> Codec:
     encoder.add("out += PAD[-len(out) & 3]")
     name = decoder.message(definition)
     decoder.flush()
+    decoder.add("if at > len(data):")
+    decoder.add("    raise ValueError('the sample is shorter than it says')")
     decoder.add(f"return {name}, at")
     return Codec(encoder.compile("encode"), decoder.compile("decode"))

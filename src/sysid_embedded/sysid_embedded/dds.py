@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import time
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -23,12 +24,19 @@ from cyclonedds.qos import Policy, Qos
 from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 
+from .cdr import DECODE_ERRORS, HEADER, codec
 from .discovery import domain_config, only_loopback
 from .idl import dds_type
 from .interfaces import Definition
 from .typehash import type_hash
 
-__all__ = ["Participant", "Reader", "WaitSet", "Writer"]
+__all__ = ["SERVICE_BODY", "Participant", "Reader", "WaitSet", "Writer"]
+
+# A request or a reply starts behind the encapsulation and the client's identity and number.
+SERVICE_BODY = 20
+_LITTLE_ENDIAN = HEADER[:2]
+# Least time between two tellings of dropped samples.
+_TELLING_S = 5.0
 
 _LIBRARY = DDS._dll_handle
 _ANY_STATE = 0x7F
@@ -110,24 +118,48 @@ class Writer:
 
 
 class Reader:
-    """Takes encoded samples."""
+    """Takes samples and decodes them.
 
-    def __init__(self, entity: DataReader[Any]) -> None:
+    Those that cannot be decoded are dropped and counted: what others send must not end a node.
+    """
+
+    def __init__(self, entity: DataReader[Any], definition: Definition, body: int) -> None:
         self._entity = entity
+        self._decode = codec(definition).decode
+        self._body = body
+        self.dropped = 0
+        self._told = 0
+        self._next_telling = 0.0
         self.ref: int = entity._ref
         self.gid: Gid = entity.get_guid().bytes
         entity.set_status_mask(_DATA_AVAILABLE)
 
-    def take(self) -> tuple[bytes, Any] | None:
-        """Take the oldest valid sample and its sample information, or None."""
+    def take(self) -> tuple[Any, bytes, Any] | None:
+        """Take the oldest valid sample: the message, its bytes and its sample information."""
         while True:
             samples = ddspy_take(self.ref, _ANY_STATE, 1)
             if isinstance(samples, int):
                 _check(samples, "taking a sample")
             if not samples:
                 return None
-            if samples[0][1].valid_data:
-                return samples[0]
+            data, info = samples[0]
+            if not info.valid_data:
+                continue
+            if data.startswith(_LITTLE_ENDIAN):
+                try:
+                    return self._decode(data, self._body)[0], data, info
+                except DECODE_ERRORS:
+                    pass
+            self.dropped += 1
+
+    def newly_dropped(self) -> int:
+        """Return the number of samples dropped since it was last told; 0 if that was just now."""
+        count = self.dropped - self._told
+        if not count or time.monotonic() < self._next_telling:
+            return 0
+        self._told = self.dropped
+        self._next_telling = time.monotonic() + _TELLING_S
+        return count
 
     def acknowledge(self) -> None:
         """Reset the status by which a wait set tells that data are available."""
@@ -256,7 +288,8 @@ class Participant:
     def reader(self, name: str, definition: Definition, qos: Qos, *, identity: str = "") -> Reader:
         """Create a reader on a DDS topic; an `identity` marks an end of a service."""
         topic = self.topic(name, definition, bool(identity))
-        return Reader(DataReader(self.entity, topic, qos + _marks(definition, identity)))
+        entity = DataReader(self.entity, topic, qos + _marks(definition, identity))
+        return Reader(entity, definition, SERVICE_BODY if identity else len(HEADER))
 
     def identity(self) -> str:
         """Return a new identity for a client or a server, as rmw_cyclonedds forms it."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-__all__ = ["domain_config", "domain_id", "only_loopback"]
+__all__ = ["check_security", "domain_config", "domain_id", "only_loopback"]
 
 # Room for the processes of one machine where multicast can't tell of them.
 _PARTICIPANTS = 32
@@ -20,10 +20,24 @@ _IFF_UP, _IFF_LOOPBACK = 0x1, 0x8
 
 # ROS 2's processes that keep to the machine call at the loopback address. Cyclone DDS 11 hears
 # only what comes in by an interface that it uses, so it must use loopback beside its first choice.
-_BOTH_INTERFACES = (
-    '<Interfaces><NetworkInterface autodetermine="true"/>'
-    '<NetworkInterface address="127.0.0.1"/></Interfaces>'
-)
+_AUTOMATIC = '<NetworkInterface autodetermine="true"/>'
+_LOOPBACK = '<NetworkInterface address="127.0.0.1"/>'
+
+
+def check_security(environ: Mapping[str, str]) -> None:
+    """Refuse an environment that demands secured topics, which this runtime does not have.
+
+    Raises
+    ------
+    ValueError
+        If `ROS_SECURITY_STRATEGY` is ``Enforce`` and `ROS_SECURITY_ENABLE` is not ``false``.
+    """
+    enforced = environ.get("ROS_SECURITY_STRATEGY", "").lower() == "enforce"
+    if enforced and environ.get("ROS_SECURITY_ENABLE", "").lower() != "false":
+        raise ValueError(
+            "ROS_SECURITY_STRATEGY is Enforce, but the embedded runtime does not support DDS "
+            "security: run the nodes in ROS 2, or set ROS_SECURITY_ENABLE to false."
+        )
 
 
 def domain_id(environ: Mapping[str, str]) -> int:
@@ -78,8 +92,12 @@ def domain_config(environ: Mapping[str, str], *, loopback_only: bool = False) ->
     own = environ.get("CYCLONEDDS_URI", "")
     parts = [own] if own else []
     if reach != "SYSTEM_DEFAULT":
-        interfaces = "" if loopback_only or _chooses_interfaces(own) else _BOTH_INTERFACES
         peers = [p.strip() for p in environ.get("ROS_STATIC_PEERS", "").split(";") if p.strip()]
+        interfaces = ""
+        if not (loopback_only or _chooses_interfaces(own)):
+            alone = reach == "LOCALHOST" and not peers
+            names = _LOOPBACK if alone else _AUTOMATIC + _LOOPBACK
+            interfaces = f"<Interfaces>{names}</Interfaces>"
         if reach != "OFF":
             # Where multicast doesn't get through, processes of one machine find each other still.
             peers.insert(0, "127.0.0.1")  # the name needs an /etc/hosts

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from sysid_core.errors import SysidError
 
-__all__ = ["DefinitionError", "LaunchError", "YamlError"]
+__all__ = ["DefinitionError", "LaunchError", "StartError", "YamlError"]
 
 
 class DefinitionError(SysidError):
@@ -14,6 +14,10 @@ class DefinitionError(SysidError):
 
 class LaunchError(SysidError):
     """A launch file asks for something that is wrong or not supported."""
+
+
+class StartError(SysidError, RuntimeError):
+    """The runtime cannot join the domain as the command line and the environment ask."""
 
 
 class YamlError(SysidError):

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from .errors import StartError
 from .finder import install
 
 __all__ = ["main"]
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         Exit status: the function's if it returns one, else 0; 2, and one line on stderr, if the
-        module or what it needs cannot be imported.
+        module or what it needs cannot be imported, or the runtime cannot start.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == [_WITH_PARENT]:
@@ -63,7 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    result = getattr(loaded, function or "main")()
+    try:
+        result = getattr(loaded, function or "main")()
+    except StartError as error:
+        print(f"{module}: {error}", file=sys.stderr)
+        return 2
     return result if isinstance(result, int) else 0
 
 

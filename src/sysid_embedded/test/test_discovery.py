@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sysid_embedded.discovery import domain_config, domain_id, only_loopback
+from sysid_embedded.discovery import check_security, domain_config, domain_id, only_loopback
 
 
 @pytest.mark.parametrize(("text", "number"), [("", 0), ("7", 7), (" 42 ", 42), ("232", 232)])
@@ -80,3 +80,32 @@ def test_static_peers_are_added() -> None:
 def test_an_unknown_range_is_refused() -> None:
     with pytest.raises(ValueError, match="EVERYWHERE"):
         domain_config({"ROS_AUTOMATIC_DISCOVERY_RANGE": "everywhere"})
+
+
+def _interfaces(environ: dict[str, str]) -> list[str | None]:
+    root = ET.fromstring(domain_config(environ))
+    return [interface.get("address") for interface in root.iter("NetworkInterface")]
+
+
+def test_localhost_uses_the_loopback_interface_alone_unless_peers_are_named() -> None:
+    local = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+    assert _interfaces(local) == ["127.0.0.1"]
+    assert _interfaces({**local, "ROS_STATIC_PEERS": "10.0.0.1"}) == [None, "127.0.0.1"]
+
+
+@pytest.mark.parametrize("enable", [{}, {"ROS_SECURITY_ENABLE": "true"}])
+def test_enforced_security_is_refused(enable: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="does not support DDS security"):
+        check_security({"ROS_SECURITY_STRATEGY": "Enforce", **enable})
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {},
+        {"ROS_SECURITY_ENABLE": "true", "ROS_SECURITY_STRATEGY": "Permissive"},
+        {"ROS_SECURITY_ENABLE": "false", "ROS_SECURITY_STRATEGY": "Enforce"},
+    ],
+)
+def test_security_that_is_not_enforced_is_no_reason_to_refuse(environ: dict[str, str]) -> None:
+    check_security(environ)

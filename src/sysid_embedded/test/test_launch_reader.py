@@ -35,7 +35,9 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
     def run(text: str, given: dict[str, str] | None = None, **options: Any) -> Plan:
         file = tmp_path / "test.launch.yaml"
         file.write_text(textwrap.dedent(text))
-        return read(file, given or {}, **options)
+        scratch = tmp_path / "scratch"
+        scratch.mkdir(exist_ok=True)
+        return read(file, given or {}, scratch, **options)
 
     return run
 
@@ -247,3 +249,28 @@ def test_executables_of_installed_packages_are_known() -> None:
         packages.executables("no_such_package")
     assert "pytest" in packages.executables("pytest")
     assert packages.executable("pytest", "pytest")[-1].startswith("pytest:")
+
+
+def test_a_file_that_includes_itself_ends_with_one_line(launch: Read) -> None:
+    include = "{include: {file: $(dirname)/test.launch.yaml}}"
+    with pytest.raises(LaunchError, match="include itself"):
+        launch(f"launch: [{include}, {include}]")
+
+
+def test_a_value_that_doubles_again_and_again_is_refused(launch: Read) -> None:
+    double = "{let: {name: a, value: $(var a)$(var a)}}"
+    text = f"launch: [{{arg: {{name: a, default: x}}}}, {', '.join([double] * 60)}]"
+    with pytest.raises(LaunchError, match="more than 1000000 characters"):
+        launch(text)
+
+
+def test_what_nests_too_deeply_or_is_not_text_is_refused(launch: Read, tmp_path: Path) -> None:
+    deep = "$(var " * 2000 + ")" * 2000
+    with pytest.raises(LaunchError, match="nests substitutions too deeply"):
+        launch(f"launch: [{{let: {{name: a, value: {deep}}}}}]")
+    with pytest.raises(LaunchError, match="not YAML"):
+        launch("launch: " + "[" * 5000)
+    file = tmp_path / "bytes.launch.yaml"
+    file.write_bytes(b"launch: \xff\xfe")
+    with pytest.raises(LaunchError, match="not YAML"):
+        read(file, {}, tmp_path)

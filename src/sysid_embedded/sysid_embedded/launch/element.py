@@ -51,6 +51,8 @@ class Element:
             return function()
         except LaunchError as error:
             raise self.error(f"can't be read: {str(error).rstrip('.')}") from error
+        except RecursionError:
+            raise self.error("nests substitutions too deeply") from None
 
     def children(self, scope: Scope) -> list[Element]:
         """Return the elements below, for a scope of their own."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
 
 import yaml
 
@@ -20,6 +19,9 @@ from .plan import Argument, Plan, Process
 from .substitutions import Scope
 
 __all__ = ["read"]
+
+# More files than any robot needs, few enough to end soon where a file includes itself.
+_MOST_FILES = 100
 
 
 @dataclass
@@ -33,11 +35,12 @@ class _State:
 class _Reader:
     """Walks through launch files; `given` are the arguments of the command line."""
 
-    def __init__(self, given: Mapping[str, str], only_arguments: bool) -> None:
+    def __init__(self, given: Mapping[str, str], scratch: Path, only_arguments: bool) -> None:
         self.given = dict(given)
         self.only_arguments = only_arguments
         self.plan = Plan()
-        self.folder: Path | None = None
+        self.scratch = scratch
+        self.files = 0
         self.handlers: dict[str, Callable[[Element, _State], None]] = {
             "arg": self.arg,
             "executable": self.executable,
@@ -51,13 +54,19 @@ class _Reader:
 
     def file(self, path: Path, state: _State) -> None:
         """Read a launch file."""
+        self.files += 1
+        if self.files > _MOST_FILES:
+            raise LaunchError(
+                f"{path}: more than {_MOST_FILES} launch files are included; does one include "
+                "itself?"
+            )
         if path.name.endswith((".py", ".xml")):
             raise LaunchError(f"{path}: only YAML launch files can be read without ROS 2.")
         try:
-            root = yaml.safe_load(path.read_text(encoding="utf-8"))
+            root = yaml.safe_load(path.read_bytes())
         except OSError as error:
             raise LaunchError(f"{path}: {error.strerror}.") from error
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, RecursionError) as error:
             raise LaunchError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
         if not isinstance(root, dict) or list(root) != ["launch"]:
             raise LaunchError(f"{path}: a launch file holds one list, named 'launch'.")
@@ -150,17 +159,11 @@ class _Reader:
         namespace = _below(state.namespace, element.text("namespace", ""))
         if namespace:
             command += ["-r", f"__ns:=/{namespace.strip('/')}"]
-        for file in parameter_files(element, self.scratch()):
+        for file in parameter_files(element, self.scratch):
             command += ["--params-file", str(file)]
         for item in element.items("remap"):
             command += ["-r", f"{item.text('from')}:={item.text('to')}"]
         self.process(element, state, command, element.text("exec_name", "") or name)
-
-    def scratch(self) -> Path:
-        """Return the folder for generated parameter files."""
-        if self.folder is None:
-            self.folder = Path(mkdtemp(prefix="sysid_up_"))
-        return self.folder
 
 
 def _below(namespace: str, name: str) -> str:
@@ -170,7 +173,9 @@ def _below(namespace: str, name: str) -> str:
     return f"{namespace.rstrip('/')}/{name}" if name else namespace
 
 
-def read(path: Path, given: Mapping[str, str], *, only_arguments: bool = False) -> Plan:
+def read(
+    path: Path, given: Mapping[str, str], scratch: Path, *, only_arguments: bool = False
+) -> Plan:
     """Read a launch file and all that it includes.
 
     Parameters
@@ -178,6 +183,8 @@ def read(path: Path, given: Mapping[str, str], *, only_arguments: bool = False) 
     path : Path
     given : mapping
         Launch arguments: name to value.
+    scratch : Path
+        Folder for the parameter files that the plan needs as long as it runs.
     only_arguments : bool
         Look for arguments only, and complain of none that is missing.
 
@@ -190,7 +197,7 @@ def read(path: Path, given: Mapping[str, str], *, only_arguments: bool = False) 
     LaunchError
         If something is wrong or not supported; the message names the file and the element.
     """
-    reader = _Reader(given, only_arguments)
+    reader = _Reader(given, scratch, only_arguments)
     reader.file(path.resolve(), _State(Scope(path.resolve(), {}, dict(os.environ))))
     known = sorted({argument.name for argument in reader.plan.arguments})
     unknown = sorted(set(given) - set(known))

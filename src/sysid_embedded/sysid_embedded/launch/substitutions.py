@@ -17,6 +17,9 @@ from . import packages
 
 __all__ = ["Scope", "is_true", "split", "substitute"]
 
+# Longer than any value or parameter file; a `let` that doubles a value ends here.
+_MOST_CHARACTERS = 1_000_000
+_MOST_EXPRESSION = 500
 _NAME = re.compile(r"[A-Za-z][\w-]*")
 
 
@@ -69,7 +72,10 @@ def substitute(text: str, scope: Scope) -> str:
     LaunchError
         If a substitution is malformed, unknown or can't be resolved.
     """
-    return "".join(value for value, _ in _pieces(text, scope))
+    result = "".join(value for value, _ in _pieces(text, scope))
+    if len(result) > _MOST_CHARACTERS:
+        raise LaunchError(f"{text!r:.60} comes to more than {_MOST_CHARACTERS} characters.")
+    return result
 
 
 def split(text: str, scope: Scope) -> list[str]:
@@ -220,9 +226,13 @@ _COMPARISONS: Mapping[type[ast.AST], Callable[[Any, Any], bool]] = {
 
 def _evaluate_expression(text: str) -> str:
     """Return the value of a Python expression of literals, comparisons and logic."""
+    if len(text) > _MOST_EXPRESSION:
+        raise LaunchError(
+            f"'$(eval ...)': {text!r:.60} has more than {_MOST_EXPRESSION} characters."
+        )
     try:
         return str(_node(ast.parse(text.strip(), mode="eval").body))
-    except SyntaxError:
+    except (SyntaxError, ValueError):
         raise LaunchError(f"'$(eval ...)': {text!r} is no Python expression.") from None
     except TypeError as error:
         raise LaunchError(f"'$(eval ...)': {text!r} fails: {error}.") from None

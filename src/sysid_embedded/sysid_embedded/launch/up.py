@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from sysid_core.errors import SysidError
 
@@ -70,16 +71,18 @@ def run(args: argparse.Namespace) -> int:
         0; 1 if a node failed; 2 if the launch file, its arguments or a node's parameters are
         wrong, or a node's packages are missing.
     """
-    try:
-        path = find_launch_file(args.launch)
-        plan = read(path, _given(args.arguments), only_arguments=args.show_args)
-    except SysidError as error:
-        print(f"sysid up: {error}", file=sys.stderr)
-        return BAD_INPUT
-    if args.show_args:
-        _show(plan.arguments)
-        return 0
-    status = run_plan(plan)
+    with TemporaryDirectory(prefix="sysid_up_") as folder:
+        try:
+            path = find_launch_file(args.launch)
+            given = _given(args.arguments)
+            plan = read(path, given, Path(folder), only_arguments=args.show_args)
+        except SysidError as error:
+            print(f"sysid up: {error}", file=sys.stderr)
+            return BAD_INPUT
+        if args.show_args:
+            _show(plan.arguments)
+            return 0
+        status = run_plan(plan)
     if status == BAD_INPUT:
         print(
             "sysid up: nodes ended for the reasons they give above; mend those and start "

@@ -117,6 +117,17 @@ class NodeBase(NodeParameters):
         """Return everything that has a DDS reader."""
         return [*self._subscriptions, *self._services, *self._clients]
 
+    def _warn_of_drops(self) -> None:
+        """Tell of samples that could not be decoded."""
+        for entity in self._reading():
+            count = 0 if entity.reader is None else entity.reader.newly_dropped()
+            if count:
+                name = getattr(entity, "topic", None) or entity.srv_name
+                self._logger.warning(
+                    f"dropped {count} messages on '{name}' that cannot be decoded: "
+                    "does the publisher use another definition of the type?"
+                )
+
     def _warn_of_mismatches(self) -> None:
         """Tell of others on the same topics whose quality of service doesn't fit."""
         for publisher in self._publishers:

@@ -17,7 +17,6 @@ from sysid_embedded.dds import Reader, Writer
 from .callback_groups import CallbackGroup
 from .context import Context
 from .qos import QoSProfile
-from .service import BODY
 from .task import Future
 
 __all__ = ["Client"]
@@ -43,7 +42,6 @@ class Client:
         self.reader: Reader | None = reader
         self._writer = writer
         self._encode = codec(srv_type.Request.definition).encode
-        self._decode = codec(srv_type.Response.definition).decode
         self.srv_type = srv_type
         self.srv_name = srv_name
         self.qos_profile = qos_profile
@@ -85,10 +83,11 @@ class Client:
             sample = None if self.reader is None else self.reader.take()
             if sample is None:
                 return None
-            handle, number = _HEADER.unpack_from(sample[0], 4)
+            answer, data, _ = sample
+            handle, number = _HEADER.unpack_from(data, len(HEADER))
             future = self._pending.get(number) if handle == self._writer.handle else None
             if future is not None:
-                return partial(future.set_result, self._decode(sample[0], BODY)[0])
+                return partial(future.set_result, answer)
 
     def service_is_ready(self) -> bool:
         """Whether a server's both ends have been discovered."""

@@ -13,7 +13,9 @@ from cyclonedds.core import DDSException
 
 from sysid_embedded import arguments as _arguments
 from sysid_embedded.dds import Participant
+from sysid_embedded.discovery import check_security
 from sysid_embedded.discovery import domain_id as _domain_id
+from sysid_embedded.errors import StartError
 from sysid_embedded.graph import Graph
 
 __all__ = ["Context"]
@@ -43,7 +45,8 @@ class Context:
         Raises
         ------
         RuntimeError
-            If it is called twice, or the arguments or the environment make no sense.
+            If it is called twice; `StartError` if the arguments or the environment make no sense,
+            or demand security.
         """
         from .logging import _configure
 
@@ -53,15 +56,16 @@ class Context:
             if domain_id is not None and domain_id < 0:
                 raise RuntimeError(f"Domain id ({domain_id}) should not be lower than zero.")
             try:
+                check_security(os.environ)
                 self.arguments = _arguments.parse(sys.argv if args is None else args)
                 domain = _domain_id(os.environ) if domain_id is None else domain_id
                 if initialize_logging:
                     _configure(self.arguments)
                 self._participant = Participant(domain)
             except ValueError as error:
-                raise RuntimeError(str(error)) from error
+                raise StartError(str(error)) from error
             except DDSException as error:
-                raise RuntimeError(
+                raise StartError(
                     f"can't join domain {domain}; is a network interface up, and does "
                     f"CYCLONEDDS_URI, if set, name a valid configuration? ({error.msg})"
                 ) from error

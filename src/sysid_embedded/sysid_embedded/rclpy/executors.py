@@ -217,17 +217,18 @@ class Executor:
                 return self._due()
         return None
 
-    def _warn_of_mismatches(self) -> None:
-        """Now and then, let nodes look for others whose quality of service doesn't fit."""
+    def _warn(self) -> None:
+        """Now and then, let nodes look for dropped samples and for peers that do not fit."""
         now = time.monotonic_ns()
         if now >= self._next_warning:
             self._next_warning = now + _WARNING_NS
             for node in list(self._nodes):
                 node._warn_of_mismatches()
+                node._warn_of_drops()
 
     def _wait(self, timeout_ns: int) -> None:
         """Wait for data or a wake-up, and note which readers have data."""
-        self._warn_of_mismatches()
+        self._warn()
         with self._waiting:
             if self._closed:
                 raise ShutdownException()

@@ -86,6 +86,6 @@ class ParameterService:
         try:
             parameters = [Parameter.from_parameter_msg(message) for message in messages]
             return self._node.set_parameters_atomically(parameters)
-        except ParameterNotDeclaredException as error:
+        except (ParameterException, RuntimeError, ValueError) as error:
             result = message_class("rcl_interfaces/msg/SetParametersResult")
             return result(successful=False, reason=str(error))

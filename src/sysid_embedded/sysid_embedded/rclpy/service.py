@@ -9,15 +9,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from sysid_embedded.cdr import HEADER, codec
-from sysid_embedded.dds import Reader, Writer
+from sysid_embedded.dds import SERVICE_BODY, Reader, Writer
 
 from .callback_groups import CallbackGroup
 from .qos import QoSProfile
 
 __all__ = ["Service"]
 
-# Where the request starts behind the encapsulation and the client's identity and number.
-BODY = 20
 _DISCOVERY_S = 1.0
 
 
@@ -43,22 +41,22 @@ class Service:
     ) -> None:
         self.reader: Reader | None = reader
         self._writer = writer
-        self._decode = codec(srv_type.Request.definition).decode
         self._encode = codec(srv_type.Response.definition).encode
         self.srv_type = srv_type
         self.srv_name = srv_name
         self.callback = callback
         self.callback_group = callback_group
         self.qos_profile = qos_profile
+        self._unreachable: set[int] = set()
 
     def _take(self) -> Callable[[], Any] | None:
         """Return what to run for the next request, or None."""
         sample = None if self.reader is None else self.reader.take()
         if sample is None:
             return None
-        data, info = sample
-        header = RequestHeader(data[4:BODY], info.publication_handle)
-        return partial(self._answer, self._decode(data, BODY)[0], header)
+        request, data, info = sample
+        header = RequestHeader(data[len(HEADER) : SERVICE_BODY], info.publication_handle)
+        return partial(self._answer, request, header)
 
     def _answer(self, request: Any, header: RequestHeader) -> None:
         self.send_response(self.callback(request, self.srv_type.Response()), header)
@@ -79,14 +77,19 @@ class Service:
         self._writer.write(data)
 
     def _await_client(self, header: RequestHeader) -> None:
-        """Give discovery the time to find the client's reader; else the answer would be lost."""
+        """Give discovery the time to find the client's reader; else the answer would be lost.
+
+        Once per client: one that never reads answers must not hold up the node again and again.
+        """
         end = time.monotonic() + _DISCOVERY_S
-        while self.reader is not None and time.monotonic() < end:
+        while self.reader is not None and header.writer not in self._unreachable:
             client = self.reader.writer_data(header.writer)
             if client is None or "clientid" not in client:
                 return
             if any(end_.get("clientid") == client["clientid"] for end_ in self._writer.matched()):
                 return
+            if time.monotonic() > end:
+                self._unreachable.add(header.writer)
             time.sleep(0.001)
 
     def destroy(self) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from sysid_embedded.cdr import codec
 from sysid_embedded.dds import Reader
 from sysid_embedded.messages import Message
 
@@ -32,7 +31,6 @@ class Subscription:
         qos_profile: QoSProfile,
     ) -> None:
         self.reader: Reader | None = reader
-        self._decode = codec(msg_type.definition).decode
         self.msg_type = msg_type
         self.topic = topic
         self.callback = callback
@@ -59,8 +57,7 @@ class Subscription:
         sample = None if self.reader is None else self.reader.take()
         if sample is None:
             return None
-        data, info = sample
-        message = self._decode(data, 4)[0]
+        message, _, info = sample
         if not self._with_info:
             return partial(self._callback, message)
         return partial(

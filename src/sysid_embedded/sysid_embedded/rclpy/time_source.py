@@ -62,6 +62,8 @@ class TimeSource:
         self._clock._set_ros_time_is_active(enabled)
 
     def _on_clock(self, message: Any) -> None:
+        if message.clock.sec < 0:
+            return  # no clock of a simulation; a node must not end because of it
         self._clock.set_ros_time_override(
             Time.from_msg(message.clock, clock_type=ClockType.ROS_TIME)
         )
