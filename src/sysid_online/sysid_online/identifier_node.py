@@ -26,6 +26,7 @@ from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Update
 from sysid_core.settings import check_config, group, parameter
+from sysid_core.signals.timing import estimate_clock
 from sysid_msgs.msg import (
     DynamicParameters,
     IdentificationStatus,
@@ -45,11 +46,11 @@ __all__ = ["IdentifierConfig", "IdentifierNode", "main"]
 _PATIENCE = 0.02
 """Longest time [s] that samples wait for a solve to end: side by side, both would take longer."""
 
-_STEPS = 20
-"""Batches whose smallest steps tell the samples' rate."""
+_BATCHES = 20
+"""Batches whose stamps tell the samples' rate."""
 
-_SHORTEST_STEP = 1e-4
-"""Time [s] that samples are apart at least."""
+_FEWEST = 20
+"""Samples that tell it despite the gaps that a walking robot's have."""
 
 _SEVERITIES = {GateState.FAULT: Severity.ERROR, GateState.REJECTED: Severity.WARNING}
 
@@ -78,7 +79,7 @@ class IdentifierNode(Node):
         config = self.node_parameters.config
         self.robot = config.load_robot()
         self._sample_rate = config.online.sample_rate
-        self._steps: deque[float] = deque(maxlen=_STEPS)
+        self._stamps: deque[FloatArray] = deque(maxlen=_BATCHES)
         self._identifier = OnlineIdentifier(self.robot, config.online)
         self.node_parameters.on_change(self._configure)
         self._lock = threading.Lock()
@@ -147,17 +148,12 @@ class IdentifierNode(Node):
                 self._refused = str(error)
 
     def _adopt_rate(self, stamps: FloatArray) -> None:
-        """Take the samples' own rate, so that durations mean what they say.
-
-        A walking robot's samples have gaps, so a batch's smallest step counts, and the smallest
-        of some batches.
-        """
-        steps = np.diff(stamps)
-        steps = steps[steps > _SHORTEST_STEP]
-        if len(steps) < 2:
+        """Take the samples' own rate, so that durations mean what they say."""
+        self._stamps.append(stamps)
+        recent = np.concatenate(self._stamps)
+        if len(recent) < _FEWEST or np.ptp(recent) <= 0.0:
             return
-        self._steps.append(float(steps.min()))
-        rate = 1.0 / min(self._steps)
+        rate = estimate_clock(recent).rate
         if abs(rate - self._sample_rate) > 0.05 * self._sample_rate:
             self._sample_rate = rate
             online = self.node_parameters.config.online

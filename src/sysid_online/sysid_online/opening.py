@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.errors import DataError
 from sysid_core.online.stream import SampleStream
 from sysid_core.online.stream_config import StreamConfig, stream_cutoff
 from sysid_core.recording import Samples
 from sysid_core.robot import Robot
+from sysid_core.signals.timing import estimate_clock
 from sysid_ros.sensors import JointBatch
 
 __all__ = ["OpeningStream"]
@@ -27,12 +29,6 @@ _MOST = 2000
 
 _INERTIAL_WAIT = 1.0
 """Time [s] of joint states in which a floating base's inertial sensor has to show itself."""
-
-_STILL = 1e-6
-"""Time [s] that two joint states are apart at least, if their clock runs."""
-
-_BREAK = 3.0
-"""Periods from which on a step between two joint states is an interruption."""
 
 
 class OpeningStream:
@@ -112,15 +108,13 @@ class OpeningStream:
         time = np.concatenate([batch.time for batch in self._batches])
         if len(time) < _FEWEST or self._awaits_inertial(len(time), float(np.ptp(time))):
             return
-        steps = np.diff(time)
-        steps = steps[steps > _STILL]
-        if not len(steps):
+        try:
+            rate = self._rate or estimate_clock(np.sort(time)).rate
+        except DataError:
             self._batches.clear()
             self.counts["joint states whose clock stands still"] += len(time)
             return
-        # jitter moves single steps both ways; the mean of the unbroken ones is the period
-        period = float(np.mean(steps[steps < _BREAK * np.median(steps)]))
-        self._open(self._rate or 1.0 / period)
+        self._open(rate)
 
     def _awaits_inertial(self, count: int, span: float) -> bool:
         """Whether an inertial sensor, which allows a higher cut-off, may still show itself."""

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import factorial
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +32,21 @@ DUPLICATE = 0.2
 
 ROUNDING = 1.001
 """An interruption of exactly the longest allowed is bridged, however its stamps are rounded."""
+
+
+_BLOCK = 256
+"""Stamps whose phases are added up: over more of them, a clock may drift."""
+_BLOCKS = 16
+"""Blocks that the search for the rate takes at most; all of them refine it."""
+_FINENESS = 8
+"""Bins of the median interval in which stamps are counted: half a percent of a phase is lost."""
+_RATES = (0.55, 2.5)
+"""Rates that are looked at, over one of the median interval: with half of the stamps lost, that is
+two periods; with stamps at random, ln 2 of one."""
+_FALSE_ALARM = 1e-4
+"""Probability that random stamps show a rate."""
+_AS_HIGH = 0.9
+"""Part of the highest peak that the lowest one needs; without jitter, multiples are as high."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +92,9 @@ class Passes:
 def estimate_clock(time: FloatArray, *, gap: float = 5.0) -> ClockEstimate:
     """Estimate the rate behind ascending stamps with jitter, losses and gaps.
 
-    The median interval is a first guess; every interval then is a whole number of periods, and
-    the period is the total time over the total number of periods, gaps left out. Jitter averages
-    out, since the intervals between their ends share all stamps but two.
+    Stamps of a clock, seen as phases of its rate, agree, whichever of them are lost; jitter blurs
+    them, up to half a period. So the rate is where the sum of these phases is largest
+    (Rayleigh's test). Where none stands out, jitter hides losses, and the stamps are counted.
 
     Parameters
     ----------
@@ -92,22 +109,77 @@ def estimate_clock(time: FloatArray, *, gap: float = 5.0) -> ClockEstimate:
         If fewer than two distinct stamps are given.
     """
     intervals = np.diff(time)
-    intervals = intervals[intervals > 0.0]
-    if not len(intervals):
+    forward = intervals[intervals > 0.0]
+    if not len(forward):
         raise DataError("fewer than two distinct time stamps; record for longer")
     # Duplicates would pull the median down, hence the second one over plausible intervals only.
-    period = float(np.median(intervals))
-    period = float(np.median(intervals[intervals > DUPLICATE * period]))
-    for _ in range(2):
-        kept = intervals[intervals <= gap * period * ROUNDING]
-        periods = np.maximum(np.round(kept / period), 0.0)
-        if periods.sum() < 1.0:
-            break
-        period = float(kept.sum() / periods.sum())
-    kept = intervals[intervals <= gap * period * ROUNDING]
-    periods = np.maximum(np.round(kept / period), 1.0)
-    jitter = float(np.std(kept - periods * period)) if len(kept) else 0.0
-    return ClockEstimate(1.0 / period, jitter, int(np.sum(periods - 1.0)))
+    period = float(np.median(forward))
+    period = float(np.median(forward[forward > DUPLICATE * period]))
+    within = (intervals >= 0.0) & (intervals <= gap * period * ROUNDING)
+    runs = np.split(time, np.flatnonzero(~within) + 1)
+    kept = intervals[within & (intervals > 0.0)]
+    rate = _resonance(runs, period) or (len(kept) / float(kept.sum()))
+    jitter = float(np.std(kept - np.maximum(np.round(kept * rate), 1.0) / rate))
+    lost = sum(max(0, round((run[-1] - run[0]) * rate) - len(run) + 1) for run in runs)
+    return ClockEstimate(rate, jitter, lost)
+
+
+def _resonance(runs: Sequence[FloatArray], period: float) -> float | None:
+    """Return the rate [Hz] at which gap-free stamps are in phase; None if no rate stands out.
+
+    Parameters
+    ----------
+    runs : sequence of (m,) [s]
+    period : float [s]
+        First guess.
+    """
+    blocks = [
+        block - block[0]
+        for run in runs
+        for block in np.array_split(run, -(-len(run) // _BLOCK))
+        if len(block) > 1
+    ]
+    if not blocks:
+        return None
+    chosen = sorted(blocks, key=len)[-_BLOCKS:]
+    bins = period / _FINENESS
+    longest = max(float(block[-1]) for block in chosen)
+    # Four times as long as the stamps, so that a peak is not missed between two frequencies.
+    length = 1 << int(np.ceil(np.log2(4.0 * (longest / bins + 1.0))))
+    power = np.zeros(length // 2 + 1)
+    for block in chosen:
+        counts = np.bincount((block / bins).astype(np.int64), minlength=length)
+        power += np.abs(np.fft.rfft(counts)) ** 2 / len(block)
+    first, last = (round(share * length / _FINENESS) for share in _RATES)
+    power = power[first:last]
+    chances = max(1.0, (_RATES[1] - _RATES[0]) * longest / period)
+    if chances * _random_power(len(chosen), float(power.max())) > _FALSE_ALARM:
+        return None
+    peak = int(np.flatnonzero(power >= _AS_HIGH * power.max())[0])
+    while peak + 1 < len(power) and power[peak + 1] > power[peak]:
+        peak += 1
+    rate = (first + peak) / (length * bins)
+    # The second time, phases turn so little within a part that their mean is that of its time.
+    return _refined(_refined(rate, runs), runs)
+
+
+def _random_power(blocks: int, power: float) -> float:
+    """Return the probability that random stamps have more power at a rate: χ² of 2 `blocks`."""
+    terms = [power**k / factorial(k) for k in range(blocks)]
+    return float(np.exp(-power)) * sum(terms)
+
+
+def _refined(rate: float, runs: Sequence[FloatArray]) -> float:
+    """Return the rate [Hz] at which the phases of parts of runs do not drift."""
+    turned = elapsed = 0.0
+    for run in runs:
+        if len(run) < 2:
+            continue
+        parts = np.array_split(run - run[0], max(2, -(-2 * len(run) // _BLOCK)))
+        phases = np.unwrap([np.angle(np.exp(2j * np.pi * rate * part).sum()) for part in parts])
+        turned += float(phases[-1] - phases[0]) / (2.0 * np.pi)
+        elapsed += float(parts[-1].mean() - parts[0].mean())
+    return rate - turned / elapsed
 
 
 def find_passes(time: FloatArray, *, gap: float = 5.0) -> Passes:

@@ -38,6 +38,30 @@ def test_the_rate_is_recovered_from_jitter_and_losses() -> None:
     assert clock.lost == kept[-1] - kept[0] + 1 - len(kept)
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("count", [100, 1000])
+@pytest.mark.parametrize(("jitter", "lost"), [(0.05, 0.3), (0.15, 0.3), (0.3, 0.0), (1.0, 0.0)])
+def test_the_rate_is_that_of_the_clock_whatever_jitters_or_is_lost(
+    seed: int, count: int, jitter: float, lost: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    kept = np.flatnonzero(rng.random(count) >= lost)
+    time = EPOCH + np.sort(kept + rng.uniform(-jitter, jitter, len(kept))) / RATE
+    # Where jitter hides the clock, the stamps are counted: both ends are off by one jitter.
+    # A line through the phases has an error of √12 σ/n^1.5; five of them, σ being jitter/√3, and
+    # twice that because gaps cut some of these recordings in pieces.
+    expected = 2.0 * jitter / (count - 1) if jitter > 0.5 else 20.0 * jitter / count**1.5
+    assert estimate_clock(time).rate == pytest.approx(RATE, rel=expected)
+
+
+def test_a_clock_that_starts_anew_after_gaps_keeps_its_rate() -> None:
+    rng = np.random.default_rng(14)
+    starts = np.cumsum(rng.uniform(50.0, 100.0, 20))
+    time = np.concatenate([start + np.arange(40) for start in starts]) / RATE
+    time = time + rng.uniform(-0.2, 0.2, len(time)) / RATE
+    assert estimate_clock(time).rate == pytest.approx(RATE, rel=2e-3)
+
+
 def test_stamps_that_jitter_by_themselves_are_put_on_the_clock_behind_them() -> None:
     rng = np.random.default_rng(12)
     truth = np.arange(2000) / RATE
