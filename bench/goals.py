@@ -119,6 +119,11 @@ GOALS: Mapping[str, tuple[Goal, ...]] = {
         Goal("solve p99 [ms]", 5.0, _DESIGN),
         Goal("memory growth [MB in ten minutes]", 5.0, _DESIGN),
     ),
+    "attacks": (
+        Goal("longest overspeed [ms]", 50.0, f"{_DESIGN}: beyond 1.5 times the velocity limit"),
+        Goal("longest way to rest [s]", 1.0, f"{_DESIGN}: after a stop begins"),
+        Goal("stops without a reason", 0, _DESIGN),
+    ),
     "recordings": tuple(
         Goal(f"held-out error over plain, {name}", 1.0, f"{_DESIGN}: better than the floor")
         for name in ("ur10", "ur10e", "tx40", "panda", "tiago")

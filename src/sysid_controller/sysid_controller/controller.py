@@ -17,6 +17,8 @@ from sysid_controller.limits import EffortLimiter, LimitedEffort
 from sysid_controller.parameter_blend import ParameterBlend
 from sysid_controller.reference import Reference
 from sysid_controller.safe_hold import SafeHold
+from sysid_controller.safety_stop import SafetyStop
+from sysid_controller.safety_watch import SafetyWatch
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.units import DriverUnits
 from sysid_controller.watchdog import ControlState, Watchdog
@@ -32,6 +34,7 @@ __all__ = ["Command", "Controller"]
 _LONGEST_STEPS = 5.0  # [ticks] that the rate limit and a late tick make up for
 _GAP = 0.2  # [s] without a tick after which the reference is rejoined, not jumped to
 _FORCE_WEIGHT = 6e-3  # [-] of squared forces per weight against squared accelerations, in the QP
+_DRIVING = (ControlState.HOLDING, ControlState.TRACKING)
 _ZEROS_FOR = 0.5  # [s] that zero torque is sent after a stop, before falling silent
 
 
@@ -58,7 +61,7 @@ class Command:
     fallback : Diagnostic or None
         Why the projected law stood in for the contact forces' QP.
     stopped : str
-        Why the controller stopped driving by itself; empty if it did not.
+        Why the controller stopped the robot or no longer drives it; empty if it does.
     """
 
     state: ControlState
@@ -108,8 +111,8 @@ class Controller:
         self._contact = ContactTorque(robot, width) if robot.floating else None
         self.dynamics: Dynamics = self._contact or make_dynamics(robot, width)
         self._law = LAWS[settings.mode](settings, len(self.joint_names))
-        inertia = self.dynamics.inertia(self.dynamics.home)
-        self._safe_hold = SafeHold(self._law, inertia, local=robot.floating)
+        self._inertia = self.dynamics.inertia(self.dynamics.home)
+        self._safe_hold = SafeHold(self._law, self._inertia, local=robot.floating)
         self._units = DriverUnits(robot, settings.command_unit)
         self.settings = settings
         self.blend = ParameterBlend(robot, settings.blend_time)
@@ -126,13 +129,16 @@ class Controller:
         )
         self.watchdog = Watchdog(settings.stale_timeout, enabled=settings.start_enabled)
         self._limiter = EffortLimiter(self.limits, settings)
+        self.watch = SafetyWatch(self.joint_names, self.limits)
+        self.stop = SafetyStop(self.limits)
         self.base = FloatingBase(robot, settings) if robot.floating else None
-        self.stopped = ""
+        self._fell = ""
         self._mass = float(robot.consistent_nominal[robot.layout.masses].sum())
         self._choose_contact_control(settings)
         self._now: float | None = None
         self._steady: float | None = None
         self._zeros_left = 0.0
+        self._rejoined = False
 
     def configure(self, settings: ControllerConfig) -> None:
         """Take over new settings while running; trigger and rate are the caller's.
@@ -186,9 +192,17 @@ class Controller:
         """Start or stop driving; on a start the robot holds the position that it has then."""
         if enabled and self.base is not None and self.base.fallen:
             return Diagnostic("refused", f"{self.base.fallen}; put it upright first")
-        self.stopped = ""
+        self._fell = ""
         self.watchdog.enabled = enabled
+        self.stop.forget()
+        if not enabled:
+            self.stop.release()
         return None
+
+    @property
+    def stopped(self) -> str:
+        """Why the controller stopped the robot or no longer drives it; empty if it does."""
+        return self._fell or (str(self.stop) if self.stop.reason is not None else "")
 
     def take_joint_states(
         self,
@@ -202,6 +216,7 @@ class Controller:
         refusal = self.joint_states.update(names, position, velocity, stamp)
         if refusal is None:
             self.watchdog.feed(steady)
+            self.watch.measure(self.joint_states.position, self.joint_states.velocity, stamp)
         return refusal
 
     def take_odometry(
@@ -230,6 +245,8 @@ class Controller:
 
     def take_reference(self, points: TrajectoryPoints, now: float) -> Diagnostic | None:
         """Follow a trajectory, or say why not."""
+        if self.stop.reason is not None:
+            return Diagnostic("refused", f"the robot is stopped: {self.stop}")
         if self.watchdog.state in (ControlState.DISABLED, ControlState.WAITING):
             return Diagnostic(
                 "refused",
@@ -241,6 +258,9 @@ class Controller:
 
     def take_parameters(self, offered: ParameterSet) -> Diagnostic | None:
         """Use published parameters, or say why not."""
+        barred = self.stop.bars_parameters(self._steady or 0.0) if offered.identified else ""
+        if barred:
+            return Diagnostic("refused", barred)
         return self.blend.offer(offered)
 
     def tick(self, now: float, steady: float) -> Command:
@@ -263,16 +283,18 @@ class Controller:
             self.reference.clear()
             self.blend.forget_history()
             self.joint_states.restart()
+            self.watch.restart()
             if self.base is not None:
                 self.base.forget_plan()
         if self.blend.advance(min(elapsed, _GAP)):
             self.dynamics.set_parameters(self.blend.parameters)
         self._watch_base(now, steady)
+        self._watch_motion(steady, steady_elapsed)
         state = self._follow(now, steady, elapsed)
-        drives = state in (ControlState.HOLDING, ControlState.TRACKING)
+        drives = state in _DRIVING
         # what stops safely must do so even where the robot's clock stands still
         step = elapsed if drives else max(elapsed, steady_elapsed)
-        return self._command(now, state, min(step, _LONGEST_STEPS * period), jumped)
+        return self._command(now, steady, state, min(step, _LONGEST_STEPS * period), jumped)
 
     def _watch_base(self, now: float, steady: float) -> None:
         """Hand the base's state to the model; a robot that fell is not driven any more."""
@@ -280,7 +302,8 @@ class Controller:
             return
         if self.watchdog.enabled and self.base.fallen:
             self.watchdog.enabled = False
-            self.stopped = self.base.fallen
+            self._fell = f"{self.base.fallen}; call ~/enable to drive again"
+            self.stop.release()
             self.base.forget_plan()
         reason = self.base.unknown(steady)
         if reason:
@@ -288,13 +311,37 @@ class Controller:
         else:
             self._contact.set_base(self.base.pose, self.base.twist, self.base.contacts(now))
 
+    def _watch_motion(self, steady: float, elapsed: float) -> None:
+        """Stop the robot where its motion is dangerous, and end the stop once it rests."""
+        if self.stop.reason is not None:
+            if self.stop.over(steady):
+                self.stop.release()
+                self.watch.restart()
+            return
+        if self.watchdog.state not in _DRIVING:
+            self.watch.restart()
+            return
+        rejoined, self._rejoined = self._rejoined, False
+        reason = self.watch.judge(self._limiter.last, elapsed, steady, rejoined=rejoined)
+        if reason is None:
+            return
+        self.blend.drop()
+        self.dynamics.set_parameters(self.blend.parameters)
+        self._safe_hold.forget()
+        inertia = self.dynamics.inertia(self.joint_states.position)
+        if not np.isfinite(inertia).all():
+            inertia = self._inertia
+        period = max(1.0 / self.settings.rate, self.watch.interval)
+        self.stop.begin(reason, steady, inertia, period)
+
     def _follow(self, now: float, steady: float, elapsed: float) -> ControlState:
         """Decide the state and see that there is a reference that starts where the robot is."""
         reference, measured = self.reference, self.joint_states
         moving = reference.moving(now)
         ready = self.base is None or not self.base.unknown(steady)
-        change = self.watchdog.decide(steady, moving=moving, ready=ready)
-        if change.after in (ControlState.HOLDING, ControlState.TRACKING):
+        stopped = self.stop.reason is not None
+        change = self.watchdog.decide(steady, moving=moving, ready=ready, stopped=stopped)
+        if change.after in _DRIVING:
             if change.takes_over or not reference.known:
                 reference.hold(now, measured.position)
                 self.watchdog.state = ControlState.HOLDING
@@ -304,12 +351,15 @@ class Controller:
             reference.clear()
         return self.watchdog.state
 
-    def _command(self, now: float, state: ControlState, step: float, jumped: bool) -> Command:
+    def _command(
+        self, now: float, steady: float, state: ControlState, step: float, jumped: bool
+    ) -> Command:
         measured, none = self.joint_states, np.zeros(len(self.joint_names))
         position_error = velocity_error = none
         asked, rejoined = LawOutput(none, none), False
-        if state in (ControlState.HOLDING, ControlState.TRACKING):
+        if state in _DRIVING:
             desired, rejoined = self._desired(now)
+            self._rejoined |= rejoined
             asked, desired = self._asked(now, desired)
             position_error = desired.position - measured.position
             velocity_error = desired.velocity - measured.velocity
@@ -319,6 +369,11 @@ class Controller:
             limits = self._limiter.apply(
                 asked.effort, step, hold, measured.position, measured.velocity
             )
+        elif state is ControlState.STOPPED:
+            gravity = self._gravity()
+            braked = self.stop.torque(gravity, measured.position, self.watch.velocity, steady)
+            asked = LawOutput(braked, gravity)
+            limits = self._limiter.apply(braked, step, none, urgent=True)
         else:
             if state is ControlState.STALE and self.settings.stale_action == "gravity":
                 gravity = self._gravity()
@@ -337,7 +392,7 @@ class Controller:
             jumped,
             rejoined,
             self.failure,
-            self.fallback if state in (ControlState.HOLDING, ControlState.TRACKING) else None,
+            self.fallback if state in _DRIVING else None,
             self.stopped,
         )
 

@@ -25,7 +25,7 @@ def _held(failure: Diagnostic) -> str:
 
 
 def _stopped(reason: str) -> str:
-    return f"stopped driving: {reason}; call ~/enable to drive again"
+    return f"stopped driving: {reason}"
 
 
 class Health:
@@ -150,6 +150,7 @@ class Health:
                     else "sends zero torque"
                 ),
             ),
+            ControlState.STOPPED: (Severity.ERROR, _stopped(controller.stopped)),
         }
         level, message = texts[state]
         if self._last_tick is None and state is ControlState.WAITING and not controller.missing:

@@ -16,6 +16,7 @@ __all__ = ["EffortLimiter", "LimitedEffort"]
 _SHORTEST_STEP = 1e-6
 _SPRING_SHARE = 0.5
 _BRAKE_SHARE = 0.5
+_URGENT_RATE = 200.0  # [1/s] from one torque limit to the other in 10 ms, where a robot must stop
 
 
 class LimitedEffort(NamedTuple):
@@ -75,6 +76,8 @@ class EffortLimiter:
         hold: FloatArray,
         position: FloatArray | None = None,
         velocity: FloatArray | None = None,
+        *,
+        urgent: bool = False,
     ) -> LimitedEffort:
         """Return the torque that may be sent.
 
@@ -89,6 +92,8 @@ class EffortLimiter:
         position : (na,) [rad], optional
             Without it the position range is not protected.
         velocity : (na,) [rad/s], optional
+        urgent : bool
+            Whether the robot must be stopped: the torque may change faster.
         """
         finite = np.isfinite(effort)
         wanted = effort if finite.all() else np.where(finite, effort, 0.0)
@@ -98,7 +103,8 @@ class EffortLimiter:
         if position is not None and velocity is not None:
             inside = self._protect_range(clamped, hold, position, velocity)
             inside = np.minimum(np.maximum(inside, -limit), limit)
-        step = self._rate * max(elapsed, _SHORTEST_STEP)
+        rate = np.maximum(self._rate, _URGENT_RATE * limit) if urgent else self._rate
+        step = rate * max(elapsed, _SHORTEST_STEP)
         # both bounds lie within the torque limit, even when that was lowered just now
         low = np.minimum(np.maximum(self.last - step, -limit), limit)
         high = np.minimum(np.maximum(self.last + step, -limit), limit)

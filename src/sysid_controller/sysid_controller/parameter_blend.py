@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sysid_controller.parameter_size import ParameterSizes
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.exchange import ParameterSet
@@ -18,6 +19,7 @@ __all__ = ["ParameterBlend"]
 
 _LAGS = 6.638  # after so many lags 1 − (1 + t)·exp(−t) is 0.99
 _ARRIVED = 1.0 - 1e-4
+_JUMP_PER_SECOND = 1.0  # torque limits per second by which a blend changes a motion's torque
 
 
 class ParameterBlend:
@@ -31,7 +33,7 @@ class ParameterBlend:
     ----------
     robot : Robot
     duration : float [s]
-        In which new parameters take over, up to a hundredth.
+        In which new parameters take over, up to a hundredth; longer where torques change much.
     """
 
     def __init__(self, robot: Robot, duration: float) -> None:
@@ -39,6 +41,8 @@ class ParameterBlend:
         self.duration = duration
         self._target = self._between = self._current = robot.consistent_nominal
         self._latest: ParameterSet | None = None
+        self._sizes = ParameterSizes(robot)
+        self._shortest = 0.0
         self._share_between = 1.0
         self.share = 1.0
 
@@ -73,9 +77,16 @@ class ParameterBlend:
         target = offered.vector if offered.identified else self._robot.consistent_nominal
         self._latest = offered
         if not np.array_equal(target, self._target):
+            self._shortest = self._sizes.jump(target, self._current) / _JUMP_PER_SECOND
             self._target = target.copy()
             self._share_between = self.share = 0.0
         return None
+
+    def drop(self) -> None:
+        """Return to the nominal parameters at once: those in use are suspect."""
+        self._target = self._between = self._current = self._robot.consistent_nominal
+        self._share_between = self.share = 1.0
+        self._latest = None
 
     def forget_history(self) -> None:
         """Take any revision as new from now on: the clock was set back."""
@@ -86,7 +97,7 @@ class ParameterBlend:
         """Move the blend on by `elapsed` seconds; return whether the parameters changed."""
         if self.share >= 1.0:
             return False
-        lag = self.duration / _LAGS
+        lag = max(self.duration, self._shortest) / _LAGS
         gain = 1.0 - math.exp(-max(elapsed, 0.0) / lag) if lag > 0.0 else 1.0
         self._between = self._between + gain * (self._target - self._between)
         self._current = self._current + gain * (self._between - self._current)
@@ -144,4 +155,4 @@ class ParameterBlend:
         if friction.min(initial=0.0) < 0.0:
             label = layout.labels[int(layout.nonnegative[int(np.argmin(friction))])]
             return f"parameter {label} is negative ({friction.min():.3g})"
-        return ""
+        return self._sizes.refusal(vector, self._current)

@@ -17,6 +17,7 @@ class ControlState(IntEnum):
     HOLDING = 2
     TRACKING = 3
     STALE = 4
+    STOPPED = 5
 
 
 class Transition(NamedTuple):
@@ -31,6 +32,7 @@ class Transition(NamedTuple):
         return self.after in _DRIVING and self.before in (
             ControlState.DISABLED,
             ControlState.WAITING,
+            ControlState.STOPPED,
         )
 
     @property
@@ -40,6 +42,7 @@ class Transition(NamedTuple):
 
 
 _DRIVING = (ControlState.HOLDING, ControlState.TRACKING)
+_IN_CHARGE = (*_DRIVING, ControlState.STALE, ControlState.STOPPED)
 
 
 class Watchdog:
@@ -66,7 +69,9 @@ class Watchdog:
         """Return the age [s] of the newest valid joint states; infinite before the first."""
         return float("inf") if self._fed is None else steady - self._fed
 
-    def decide(self, steady: float, *, moving: bool, ready: bool = True) -> Transition:
+    def decide(
+        self, steady: float, *, moving: bool, ready: bool = True, stopped: bool = False
+    ) -> Transition:
         """Move on to the state at a steady time [s].
 
         Parameters
@@ -75,16 +80,20 @@ class Watchdog:
             Whether there is a reference motion under way.
         ready : bool
             Whether all else is known that it takes to start driving.
+        stopped : bool
+            Whether the robot is being stopped, or kept stopped.
         """
         before = self.state
         if not self.enabled:
             self.state = ControlState.DISABLED
-        elif self._fed is None or not (ready or before in (*_DRIVING, ControlState.STALE)):
+        elif self._fed is None or not (ready or before in _IN_CHARGE):
             self.state = ControlState.WAITING
         elif self.age(steady) > self.timeout:
             # a controller that never drove has nothing to stop safely
             idle = before in (ControlState.DISABLED, ControlState.WAITING)
             self.state = ControlState.WAITING if idle else ControlState.STALE
+        elif stopped:
+            self.state = ControlState.STOPPED
         else:
             self.state = ControlState.TRACKING if moving else ControlState.HOLDING
         return Transition(before, self.state)

@@ -43,7 +43,9 @@ def perturbed() -> Callable[[Robot, int], FloatArray]:
             1.0 - spread, 1.0 + spread, (len(layout.bodies), 1)
         )
         count = len(layout.joints)
-        vector[layout.term("viscous")] += rng.uniform(0.1, 0.5, count)
+        limits = robot.limits
+        most = np.minimum(limits.effort / limits.velocity, 1.0)  # a motor's own, at full speed
+        vector[layout.term("viscous")] += rng.uniform(0.1, 0.5, count) * most
         vector[layout.term("coulomb")] += rng.uniform(0.1, 0.5, count)
         vector[layout.term("armature")] += rng.uniform(0.02, 0.1, count)
         vector[layout.term("offset")] += rng.uniform(-0.2, 0.2, count)

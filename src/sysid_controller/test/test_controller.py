@@ -247,7 +247,6 @@ def test_whatever_arrives_no_torque_leaves_its_limits(panda: Robot, perturbed: P
     rng = np.random.default_rng(21)
     bench = Bench(panda)
     limit = panda.limits.effort
-    rate = SETTINGS.effort_rate * limit
     last = np.zeros(7)
     vectors = [perturbed(panda, seed) for seed in range(5)]
     for vector in vectors[:2]:
@@ -260,8 +259,9 @@ def test_whatever_arrives_no_torque_leaves_its_limits(panda: Robot, perturbed: P
             )
             bench.now += step
             bench.steady += max(step, 0.0)
-            bench.position = HOME + rng.normal(scale=0.3, size=7) * (rng.random() < 0.5)
-            bench.velocity = rng.normal(size=7) * 10.0 ** rng.integers(-2, 3)
+            wild = rng.random() < 0.03 or i % 1500 > 1470  # outliers, and a real runaway at times
+            bench.position = HOME + rng.normal(scale=0.3, size=7) * wild
+            bench.velocity = rng.normal(size=7) * (10.0 ** rng.integers(-2, 3) if wild else 0.3)
             for array in (bench.position, bench.velocity):
                 bad = rng.random(7) < 0.005
                 array[bad] = rng.choice([np.nan, np.inf, -1e300], int(bad.sum()))
@@ -286,11 +286,13 @@ def test_whatever_arrives_no_torque_leaves_its_limits(panda: Robot, perturbed: P
             seen.add(command.state)
             assert np.isfinite(command.effort).all()
             assert (np.abs(command.effort) <= limit).all()
-            assert (np.abs(command.effort - last) <= rate * 5 * PERIOD * 1.001).all()
+            rate = 200.0 if command.state is ControlState.STOPPED else SETTINGS.effort_rate
+            assert (np.abs(command.effort - last) <= rate * limit * 5 * PERIOD * 1.001).all()
             last = command.effort
     assert seen >= {
         ControlState.DISABLED,
         ControlState.HOLDING,
         ControlState.TRACKING,
         ControlState.STALE,
+        ControlState.STOPPED,
     }

@@ -83,7 +83,7 @@ class Loop:
     def roughen(self) -> None:
         """Give the robot friction, which the controller is told of."""
         vector = self.robot.consistent_nominal.copy()
-        vector[self.robot.layout.term("viscous")] += 10.0
+        vector[self.robot.layout.term("viscous")] += 0.25 * self.robot.limits.effort
         vector[self.robot.layout.term("coulomb")] += 2.0
         vector[self.robot.layout.term("armature")] += 0.1  # which keeps the integration stable
         self.plant.set_parameters(vector)

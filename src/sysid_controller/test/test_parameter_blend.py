@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from sysid_controller.parameter_blend import ParameterBlend
+from sysid_controller.parameter_size import ParameterSizes
 from sysid_core.arrays import FloatArray
 from sysid_core.exchange import ParameterSet
 from sysid_core.inertia import smallest_eigenvalue
-from sysid_core.robot import Robot
+from sysid_core.robot import Robot, load_robot
 
 PERIOD = 0.002
 DURATION = 1.0
@@ -174,8 +175,63 @@ def test_the_latched_message_once_more_changes_nothing(
     assert blend.share == 1.0
 
 
-def test_no_blend_time_takes_over_at_once(panda: Robot, offered: ParameterSet) -> None:
+def test_no_blend_time_takes_a_small_change_over_at_once(
+    panda: Robot, offered: ParameterSet
+) -> None:
     blend = ParameterBlend(panda, 0.0)
-    blend.offer(offered)
+    near = panda.consistent_nominal + 1e-4 * (offered.vector - panda.consistent_nominal)
+    blend.offer(replace(offered, vector=near))
     assert blend.advance(PERIOD)
-    np.testing.assert_array_equal(blend.parameters, offered.vector)
+    np.testing.assert_array_equal(blend.parameters, near)
+
+
+def test_without_blend_time_a_large_change_takes_the_time_that_its_torque_needs(
+    panda: Robot, offered: ParameterSet
+) -> None:
+    blend = ParameterBlend(panda, 0.0)
+    jump = ParameterSizes(panda).jump(offered.vector, panda.consistent_nominal)
+    assert jump > 0.1
+    blend.offer(offered)
+    run(blend, 0.5 * jump)
+    assert blend.share < 0.9
+    run(blend, 0.6 * jump)
+    assert blend.share > 0.99
+
+
+@pytest.mark.parametrize(
+    ("term", "value", "words"),
+    [
+        ("offset", 20.0, "an offset of 20 N·m at joint 'panda_joint6' is more than 3"),
+        ("coulomb", 13.0, "friction at full speed of 13"),
+        ("viscous", 5.0, "friction at full speed of 13"),
+        ("armature", 9.0, "a rotor's torque of 23.5 N·m at joint 'panda_joint6'"),
+    ],
+)
+def test_friction_beyond_a_joints_torque_limit_is_refused_by_name(
+    blend: ParameterBlend, offered: ParameterSet, panda: Robot, term: str, value: float, words: str
+) -> None:
+    vector = panda.consistent_nominal.copy()
+    vector[panda.layout.term(term).start + 5] = value
+    refusal = str(blend.offer(replace(offered, vector=vector)))
+    assert words in refusal
+    assert "(its torque limit is 12)" in refusal
+
+
+def test_bodies_too_heavy_to_hold_are_refused_by_name(
+    blend: ParameterBlend, offered: ParameterSet, panda: Robot
+) -> None:
+    vector = panda.consistent_nominal.copy()
+    panda.layout.inertias(vector)[6] *= 30.0
+    refusal = str(blend.offer(replace(offered, vector=vector)))
+    assert "gravity of" in refusal
+    assert "panda_joint" in refusal
+
+
+@pytest.mark.parametrize("name", ["digit_left_leg", "solo12"])
+def test_the_nominal_parameters_of_every_class_of_robot_are_of_a_fit_size(name: str) -> None:
+    robot = load_robot(name)
+    nominal = robot.consistent_nominal
+    assert ParameterSizes(robot).refusal(nominal, nominal) == ""
+    heavy = nominal.copy()
+    robot.layout.inertias(heavy)[:] *= 20.0
+    assert ParameterSizes(robot).refusal(heavy, nominal)

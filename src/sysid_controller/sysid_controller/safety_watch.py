@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watches speed, range, tracking and power of the joints, and says when the robot must stop."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.diagnostics import Diagnostic, Severity
+from sysid_core.robot.model import Limits
+
+__all__ = ["SafetyWatch"]
+
+_FASTEST = 1.5  # [-] of the velocity limit; references are joined at up to this speed
+_BEYOND_RANGE = 0.2  # [rad] out of range, still moving out: the range's spring has lost
+_OUTWARD = 0.1  # [-] of the velocity limit: noise of a joint that rests at its stop is slower
+_REJOINS = 5  # fresh starts of the reference that in so long a time are not one obstacle
+_REJOINS_WITHIN = 2.0  # [s]
+# Lifting at full speed takes half the rated power; a joint that thrashes between its torque
+# limits gives and takes nearly all of it.
+_POWER = 0.7  # [-] of torque limit times velocity limit, averaged over
+_POWER_TIME = 0.3  # [s]
+_MEASURED = 3  # samples whose median counts: one outlier is passed over
+_MOVED = 5  # as many rates of positions: an outlier of a position spoils two
+_CLOSEST = 5e-4  # [s] between two positions; closer ones give no rate worth looking at
+_AGREE = 0.5  # [-] of the velocity limit by which measured and differentiated velocity may differ
+_INTERVALS = 0.05  # weight of the newest interval between joint states in their mean
+
+
+class SafetyWatch:
+    """Looks at every joint state and every torque.
+
+    Parameters
+    ----------
+    joint_names : tuple[str, ...]
+    limits : Limits
+        Of these joints.
+
+    Attributes
+    ----------
+    interval : float [s]
+        Mean time between joint states; 0 before the second.
+    """
+
+    def __init__(self, joint_names: tuple[str, ...], limits: Limits) -> None:
+        self._names = joint_names
+        self._limits = limits
+        self._fast = _FASTEST * limits.velocity
+        rated = limits.effort * limits.velocity
+        self._rated = np.where(rated > 0.0, rated, np.inf)
+        self.interval = 0.0
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the past: the controller starts to drive or the clock was set back."""
+        na = len(self._names)
+        self._stamp: float | None = None
+        self._position: FloatArray = np.zeros(na)
+        self._velocities: deque[FloatArray] = deque([np.zeros(na)] * _MEASURED, maxlen=_MEASURED)
+        self._rates: deque[FloatArray] = deque([np.zeros(na)] * _MOVED, maxlen=_MOVED)
+        self._beyond: BoolArray = np.zeros(na, dtype=bool)
+        self._power: FloatArray = np.zeros(na)
+        self._rejoins: deque[float] = deque(maxlen=_REJOINS)
+
+    @property
+    def velocity(self) -> FloatArray:
+        """Measured velocities (na,) [rad/s], or where positions belie them, those of positions."""
+        measured = self._velocities[-1]
+        moved = np.median(self._rates, axis=0)
+        agrees = np.abs(measured - moved) < _AGREE * self._limits.velocity
+        return np.where(agrees, measured, moved)
+
+    def measure(self, position: FloatArray, velocity: FloatArray, stamp: float) -> None:
+        """Note a joint state (na,) [rad, rad/s] with its time stamp [s]."""
+        if self._stamp is None or stamp < self._stamp - 1.0:
+            self.restart()
+            self._stamp, self._position = stamp, position
+        elapsed = stamp - self._stamp
+        self._velocities.append(velocity)
+        if elapsed < _CLOSEST:
+            return
+        self._rates.append((position - self._position) / elapsed)
+        change = elapsed - self.interval
+        self.interval = self.interval + _INTERVALS * change if self.interval else elapsed
+        self._stamp, self._position = stamp, position
+
+    def judge(
+        self, effort: FloatArray, elapsed: float, steady: float, *, rejoined: bool
+    ) -> Diagnostic | None:
+        """Say why the robot must stop; None while it need not.
+
+        Parameters
+        ----------
+        effort : (na,) [N·m]
+            Torque that was sent.
+        elapsed : float [s]
+            For how long.
+        steady : float [s]
+            Time that only grows.
+        rejoined : bool
+            Whether the tracking error had grown so large that the reference started anew.
+        """
+        return (
+            self._speed()
+            or self._range()
+            or self._work(effort, elapsed)
+            or self._tracking(steady, rejoined=rejoined)
+        )
+
+    def _speed(self) -> Diagnostic | None:
+        for kind, past in (("measured", self._velocities), ("differentiated", self._rates)):
+            if (np.abs(past[-1]) <= self._fast).all():
+                continue
+            speed = np.abs(np.median(past, axis=0))
+            if (speed > self._fast).any():
+                j = int(np.argmax(speed / self._limits.velocity))
+                return self._trip(
+                    "overspeed",
+                    j,
+                    f"moves at {speed[j]:.3g} rad/s ({kind}), more than {_FASTEST:g} times its "
+                    f"limit of {self._limits.velocity[j]:.4g}",
+                )
+        return None
+
+    def _range(self) -> Diagnostic | None:
+        lower, upper = self._limits.lower, self._limits.upper
+        excess = np.maximum(self._position - upper, lower - self._position)
+        before, self._beyond = self._beyond, excess > _BEYOND_RANGE
+        if not (before & self._beyond).any():
+            return None
+        outward = np.where(self._position > upper, 1.0, -1.0) * self.velocity
+        leaving = before & self._beyond & (outward > _OUTWARD * self._limits.velocity)
+        if not leaving.any():
+            return None
+        j = int(np.argmax(leaving))
+        return self._trip(
+            "out_of_range",
+            j,
+            f"is at {self._position[j]:.4g} rad, {excess[j]:.2g} outside its limits "
+            f"[{lower[j]:.4g}, {upper[j]:.4g}], and moves on",
+        )
+
+    def _work(self, effort: FloatArray, elapsed: float) -> Diagnostic | None:
+        gain = min(elapsed / _POWER_TIME, 1.0)
+        self._power = self._power + gain * (np.abs(effort * self._velocities[-1]) - self._power)
+        share = self._power / self._rated
+        j = int(np.argmax(share))
+        if share[j] <= _POWER:
+            return None
+        return self._trip(
+            "power",
+            j,
+            f"gives and takes {self._power[j]:.3g} W, more than {_POWER:g} of the "
+            f"{self._rated[j]:.3g} W that torque and velocity limits allow: it thrashes",
+        )
+
+    def _tracking(self, steady: float, *, rejoined: bool) -> Diagnostic | None:
+        if not rejoined:
+            return None
+        self._rejoins.append(steady)
+        if len(self._rejoins) < _REJOINS or steady - self._rejoins[0] > _REJOINS_WITHIN:
+            return None
+        return Diagnostic(
+            "tracking",
+            f"the tracking error grew too large {_REJOINS} times within "
+            f"{steady - self._rejoins[0]:.2g} s",
+            Severity.ERROR,
+        )
+
+    def _trip(self, kind: str, joint: int, text: str) -> Diagnostic:
+        name = self._names[joint]
+        return Diagnostic(kind, f"joint '{name}' {text}", Severity.ERROR, values={"joint": name})
