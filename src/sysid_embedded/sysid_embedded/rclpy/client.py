@@ -16,7 +16,6 @@ from sysid_embedded.dds import Reader, Writer
 
 from .callback_groups import CallbackGroup
 from .context import Context
-from .qos import QoSProfile
 from .task import Future
 
 __all__ = ["Client"]
@@ -34,8 +33,7 @@ class Client:
         reader: Reader,
         writer: Writer,
         srv_type: Any,
-        srv_name: str,
-        qos_profile: QoSProfile,
+        name: str,
         callback_group: CallbackGroup,
     ) -> None:
         self.context = context
@@ -43,8 +41,7 @@ class Client:
         self._writer = writer
         self._encode = codec(srv_type.Request.definition).encode
         self.srv_type = srv_type
-        self.srv_name = srv_name
-        self.qos_profile = qos_profile
+        self.name = name
         self.callback_group = callback_group
         self._numbers = count(1)
         self._pending: dict[int, Future] = {}

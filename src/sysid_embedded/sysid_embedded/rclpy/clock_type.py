@@ -11,7 +11,6 @@ __all__ = ["ClockType"]
 class ClockType(IntEnum):
     """Kind of a clock."""
 
-    UNINITIALIZED = 0
     ROS_TIME = 1
     SYSTEM_TIME = 2
     STEADY_TIME = 3

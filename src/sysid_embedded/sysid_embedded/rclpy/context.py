@@ -13,10 +13,11 @@ from cyclonedds.core import DDSException
 
 from sysid_embedded import arguments as _arguments
 from sysid_embedded.dds import Participant
-from sysid_embedded.discovery import check_security
-from sysid_embedded.discovery import domain_id as _domain_id
+from sysid_embedded.discovery import check_security, domain_id
 from sysid_embedded.errors import StartError
 from sysid_embedded.graph import Graph
+
+from .logging import _configure
 
 __all__ = ["Context"]
 
@@ -36,9 +37,6 @@ class Context:
     def init(
         self,
         args: Sequence[str] | None = None,
-        *,
-        initialize_logging: bool = True,
-        domain_id: int | None = None,
     ) -> None:
         """Start; the arguments default to the command line.
 
@@ -48,19 +46,14 @@ class Context:
             If it is called twice; `StartError` if the arguments or the environment make no sense,
             or demand security.
         """
-        from .logging import _configure
-
         with self._lock:
             if self._used:
                 raise RuntimeError("Context.init() must only be called once")
-            if domain_id is not None and domain_id < 0:
-                raise RuntimeError(f"Domain id ({domain_id}) should not be lower than zero.")
             try:
                 check_security(os.environ)
                 self.arguments = _arguments.parse(sys.argv if args is None else args)
-                domain = _domain_id(os.environ) if domain_id is None else domain_id
-                if initialize_logging:
-                    _configure(self.arguments)
+                domain = domain_id(os.environ)
+                _configure(self.arguments)
                 self._participant = Participant(domain)
             except ValueError as error:
                 raise StartError(str(error)) from error
@@ -111,8 +104,6 @@ class Context:
 
     def on_shutdown(self, callback: Callable[[], None]) -> None:
         """Call a function at shutdown; at once if that has happened."""
-        if not callable(callback):
-            raise TypeError(f"callback should be a callable, got {type(callback)}")
         with self._lock:
             if self._ok or not self._used:
                 self._callbacks.append(callback)
@@ -132,10 +123,3 @@ class Context:
                 self._graph.close()
                 self._participant.close()
                 self._graph = self._participant = None
-
-    def __enter__(self) -> Context:
-        self.init()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.try_shutdown()

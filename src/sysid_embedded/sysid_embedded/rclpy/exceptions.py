@@ -11,7 +11,6 @@ __all__ = [
     "InvalidHandle",
     "InvalidNamespaceException",
     "InvalidNodeNameException",
-    "InvalidParameterException",
     "InvalidParameterTypeException",
     "InvalidParameterValueException",
     "InvalidServiceNameException",
@@ -20,9 +19,7 @@ __all__ = [
     "NotInitializedException",
     "ParameterAlreadyDeclaredException",
     "ParameterException",
-    "ParameterImmutableException",
     "ParameterNotDeclaredException",
-    "ParameterUninitializedException",
 ]
 
 
@@ -33,110 +30,72 @@ class InvalidHandle(Exception):
 class NotInitializedException(Exception):
     """rclpy.init() has not been called."""
 
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(
-            "rclpy.init() has not been called." + (f" msg:{message}" if message else "")
-        )
-
 
 class NameValidationException(Exception):
     """A name breaks a rule."""
 
-    def __init__(self, name_type: str, name: str, error_msg: str, invalid_index: int) -> None:
-        pointer = " " * invalid_index + "^"
-        super().__init__(f"Invalid {name_type}: {error_msg}:\n  '{name}'\n   {pointer}")
-        self.name_type = name_type
-        self.name = name
-        self.error_msg = error_msg
-        self.invalid_index = invalid_index
+    kind = "name"
+
+    def __init__(self, name: str, fault: str, index: int) -> None:
+        super().__init__(f"Invalid {self.kind}: {fault}:\n  '{name}'\n   {' ' * index}^")
 
 
 class InvalidNamespaceException(NameValidationException):
     """A namespace breaks a rule."""
 
-    def __init__(self, name: str, error_msg: str, invalid_index: int) -> None:
-        super().__init__("namespace", name, error_msg, invalid_index)
+    kind = "namespace"
 
 
 class InvalidNodeNameException(NameValidationException):
     """A node's name breaks a rule."""
 
-    def __init__(self, name: str, error_msg: str, invalid_index: int) -> None:
-        super().__init__("node name", name, error_msg, invalid_index)
+    kind = "node name"
 
 
 class InvalidTopicNameException(NameValidationException):
     """A topic's name breaks a rule."""
 
-    def __init__(self, name: str, error_msg: str, invalid_index: int) -> None:
-        super().__init__("topic name", name, error_msg, invalid_index)
+    kind = "topic name"
 
 
 class InvalidServiceNameException(NameValidationException):
     """A service's name breaks a rule."""
 
-    def __init__(self, name: str, error_msg: str, invalid_index: int) -> None:
-        super().__init__("service name", name, error_msg, invalid_index)
+    kind = "service name"
 
 
 class ParameterException(Exception):
     """Base of what can be wrong with parameters."""
 
-    def __init__(self, error_msg: str, parameters: str | list[str]) -> None:
-        super().__init__(f"{error_msg}: {parameters}")
-
 
 class ParameterNotDeclaredException(ParameterException):
     """A parameter was used before it was declared."""
 
-    def __init__(self, parameters: str | list[str]) -> None:
-        super().__init__("Invalid access to undeclared parameter(s)", parameters)
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Invalid access to undeclared parameter(s): {name}")
 
 
 class ParameterAlreadyDeclaredException(ParameterException):
     """A parameter was declared twice."""
 
-    def __init__(self, parameters: str | list[str]) -> None:
-        super().__init__("Parameter(s) already declared", parameters)
-
-
-class InvalidParameterException(ParameterException):
-    """A parameter's name breaks a rule."""
-
-    def __init__(self, parameter_name: str) -> None:
-        super().__init__("Invalid parameter name", parameter_name)
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Parameter(s) already declared: {name}")
 
 
 class InvalidParameterTypeException(ParameterException):
     """A parameter's value has another type than the declared one."""
 
-    def __init__(self, desired_parameter: Any, expected_type: str) -> None:
+    def __init__(self, parameter: Any, expected_type: str) -> None:
         super().__init__(
-            f"Trying to set parameter '{desired_parameter.name}' to "
-            f"'{desired_parameter.value}' of type '{desired_parameter.type_.name}', "
-            f"expecting type '{expected_type}'",
-            desired_parameter.name,
+            f"Trying to set parameter '{parameter.name}' to '{parameter.value}' of type "
+            f"'{parameter.type_.name}', expecting type '{expected_type}': {parameter.name}"
         )
 
 
 class InvalidParameterValueException(ParameterException):
     """A parameter's value was refused."""
 
-    def __init__(self, parameter: str, value: Any, reason: str) -> None:
+    def __init__(self, name: str, value: Any, reason: str) -> None:
         super().__init__(
-            f"Invalid parameter value ({value}) for parameter. Reason: {reason}", parameter
+            f"Invalid parameter value ({value}) for parameter. Reason: {reason}: {name}"
         )
-
-
-class ParameterImmutableException(ParameterException):
-    """A read-only parameter was to be changed."""
-
-    def __init__(self, parameter_name: str) -> None:
-        super().__init__("Attempted to modify read-only parameter", parameter_name)
-
-
-class ParameterUninitializedException(ParameterException):
-    """A parameter without a value was read."""
-
-    def __init__(self, parameter_name: str) -> None:
-        super().__init__("The parameter is not initialized", parameter_name)

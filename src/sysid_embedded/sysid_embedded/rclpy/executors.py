@@ -223,8 +223,7 @@ class Executor:
         if now >= self._next_warning:
             self._next_warning = now + _WARNING_NS
             for node in list(self._nodes):
-                node._warn_of_mismatches()
-                node._warn_of_drops()
+                node._warn()
 
     def _wait(self, timeout_ns: int) -> None:
         """Wait for data or a wake-up, and note which readers have data."""

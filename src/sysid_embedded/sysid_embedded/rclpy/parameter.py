@@ -8,18 +8,8 @@ from enum import Enum
 from typing import Any
 
 from sysid_embedded.messages import message_class
-from sysid_embedded.params_yaml import parse_value
 
-__all__ = [
-    "PARAMETER_SEPARATOR_STRING",
-    "Parameter",
-    "get_parameter_value",
-    "parameter_value_to_python",
-]
-
-PARAMETER_SEPARATOR_STRING = "."
-ParameterValue: Any = message_class("rcl_interfaces/msg/ParameterValue")
-ParameterMsg: Any = message_class("rcl_interfaces/msg/Parameter")
+__all__ = ["Parameter"]
 
 _FIELDS = (
     None,
@@ -33,6 +23,9 @@ _FIELDS = (
     "double_array_value",
     "string_array_value",
 )
+# The first type that fits counts: True is an int too, and an empty list fits all of them.
+_SCALARS = {bool: 1, int: 2, float: 3, str: 4}
+_ITEMS = {bytes: 5, bool: 6, int: 7, float: 8, str: 9}
 
 
 class Parameter:
@@ -43,7 +36,14 @@ class Parameter:
     name : str
     type_ : Parameter.Type, optional
         Default: what the value is.
-    value : bool, int, float, str, bytes or a sequence of one of them, optional
+    value : bool, int, float, str or a sequence of one of them or of bytes, optional
+
+    Raises
+    ------
+    TypeError
+        If no parameter can hold the value.
+    ValueError
+        If the value is not of the type.
     """
 
     class Type(Enum):
@@ -60,105 +60,55 @@ class Parameter:
         DOUBLE_ARRAY = 8
         STRING_ARRAY = 9
 
-        @classmethod
-        def from_parameter_value(cls, parameter_value: Any) -> Parameter.Type:
-            """Return the type of a value.
+    def __init__(self, name: str, type_: Parameter.Type | None = None, value: Any = None) -> None:
+        found = _type_of(value)
+        self.name = name
+        self.type_ = found if type_ is None else type_
+        self.value = value
+        empty = found.value >= Parameter.Type.BYTE_ARRAY.value and not len(value)
+        fits = self.type_.value >= Parameter.Type.BYTE_ARRAY.value if empty else False
+        if self.type_ is not found and not fits:
+            raise ValueError(f"Type '{type_}' and value '{value}' do not agree")
 
-            Raises
-            ------
-            TypeError
-                If no parameter can hold it.
-            """
-            scalars = {bool: cls.BOOL, int: cls.INTEGER, float: cls.DOUBLE, str: cls.STRING}
-            if parameter_value is None:
-                return cls.NOT_SET
-            for kind, result in scalars.items():
-                if isinstance(parameter_value, kind):
-                    return result
-            if isinstance(parameter_value, (list, tuple, array)):
-                kinds = {
-                    bytes: cls.BYTE_ARRAY,
-                    bool: cls.BOOL_ARRAY,
-                    int: cls.INTEGER_ARRAY,
-                    float: cls.DOUBLE_ARRAY,
-                    str: cls.STRING_ARRAY,
-                }
-                for kind, result in kinds.items():
-                    if all(isinstance(value, kind) for value in parameter_value):
-                        return result
-                raise TypeError("The given value is not a list of one of the allowed types.")
-            raise TypeError("The given value is not one of the allowed types.")
-
-        def check(self, parameter_value: Any) -> bool:
-            """Whether a value is of this type."""
-            if self is Parameter.Type.NOT_SET:
-                return parameter_value is None
-            if isinstance(parameter_value, (list, tuple, array)) and not len(parameter_value):
-                return self.value >= Parameter.Type.BYTE_ARRAY.value
-            try:
-                return Parameter.Type.from_parameter_value(parameter_value) is self
-            except TypeError:
-                return False
+    def __repr__(self) -> str:
+        return f"Parameter(name={self.name!r}, type={self.type_.name}, value={self.value!r})"
 
     @classmethod
     def from_parameter_msg(cls, param_msg: Any) -> Parameter:
-        """Return it from a message."""
-        return cls(
-            param_msg.name,
-            Parameter.Type(param_msg.value.type),
-            parameter_value_to_python(param_msg.value),
-        )
+        """Return it from a `rcl_interfaces/Parameter`.
 
-    def __init__(self, name: str, type_: Parameter.Type | None = None, value: Any = None) -> None:
-        if type_ is None:
-            type_ = Parameter.Type.from_parameter_value(value)
-        if not isinstance(type_, Parameter.Type):
-            raise TypeError(f"type must be an instance of '{Parameter.Type!r}'")
-        if not type_.check(value):
-            raise ValueError(f"Type '{type_}' and value '{value}' do not agree")
-        self._name = name
-        self._type = type_
-        self._value = value
-
-    @property
-    def name(self) -> str:
-        """The name."""
-        return self._name
-
-    @property
-    def type_(self) -> Parameter.Type:
-        """What the value is."""
-        return self._type
-
-    @property
-    def value(self) -> Any:
-        """The value."""
-        return self._value
-
-    def __repr__(self) -> str:
-        return f"Parameter(name={self._name!r}, type={self._type.name}, value={self._value!r})"
+        Raises
+        ------
+        ValueError
+            If the message names a type that does not exist.
+        """
+        kind = Parameter.Type(param_msg.value.type)
+        field = _FIELDS[kind.value]
+        value = None if field is None else getattr(param_msg.value, field)
+        return cls(param_msg.name, kind, value)
 
     def get_parameter_value(self) -> Any:
         """Return the value as a `rcl_interfaces/ParameterValue`."""
-        message = ParameterValue(type=self._type.value)
-        field = _FIELDS[self._type.value]
+        message = message_class("rcl_interfaces/msg/ParameterValue")(type=self.type_.value)
+        field = _FIELDS[self.type_.value]
         if field is not None:
-            setattr(message, field, self._value)
+            setattr(message, field, self.value)
         return message
 
     def to_parameter_msg(self) -> Any:
         """Return it as a `rcl_interfaces/Parameter`."""
-        return ParameterMsg(name=self._name, value=self.get_parameter_value())
+        cls = message_class("rcl_interfaces/msg/Parameter")
+        return cls(name=self.name, value=self.get_parameter_value())
 
 
-def parameter_value_to_python(parameter_value: Any) -> Any:
-    """Return the value that a `rcl_interfaces/ParameterValue` holds."""
-    if not 0 <= parameter_value.type < len(_FIELDS):
-        raise RuntimeError(f"unexpected parameter type {parameter_value.type}")
-    field = _FIELDS[parameter_value.type]
-    return None if field is None else getattr(parameter_value, field)
-
-
-def get_parameter_value(string_value: str) -> Any:
-    """Return the `rcl_interfaces/ParameterValue` that a text means."""
-    return Parameter("", value=parse_value(string_value)).get_parameter_value()
+def _type_of(value: Any) -> Parameter.Type:
+    if value is None:
+        return Parameter.Type.NOT_SET
+    if isinstance(value, (list, tuple, array)):
+        for kind, number in _ITEMS.items():
+            if all(isinstance(item, kind) for item in value):
+                return Parameter.Type(number)
+    for kind, number in _SCALARS.items():
+        if isinstance(value, kind):
+            return Parameter.Type(number)
+    raise TypeError(f"The given value is not of one of the allowed types: {value!r:.60}")

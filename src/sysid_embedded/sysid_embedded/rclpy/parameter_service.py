@@ -52,7 +52,7 @@ class ParameterService:
     def _get_parameter_types(self, request: Any, response: Any) -> Any:
         for name in request.names:
             try:
-                response.types.append(self._node.get_parameter_type(name).value)
+                response.types.append(self._node.get_parameter(name).type_.value)
             except ParameterNotDeclaredException:
                 response.types = []
                 break
@@ -86,6 +86,6 @@ class ParameterService:
         try:
             parameters = [Parameter.from_parameter_msg(message) for message in messages]
             return self._node.set_parameters_atomically(parameters)
-        except (ParameterException, RuntimeError, ValueError) as error:
+        except (ParameterException, ValueError) as error:
             result = message_class("rcl_interfaces/msg/SetParametersResult")
             return result(successful=False, reason=str(error))

@@ -10,10 +10,8 @@ from sysid_embedded.cdr import HEADER, codec
 from sysid_embedded.dds import Writer
 from sysid_embedded.messages import Message
 
-from .duration import Duration
 from .exceptions import InvalidHandle
 from .logging import get_logger
-from .qos import QoSProfile
 
 __all__ = ["Publisher"]
 
@@ -28,15 +26,13 @@ class Publisher:
         self,
         writer: Writer,
         msg_type: type[Message],
-        topic: str,
-        qos_profile: QoSProfile,
+        topic_name: str,
         logger_name: str,
     ) -> None:
         self._writer: Writer | None = writer
         self._encode = codec(msg_type.definition).encode
         self.msg_type = msg_type
-        self.topic = topic
-        self.qos_profile = qos_profile
+        self.topic_name = topic_name
         self._logger_name = logger_name
         self._next_warning = 0.0
 
@@ -69,22 +65,12 @@ class Publisher:
             return
         self._next_warning = time.monotonic() + _WARNING_S
         get_logger(self._logger_name).warning(
-            f"dropped a message on '{self.topic}': a reliable subscriber does not keep up"
+            f"dropped a message on '{self.topic_name}': a reliable subscriber does not keep up"
         )
 
     def get_subscription_count(self) -> int:
         """Return the number of subscriptions that get the messages."""
         return self.handle.matched_count()
-
-    @property
-    def topic_name(self) -> str:
-        """The full name of the topic."""
-        return self.topic
-
-    def wait_for_all_acked(self, timeout: Duration | None = None) -> bool:
-        """Wait until every reliable subscription has acknowledged everything."""
-        nanoseconds = -1 if timeout is None else timeout.nanoseconds
-        return self.handle.wait_for_all_acked(2**63 - 1 if nanoseconds < 0 else nanoseconds)
 
     def destroy(self) -> None:
         """Leave the topic."""

@@ -6,24 +6,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from sysid_embedded.cdr import HEADER, codec
 from sysid_embedded.dds import SERVICE_BODY, Reader, Writer
 
 from .callback_groups import CallbackGroup
-from .qos import QoSProfile
 
 __all__ = ["Service"]
 
 _DISCOVERY_S = 1.0
-
-
-class RequestHeader(NamedTuple):
-    """Who asks: the identity and number as sent, and the handle of the client's writer."""
-
-    identity: bytes
-    writer: int
 
 
 class Service:
@@ -34,19 +26,17 @@ class Service:
         reader: Reader,
         writer: Writer,
         srv_type: Any,
-        srv_name: str,
+        name: str,
         callback: Callable[[Any, Any], Any],
         callback_group: CallbackGroup,
-        qos_profile: QoSProfile,
     ) -> None:
         self.reader: Reader | None = reader
         self._writer = writer
         self._encode = codec(srv_type.Response.definition).encode
         self.srv_type = srv_type
-        self.srv_name = srv_name
+        self.name = name
         self.callback = callback
         self.callback_group = callback_group
-        self.qos_profile = qos_profile
         self._unreachable: set[int] = set()
 
     def _take(self) -> Callable[[], Any] | None:
@@ -55,41 +45,33 @@ class Service:
         if sample is None:
             return None
         request, data, info = sample
-        header = RequestHeader(data[len(HEADER) : SERVICE_BODY], info.publication_handle)
-        return partial(self._answer, request, header)
+        head = HEADER + data[len(HEADER) : SERVICE_BODY]
+        return partial(self._answer, request, head, info.publication_handle)
 
-    def _answer(self, request: Any, header: RequestHeader) -> None:
-        self.send_response(self.callback(request, self.srv_type.Response()), header)
-
-    def send_response(self, response: Any, header: RequestHeader) -> None:
-        """Send an answer.
-
-        Raises
-        ------
-        TypeError
-            If it is of another type.
-        """
+    def _answer(self, request: Any, head: bytes, client: int) -> None:
+        """Answer a request; `head` tells its number, `client` is the writer that it came from."""
+        response = self.callback(request, self.srv_type.Response())
         if not isinstance(response, self.srv_type.Response):
             raise TypeError(f"Expected {self.srv_type.Response}, got {type(response)}")
-        self._await_client(header)
-        data = bytearray(HEADER + header.identity)
+        self._await(client)
+        data = bytearray(head)
         self._encode(response, data)
         self._writer.write(data)
 
-    def _await_client(self, header: RequestHeader) -> None:
+    def _await(self, client: int) -> None:
         """Give discovery the time to find the client's reader; else the answer would be lost.
 
         Once per client: one that never reads answers must not hold up the node again and again.
         """
         end = time.monotonic() + _DISCOVERY_S
-        while self.reader is not None and header.writer not in self._unreachable:
-            client = self.reader.writer_data(header.writer)
-            if client is None or "clientid" not in client:
+        while self.reader is not None and client not in self._unreachable:
+            identity = (self.reader.writer_data(client) or {}).get("clientid")
+            if identity is None:
                 return
-            if any(end_.get("clientid") == client["clientid"] for end_ in self._writer.matched()):
+            if any(end_.get("clientid") == identity for end_ in self._writer.matched()):
                 return
             if time.monotonic() > end:
-                self._unreachable.add(header.writer)
+                self._unreachable.add(client)
             time.sleep(0.001)
 
     def destroy(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and termination end all contexts."""
+"""Ctrl-C and termination end the context."""
 
 from __future__ import annotations
 
@@ -13,26 +13,16 @@ from typing import Any
 
 from .context import Context
 
-__all__ = [
-    "SignalHandlerOptions",
-    "install_signal_handlers",
-    "uninstall_signal_handlers",
-]
+__all__ = ["SignalHandlerOptions", "install_signal_handlers", "uninstall_signal_handlers"]
 
 
 class SignalHandlerOptions(IntEnum):
     """Which signals to handle."""
 
     NO = 0
-    SIGINT = 1
-    SIGTERM = 2
     ALL = 3
 
 
-_SIGNALS = {
-    signal.SIGINT: SignalHandlerOptions.SIGINT,
-    signal.SIGTERM: SignalHandlerOptions.SIGTERM,
-}
 _previous: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
 _contexts: weakref.WeakSet[Context] = weakref.WeakSet()
 
@@ -45,19 +35,13 @@ def _handle(number: int, frame: FrameType | None) -> None:
         previous(number, frame)
 
 
-def _watch(context: Context) -> None:
-    """End a context too when a signal comes."""
+def install_signal_handlers(context: Context) -> None:
+    """End a context at signals; in the main thread alone, as Python demands."""
     _contexts.add(context)
-
-
-def install_signal_handlers(
-    options: SignalHandlerOptions = SignalHandlerOptions.ALL,
-) -> None:
-    """Handle signals; in the main thread alone, as Python demands."""
     if threading.current_thread() is not threading.main_thread():
         return
-    for number, option in _SIGNALS.items():
-        if options & option and number not in _previous:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if number not in _previous:
             _previous[number] = signal.signal(number, _handle)
 
 

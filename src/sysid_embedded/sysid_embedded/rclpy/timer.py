@@ -9,8 +9,6 @@ from typing import Any
 
 from .callback_groups import CallbackGroup
 from .clock import Clock, ROSClock
-from .context import Context
-from .exceptions import InvalidHandle
 
 __all__ = ["Timer"]
 
@@ -20,25 +18,20 @@ class Timer:
 
     def __init__(
         self,
-        callback: Callable[..., Any],
-        callback_group: CallbackGroup | None,
+        callback: Callable[[], Any],
+        callback_group: CallbackGroup,
         timer_period_ns: int,
         clock: Clock,
-        *,
-        context: Context | None = None,
-        autostart: bool = True,
+        wake: Callable[[], None],
     ) -> None:
         if timer_period_ns < 0:
             raise ValueError("timer period must not be negative")
         self.callback = callback
-        self.callback_group: Any = callback_group
+        self.callback_group = callback_group
         self._clock = clock
-        self._period = int(timer_period_ns)
-        self._canceled = not autostart
-        self._destroyed = False
-        self._sim = False
-        self._last = self._next = 0
-        self._wake: Callable[[], None] | None = None
+        self._period = timer_period_ns
+        self._wake = wake
+        self._canceled = False
         self._anchor()
 
     def _is_sim(self) -> bool:
@@ -74,11 +67,6 @@ class Timer:
                 self._next += (1 + (now - self._next) // self._period) * self._period
 
     @property
-    def clock(self) -> Clock:
-        """The clock that it goes by."""
-        return self._clock
-
-    @property
     def timer_period_ns(self) -> int:
         """The period [ns]."""
         return self._period
@@ -86,11 +74,7 @@ class Timer:
     @timer_period_ns.setter
     def timer_period_ns(self, value: int) -> None:
         self._period = int(value)
-        self._rearm()
-
-    def _rearm(self) -> None:
-        if self._wake is not None:
-            self._wake()
+        self._wake()
 
     def is_ready(self) -> bool:
         """Whether a call is due."""
@@ -98,8 +82,6 @@ class Timer:
 
     def is_canceled(self) -> bool:
         """Whether it has been cancelled."""
-        if self._destroyed:
-            raise InvalidHandle("cannot use Destroyable because destruction was requested")
         return self._canceled
 
     def cancel(self) -> None:
@@ -110,10 +92,4 @@ class Timer:
         """Start over: the next call is one period from now."""
         self._anchor()
         self._canceled = False
-        self._rearm()
-
-    def destroy(self) -> None:
-        """Make no more calls at all."""
-        self._canceled = True
-        self._destroyed = True
-        self._wake = None
+        self._wake()
