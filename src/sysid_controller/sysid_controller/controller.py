@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from sysid_controller.contact_qp import ConeConfig
 from sysid_controller.contact_torque import ContactTorque
 from sysid_controller.floating_base import FloatingBase
 from sysid_controller.joint_states import JointStates
-from sysid_controller.laws import LAWS, LawOutput, Motion
+from sysid_controller.laws import LAWS, ControlLaw, LawOutput, Motion, check_gains
 from sysid_controller.limits import EffortLimiter, LimitedEffort
 from sysid_controller.parameter_blend import ParameterBlend
 from sysid_controller.reference import Reference
@@ -29,13 +30,26 @@ from sysid_core.exchange import ParameterSet, TrajectoryPoints
 from sysid_core.robot import Robot
 from sysid_core.robot.model import Limits
 
-__all__ = ["Command", "Controller"]
+__all__ = ["Command", "Controller", "Publishers"]
 
 _LONGEST_STEPS = 5.0  # [ticks] that the rate limit and a late tick make up for
 _GAP = 0.2  # [s] without a tick after which the reference is rejoined, not jumped to
 _FORCE_WEIGHT = 6e-3  # [-] of squared forces per weight against squared accelerations, in the QP
 _DRIVING = (ControlState.HOLDING, ControlState.TRACKING)
 _ZEROS_FOR = 0.5  # [s] that zero torque is sent after a stop, before falling silent
+
+
+class Publishers(NamedTuple):
+    """How many nodes publish torque commands, this one among them, and references."""
+
+    commands: int = 1
+    references: int = 1
+
+    @property
+    def rival(self) -> str:
+        """Who else drives the robot, in words; empty if nobody does."""
+        others = self.commands - 1
+        return f"{others} other publisher(s) of torque commands" if others > 0 else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +124,8 @@ class Controller:
         width = settings.friction_width
         self._contact = ContactTorque(robot, width) if robot.floating else None
         self.dynamics: Dynamics = self._contact or make_dynamics(robot, width)
-        self._law = LAWS[settings.mode](settings, len(self.joint_names))
         self._inertia = self.dynamics.inertia(self.dynamics.home)
+        self._law = self._make_law(settings)
         self._safe_hold = SafeHold(self._law, self._inertia, local=robot.floating)
         self._units = DriverUnits(robot, settings.command_unit)
         self.settings = settings
@@ -133,6 +147,7 @@ class Controller:
         self.stop = SafetyStop(self.limits)
         self.base = FloatingBase(robot, settings) if robot.floating else None
         self._fell = ""
+        self.publishers = Publishers()
         self._mass = float(robot.consistent_nominal[robot.layout.masses].sum())
         self._choose_contact_control(settings)
         self._now: float | None = None
@@ -148,7 +163,7 @@ class Controller:
         ParameterError
             If one does not fit the robot; the old ones stay then.
         """
-        law = LAWS[settings.mode](settings, len(self.joint_names))
+        law = self._make_law(settings)
         self._units = DriverUnits(self.robot, settings.command_unit)
         self._law = self._safe_hold.law = law
         self.dynamics.friction.width = settings.friction_width
@@ -162,6 +177,10 @@ class Controller:
             self.base.configure(settings)
             self._choose_contact_control(settings)
         self.settings = settings
+
+    def _make_law(self, settings: ControllerConfig) -> ControlLaw:
+        check_gains(settings, self.joint_names, self._inertia, self.limits)
+        return LAWS[settings.mode](settings, len(self.joint_names))
 
     def _choose_contact_control(self, settings: ControllerConfig) -> None:
         if self._contact is not None:
@@ -192,6 +211,8 @@ class Controller:
         """Start or stop driving; on a start the robot holds the position that it has then."""
         if enabled and self.base is not None and self.base.fallen:
             return Diagnostic("refused", f"{self.base.fallen}; put it upright first")
+        if enabled and self.publishers.rival:
+            return Diagnostic("refused", f"there is {self.publishers.rival}; stop it first")
         self._fell = ""
         self.watchdog.enabled = enabled
         self.stop.forget()
@@ -338,7 +359,7 @@ class Controller:
         """Decide the state and see that there is a reference that starts where the robot is."""
         reference, measured = self.reference, self.joint_states
         moving = reference.moving(now)
-        ready = self.base is None or not self.base.unknown(steady)
+        ready = not (self.publishers.rival or (self.base and self.base.unknown(steady)))
         stopped = self.stop.reason is not None
         change = self.watchdog.decide(steady, moving=moving, ready=ready, stopped=stopped)
         if change.after in _DRIVING:

@@ -18,7 +18,7 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
-from sysid_controller.controller import Command, Controller
+from sysid_controller.controller import Command, Controller, Publishers
 from sysid_controller.health import Health
 from sysid_controller.settings import ControllerConfig
 from sysid_core.diagnostics import Diagnostic
@@ -46,6 +46,10 @@ _DIAGNOSTICS_PERIOD = 1.0
 
 _TRACKING_PERIOD = 0.02
 """Time [s] between tracking messages at least: enough for plots and people."""
+
+_COMMANDS = "effort_controller/commands"
+_REFERENCE = "reference"
+"""Topics whose publishers are counted."""
 
 _SHORTEST_WATCH = 0.01
 """Time [s] between looks at whether ticks still come, at least."""
@@ -91,7 +95,7 @@ class ControllerNode(Node):
 
     def _create_topics(self) -> None:
         sensor = newest_reading()
-        self._commands = self.create_publisher(Float64MultiArray, "effort_controller/commands", 1)
+        self._commands = self.create_publisher(Float64MultiArray, _COMMANDS, 1)
         self._tracking = self.create_publisher(TrackingStatus, "tracking", 10)
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
         if self.controller.base is not None:
@@ -100,7 +104,7 @@ class ControllerNode(Node):
             self.create_subscription(Contacts, "contacts", self._on_contacts, sensor)
             self.create_subscription(Contacts, "contact_reference", self._on_contact_reference, 10)
         self.create_subscription(JointState, "joint_states", self._on_joint_states, sensor)
-        self.create_subscription(JointTrajectory, "reference", self._on_reference, 10)
+        self.create_subscription(JointTrajectory, _REFERENCE, self._on_reference, 10)
         self.create_subscription(DynamicParameters, "parameters", self._on_parameters, latched())
         self.create_service(SetBool, "~/enable", self._on_enable)
 
@@ -178,6 +182,7 @@ class ControllerNode(Node):
         self._note("parameters", refusal)
 
     def _on_enable(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        self._count_publishers()
         refusal = self.controller.set_enabled(request.data)
         response.success, response.message = refusal is None, str(refusal)
         if response.success:
@@ -237,7 +242,17 @@ class ControllerNode(Node):
         if time.monotonic() - self._last_tick > self.controller.settings.stale_timeout:
             self._tick()
 
+    def _count_publishers(self) -> None:
+        before = self.controller.publishers.rival
+        self.controller.publishers = Publishers(
+            self.count_publishers(_COMMANDS), self.count_publishers(_REFERENCE)
+        )
+        rival = self.controller.publishers.rival
+        if rival and not before:
+            self.get_logger().error(f"{rival}: two controllers on one robot; stop one")
+
     def _report(self) -> None:
+        self._count_publishers()
         report = self.health.report(self.controller, time.monotonic())
         self._diagnostics.publish(diagnostics_message(self, self.controller.robot.name, report))
 

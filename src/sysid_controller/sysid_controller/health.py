@@ -117,6 +117,7 @@ class Health:
             *self._on_base(controller, steady),
             self._on_parameters(controller, steady),
             self._on_limits(controller),
+            self._on_owners(controller),
             self._on_timing(controller),
         ]
         self._since_report.clear()
@@ -137,7 +138,9 @@ class Health:
             ControlState.DISABLED: (Severity.OK, "disabled; call ~/enable to drive"),
             ControlState.WAITING: (
                 Severity.WARNING,
-                f"waiting for {controller.missing or 'joint states'}: is the driver running?",
+                f"waits: {controller.publishers.rival}; stop it"
+                if controller.publishers.rival
+                else f"waiting for {controller.missing or 'joint states'}: is the driver running?",
             ),
             ControlState.HOLDING: (Severity.OK, "holds its position"),
             ControlState.TRACKING: (Severity.OK, "follows the reference"),
@@ -247,6 +250,18 @@ class Health:
         if texts:
             return Diagnostic("limits", "; ".join(texts))
         return Diagnostic("limits", "none reached", Severity.OK)
+
+    def _on_owners(self, controller: Controller) -> Diagnostic:
+        """Say who else drives the robot or sends it references."""
+        rival, references = controller.publishers.rival, controller.publishers.references
+        if rival:
+            drives = controller.watchdog.state not in (ControlState.DISABLED, ControlState.WAITING)
+            found = "drives on, but so may they" if drives else "does not drive"
+            return Diagnostic("owners", f"{rival}: {found}; stop them", Severity.ERROR)
+        if references > 1:
+            text = f"{references} publishers of references: the newest trajectory is followed"
+            return Diagnostic("owners", text, hint="let one of them publish")
+        return Diagnostic("owners", "commands and references have one publisher", Severity.OK)
 
     def _on_timing(self, controller: Controller) -> Diagnostic:
         values = {"rate [Hz]": f"{self.rate:.1f}"}

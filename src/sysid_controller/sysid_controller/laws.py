@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.select import Dynamics
 from sysid_core.errors import ParameterError
+from sysid_core.robot.model import Limits
 
 __all__ = [
     "LAWS",
@@ -21,8 +22,15 @@ __all__ = [
     "LawConfig",
     "LawOutput",
     "Motion",
+    "check_gains",
     "find_gains",
 ]
+
+# Sampled feedback with a period of delay is stable to twice these, on a robot as the model says.
+_MOST_DAMPING = 0.5  # [-] of the rate: derivative gain per inertia [1/s]
+_MOST_BANDWIDTH = 0.25  # [-] of the rate: root of the proportional gain per inertia [rad/s]
+# Nominal inertias may lack rotors; gains as weak as these are allowed whatever they say.
+_FULL_TORQUE_ERROR = 0.1  # [rad] of position error that all of a joint's torque answers
 
 
 class Motion(NamedTuple):
@@ -69,6 +77,12 @@ class LawConfig(Protocol):
 
     @property
     def kd(self) -> tuple[float, ...]: ...  # noqa: D102
+
+    @property
+    def mode(self) -> str: ...  # noqa: D102
+
+    @property
+    def rate(self) -> float: ...  # noqa: D102
 
     @property
     def friction_velocity(self) -> str: ...  # noqa: D102
@@ -205,6 +219,51 @@ def find_gains(config: LawConfig, count: int) -> tuple[Gains, Gains]:
         np.where(given.proportional > 0.0, 0.0, omega**2),
         np.where(given.derivative > 0.0, 0.0, 2.0 * zeta * omega),
     )
+
+
+def check_gains(
+    config: LawConfig, joint_names: Sequence[str], inertia: FloatArray, limits: Limits
+) -> None:
+    """Refuse gains that no robot bears at the sampling rate.
+
+    Parameters
+    ----------
+    config : LawConfig
+    joint_names : Sequence[str]
+    inertia : (na, na) [kg·m²]
+        Of the nominal model: gains in torque are judged by what each joint feels of it.
+    limits : Limits
+        Of these joints.
+
+    Raises
+    ------
+    ParameterError
+        If a gain is too large; the message names joint, gain and bound.
+    """
+    given, open_gains = find_gains(config, len(joint_names))
+    most = Gains(
+        np.full(len(joint_names), (_MOST_BANDWIDTH * config.rate) ** 2),
+        np.full(len(joint_names), _MOST_DAMPING * config.rate),
+    )
+    _check_gains(joint_names, open_gains, most, "follow from bandwidth and damping_ratio")
+    if config.mode == "feed_forward":
+        felt = 1.0 / np.diag(np.linalg.inv(inertia))
+        effort = np.where(np.isfinite(limits.effort), limits.effort, 0.0)
+        most = Gains(
+            np.maximum(most.proportional * felt, effort / _FULL_TORQUE_ERROR),
+            np.maximum(most.derivative * felt, effort / limits.velocity),
+        )
+    _check_gains(joint_names, given, most, "are set")
+
+
+def _check_gains(joint_names: Sequence[str], gains: Gains, most: Gains, source: str) -> None:
+    for name, values, bounds in zip(("kp", "kd"), gains, most, strict=True):
+        if (values > bounds).any():
+            j = int(np.argmax(values > bounds))
+            raise ParameterError(
+                f"{name} of {values[j]:.4g} for joint '{joint_names[j]}' is more than the "
+                f"{bounds[j]:.4g} that its inertia bears at this rate; gains {source}"
+            )
 
 
 def _measured_sign(config: LawConfig) -> bool:

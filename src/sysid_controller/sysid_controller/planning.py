@@ -13,7 +13,7 @@ from sysid_controller.trajectory import Quintics, derive_accelerations, derive_v
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import ParameterError
-from sysid_core.exchange import TrajectoryPoints
+from sysid_core.exchange import TrajectoryPoints, check_point_count
 from sysid_core.robot.model import Limits
 
 __all__ = ["CLOSEST_POINTS", "Planner", "Reach", "Waypoints", "anywhere"]
@@ -212,6 +212,7 @@ class Planner:
         return [names.index(name) for name in self.joint_names]
 
     def _check_shape(self, points: TrajectoryPoints, columns: list[int]) -> None:
+        check_point_count(len(points.time))
         shape = (len(points.time), len(points.joint_names))
         if shape[0] == 0:
             raise ParameterError("has no points")

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from sysid_controller.laws import (
     FeedForward,
     Gains,
     Motion,
+    check_gains,
     find_gains,
 )
 from sysid_controller.settings import ControllerConfig
@@ -136,3 +139,26 @@ def test_open_gains_have_the_bandwidth_asked_for_however_joints_are_coupled(name
 def test_gains_of_another_number_of_joints_are_refused() -> None:
     with pytest.raises(ParameterError, match="kp must have 1 or 2 numbers"):
         find_gains(ControllerConfig(kp=(1.0, 2.0, 3.0)), 2)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"bandwidth": 200.0},
+        {"bandwidth": 100.0, "damping_ratio": 10.0},
+        {"rate": 50.0, "bandwidth": 20.0},
+        {"kp": (1e308,)},
+        {"kd": (1e4,)},
+        {"mode": "feed_forward", "kd": (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 300.0)},
+        {"mode": "feed_forward", "kp": (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 300.0)},
+    ],
+)
+def test_gains_beyond_what_rate_and_inertia_bear_are_refused_by_name(
+    robot: Robot, changes: dict[str, Any]
+) -> None:
+    inertia = make_dynamics(robot).inertia(robot.consistent_nominal[:7] * 0.0)
+    check_gains(ControllerConfig(), robot.joint_names, inertia, robot.limits)
+    # kp and kd have a range of their own, which 1e308 is out of
+    config = SimpleNamespace(**{**vars(ControllerConfig()), **changes})
+    with pytest.raises(ParameterError, match=r"k[pd] of .* for joint 'panda_joint\d' is more"):
+        check_gains(config, robot.joint_names, inertia, robot.limits)

@@ -288,3 +288,14 @@ def test_fuzzed_plans_never_take_the_reference_out_of_limits(reference: Referenc
             assert (motion.position <= LIMITS.upper + 0.02).all()
             assert (np.abs(motion.velocity) <= 1.6 * LIMITS.velocity).all()
     assert accepted > 100
+
+
+def test_more_points_than_a_controller_has_time_for_are_refused_with_what_to_do(
+    reference: Reference,
+) -> None:
+    count = 50_000
+    long = TrajectoryPoints(
+        JOINTS, None, 0.02 * np.arange(1.0, count + 1.0), np.tile([0.1, -0.1], (count, 1))
+    )
+    refusal = str(reference.offer(long, 0.0))
+    assert "50000 points, more than 2000; send it in pieces" in refusal

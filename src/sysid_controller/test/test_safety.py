@@ -7,13 +7,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from sysid_controller.controller import Command, Controller
+from sysid_controller.controller import Command, Controller, Publishers
+from sysid_controller.health import Health
 from sysid_controller.safety_stop import SafetyStop
 from sysid_controller.safety_watch import SafetyWatch
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
-from sysid_core.diagnostics import Diagnostic
+from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.exchange import ParameterSet, TrajectoryPoints
 from sysid_core.robot import Robot
@@ -201,3 +202,18 @@ def test_offsets_beyond_a_wrists_torque_are_refused_and_move_nothing(loop: Loop)
     assert loop.offer(loop.robot.consistent_nominal, 2) is None
     loop.tick(500)
     assert np.abs(loop.v).max() < 0.01
+
+
+def test_a_second_controller_on_the_robot_waits_and_is_not_enabled(loop: Loop) -> None:
+    controller, health = loop.controller, Health()
+    controller.publishers = Publishers(commands=2)
+    assert loop.tick(10)[-1].state is ControlState.WAITING
+    assert "1 other publisher" in str(controller.set_enabled(True))
+    found = {d.kind: d for d in health.report(controller, loop.time)}
+    assert found["owners"].severity is Severity.ERROR
+    controller.publishers = Publishers(references=2)
+    assert loop.tick(10)[-1].state is ControlState.HOLDING
+    found = {d.kind: d for d in health.report(controller, loop.time)}
+    assert "2 publishers of references" in str(found["owners"])
+    controller.publishers = Publishers(commands=2)  # who drives already goes on
+    assert loop.tick(10)[-1].state is ControlState.HOLDING

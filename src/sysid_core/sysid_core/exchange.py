@@ -6,8 +6,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sysid_core.arrays import FloatArray
+from sysid_core.errors import ParameterError
 
-__all__ = ["ParameterSet", "TrajectoryPoints"]
+__all__ = ["ParameterSet", "TrajectoryPoints", "check_point_count"]
+
+# Reading and planning a point takes up to 50 µs between two torques: so many, 0.1 s.
+_MOST_POINTS = 2000
+
+
+def check_point_count(count: int) -> None:
+    """Refuse trajectories that would keep a controller from its torques for too long.
+
+    Raises
+    ------
+    ParameterError
+        If there are too many points.
+    """
+    if count > _MOST_POINTS:
+        raise ParameterError(
+            f"has {count} points, more than {_MOST_POINTS}; send it in pieces that follow each "
+            "other in time, or with fewer points: the path between them is smooth"
+        )
 
 
 @dataclass(frozen=True, eq=False)

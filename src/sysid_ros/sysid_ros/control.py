@@ -13,7 +13,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import ParameterError
-from sysid_core.exchange import TrajectoryPoints
+from sysid_core.exchange import TrajectoryPoints, check_point_count
 from sysid_msgs.msg import TrackingStatus
 from sysid_msgs.srv import AttachPayload
 from sysid_ros.fields import doubles, duration, nanoseconds, seconds, vector_array
@@ -69,8 +69,9 @@ def trajectory_points(message: JointTrajectory, origin: int) -> TrajectoryPoints
     Raises
     ------
     ParameterError
-        If a point's arrays do not have a number per joint.
+        If there are too many points, or a point's arrays do not have a number per joint.
     """
+    check_point_count(len(message.points))
     start = nanoseconds(message.header.stamp)
     position = _point_arrays(message, "positions")
     return TrajectoryPoints(
