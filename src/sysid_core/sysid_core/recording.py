@@ -52,6 +52,18 @@ class _Rows:
         arrays = {name: v[chosen] for name, v in vars(self).items() if isinstance(v, np.ndarray)}
         return replace(self, **arrays)  # type: ignore[type-var]
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
+        """Join messages; an array that some of the parts lack is left out."""
+        arrays: dict[str, FloatArray | None] = {}
+        for name in vars(parts[-1]):
+            values = [getattr(part, name) for part in parts]
+            if all(isinstance(value, np.ndarray) for value in values):
+                arrays[name] = np.concatenate(values)
+            elif any(isinstance(value, np.ndarray) for value in values):
+                arrays[name] = None
+        return replace(parts[-1], **arrays)  # type: ignore[type-var]
+
 
 @dataclass(frozen=True)
 class BaseRecording(_Rows):
@@ -177,6 +189,11 @@ class Recording:
 
     def __len__(self) -> int:
         return len(self.time)
+
+    @classmethod
+    def of_sensors(cls, **sensors: Any) -> Recording:
+        """Return a recording without joint states of what is given: base, imu, contacts."""
+        return cls(np.zeros(0), (), np.zeros((0, 0)), **sensors)
 
 
 @dataclass(frozen=True)

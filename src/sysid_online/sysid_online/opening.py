@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
 from sysid_core.online.stream import SampleStream
 from sysid_core.online.stream_config import StreamConfig, stream_cutoff
-from sysid_core.recording import Samples
+from sysid_core.recording import Recording, Samples
 from sysid_core.robot import Robot
 from sysid_core.signals.timing import estimate_clock
 from sysid_ros.sensors import JointBatch
@@ -25,7 +22,7 @@ _FEWEST = 100
 """Joint states from which their rate is measured."""
 
 _MOST = 2000
-"""Joint states that are kept until then at most."""
+"""Joint states, and batches of other messages, that are kept until then at most."""
 
 _INERTIAL_WAIT = 1.0
 """Time [s] of joint states in which a floating base's inertial sensor has to show itself."""
@@ -57,7 +54,7 @@ class OpeningStream:
         self._rate, self._cutoff = rate, cutoff
         self._inertial = False
         self._batches: list[JointBatch] = []
-        self._companions: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._early: deque[Recording] = deque(maxlen=_MOST)
         if rate > 0.0 and not robot.floating:
             self._open(rate)
 
@@ -66,29 +63,13 @@ class OpeningStream:
         """Rate of the joint states [Hz]; 0 while it is not known."""
         return self._rate if self.stream is None else self.stream.config.rate
 
-    def push_odometry(self, time: float, pose: FloatArray, twist: FloatArray) -> None:
-        """Take a base's pose (7,) and twist (6,)."""
-        self._companion(SampleStream.push_odometry, time, pose[:3], pose[3:], twist)
-
-    def push_imu(
-        self, time: float, angular_velocity: FloatArray, specific_force: FloatArray
-    ) -> None:
-        """Take inertial readings (3,)."""
-        self._inertial = True
-        self._companion(SampleStream.push_imu, time, angular_velocity, specific_force)
-
-    def push_contacts(
-        self, time: float, flags: dict[str, bool], wrenches: dict[str, FloatArray] | None
-    ) -> None:
-        """Take contact flags, and wrenches (6,) where measured, by name."""
-        self._companion(SampleStream.push_contacts, time, flags, wrenches)
-
-    def _companion(self, push: Callable[..., None], *values: Any) -> None:
+    def push(self, messages: Recording) -> None:
+        """Take messages of the other sensors."""
+        self._inertial |= messages.imu is not None
         if self.stream is not None:
-            push(self.stream, *values)
-            return
-        self._companions.append((push, values))
-        del self._companions[: -3 * _MOST]
+            self.stream.push(messages)
+        else:
+            self._early.append(messages)
 
     def push_joint_states(self, batch: JointBatch) -> list[Samples]:
         """Take joint states and return the samples that they complete."""
@@ -124,6 +105,6 @@ class OpeningStream:
     def _open(self, rate: float) -> None:
         cutoff = stream_cutoff(self.robot, rate, wanted=self._cutoff, inertial=self._inertial)
         self.stream = SampleStream(self.robot, replace(self._config, rate=rate, cutoff=cutoff))
-        for push, values in self._companions:
-            push(self.stream, *values)
-        self._companions.clear()
+        for messages in self._early:
+            self.stream.push(messages)
+        self._early.clear()

@@ -8,32 +8,31 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
-from nav_msgs.msg import Odometry
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
-from sensor_msgs.msg import Imu, JointState
+from sensor_msgs.msg import JointState
 
 from sysid_core.data import write_recording
 from sysid_core.diagnostics import Diagnostic, Severity
-from sysid_core.errors import DataError, SysidError
+from sysid_core.errors import SysidError
 from sysid_core.online.stream import SampleStream
 from sysid_core.online.stream_config import StreamConfig
 from sysid_core.recording import Samples
 from sysid_core.settings import check_config, group, parameter
-from sysid_msgs.msg import Contacts, JointSamples
+from sysid_msgs.msg import JointSamples
 from sysid_msgs.srv import SaveBuffer
 from sysid_online.opening import OpeningStream
 from sysid_online.ring_buffer import RingBuffer
 from sysid_ros.diagnostics import diagnostics_message
-from sysid_ros.fields import seconds
 from sysid_ros.node_main import run_node
 from sysid_ros.parameters import NodeParameters, RobotConfig
 from sysid_ros.qos import readings
 from sysid_ros.samples import samples_message
-from sysid_ros.sensors import contact_arrays, imu_arrays, joint_batches, odometry_arrays
+from sysid_ros.sensors import SENSOR_TOPICS, joint_batches
 
 __all__ = ["RecorderConfig", "RecorderNode", "main"]
 
@@ -88,6 +87,7 @@ class RecorderNode(Node):
         config = NodeParameters(self, RecorderConfig()).config
         self.robot = config.load_robot()
         self._pending: list[JointState] = []
+        self._arrived: dict[str, list[Any]] = {}
         self._buffer = RingBuffer(config.buffer_duration)
         self._source = OpeningStream(
             self.robot, config.stream, rate=config.rate, cutoff=config.cutoff
@@ -102,9 +102,9 @@ class RecorderNode(Node):
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
         self.create_subscription(JointState, "joint_states", self._on_joint_state, readings())
         if self.robot.floating:
-            self.create_subscription(Odometry, "odom", self._on_odometry, readings())
-            self.create_subscription(Imu, "imu/data", self._on_imu, readings())
-            self.create_subscription(Contacts, "contacts", self._on_contacts, readings())
+            for topic in SENSOR_TOPICS:
+                arrived = self._arrived[topic.name] = []
+                self.create_subscription(topic.message, topic.name, arrived.append, readings())
         self.create_service(
             SaveBuffer, "~/save", self._on_save, callback_group=MutuallyExclusiveCallbackGroup()
         )
@@ -125,29 +125,10 @@ class RecorderNode(Node):
             message.header.stamp = self.get_clock().now().to_msg()
         self._pending.append(message)
 
-    def _on_odometry(self, message: Odometry) -> None:
-        time, (pose, twist) = seconds(message.header.stamp), odometry_arrays(message)
-        self._buffer.add_base(time, pose, twist)
-        self._source.push_odometry(time, pose, twist)
-
-    def _on_imu(self, message: Imu) -> None:
-        time, readings = seconds(message.header.stamp), imu_arrays(message)
-        self._buffer.add_imu(time, *readings)
-        self._source.push_imu(time, *readings)
-
-    def _on_contacts(self, message: Contacts) -> None:
-        time = seconds(message.header.stamp)
-        try:
-            flags, wrenches = contact_arrays(message)
-        except DataError:
-            self._faults["malformed contacts"] += 1
-            return
-        self._buffer.add_contacts(time, flags, wrenches)
-        self._source.push_contacts(time, flags, wrenches)
-
     # -- out --------------------------------------------------------------------------------
 
     def _process(self) -> None:
+        self._process_sensors()
         messages, self._pending = self._pending, []
         if not messages:
             return
@@ -160,6 +141,19 @@ class RecorderNode(Node):
                 self._publish(samples)
         if self._source.stream is not None and not self._announced:
             self._announce(self._source.stream)
+
+    def _process_sensors(self) -> None:
+        for topic in SENSOR_TOPICS:
+            arrived = self._arrived.get(topic.name)
+            if not arrived:
+                continue
+            recordings, malformed = topic.recordings(arrived)
+            arrived.clear()
+            if malformed:
+                self._faults[f"malformed {topic.name}"] += malformed
+            for recording in recordings:
+                self._buffer.add(recording)
+                self._source.push(recording)
 
     def _announce(self, stream: SampleStream) -> None:
         self._announced = True

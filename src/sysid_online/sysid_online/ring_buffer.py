@@ -8,18 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
-from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
+from sysid_core.recording import Recording
+from sysid_core.signals.sensors import SOURCES
 from sysid_ros.sensors import JointBatch
 
 __all__ = ["RingBuffer"]
 
 _ANOTHER_RUN = 0.1
 """Time [s] by which joint states must go back to be another run's and not merely late."""
-
-Entries = deque[tuple[Any, ...]]
-"""What one sensor showed: its time [s], then its arrays."""
 
 
 class RingBuffer:
@@ -33,9 +30,7 @@ class RingBuffer:
     def __init__(self, duration: float) -> None:
         self.duration = duration
         self._joints: deque[JointBatch] = deque()
-        self._base: Entries = deque()
-        self._imu: Entries = deque()
-        self._contacts: Entries = deque()
+        self._sensors: dict[str, deque[Any]] = {source: deque() for source in SOURCES}
 
     def add_joints(self, batch: JointBatch) -> None:
         """Add joint states."""
@@ -45,36 +40,22 @@ class RingBuffer:
             batch = JointBatch(batch.names, *(np.asarray(part)[rest] for part in batch[1:]))
         newest = float(batch.time[-1])
         if len(jumps) or (self._joints and newest < self._joints[-1].time[-1] - _ANOTHER_RUN):
-            for buffer in (self._joints, self._base, self._imu, self._contacts):
+            for buffer in (self._joints, *self._sensors.values()):
                 buffer.clear()
         self._joints.append(batch)
-        for companions in (self._base, self._imu, self._contacts):
-            self._forget(companions, newest)
-        while self._joints[0].time[-1] < newest - self.duration:
-            self._joints.popleft()
+        for buffer in (self._joints, *self._sensors.values()):
+            self._forget(buffer, newest)
 
-    def add_base(self, time: float, pose: FloatArray, twist: FloatArray) -> None:
-        """Add odometry: pose (7,) and twist (6,)."""
-        self._add(self._base, time, pose, twist)
+    def add(self, messages: Recording) -> None:
+        """Add messages of the sensors beside the joints'."""
+        for source, buffer in self._sensors.items():
+            part = getattr(messages, source)
+            if part is not None and len(part.time):
+                buffer.append(part)
+                self._forget(buffer, float(part.time[-1]))
 
-    def add_imu(
-        self, time: float, angular_velocity: FloatArray, specific_force: FloatArray
-    ) -> None:
-        """Add inertial readings, each (3,)."""
-        self._add(self._imu, time, angular_velocity, specific_force)
-
-    def add_contacts(
-        self, time: float, flags: dict[str, bool], wrenches: dict[str, FloatArray] | None = None
-    ) -> None:
-        """Add contact flags, and wrenches (6,) where measured, by name."""
-        self._add(self._contacts, time, flags, wrenches)
-
-    def _add(self, buffer: Entries, time: float, *arrays: Any) -> None:
-        buffer.append((time, *arrays))
-        self._forget(buffer, time)
-
-    def _forget(self, buffer: Entries, newest: float) -> None:
-        while buffer and buffer[0][0] < newest - self.duration:
+    def _forget(self, buffer: deque[Any], newest: float) -> None:
+        while buffer and buffer[0].time[-1] < newest - self.duration:
             buffer.popleft()
 
     def snapshot(self) -> Recording:
@@ -100,36 +81,15 @@ class RingBuffer:
             position,
             None if np.isnan(velocity).all() else velocity,
             None if np.isnan(effort).all() else effort,
-            base=self._base_recording(),
-            imu=self._imu_recording(),
-            contacts=self._contact_recording(),
             source="ring buffer",
+            **{source: _joined(list(parts)) for source, parts in self._sensors.items()},
         )
 
-    def _base_recording(self) -> BaseRecording | None:
-        if not self._base:
-            return None
-        time, pose, twist = map(np.array, zip(*list(self._base), strict=True))
-        return BaseRecording(time, pose[:, :3], pose[:, 3:], twist, "odom", "base")
 
-    def _imu_recording(self) -> ImuRecording | None:
-        if not self._imu:
-            return None
-        time, angular_velocity, specific_force = map(np.array, zip(*list(self._imu), strict=True))
-        return ImuRecording(time, angular_velocity, specific_force)
-
-    def _contact_recording(self) -> ContactRecording | None:
-        if not self._contacts:
-            return None
-        entries = list(self._contacts)
-        names = tuple(entries[-1][1])
-        entries = [entry for entry in entries if tuple(entry[1]) == names]
-        wrenches = None
-        if all(measured is not None for *_, measured in entries):
-            wrenches = np.array([[w[name] for name in names] for *_, w in entries])
-        return ContactRecording(
-            np.array([time for time, *_ in entries]),
-            names,
-            np.array([[flags[name] for name in names] for _, flags, _ in entries], dtype=bool),
-            wrenches,
-        )
+def _joined(parts: list[Any]) -> Any:
+    """Join the recordings of one sensor; of contacts, those whose names are the last one's."""
+    if not parts:
+        return None
+    names = [vars(part).get("names") for part in parts]
+    same = [part for part, own in zip(parts, names, strict=True) if own == names[-1]]
+    return type(parts[-1]).concatenate(same)

@@ -6,7 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
+from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
 
 pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
 
@@ -22,13 +24,26 @@ def batch(start: float, count: int = 10, names: tuple[str, ...] = NAMES) -> Join
     return JointBatch(names, time, values, np.full_like(values, np.nan), values)
 
 
+def sensors(time: float, wrenches: FloatArray | None = None) -> Recording:
+    """Return one message of each sensor."""
+    at = np.array([time])
+    return Recording.of_sensors(
+        base=BaseRecording(at, np.zeros((1, 3)), np.zeros((1, 4)), np.zeros((1, 6))),
+        imu=ImuRecording(at, np.arange(3.0)[None], np.arange(3.0, 6.0)[None]),
+        contacts=ContactRecording(
+            at,
+            ("left", "right"),
+            np.array([[True, False]]),
+            None if wrenches is None else wrenches[None],
+        ),
+    )
+
+
 def test_only_the_last_seconds_stay() -> None:
     buffer = RingBuffer(1.0)
     for i in range(100):
         buffer.add_joints(batch(0.1 * i))
-        buffer.add_base(0.1 * i, np.zeros(7), np.zeros(6))
-        buffer.add_imu(0.1 * i, np.arange(3.0), np.arange(3.0, 6.0))
-        buffer.add_contacts(0.1 * i, {"left": True})
+        buffer.add(sensors(0.1 * i))
     recording = buffer.snapshot()
     assert 1.0 <= recording.time[-1] - recording.time[0] <= 1.1
     assert recording.velocity is None
@@ -46,14 +61,14 @@ def test_only_the_last_seconds_stay() -> None:
 def test_contact_wrenches_stay_where_all_contacts_have_them() -> None:
     buffer = RingBuffer(10.0)
     buffer.add_joints(batch(0.0))
-    wrenches = {"left": np.arange(6.0), "right": np.ones(6)}
+    wrenches = np.array([np.arange(6.0), np.ones(6)])
     for i in range(3):
-        buffer.add_contacts(0.1 * i, {"left": True, "right": False}, wrenches)
+        buffer.add(sensors(0.1 * i, wrenches))
     contacts = buffer.snapshot().contacts
     assert contacts is not None
     assert contacts.wrenches is not None
-    np.testing.assert_array_equal(contacts.wrenches[2], [np.arange(6.0), np.ones(6)])
-    buffer.add_contacts(0.3, {"left": True, "right": False})
+    np.testing.assert_array_equal(contacts.wrenches[2], wrenches)
+    buffer.add(sensors(0.3))
     contacts = buffer.snapshot().contacts
     assert contacts is not None
     assert contacts.wrenches is None
@@ -62,9 +77,7 @@ def test_contact_wrenches_stay_where_all_contacts_have_them() -> None:
 def test_it_stays_small_without_joint_states() -> None:
     buffer = RingBuffer(1.0)
     for i in range(1000):
-        buffer.add_base(0.1 * i, np.zeros(7), np.zeros(6))
-        buffer.add_imu(0.1 * i, np.zeros(3), np.zeros(3))
-        buffer.add_contacts(0.1 * i, {"left": True})
+        buffer.add(sensors(0.1 * i))
     buffer.add_joints(batch(99.9))
     recording = buffer.snapshot()
     assert recording.base is not None

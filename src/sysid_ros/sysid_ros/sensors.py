@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -13,13 +14,14 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu, JointState
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.errors import DataError
+from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
 from sysid_msgs.msg import Contacts
 from sysid_ros.fields import doubles, quaternion, seconds, vector, vector_array
 
 __all__ = [
+    "SENSOR_TOPICS",
     "JointBatch",
-    "contact_arrays",
+    "SensorTopic",
     "contacts_message",
     "imu_arrays",
     "imu_message",
@@ -179,18 +181,64 @@ def contacts_message(
     return message
 
 
-def contact_arrays(message: Contacts) -> tuple[dict[str, bool], dict[str, FloatArray] | None]:
-    """Return contact flags by name, and wrenches (6,) [N, N·m] by name where measured.
+class SensorTopic(NamedTuple):
+    """A topic of a sensor beside the joints', and what its messages become.
 
-    Raises
-    ------
-    DataError
-        If names and flags differ in number.
+    Attributes
+    ----------
+    name : str
+    message : type
+    recordings : callable
+        Takes messages; returns recordings without joints, and how many messages are malformed.
     """
-    if len(message.active) != len(message.names):
-        raise DataError(f"contacts name {len(message.names)} feet but flag {len(message.active)}")
-    flags = dict(zip(message.names, map(bool, message.active), strict=True))
-    if len(message.wrenches) != len(message.names):
-        return flags, None
-    wrenches = [vector_array(wrench.force, wrench.torque) for wrench in message.wrenches]
-    return flags, dict(zip(message.names, wrenches, strict=True))
+
+    name: str
+    message: type
+    recordings: Callable[[Sequence[Any]], tuple[list[Recording], int]]
+
+
+def _odometry_recordings(messages: Sequence[Odometry]) -> tuple[list[Recording], int]:
+    pose, twist = map(np.array, zip(*map(odometry_arrays, messages), strict=True))
+    frames = messages[-1].header.frame_id or "odom", messages[-1].child_frame_id or "base"
+    base = BaseRecording(_times(messages), pose[:, :3], pose[:, 3:], twist, *frames)
+    return [Recording.of_sensors(base=base)], 0
+
+
+def _imu_recordings(messages: Sequence[Imu]) -> tuple[list[Recording], int]:
+    angular, linear = map(np.array, zip(*map(imu_arrays, messages), strict=True))
+    return [Recording.of_sensors(imu=ImuRecording(_times(messages), angular, linear))], 0
+
+
+def _contact_recordings(messages: Sequence[Contacts]) -> tuple[list[Recording], int]:
+    """Return a recording for all messages in a row that have the same contacts."""
+    whole = [message for message in messages if len(message.active) == len(message.names)]
+    found = []
+    for (names, measured), group in groupby(whole, _contact_form):
+        part = list(group)
+        wrenches = [[vector_array(w.force, w.torque) for w in m.wrenches] for m in part]
+        contacts = ContactRecording(
+            _times(part),
+            names,
+            np.array([message.active for message in part], dtype=bool),
+            np.array(wrenches) if measured else None,
+        )
+        found.append(Recording.of_sensors(contacts=contacts))
+    return found, len(messages) - len(whole)
+
+
+def _contact_form(message: Contacts) -> tuple[tuple[str, ...], bool]:
+    """Return the names, and whether each of them has a wrench."""
+    count = len(message.names)
+    return tuple(message.names), 0 < count == len(message.wrenches)
+
+
+def _times(messages: Sequence[Any]) -> FloatArray:
+    return np.array([seconds(message.header.stamp) for message in messages])
+
+
+SENSOR_TOPICS = (
+    SensorTopic("odom", Odometry, _odometry_recordings),
+    SensorTopic("imu/data", Imu, _imu_recordings),
+    SensorTopic("contacts", Contacts, _contact_recordings),
+)
+"""What the recorder listens to beside joint states, for a floating base."""

@@ -16,7 +16,7 @@ from sysid_core.robot import load_robot
 from sysid_msgs.msg import Contacts
 from sysid_ros.samples import samples_from_message, samples_message
 from sysid_ros.sensors import (
-    contact_arrays,
+    SENSOR_TOPICS,
     contacts_message,
     imu_arrays,
     imu_message,
@@ -68,14 +68,20 @@ def test_inertial_readings_come_back_and_what_is_not_measured_is_unknown() -> No
 def test_contacts_come_back_with_their_wrenches() -> None:
     wrenches = np.arange(12.0).reshape(2, 6)
     message = contacts_message(NOW, ("left", "right"), np.array([True, False]), wrenches)
-    flags, given = contact_arrays(message)
-    assert flags == {"left": True, "right": False}
-    assert given is not None
-    np.testing.assert_array_equal(given["right"], wrenches[1])
-    plain = contacts_message(NOW, ("left", "right"), np.array([True, False]), None)
-    assert contact_arrays(plain) == (flags, None)
-    with pytest.raises(DataError, match="name 2 feet but flag 1"):
-        contact_arrays(Contacts(names=["left", "right"], active=[True]))
+    plain = contacts_message(NOW, ("left", "right"), np.array([True, True]), None)
+    torn = Contacts(names=["left", "right"], active=[True])
+    topic = next(topic for topic in SENSOR_TOPICS if topic.name == "contacts")
+    recordings, malformed = topic.recordings([message, torn, message, plain])
+    assert malformed == 1
+    measured, flagged = (recording.contacts for recording in recordings)
+    assert measured is not None
+    assert flagged is not None
+    assert measured.names == ("left", "right")
+    np.testing.assert_array_equal(measured.time, [3.5, 3.5])
+    np.testing.assert_array_equal(measured.active, [[True, False], [True, False]])
+    np.testing.assert_array_equal(measured.wrenches, [wrenches, wrenches])
+    np.testing.assert_array_equal(flagged.active, [[True, True]])
+    assert flagged.wrenches is None
 
 
 def test_samples_come_back_in_the_robots_order() -> None:

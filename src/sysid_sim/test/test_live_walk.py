@@ -18,6 +18,7 @@ from sysid_core.online.stream import SampleStream
 from sysid_core.online.update import Update
 from sysid_core.recording import BaseRecording, Recording, Samples
 from sysid_core.signals.rotation import rotate_into_body
+from sysid_core.signals.sensors import SOURCES
 from sysid_sim.run import Run, run_scenario
 from sysid_sim.scenarios import find_scenario
 
@@ -158,20 +159,16 @@ def stream_of(name: str, change: Change = as_it_is) -> tuple[SampleStream, Sampl
     run = walked(name)
     recording = change(run.recording)
     stream = SampleStream(run.robot, stream_settings_for(recording, run.robot))
-    base, imu, contacts = recording.base, recording.imu, recording.contacts
     assert recording.effort is not None
     parts: list[Samples] = []
     for start in range(0, len(recording.time), 25):
         part = slice(start, start + 25)
-        for i in range(start, min(start + 25, len(recording.time))):
-            t = float(recording.time[i])
-            if base is not None:
-                stream.push_odometry(t, base.position[i], base.orientation[i], base.twist[i])
-            if imu is not None:
-                stream.push_imu(t, imu.angular_velocity[i], imu.linear_acceleration[i])
-            if contacts is not None:
-                flags = contacts.active[i].tolist()
-                stream.push_contacts(t, dict(zip(contacts.names, flags, strict=True)))
+        sensors = {
+            source: messages.select(part)
+            for source in SOURCES
+            if (messages := getattr(recording, source)) is not None
+        }
+        stream.push(Recording.of_sensors(**sensors))
         parts.append(
             stream.push_joint_states(
                 recording.time[part],

@@ -101,7 +101,7 @@ def judge_contacts(
     samples : Samples
     motion : FootMotion
     flagged : (n,) bool
-        Whose flags were measured; those of the others are told from the load alone.
+        Whose flags were measured; those of the others are estimated from the load alone.
     settings : ContactConfig
     """
     measured: BoolArray = np.zeros(motion.loaded.shape, dtype=bool)

@@ -109,7 +109,9 @@ def loaded_contacts(
     size = float(np.linalg.norm(gravity))
     weight = size * float(robot.consistent_nominal[robot.layout.masses].sum())
     if weight <= 0.0:
-        raise ParameterError("contacts cannot be told from torque without gravity; give flags")
+        raise ParameterError(
+            "contacts cannot be estimated from torque without gravity; give flags"
+        )
     load = forces @ (-gravity / size) * (forces.shape[1] / weight)
     return hysteresis(load, settings.load_on, settings.load_off)
 

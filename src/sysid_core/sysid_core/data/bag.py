@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from sysid_core.data.clock import Stream, stamp_times
-from sysid_core.data.decode import base_of, contacts_of, imu_of, joints_of
-from sysid_core.data.message_types import CONTACTS, IMU, JOINT_STATE, ODOMETRY, decode
+from sysid_core.data.decode import SENSOR_READERS, joints_of
+from sysid_core.data.message_types import JOINT_STATE, decode
 from sysid_core.data.storage import Bag, StoredMessage, StoredTopic, open_bag
 from sysid_core.errors import DataError
 from sysid_core.recording import Recording, TopicInfo
@@ -16,9 +16,7 @@ __all__ = ["read_bag"]
 
 _USUAL_NAMES = {
     JOINT_STATE: "joint_states",
-    ODOMETRY: "odom",
-    IMU: "imu/data",
-    CONTACTS: "contacts",
+    **{reader.type: reader.topic for reader in SENSOR_READERS},
 }
 
 
@@ -58,21 +56,21 @@ def read_bag(path: Path, *, joint_topic: str | None = None) -> Recording:
     times = dict(zip(streams, clocks, strict=True))
     warnings.extend(clock_warnings)
     joints = joints_of(streams[JOINT_STATE], times[JOINT_STATE], source)
-    contacts = None
-    if CONTACTS in streams:
-        contacts = contacts_of(streams[CONTACTS], times[CONTACTS], source)
+    sensors = {
+        reader.field: reader.read(streams[reader.type], times[reader.type], source)
+        for reader in SENSOR_READERS
+        if reader.type in streams
+    }
     return Recording(
         time=joints.time,
         joint_names=joints.names,
         position=joints.position,
         velocity=joints.velocity,
         effort=joints.effort,
-        base=base_of(streams[ODOMETRY], times[ODOMETRY]) if ODOMETRY in streams else None,
-        imu=imu_of(streams[IMU], times[IMU]) if IMU in streams else None,
-        contacts=contacts,
         source=source,
         topics=topics,
         warnings=(*warnings, *joints.warnings),
+        **sensors,
     )
 
 
@@ -84,7 +82,7 @@ def _choose_topics(
             "the bag is empty (no messages); record while the robot runs", source=str(bag.path)
         )
     chosen = {}
-    for kind in (JOINT_STATE, ODOMETRY, IMU, CONTACTS):
+    for kind in _USUAL_NAMES:
         topic = _choose(bag, kind, joint_topic if kind == JOINT_STATE else None, warnings)
         if topic is not None:
             chosen[kind] = topic

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,11 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.data.clock import Stream
+from sysid_core.data.message_types import CONTACTS, IMU, ODOMETRY
 from sysid_core.errors import DataError
 from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording
 
-__all__ = ["JointRows", "base_of", "contacts_of", "imu_of", "joints_of"]
+__all__ = ["SENSOR_READERS", "JointRows", "SensorReader", "joints_of"]
 
 _QUANTITIES = ("position", "velocity", "effort")
 
@@ -121,7 +122,7 @@ def _present(values: FloatArray) -> FloatArray | None:
     return None if np.all(np.isnan(values)) else values
 
 
-def base_of(stream: Stream, time: FloatArray) -> BaseRecording:
+def _base_of(stream: Stream, time: FloatArray, _: str) -> BaseRecording:
     """Collect odometry."""
     poses = [message.pose.pose for message in stream.messages]
     twists = [message.twist.twist for message in stream.messages]
@@ -136,7 +137,7 @@ def base_of(stream: Stream, time: FloatArray) -> BaseRecording:
     )
 
 
-def imu_of(stream: Stream, time: FloatArray) -> ImuRecording:
+def _imu_of(stream: Stream, time: FloatArray, _: str) -> ImuRecording:
     """Collect inertial measurements.
 
     An orientation whose covariance starts with −1 is absent, as `sensor_msgs/Imu` says.
@@ -158,7 +159,7 @@ def imu_of(stream: Stream, time: FloatArray) -> ImuRecording:
     )
 
 
-def contacts_of(stream: Stream, time: FloatArray, source: str) -> ContactRecording | None:
+def _contacts_of(stream: Stream, time: FloatArray, source: str) -> ContactRecording | None:
     """Collect contact flags, by name, and wrenches where every message has them.
 
     Raises
@@ -201,3 +202,30 @@ def _vector(value: Any) -> tuple[float, float, float]:
 
 def _quaternion(value: Any) -> tuple[float, float, float, float]:
     return value.x, value.y, value.z, value.w
+
+
+@dataclass(frozen=True)
+class SensorReader:
+    """How a sensor beside the joints' is read from a bag.
+
+    Attributes
+    ----------
+    field : str
+        Of the recording.
+    type, topic : str
+        Message type, and the topic's usual name.
+    read : callable
+        Takes the messages, their times (m,) [s] and the name of the bag.
+    """
+
+    field: str
+    type: str
+    topic: str
+    read: Callable[[Stream, FloatArray, str], Any]
+
+
+SENSOR_READERS = (
+    SensorReader("base", ODOMETRY, "odom", _base_of),
+    SensorReader("imu", IMU, "imu/data", _imu_of),
+    SensorReader("contacts", CONTACTS, "contacts", _contacts_of),
+)

@@ -159,7 +159,6 @@ class _Companions:
 
     def __init__(self, recording: Recording, stream: SampleStream) -> None:
         self._left = {name: getattr(recording, name) for name in SOURCES}
-        self._nothing = replace(recording, **dict.fromkeys(SOURCES, None))  # type: ignore[arg-type]
         self._stream = stream
 
     def until(self, time: float) -> None:
@@ -171,4 +170,4 @@ class _Companions:
                     part.select(slice(count)),
                     part.select(slice(count, None)),
                 )
-        self._stream.push(replace(self._nothing, **due))
+        self._stream.push(Recording.of_sensors(**due))

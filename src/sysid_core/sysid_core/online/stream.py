@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,14 +15,7 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.online.contact_feed import ContactFeed
 from sysid_core.online.sensor_feed import PATIENCE, SensorFeed
 from sysid_core.online.stream_config import StreamConfig
-from sysid_core.recording import (
-    BaseRecording,
-    ContactRecording,
-    ImuMounting,
-    ImuRecording,
-    Recording,
-    Samples,
-)
+from sysid_core.recording import ImuMounting, Recording, Samples
 from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.model import Robot
 from sysid_core.signals.buffer import GatedRows, StreamCounts
@@ -37,7 +30,6 @@ _TORQUE_LIMITS = 2.0
 """Torques beyond so many times the limit are no measurements."""
 _SPEED_LIMITS = 10.0
 """Changes of position beyond so many times the speed limit are none, noise and quanta included."""
-_NOTHING = Recording(np.zeros(0), (), np.zeros((0, 0)))
 _ROUNDING = 1e-3
 """Part of a period that rounding of stamps may amount to."""
 
@@ -153,40 +145,12 @@ class SampleStream:
         return Samples.concatenate(whole) if len(whole) > 1 else (whole or parts)[0]
 
     def push(self, messages: Recording) -> None:
-        """Take messages of other sensors; their joint states are left alone."""
-        self._sensors.push(messages)
+        """Take messages of other sensors, in any batches; joint states are left alone.
 
-    def push_odometry(
-        self, time: float, position: FloatArray, orientation: FloatArray, twist: FloatArray
-    ) -> None:
-        """Take the base's pose [m, quaternion xyzw] and twist [m/s, rad/s] in the base frame."""
-        base = BaseRecording(np.array([time]), position[None], orientation[None], twist[None])
-        self.push(replace(_NOTHING, base=base))
-
-    def push_imu(
-        self, time: float, angular_velocity: FloatArray, linear_acceleration: FloatArray
-    ) -> None:
-        """Take the inertial sensor's angular velocity (3,) [rad/s] and specific force (3,) [m/s²].
-
-        Both in the sensor's own axes; the robot's description says how it is mounted.
+        The base's twist is in its own frame, inertial readings are in the sensor's own axes; the
+        robot's description says how that is mounted.
         """
-        imu = ImuRecording(np.array([time]), angular_velocity[None], linear_acceleration[None])
-        self.push(replace(_NOTHING, imu=imu))
-
-    def push_contacts(
-        self,
-        time: float,
-        active: Mapping[str, bool],
-        wrenches: Mapping[str, FloatArray] | None = None,
-    ) -> None:
-        """Take contact flags by name, and wrenches (6,) [N, N·m] by name where measured."""
-        names = tuple(active)
-        flags = np.array([list(active.values())], dtype=np.bool_)
-        measured = None
-        if wrenches is not None and set(names) <= set(wrenches):
-            measured = np.array([[wrenches[name] for name in names]])
-        contacts = ContactRecording(np.array([time]), names, flags, measured)
-        self.push(replace(_NOTHING, contacts=contacts))
+        self._sensors.push(messages)
 
     def take_diagnostics(self) -> tuple[Diagnostic, ...]:
         """Return what was noticed since the last call that someone should mend."""

@@ -90,14 +90,18 @@ class RecentRows:
 
     @property
     def rate(self) -> float:
-        """Rate [Hz] behind the stamps; NaN before the first two rows."""
-        if len(self) < 2:
-            return np.nan
-        return estimate_clock(self._times[self._start : self._stop]).rate
+        """Rate [Hz] behind the stamps, as of when half of them were new; NaN before two rows."""
+        if len(self) > 1 and 2 * self._unrated >= len(self):
+            self._rate = estimate_clock(self._times[self._start : self._stop]).rate
+            self._unrated = 0
+        return self._rate
 
     def reset(self) -> None:
         """Forget all rows, as when time goes back."""
-        self._start = self._stop = 0
+        self._start: int = 0
+        self._stop: int = 0
+        self._unrated: int = 0
+        self._rate: float = np.nan
 
     def push(self, time: FloatArray, rows: FloatArray) -> int:
         """Take rows (m, nc) of times (m,) [s]; return how many were left out.
@@ -119,6 +123,7 @@ class RecentRows:
         added = slice(self._stop, self._stop + len(time))
         self._times[added], self._rows[added] = time, rows
         self._stop = added.stop
+        self._unrated += len(time)
 
     def _reserve(self, count: int, channels: int) -> None:
         """Make room for rows behind the newest: move what is kept to the front."""

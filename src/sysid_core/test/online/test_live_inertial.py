@@ -15,7 +15,7 @@ import pytest
 from sysid_core.arrays import FloatArray
 from sysid_core.online.stream import SampleStream
 from sysid_core.online.stream_config import StreamConfig
-from sysid_core.recording import Samples
+from sysid_core.recording import BaseRecording, ImuRecording, Recording, Samples
 from sysid_core.robot import load_robot
 from sysid_core.robot.description import FrameOnLink
 
@@ -74,16 +74,22 @@ class Flight:
         self.twist = self.twist + noise * rng.normal(size=self.twist.shape)
         self.joints = np.zeros((n, len(self.robot.joint_names)))
 
+    def messages(self, chosen: slice, *, until: float = np.inf, every: int = 1) -> Recording:
+        """Return odometry, and `every` inertial reading before `until` [s]."""
+        rows = np.arange(len(self.time))[chosen]
+        base = BaseRecording(
+            self.time[rows], self.position[rows], self.orientation[rows], self.twist[rows]
+        )
+        seen = rows[(rows % every == 0) & (self.time[rows] < until)]
+        imu = ImuRecording(self.time[seen], self.gyroscope[seen], self.force[seen])
+        return Recording.of_sensors(base=base, imu=imu)
+
     def play(self, stream: SampleStream, *, until: float = np.inf, every: int = 1) -> Samples:
         """Feed a stream; the sensor shows `every` reading, and falls silent at `until` [s]."""
         parts = []
         for start in range(0, len(self.time), 20):
             chosen = slice(start, start + 20)
-            for k in range(start, min(start + 20, len(self.time))):
-                at = float(self.time[k])
-                stream.push_odometry(at, self.position[k], self.orientation[k], self.twist[k])
-                if at < until and k % every == 0:
-                    stream.push_imu(at, self.gyroscope[k], self.force[k])
+            stream.push(self.messages(chosen, until=until, every=every))
             parts.append(
                 stream.push_joint_states(
                     self.time[chosen],
@@ -151,10 +157,8 @@ def test_batches_do_not_matter_to_biases(noisy: Flight) -> None:
     again = SampleStream(noisy.robot, SETTINGS)
     fine = []
     for k in range(len(noisy.time)):
-        at = float(noisy.time[k])
-        again.push_odometry(at, noisy.position[k], noisy.orientation[k], noisy.twist[k])
-        again.push_imu(at, noisy.gyroscope[k], noisy.force[k])
         chosen = slice(k, k + 1)
+        again.push(noisy.messages(chosen))
         fine.append(
             again.push_joint_states(
                 noisy.time[chosen],
@@ -228,7 +232,8 @@ def test_an_implausible_sensor_is_named_and_not_used(
 
 def test_readings_that_are_no_numbers_are_counted_and_bridged(noisy: Flight) -> None:
     stream = SampleStream(noisy.robot, SETTINGS)
-    stream.push_imu(0.0, np.full(3, np.nan), np.zeros(3))
+    nothing = ImuRecording(np.zeros(1), np.full((1, 3), np.nan), np.zeros((1, 3)))
+    stream.push(Recording.of_sensors(imu=nothing))
     assert stream.counts["imu late or not finite"] == 1
     holed = copy(noisy)
     gone = np.random.default_rng(22).random((len(noisy.force), 1)) < 0.05

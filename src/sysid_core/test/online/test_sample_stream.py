@@ -12,7 +12,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.online.stream import SampleStream
 from sysid_core.online.stream_config import StreamConfig, stream_cutoff
-from sysid_core.recording import Samples
+from sysid_core.recording import BaseRecording, ContactRecording, Recording, Samples
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.signals.filters import low_pass, smoothed, support
 
@@ -218,14 +218,17 @@ class Quadruped:
     def play(self, stream: SampleStream, *, odometry: bool = True, flip: bool = False) -> Samples:
         parts = []
         for i in range(0, 1500, 20):
-            for k in range(i, i + 20):
-                t = float(self.time[k])
-                sign = -1.0 if flip and k % 3 == 0 else 1.0
-                if odometry:
-                    stream.push_odometry(
-                        t, self.position[k], sign * self.orientation[k], self.twist[k]
-                    )
-                stream.push_contacts(t, self.feet(t))
+            k = slice(i, i + 20)
+            time = self.time[k]
+            sign = np.where(flip & (np.arange(i, i + 20) % 3 == 0), -1.0, 1.0)[:, None]
+            if odometry:
+                base = BaseRecording(
+                    time, self.position[k], sign * self.orientation[k], self.twist[k]
+                )
+                stream.push(Recording.of_sensors(base=base))
+            flags = np.array([list(self.feet(t).values()) for t in time.tolist()])
+            contacts = ContactRecording(time, tuple(self.feet(0.0)), flags)
+            stream.push(Recording.of_sensors(contacts=contacts))
             parts.append(
                 stream.push_joint_states(
                     self.time[i : i + 20],
@@ -279,11 +282,16 @@ def test_without_odometry_a_floating_base_gives_nothing_and_says_so() -> None:
 
 def test_odometry_that_is_none_is_counted() -> None:
     stream = SampleStream(load_robot("solo12"), SLOW)
-    stream.push_odometry(0.0, np.zeros(3), np.zeros(4), np.zeros(6))
+    at, unit = np.zeros(1), np.array([[0.0, 0.0, 0.0, 1.0]])
+    for base in (
+        BaseRecording(at, np.zeros((1, 3)), 0.0 * unit, np.zeros((1, 6))),
+        BaseRecording(at, np.full((1, 3), np.nan), unit, np.zeros((1, 6))),
+    ):
+        stream.push(Recording.of_sensors(base=base))
     assert stream.counts["odometry without a unit quaternion"] == 1
-    stream.push_odometry(0.0, np.full(3, np.nan), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(6))
     assert stream.counts["odometry late or not finite"] == 1
-    stream.push_contacts(0.0, {"tail": True})
+    tail = ContactRecording(at, ("tail",), np.array([[True]]))
+    stream.push(Recording.of_sensors(contacts=tail))
     assert stream.counts["contacts without the robot's feet"] == 1
 
 
