@@ -29,7 +29,7 @@ __all__ = ["DECODE_ERRORS", "HEADER", "Codec", "codec"]
 
 HEADER = b"\x00\x01\x00\x00"
 DECODE_ERRORS = (struct.error, ValueError)
-_SIZES = {"bool": 1, "byte": 1, "char": 1, "float32": 4, "float64": 8}
+_SIZES = {"bool": 1, "byte": 1, "float32": 4, "float64": 8}
 _SIZES |= {f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _FORMATS = {"bool": "?", "byte": "c", **ARRAY_CODES}
 _PADDING = tuple(bytes(n) for n in range(8))

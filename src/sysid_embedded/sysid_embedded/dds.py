@@ -27,8 +27,7 @@ from cyclonedds.topic import Topic
 from .cdr import DECODE_ERRORS, HEADER, codec
 from .discovery import domain_config, only_loopback
 from .idl import dds_type
-from .interfaces import Definition
-from .typehash import type_hash
+from .interfaces import Definition, type_hash
 
 __all__ = ["SERVICE_BODY", "Participant", "Reader", "WaitSet", "Writer"]
 

@@ -19,7 +19,6 @@ types: Any = _idl.types
 _PRIMITIVES: dict[str, Any] = {
     "bool": bool,
     "byte": types.uint8,
-    "char": types.uint8,
     "string": str,
     "float32": types.float32,
     "float64": types.float64,

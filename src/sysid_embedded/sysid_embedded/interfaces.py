@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Message and service definitions: where they come from, and their form here.
+"""Message and service definitions: where they come from, their form here, and their hashes.
 
 `rosbags` reads their text; it leaves out defaults of fields, which no definition here has but
 `geometry_msgs/Quaternion`.
@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from .errors import DefinitionError
 
-__all__ = ["Definition", "Field", "FieldType", "find", "names", "packages", "parse"]
+__all__ = ["Definition", "Field", "FieldType", "find", "names", "packages", "parse", "type_hash"]
 
 Kind = Literal["scalar", "array", "sequence"]
 
@@ -110,6 +110,11 @@ def parse(text: str, name: str) -> Definition:
     DefinitionError
         If the text is not a definition.
     """
+    return _from_rosbags(name, _parse(text, name))
+
+
+def _parse(text: str, name: str) -> Any:
+    """Return rosbags' form of a definition's text."""
     from rosbags.typesys import get_types_from_msg
 
     package, _, stem = name.split("/")
@@ -117,20 +122,28 @@ def parse(text: str, name: str) -> Definition:
         (found,) = get_types_from_msg(text, f"{package}/msg/{stem}").values()
     except Exception as error:  # the grammar raises errors of many kinds
         raise DefinitionError(f"{name}: {' '.join(str(error).split())}") from error
-    return _from_rosbags(name, found)
+    constants, members = found
+    return constants, [(field, _bytes_for_chars(kind)) for field, kind in members]
 
 
-def _definition(name: str, fields: list[Field], constants: dict[str, Any]) -> Definition:
-    if not fields:
-        fields = [Field(EMPTY_MEMBER, FieldType("uint8"))]
-    return Definition(name, tuple(fields), constants)
+def _bytes_for_chars(description: Any) -> Any:
+    """Return a field's type with ROS 2's own reading of ``char``: an unsigned byte."""
+    node, detail = description
+    if isinstance(detail, tuple) and isinstance(detail[0], tuple):
+        return node, (_bytes_for_chars(detail[0]), detail[1])
+    return node, ("uint8", 0) if detail == ("char", 0) else detail
 
 
 @cache
-def _typestore() -> dict[str, Any]:
-    from rosbags.typesys.stores.ros2_jazzy import FIELDDEFS
+def _typestore() -> Any:
+    """Return the definitions of rosbags; those of files are added when they are first used."""
+    from rosbags.typesys import Stores, get_typestore
 
-    return FIELDDEFS
+    store = get_typestore(Stores.ROS2_JAZZY)
+    for name, (constants, members) in store.fielddefs.items():
+        fields = [(field, _bytes_for_chars(kind)) for field, kind in members]
+        store.fielddefs[name] = (constants, fields)
+    return store
 
 
 def _from_rosbags(name: str, found: Any) -> Definition:
@@ -149,9 +162,10 @@ def _from_rosbags(name: str, found: Any) -> Definition:
         fields.append(
             Field(field, FieldType(base, kind, int(size), int(bound)), defaults.get(field))
         )
-    return _definition(
-        name, fields, {key: _constant(value, base) for key, base, value in constants}
-    )
+    if not fields:
+        fields = [Field(EMPTY_MEMBER, FieldType("uint8"))]
+    values = {key: _constant(value, base) for key, base, value in constants}
+    return Definition(name, tuple(fields), values)
 
 
 @cache
@@ -191,9 +205,9 @@ def find(name: str) -> Definition:
         if folder == "srv":
             request, _, response = re.split(r"(?m)^(---)\s*$", text, maxsplit=1)
             text = request if half[2] == "Request" else response
-        return parse(text, name)
-    if name in _typestore():
-        return _from_rosbags(name, _typestore()[name])
+        _typestore().fielddefs[name] = _parse(text, name)
+    if name in _typestore().fielddefs:
+        return _from_rosbags(name, _typestore().fielddefs[name])
     raise DefinitionError(
         f"{name} is not defined: add its {folder} file to the sysid_msgs package, or use a type "
         f"of {', '.join(sorted(packages()))}."
@@ -201,14 +215,23 @@ def find(name: str) -> Definition:
 
 
 @cache
+def type_hash(definition: Definition) -> str:
+    """Return the hash by which peers recognise the same definition (REP 2016, RIHS01)."""
+    for field in definition.fields:
+        if field.type.is_message:
+            type_hash(find(field.type.base))  # so that the store knows it
+    return str(_typestore().hash_rihs01(definition.name))
+
+
+@cache
 def packages() -> frozenset[str]:
     """Return the names of the packages that have definitions."""
-    return frozenset(key.split("/")[0] for key in (*_typestore(), *_files()))
+    return frozenset(key.split("/")[0] for key in (*_typestore().fielddefs, *_files()))
 
 
 @cache
 def names(package: str, folder: str) -> tuple[str, ...]:
     """Return the names of the messages (`folder` msg) or services (srv) of a package."""
-    keys = (*_typestore(), *_files())
+    keys = (*_typestore().fielddefs, *_files())
     start = f"{package}/{folder}/"
     return tuple(sorted({key[len(start) :] for key in keys if key.startswith(start)}))

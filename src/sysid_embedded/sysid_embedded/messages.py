@@ -21,7 +21,6 @@ ARRAY_CODES = {
     "float64": "d",
     "int8": "b",
     "uint8": "B",
-    "char": "B",
     "int16": "h",
     "uint16": "H",
     "int32": "i",
@@ -29,8 +28,8 @@ ARRAY_CODES = {
     "int64": "q",
     "uint64": "Q",
 }
-NUMPY_TYPES = {base: np.dtype({"char": "uint8"}.get(base, base)) for base in ARRAY_CODES}
-_IDL_NAMES = {"bool": "boolean", "byte": "octet", "char": "uint8", "float32": "float"}
+NUMPY_TYPES = {base: np.dtype(base) for base in ARRAY_CODES}
+_IDL_NAMES = {"bool": "boolean", "byte": "octet", "float32": "float"}
 _IDL_NAMES["float64"] = "double"
 
 Setter = Callable[[Any, Any], None]

@@ -7,8 +7,7 @@ import pytest
 from rosbags.typesys import Stores, get_typestore
 
 from sysid_embedded.errors import DefinitionError
-from sysid_embedded.interfaces import FieldType, find, names, packages, parse
-from sysid_embedded.typehash import type_hash
+from sysid_embedded.interfaces import FieldType, find, names, packages, parse, type_hash
 
 STORE = get_typestore(Stores.ROS2_JAZZY)
 # rosbags hashes a char as IDL's char; ROS 2 makes it an unsigned byte before it hashes.
