@@ -107,22 +107,9 @@ class Element:
         text = self.literal(name, default)
         return self.guard(lambda: split(text, self.scope))
 
-    def flag(self, name: str, default: bool) -> bool:
-        """Return a boolean."""
-        value = self._get(name, default)
-        if isinstance(value, bool):
-            return value
-        return self.guard(lambda: is_true(self.text(name)))
-
     def value(self, name: str) -> Any:
         """Return any value; text with substitutions is read as YAML after them."""
         value = self._get(name, _REQUIRED)
-        return self.typed(value)
-
-    def typed(self, value: Any) -> Any:
-        """Return a value with its texts substituted."""
-        if isinstance(value, list):
-            return [self.typed(item) for item in value]
         if not isinstance(value, str) or "$(" not in value:
             return value
         text = self.guard(lambda: substitute(value, self.scope))

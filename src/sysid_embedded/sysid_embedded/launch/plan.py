@@ -17,14 +17,11 @@ class Argument:
     name, description : str
     default : str or None
         None: it must be given.
-    choices : tuple of str
-        Empty: anything goes.
     """
 
     name: str
     default: str | None
     description: str
-    choices: tuple[str, ...]
 
 
 @dataclass(frozen=True)

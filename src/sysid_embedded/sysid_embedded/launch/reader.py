@@ -48,7 +48,6 @@ class _Reader:
             "include": self.include,
             "let": self.let,
             "node": self.node,
-            "push-ros-namespace": self.push_namespace,
             "push_ros_namespace": self.push_namespace,
         }
 
@@ -87,9 +86,8 @@ class _Reader:
     def arg(self, element: Element, state: _State) -> None:
         name = element.literal("name")
         default = element.text("default", None)
-        choices = tuple(item.literal("value") for item in element.items("choice"))
         description = element.literal("description", "")
-        self.plan.arguments.append(Argument(name, default, description, choices))
+        self.plan.arguments.append(Argument(name, default, description))
         if name in state.scope.variables:
             value = state.scope.variables[name]
         elif name in self.given:
@@ -100,8 +98,6 @@ class _Reader:
             value = ""
         else:
             raise element.error(f"'{name}' has no default: give {name}:=VALUE")
-        if choices and value not in choices and not self.only_arguments:
-            raise element.error(f"'{name}' is {value!r}: choose from {', '.join(choices)}")
         state.scope.variables[name] = value
 
     def let(self, element: Element, state: _State) -> None:
@@ -111,10 +107,7 @@ class _Reader:
         state.namespace = _below(state.namespace, element.text("namespace"))
 
     def group(self, element: Element, state: _State) -> None:
-        scoped = element.flag("scoped", True)
-        if not element.flag("forwarding", True):
-            raise element.error("without forwarding is not supported without ROS 2")
-        self.all(element, deepcopy(state) if scoped else state)
+        self.all(element, deepcopy(state))
 
     def include(self, element: Element, state: _State) -> None:
         path = Path(element.text("file"))
@@ -163,7 +156,7 @@ class _Reader:
             command += ["--params-file", str(file)]
         for item in element.items("remap"):
             command += ["-r", f"{item.text('from')}:={item.text('to')}"]
-        self.process(element, state, command, element.text("exec_name", "") or name)
+        self.process(element, state, command, name)
 
 
 def _below(namespace: str, name: str) -> str:

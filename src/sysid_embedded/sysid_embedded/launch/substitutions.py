@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import ast
-import operator
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ..errors import LaunchError
 from . import packages
@@ -195,62 +193,29 @@ def _environment(arguments: list[str], scope: Scope) -> str:
     return scope.environment[name]
 
 
-def _text(value: bool) -> str:
-    return "true" if value else "false"
-
-
 _FUNCTIONS: dict[str, tuple[Callable[[list[str], Scope], str], int, int]] = {
-    "and": (lambda a, _: _text(is_true(a[0]) and is_true(a[1])), 2, 2),
-    "dirname": (lambda _, s: str(s.file.parent), 0, 0),
+    "dirname": (lambda _, scope: str(scope.file.parent), 0, 0),
     "env": (_environment, 1, 2),
-    "equals": (lambda a, _: _text(a[0] == a[1]), 2, 2),
-    "eval": (lambda a, _: _evaluate_expression(" ".join(a)), 1, 99),
-    "find-pkg-share": (lambda a, _: str(packages.share(a[0])), 1, 1),
-    "not": (lambda a, _: _text(not is_true(a[0])), 1, 1),
-    "not-equals": (lambda a, _: _text(a[0] != a[1]), 2, 2),
-    "or": (lambda a, _: _text(is_true(a[0]) or is_true(a[1])), 2, 2),
+    "eval": (lambda arguments, _: _compared(" ".join(arguments)), 1, 99),
+    "find-pkg-share": (lambda arguments, _: str(packages.share(arguments[0])), 1, 1),
     "var": (_variable, 1, 2),
 }
 
-_COMPARISONS: Mapping[type[ast.AST], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda a, b: a in b,
-    ast.NotIn: lambda a, b: a not in b,
-}
 
-
-def _evaluate_expression(text: str) -> str:
-    """Return the value of a Python expression of literals, comparisons and logic."""
+def _compared(text: str) -> str:
+    """Return the value of a Python expression that compares two literals by == or !=."""
     if len(text) > _MOST_EXPRESSION:
         raise LaunchError(
             f"'$(eval ...)': {text!r:.60} has more than {_MOST_EXPRESSION} characters."
         )
     try:
-        return str(_node(ast.parse(text.strip(), mode="eval").body))
-    except (SyntaxError, ValueError):
-        raise LaunchError(f"'$(eval ...)': {text!r} is no Python expression.") from None
-    except TypeError as error:
-        raise LaunchError(f"'$(eval ...)': {text!r} fails: {error}.") from None
-
-
-def _node(node: ast.AST) -> Any:
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return not _node(node.operand)
-    if isinstance(node, ast.BoolOp):
-        values = [_node(value) for value in node.values]
-        return all(values) if isinstance(node.op, ast.And) else any(values)
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        compare = _COMPARISONS.get(type(node.ops[0]))
-        if compare is not None:
-            return compare(_node(node.left), _node(node.comparators[0]))
+        node = ast.parse(text.strip(), mode="eval").body
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            sides = [ast.literal_eval(side) for side in (node.left, *node.comparators)]
+            if len(sides) == 2:
+                return str((sides[0] == sides[1]) == isinstance(node.ops[0], ast.Eq))
+    except (SyntaxError, ValueError, TypeError):
+        pass
     raise LaunchError(
-        f"'$(eval ...)': {ast.unparse(node)!r} is not supported; literals, one comparison and "
-        "logic are."
+        f"'$(eval ...)': {text!r} is not supported; two literals with == or != between them are."
     )

@@ -58,8 +58,6 @@ def _show(arguments: list[Argument]) -> None:
     for argument in arguments:
         default = "required" if argument.default is None else f"default: '{argument.default}'"
         print(f"'{argument.name}': {argument.description or '(no description)'} ({default})")
-        if argument.choices:
-            print(f"    one of: {', '.join(argument.choices)}")
 
 
 def run(args: argparse.Namespace) -> int:
