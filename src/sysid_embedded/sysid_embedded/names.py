@@ -8,7 +8,6 @@ import re
 __all__ = ["expand", "fault_of_namespace", "fault_of_node_name", "fault_of_topic", "join"]
 
 _TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_SUBSTITUTION = re.compile(r"\{(node|ns|namespace)\}")
 
 
 def fault_of_node_name(name: str) -> tuple[str, int] | None:
@@ -34,16 +33,11 @@ def fault_of_topic(name: str) -> tuple[str, int] | None:
     """Return what is wrong with a topic's or service's name, before its expansion, or None."""
     if not name:
         return "topic name must not be empty", 0
-    plain = _SUBSTITUTION.sub("x", name)
-    if "{" in plain or "}" in plain:
-        return "topic name has an unknown or unbalanced substitution", name.find("{")
-    if plain.startswith("~"):
-        if plain == "~":
-            return None
-        if not plain.startswith("~/"):
+    if name.startswith("~"):
+        if not name.startswith("~/"):
             return "topic name must have '/' after '~'", 1
-        return _fault_of_tokens(plain, "topic name", 2)
-    return _fault_of_tokens(plain, "topic name", 1 if plain.startswith("/") else 0)
+        return _fault_of_tokens(name, "topic name", 2)
+    return _fault_of_tokens(name, "topic name", 1 if name.startswith("/") else 0)
 
 
 def _fault_of_tokens(name: str, what: str, start: int) -> tuple[str, int] | None:
@@ -56,10 +50,7 @@ def _fault_of_tokens(name: str, what: str, start: int) -> tuple[str, int] | None
         if token[0].isdigit():
             return f"{what} token must not start with a number", at
         if not _TOKEN.match(token):
-            return (
-                f"{what} must not contain characters other than alphanumerics, '_', '~', '{{', "
-                "or '}'"
-            ), at
+            return f"{what} must not contain characters other than alphanumerics or '_'", at
         at += len(token) + 1
     return None
 
@@ -75,14 +66,12 @@ def expand(name: str, node: str, namespace: str) -> str:
     Parameters
     ----------
     name : str
-        Absolute, relative or private (``~``) name; ``{node}`` and ``{ns}`` are replaced.
+        Absolute, relative or private (``~``) name.
     node : str
         Name of the node.
     namespace : str
         Namespace of the node, absolute.
     """
-    values = {"node": node, "ns": namespace, "namespace": namespace}
-    name = _SUBSTITUTION.sub(lambda match: values[match[1]], name)
     if name.startswith("~"):
         return join(namespace, node) + name[1:]
     return name if name.startswith("/") else join(namespace, name)

@@ -7,11 +7,12 @@ from typing import Any
 
 from sysid_embedded import finder
 
-from . import exceptions, utilities
+from . import context as _context
+from . import exceptions
 from . import executors as _executors
 from . import logging as _logging
 from . import node as _node
-from .context import Context
+from .context import Context, get_default_context, ok, try_shutdown
 from .parameter import Parameter
 from .signals import (
     SignalHandlerOptions,
@@ -19,7 +20,6 @@ from .signals import (
     uninstall_signal_handlers,
 )
 from .task import Future
-from .utilities import get_default_context, ok, try_shutdown
 
 __all__ = [
     "Context",
@@ -36,7 +36,6 @@ __all__ = [
     "spin_once",
     "spin_until_future_complete",
     "try_shutdown",
-    "utilities",
 ]
 
 _global_executors: list[_executors.Executor] = []
@@ -80,7 +79,7 @@ def _forget_executor() -> None:
 
 def shutdown(*, context: Context | None = None) -> None:
     """End."""
-    utilities.shutdown(context=context)
+    _context.shutdown(context=context)
     if context is None:
         uninstall_signal_handlers()
 

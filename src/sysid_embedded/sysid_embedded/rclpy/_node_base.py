@@ -12,7 +12,7 @@ from sysid_embedded.arguments import parse as _parse
 from sysid_embedded.messages import Message
 
 from ._node_parameters import NodeParameters
-from .callback_groups import CallbackGroup, MutuallyExclusiveCallbackGroup
+from .callback_groups import MutuallyExclusiveCallbackGroup
 from .client import Client
 from .clock import ROSClock
 from .context import Context
@@ -50,7 +50,7 @@ class NodeBase(NodeParameters):
         self._timers: list[Timer] = []
         self._rosout_publisher: Publisher | None = None
         self._executor: weakref.ref[Any] | None = None
-        self._default_callback_group: CallbackGroup = MutuallyExclusiveCallbackGroup()
+        self._default_callback_group = MutuallyExclusiveCallbackGroup()
         self._destroyed = False
         # Arguments of the node itself come before those of the process.
         own = [] if cli_args is None else [_parse(cli_args)]

@@ -4,65 +4,24 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
-__all__ = ["CallbackGroup", "MutuallyExclusiveCallbackGroup", "ReentrantCallbackGroup"]
-
-
-class CallbackGroup:
-    """Base of callback groups."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def can_execute(self, entity: Any) -> bool:
-        """Whether a callback of the entity may start now."""
-        raise NotImplementedError
-
-    def beginning_execution(self, entity: Any) -> bool:
-        """Mark that a callback starts; False if it may not."""
-        raise NotImplementedError
-
-    def ending_execution(self, entity: Any) -> None:
-        """Mark that a callback ended."""
-        raise NotImplementedError
+__all__ = ["MutuallyExclusiveCallbackGroup"]
 
 
-class ReentrantCallbackGroup(CallbackGroup):
-    """Callbacks may run at any time, also twice at once."""
-
-    def can_execute(self, entity: Any) -> bool:
-        """Whether a callback of the entity may start now."""
-        return True
-
-    def beginning_execution(self, entity: Any) -> bool:
-        """Mark that a callback starts; False if it may not."""
-        return True
-
-    def ending_execution(self, entity: Any) -> None:
-        """Mark that a callback ended."""
-
-
-class MutuallyExclusiveCallbackGroup(CallbackGroup):
-    """One callback at a time."""
+class MutuallyExclusiveCallbackGroup:
+    """Callbacks of a group run one at a time; those of different groups at any time."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._active: Any = None
+        self._running = threading.Lock()
 
-    def can_execute(self, entity: Any) -> bool:
-        """Whether a callback of the entity may start now."""
-        return self._active is None
+    def can_execute(self) -> bool:
+        """Whether a callback may start now."""
+        return not self._running.locked()
 
-    def beginning_execution(self, entity: Any) -> bool:
+    def beginning_execution(self) -> bool:
         """Mark that a callback starts; False if it may not."""
-        with self._lock:
-            if self._active is not None:
-                return False
-            self._active = entity
-            return True
+        return self._running.acquire(blocking=False)
 
-    def ending_execution(self, entity: Any) -> None:
+    def ending_execution(self) -> None:
         """Mark that a callback ended."""
-        with self._lock:
-            self._active = None
+        self._running.release()

@@ -14,7 +14,7 @@ from typing import Any
 from sysid_embedded.cdr import HEADER, codec
 from sysid_embedded.dds import Reader, Writer
 
-from .callback_groups import CallbackGroup
+from .callback_groups import MutuallyExclusiveCallbackGroup
 from .context import Context
 from .task import Future
 
@@ -34,7 +34,7 @@ class Client:
         writer: Writer,
         srv_type: Any,
         name: str,
-        callback_group: CallbackGroup,
+        callback_group: MutuallyExclusiveCallbackGroup,
     ) -> None:
         self.context = context
         self.reader: Reader | None = reader
@@ -64,15 +64,7 @@ class Client:
         data = bytearray(HEADER + _HEADER.pack(self._writer.handle, number))
         self._encode(request, data)
         self._writer.write(data)
-        future.add_done_callback(self.remove_pending_request)
         return future
-
-    def remove_pending_request(self, future: Future) -> None:
-        """Wait for an answer no more."""
-        with self._lock:
-            for number, pending in list(self._pending.items()):
-                if pending is future:
-                    del self._pending[number]
 
     def _take(self) -> Callable[[], Any] | None:
         """Return what to run for the next answer, or None; others' answers are passed over."""
@@ -82,7 +74,9 @@ class Client:
                 return None
             answer, data, _ = sample
             handle, number = _HEADER.unpack_from(data, len(HEADER))
-            future = self._pending.get(number) if handle == self._writer.handle else None
+            with self._lock:
+                mine = handle == self._writer.handle
+                future = self._pending.pop(number, None) if mine else None
             if future is not None:
                 return partial(future.set_result, answer)
 

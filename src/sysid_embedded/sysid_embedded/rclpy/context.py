@@ -19,7 +19,7 @@ from sysid_embedded.graph import Graph
 
 from .logging import _configure
 
-__all__ = ["Context"]
+__all__ = ["Context", "get_default_context", "ok", "shutdown", "try_shutdown"]
 
 
 class Context:
@@ -123,3 +123,40 @@ class Context:
                 self._graph.close()
                 self._participant.close()
                 self._graph = self._participant = None
+
+
+_default: list[Context] = []
+_lock = threading.Lock()
+
+
+def get_default_context() -> Context:
+    """Return the global context; a new one after a shutdown."""
+    with _lock:
+        if not _default:
+            _default.append(Context())
+        return _default[0]
+
+
+def _taken(context: Context | None) -> Context:
+    """Return a context to end; the global one is replaced at its next use."""
+    if context is not None:
+        return context
+    context = get_default_context()
+    with _lock:
+        _default.clear()
+    return context
+
+
+def ok(*, context: Context | None = None) -> bool:
+    """Whether the context is initialised and not shut down."""
+    return (context or get_default_context()).ok()
+
+
+def shutdown(*, context: Context | None = None) -> None:
+    """End a context."""
+    _taken(context).shutdown()
+
+
+def try_shutdown(*, context: Context | None = None) -> None:
+    """End a context unless that was done already."""
+    _taken(context).try_shutdown()

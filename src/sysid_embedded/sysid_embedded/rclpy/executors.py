@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sysid_embedded.dds import WaitSet
 
-from .context import Context
+from .context import Context, get_default_context
 from .task import Future
-from .utilities import get_default_context
 
 if TYPE_CHECKING:
     from .node import Node
@@ -57,7 +56,7 @@ class _Work(NamedTuple):
         try:
             self.function()
         finally:
-            self.entity.callback_group.ending_execution(self.entity)
+            self.entity.callback_group.ending_execution()
 
 
 class Executor:
@@ -149,19 +148,19 @@ class Executor:
         """Yield everything that is due, each once."""
         for node in list(self._nodes):
             for timer in list(node._timers):
-                if timer.is_ready() and timer.callback_group.beginning_execution(timer):
+                if timer.is_ready() and timer.callback_group.beginning_execution():
                     timer._call()
                     yield _Work(timer.callback, timer)
         for key, entity in list(self._pending.items()):
             if key not in self._readers:
                 continue
-            if not entity.callback_group.beginning_execution(entity):
+            if not entity.callback_group.beginning_execution():
                 entity.reader.acknowledge()
                 continue
             function = entity._take()
             if function is None:
                 self._pending.pop(key, None)
-                entity.callback_group.ending_execution(entity)
+                entity.callback_group.ending_execution()
             else:
                 yield _Work(function, entity)
 
@@ -192,7 +191,7 @@ class Executor:
         for node in list(self._nodes):
             for timer in list(node._timers):
                 # What a busy group holds up is looked at again when the group is free.
-                if not timer._canceled and timer.callback_group.can_execute(timer):
+                if not timer._canceled and timer.callback_group.can_execute():
                     left = min(left, timer._remaining())
         return left
 

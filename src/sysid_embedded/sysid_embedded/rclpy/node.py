@@ -10,10 +10,10 @@ from sysid_embedded.messages import message_class
 from sysid_embedded.qos_policies import to_dds
 
 from ._node_base import NodeBase, _check_interface
-from .callback_groups import CallbackGroup
+from .callback_groups import MutuallyExclusiveCallbackGroup
 from .client import Client
 from .clock import Clock
-from .context import Context
+from .context import Context, get_default_context
 from .exceptions import NotInitializedException
 from .logging import Record, _system
 from .parameter import Parameter
@@ -30,7 +30,6 @@ from .subscription import Subscription
 from .time import NANO
 from .time_source import TimeSource
 from .timer import Timer
-from .utilities import get_default_context
 
 __all__ = ["Node"]
 
@@ -164,7 +163,7 @@ class Node(NodeBase):
         callback: Callable[[Any, Any], Any],
         *,
         qos_profile: QoSProfile = qos_profile_services_default,
-        callback_group: CallbackGroup | None = None,
+        callback_group: MutuallyExclusiveCallbackGroup | None = None,
     ) -> Service:
         """Create a service; the callback gets the request and a response to fill and return."""
         name = self._resolve(srv_name, "service")
@@ -188,7 +187,7 @@ class Node(NodeBase):
         self,
         timer_period_sec: float,
         callback: Callable[[], Any],
-        callback_group: CallbackGroup | None = None,
+        callback_group: MutuallyExclusiveCallbackGroup | None = None,
         clock: Clock | None = None,
     ) -> Timer:
         """Create a timer; it goes by the node's clock unless another one is given."""

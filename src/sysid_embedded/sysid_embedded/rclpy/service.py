@@ -11,7 +11,7 @@ from typing import Any
 from sysid_embedded.cdr import HEADER, codec
 from sysid_embedded.dds import SERVICE_BODY, Reader, Writer
 
-from .callback_groups import CallbackGroup
+from .callback_groups import MutuallyExclusiveCallbackGroup
 
 __all__ = ["Service"]
 
@@ -28,7 +28,7 @@ class Service:
         srv_type: Any,
         name: str,
         callback: Callable[[Any, Any], Any],
-        callback_group: CallbackGroup,
+        callback_group: MutuallyExclusiveCallbackGroup,
     ) -> None:
         self.reader: Reader | None = reader
         self._writer = writer

@@ -9,7 +9,7 @@ from typing import Any
 
 from sysid_embedded.dds import Reader
 
-from .callback_groups import CallbackGroup
+from .callback_groups import MutuallyExclusiveCallbackGroup
 
 __all__ = ["Subscription"]
 
@@ -22,7 +22,7 @@ class Subscription:
         reader: Reader,
         name: str,
         callback: Callable[[Any], Any],
-        callback_group: CallbackGroup,
+        callback_group: MutuallyExclusiveCallbackGroup,
     ) -> None:
         self.reader: Reader | None = reader
         self.name = name

@@ -15,22 +15,9 @@ class Future:
 
     def __init__(self) -> None:
         self._done = False
-        self._cancelled = False
         self._result: Any = None
         self._callbacks: list[Callable[[Any], Any]] = []
         self._lock = threading.Lock()
-
-    def cancel(self) -> None:
-        """Give up on the result."""
-        with self._lock:
-            if self._done or self._cancelled:
-                return
-            self._cancelled = True
-        self._call_back()
-
-    def cancelled(self) -> bool:
-        """Whether it was given up."""
-        return self._cancelled
 
     def done(self) -> bool:
         """Whether there is a result."""
@@ -45,19 +32,14 @@ class Future:
         with self._lock:
             self._result = result
             self._done = True
-            self._cancelled = False
-        self._call_back()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
 
     def add_done_callback(self, callback: Callable[[Any], Any]) -> None:
         """Call a function with the future when it is done; at once if it is."""
         with self._lock:
-            if not (self._done or self._cancelled):
+            if not self._done:
                 self._callbacks.append(callback)
                 return
         callback(self)
-
-    def _call_back(self) -> None:
-        with self._lock:
-            callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback(self)

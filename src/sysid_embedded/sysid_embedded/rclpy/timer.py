@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .callback_groups import CallbackGroup
+from .callback_groups import MutuallyExclusiveCallbackGroup
 from .clock import Clock, ROSClock
 
 __all__ = ["Timer"]
@@ -19,7 +19,7 @@ class Timer:
     def __init__(
         self,
         callback: Callable[[], Any],
-        callback_group: CallbackGroup,
+        callback_group: MutuallyExclusiveCallbackGroup,
         timer_period_ns: int,
         clock: Clock,
         wake: Callable[[], None],
