@@ -91,10 +91,6 @@ class StringsCodec:
         return values.copy(), at
 
 
-def _alignment(base: str) -> int:
-    return 4 if base == "string" else _SIZES[base]
-
-
 class _Generator:
     """Writes the source of one function, keeping track of what is known about the alignment.
 

@@ -13,25 +13,30 @@ import yaml
 
 from .errors import YamlError
 
-__all__ = ["NodeParameters", "parse_file", "parse_text", "parse_value", "scalar"]
+__all__ = ["NodeParameters", "parse_file", "parse_text", "parse_value"]
 
-_TRUE = frozenset(["Y", "y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"])
-_FALSE = frozenset(["N", "n", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"])
-_INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)$")
-_FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*([eE][-+]?[0-9]+)?|\.[0-9]+([eE][-+]?[0-9]+)?)$")
-_SPECIAL = re.compile(r"([-+]?)\.(nan|NaN|NAN|inf|Inf|INF)$")
+_BOOLEAN = "y|Y|yes|Yes|YES|true|True|TRUE|on|On|ON|n|N|no|No|NO|false|False|FALSE|off|Off|OFF"
+# No longer than what 64 bits surely hold.
+_INTEGER = "[-+]?(0[xX][0-9a-fA-F]{1,15}|0[0-7]{0,20}|[1-9][0-9]{0,17})"
+_FLOAT = (
+    r"[-+]?([0-9]+\.?[0-9]*([eE][-+]?[0-9]+)?|\.[0-9]+([eE][-+]?[0-9]+)?"
+    r"|\.(nan|NaN|NAN|inf|Inf|INF))"
+)
 _ROS_PARAMETERS = "ros__parameters"
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader by which a scalar that is tagged ``!!str`` looks quoted."""
+    """A loader by which ``1e-3`` is a number, ``y`` a boolean, and every key a text."""
 
-    def compose_scalar_node(self, anchor: dict[Any, yaml.Node]) -> yaml.ScalarNode:
-        event = self.peek_event()  # type: ignore[no-untyped-call]
-        node = super().compose_scalar_node(anchor)
-        if isinstance(event, yaml.ScalarEvent) and event.tag == "tag:yaml.org,2002:str":
-            node.style = '"'
-        return node
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - pyyaml's own, to be filled below
+    bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}  # noqa: RUF012
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        return {key.value: self.construct_object(value, deep=True) for key, value in node.value}
+
+
+for _kind, _pattern in (("bool", _BOOLEAN), ("int", _INTEGER), ("float", _FLOAT)):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(f"({_pattern})$"), None)
 
 
 @dataclass(frozen=True)
@@ -62,114 +67,65 @@ class NodeParameters:
         return "*" in self.pattern
 
 
-def scalar(text: str) -> bool | int | float | str:
-    """Return the value of an unquoted scalar.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    bool, int, float or str
-        Unlike in YAML 1.1, ``1e-3`` is a number and ``on`` a boolean.
-    """
-    if text in _TRUE or text in _FALSE:
-        return text in _TRUE
-    if _INTEGER.match(text):
-        octal = len(text.lstrip("+-")) > 1 and text.lstrip("+-")[0] == "0"
-        base = 16 if "x" in text.lower() else 8 if octal else 10
-        value = int(text, base)
-        if -(2**63) <= value < 2**63:
-            return value
-    special = _SPECIAL.match(text)
-    if special:
-        return float(special[1] + special[2])
-    if _FLOAT.match(text):
-        return float(text)
-    return text
+def _load(text: str | bytes, source: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise YamlError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
 
 
-def _where(node: yaml.Node, source: str) -> str:
-    return f"{source}, line {node.start_mark.line + 1}"
-
-
-def _scalar_node(node: yaml.Node) -> Any:
-    quoted = isinstance(node, yaml.ScalarNode) and node.style is not None
-    return node.value if quoted else scalar(node.value)
-
-
-def _sequence(node: yaml.SequenceNode, source: str) -> list[Any]:
-    values = []
-    for item in node.value:
-        if not isinstance(item, yaml.ScalarNode):
-            raise YamlError(
-                f"{_where(item, source)}: a parameter is a list of scalars; lists of lists or "
-                "mappings are not parameters."
-            )
-        values.append(_scalar_node(item))
-    kinds = {type(value).__name__ for value in values}
+def _flatten(value: Any, name: str, source: str) -> Iterator[tuple[str, Any]]:
+    """Yield dotted names and values of the mapping below ``ros__parameters``."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flatten(inner, f"{name}.{key}" if name else key, source)
+        return
+    kinds = {type(item).__name__ for item in value} if isinstance(value, list) else set()
+    if kinds & {"dict", "list"}:
+        raise YamlError(
+            f"{source}: '{name}' holds lists or mappings; a parameter is a list of scalars."
+        )
     if len(kinds) > 1:
         raise YamlError(
-            f"{_where(node, source)}: a list must hold values of one type, not "
+            f"{source}: '{name}' must hold values of one type, not "
             f"{' and '.join(sorted(kinds))}; write every number with a decimal point."
         )
-    return values
+    yield name, value
 
 
-def _flatten(node: yaml.Node, prefix: str, source: str) -> Iterator[tuple[str, Any]]:
-    """Yield dotted names and values of the mapping below ``ros__parameters``."""
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield from _flatten(value, f"{prefix}.{key.value}" if prefix else key.value, source)
-    elif isinstance(node, yaml.SequenceNode):
-        yield prefix, _sequence(node, source)
-    else:
-        yield prefix, _scalar_node(node)
-
-
-def _nodes(node: yaml.Node, path: str, source: str) -> Iterator[NodeParameters]:
+def _nodes(content: Any, path: str, source: str) -> Iterator[NodeParameters]:
     """Yield the blocks of a parameter file in their order."""
-    if not isinstance(node, yaml.MappingNode):
+    if not isinstance(content, dict):
         raise YamlError(
-            f"{_where(node, source)}: expected a node name and '{_ROS_PARAMETERS}' below it."
+            f"{source}: expected a node name and '{_ROS_PARAMETERS}' below it, not {content!r}."
         )
-    for key, value in node.value:
-        if key.value == _ROS_PARAMETERS:
-            if not path:
-                raise YamlError(f"{_where(key, source)}: '{_ROS_PARAMETERS}' needs a node name.")
-            if isinstance(value, yaml.ScalarNode) and not value.value:
-                continue
-            if not isinstance(value, yaml.MappingNode):
-                raise YamlError(f"{_where(value, source)}: expected 'name: value' lines.")
+    for key, value in content.items():
+        if key != _ROS_PARAMETERS:
+            yield from _nodes(value, f"{path}/{key.strip('/')}", source)
+        elif not path:
+            raise YamlError(f"{source}: '{_ROS_PARAMETERS}' needs a node name.")
+        elif isinstance(value, dict):
             yield NodeParameters(path, dict(_flatten(value, "", source)))
-        else:
-            yield from _nodes(value, f"{path}/{key.value.strip('/')}", source)
+        elif value != "":
+            raise YamlError(f"{source}: expected 'name: value' lines, not {value!r}.")
 
 
-def parse_text(text: str, source: str) -> list[NodeParameters]:
+def parse_text(text: str | bytes, source: str) -> list[NodeParameters]:
     """Read the text of a parameter file.
 
     Parameters
     ----------
-    text : str
+    text : str or bytes
     source : str
         What to call it in messages.
-
-    Returns
-    -------
-    list of NodeParameters
 
     Raises
     ------
     YamlError
         If it isn't a parameter file.
     """
-    try:
-        root = yaml.compose(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        raise YamlError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
-    return [] if root is None else list(_nodes(root, "", source))
+    content = _load(text, source)
+    return [] if content is None else list(_nodes(content, "", source))
 
 
 def parse_file(path: Path) -> list[NodeParameters]:
@@ -181,10 +137,9 @@ def parse_file(path: Path) -> list[NodeParameters]:
         If it can't be read or isn't a parameter file.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        return parse_text(path.read_bytes(), str(path))
     except OSError as error:
         raise YamlError(f"{path}: {error.strerror}; name an existing parameter file.") from error
-    return parse_text(text, str(path))
 
 
 def parse_value(text: str) -> Any:
@@ -195,11 +150,9 @@ def parse_value(text: str) -> Any:
     YamlError
         If it is neither.
     """
-    try:
-        node = yaml.compose(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        raise YamlError(f"parameter value {text!r} is not YAML.") from error
-    values = list(_flatten(node, "", f"parameter value {text!r}")) if node else [("", text)]
-    if len(values) != 1 or values[0][0]:
-        raise YamlError(f"parameter value {text!r} must be a scalar or a list.")
-    return values[0][1]
+    source = f"parameter value {text!r}"
+    content = _load(text, source)
+    if isinstance(content, dict):
+        raise YamlError(f"{source} must be a scalar or a list.")
+    (_, value), *_ = _flatten("" if content is None else content, "", source)
+    return value
