@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
+from sysid_controller.command import Command, Publishers
 from sysid_controller.contact_qp import ConeConfig
 from sysid_controller.contact_torque import ContactTorque
 from sysid_controller.floating_base import FloatingBase
@@ -23,78 +22,20 @@ from sysid_controller.safety_watch import SafetyWatch
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.units import DriverUnits
 from sysid_controller.watchdog import ControlState, Watchdog
-from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.select import Dynamics, make_dynamics
 from sysid_core.exchange import ParameterSet, TrajectoryPoints
 from sysid_core.robot import Robot
 from sysid_core.robot.model import Limits
 
-__all__ = ["Command", "Controller", "Publishers"]
+__all__ = ["Controller"]
 
 _LONGEST_STEPS = 5.0  # [ticks] that the rate limit and a late tick make up for
 _GAP = 0.2  # [s] without a tick after which the reference is rejoined, not jumped to
 _FORCE_WEIGHT = 6e-3  # [-] of squared forces per weight against squared accelerations, in the QP
 _DRIVING = (ControlState.HOLDING, ControlState.TRACKING)
 _ZEROS_FOR = 0.5  # [s] that zero torque is sent after a stop, before falling silent
-
-
-class Publishers(NamedTuple):
-    """How many nodes publish torque commands, this one among them, and references."""
-
-    commands: int = 1
-    references: int = 1
-
-    @property
-    def rival(self) -> str:
-        """Who else drives the robot, in words; empty if nobody does."""
-        others = self.commands - 1
-        return f"{others} other publisher(s) of torque commands" if others > 0 else ""
-
-
-@dataclass(frozen=True, eq=False)
-class Command:
-    """What one tick decided; arrays (na,) in the actuated joints' order.
-
-    Attributes
-    ----------
-    state : ControlState
-    output : (na,) or None
-        What to send, in the unit that the settings choose; None: send nothing.
-    effort, effort_model : (na,) [N·m]
-        Torque after limits; share of it that the model asked for.
-    position_error, velocity_error : (na,) [rad, rad/s]
-        Reference minus measured; zero while there is no reference.
-    limits : LimitedEffort
-    clock_jumped : bool
-        Whether time went backwards before this tick.
-    rejoined : bool
-        Whether the position error had grown too large, so that the reference started anew.
-    failure : Diagnostic or None
-        Why the model gave no torque, so that the robot is held.
-    fallback : Diagnostic or None
-        Why the projected law stood in for the contact forces' QP.
-    stopped : str
-        Why the controller stopped the robot or no longer drives it; empty if it does.
-    """
-
-    state: ControlState
-    output: FloatArray | None
-    effort: FloatArray
-    effort_model: FloatArray
-    position_error: FloatArray
-    velocity_error: FloatArray
-    limits: LimitedEffort
-    clock_jumped: bool
-    rejoined: bool
-    failure: Diagnostic | None = None
-    fallback: Diagnostic | None = None
-    stopped: str = ""
-
-    @property
-    def limited(self) -> BoolArray:
-        """Joints (na,) whose torque was limited."""
-        return self.limits.limited
 
 
 class Controller:

@@ -18,7 +18,8 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
-from sysid_controller.controller import Command, Controller, Publishers
+from sysid_controller.command import Command, Publishers
+from sysid_controller.controller import Controller
 from sysid_controller.health import Health
 from sysid_controller.settings import ControllerConfig
 from sysid_core.diagnostics import Diagnostic

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from sysid_controller.arrivals import Arrivals
-from sysid_controller.controller import Command, Controller
+from sysid_controller.command import Command
+from sysid_controller.controller import Controller
 from sysid_controller.watchdog import ControlState
 from sysid_core.diagnostics import Diagnostic, Severity
 

@@ -55,6 +55,7 @@ class SafetyStop:
         self._held: FloatArray | None = None
         self._begins: deque[float] = deque(maxlen=_MOST_STOPS)
         self._rests_since: float | None = None
+        self._began: float | None = None
         self.reason: Diagnostic | None = None
         self.stays = False
 
@@ -80,6 +81,7 @@ class SafetyStop:
             Between joint states or ticks, whichever is longer.
         """
         self.reason, self._held, self._rests_since = reason, None, None
+        self._began = steady
         self._begins.append(steady)
         full = len(self._begins) == _MOST_STOPS
         self.stays = full and steady - self._begins[0] <= _WITHIN
@@ -119,9 +121,9 @@ class SafetyStop:
 
     def bars_parameters(self, steady: float) -> str:
         """Say why identified parameters are not taken at present; empty if they are."""
-        if not self._begins:
+        if self._began is None:
             return ""
-        since = steady - self._begins[-1]
+        since = steady - self._began
         if self.reason is None and since > _PARAMETER_PAUSE:
             return ""
         return (

@@ -27,6 +27,7 @@ _MOVED = 5  # as many rates of positions: an outlier of a position spoils two
 _CLOSEST = 5e-4  # [s] between two positions; closer ones give no rate worth looking at
 _AGREE = 0.5  # [-] of the velocity limit by which measured and differentiated velocity may differ
 _INTERVALS = 0.05  # weight of the newest interval between joint states in their mean
+_LONGEST = 0.05  # [s] that an interval counts for at most: a gap is not a rate
 
 
 class SafetyWatch:
@@ -82,8 +83,9 @@ class SafetyWatch:
         if elapsed < _CLOSEST:
             return
         self._rates.append((position - self._position) / elapsed)
-        change = elapsed - self.interval
-        self.interval = self.interval + _INTERVALS * change if self.interval else elapsed
+        interval = min(elapsed, _LONGEST)
+        change = interval - self.interval
+        self.interval = self.interval + _INTERVALS * change if self.interval else interval
         self._stamp, self._position = stamp, position
 
     def judge(

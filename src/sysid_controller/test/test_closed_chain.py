@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sysid_controller.controller import Command, Controller
+from sysid_controller.command import Command
+from sysid_controller.controller import Controller
 from sysid_controller.laws import ComputedTorque, FeedForward, Gains, Motion
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.watchdog import ControlState

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sysid_controller.controller import Command, Controller
+from sysid_controller.command import Command
+from sysid_controller.controller import Controller
 from sysid_controller.health import Health
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.watchdog import ControlState

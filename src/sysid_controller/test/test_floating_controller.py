@@ -10,7 +10,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from sysid_controller.controller import Command, Controller
+from sysid_controller.command import Command
+from sysid_controller.controller import Controller
 from sysid_controller.health import Health
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.watchdog import ControlState

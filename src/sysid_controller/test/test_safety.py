@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from sysid_controller.controller import Command, Controller, Publishers
+from sysid_controller.command import Command, Publishers
+from sysid_controller.controller import Controller
 from sysid_controller.health import Health
 from sysid_controller.safety_stop import SafetyStop
 from sysid_controller.safety_watch import SafetyWatch
@@ -118,6 +119,16 @@ def test_after_three_stops_within_a_minute_it_stays_stopped_until_it_is_enabled(
     assert "call ~/enable" in str(stop)
     stop.forget()
     assert stop.over(51.0)
+    assert "nominal parameters are in use" in stop.bars_parameters(51.0)
+    stop.release()
+    assert stop.bars_parameters(61.0) == ""
+
+
+def test_a_gap_in_the_joint_states_does_not_weaken_a_stop(watch: SafetyWatch) -> None:
+    for k in range(50):
+        watch.measure(HOME, NONE, PERIOD * k)
+    watch.measure(HOME, NONE, 100.0)
+    assert watch.interval < 3.0 * PERIOD
 
 
 class Loop:
