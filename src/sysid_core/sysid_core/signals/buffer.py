@@ -65,6 +65,8 @@ class RecentRows:
         self._flags = flags
         self._times = np.zeros(0)
         self._rows = np.zeros((0, 0))
+        self._start = self._stop = self._unrated = 0
+        self._rate = np.nan
         self.reset()
 
     def __len__(self) -> int:
@@ -98,10 +100,8 @@ class RecentRows:
 
     def reset(self) -> None:
         """Forget all rows, as when time goes back."""
-        self._start: int = 0
-        self._stop: int = 0
-        self._unrated: int = 0
-        self._rate: float = np.nan
+        self._start = self._stop = self._unrated = 0
+        self._rate = np.nan
 
     def push(self, time: FloatArray, rows: FloatArray) -> int:
         """Take rows (m, nc) of times (m,) [s]; return how many were left out.
