@@ -10,9 +10,9 @@ from sysid_core.dynamics.statistics import Statistics
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
-__all__ = ["noise_of", "usable_samples"]
+__all__ = ["TORQUE_LIMITS", "noise_of", "usable_samples"]
 
-_TORQUE_LIMITS = 2.0
+TORQUE_LIMITS = 2.0
 """Torques beyond so many times the limit are no measurements."""
 
 
@@ -27,7 +27,7 @@ def usable_samples(robot: Robot, samples: Samples) -> Samples:
         + [signal for signal in base if signal is not None]
     )
     with np.errstate(invalid="ignore"):
-        within = np.abs(samples.effort) <= _TORQUE_LIMITS * robot.limits.effort
+        within = np.abs(samples.effort) <= TORQUE_LIMITS * robot.limits.effort
     usable = np.hstack([np.isfinite(values), within[:, actuated]]).all(axis=1)
     return samples.select(np.flatnonzero(usable))
 

@@ -136,9 +136,11 @@ class SensorFeed:
         waiting = inertial if inertial > newest - _INERTIAL_PATIENCE else np.inf
         return min(self._recent["base"].known_until, waiting)
 
-    def at(self, time: FloatArray) -> dict[str, FloatArray]:
-        """Return the rows (m, nc) of the sensors that are there at ascending times (m,) [s]."""
-        found = {name: rows.at(time) for name, rows in self._recent.items() if len(rows)}
+    def at(self, time: FloatArray, rate: float) -> dict[str, FloatArray]:
+        """Return the rows (m, nc) of the sensors that are there at times (m,) of a rate [Hz]."""
+        found = {
+            name: rows.at(time, rate=rate) for name, rows in self._recent.items() if len(rows)
+        }
         if "imu" in found and self._slow is not None:
             del found["imu"]
         return found

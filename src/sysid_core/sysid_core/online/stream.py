@@ -13,6 +13,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.contacts import ContactConfig
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.online.contact_feed import ContactFeed
+from sysid_core.online.intake import TORQUE_LIMITS
 from sysid_core.online.sensor_feed import PATIENCE, SensorFeed
 from sysid_core.online.stream_config import StreamConfig
 from sysid_core.recording import ImuMounting, Recording, Samples
@@ -26,8 +27,6 @@ from sysid_core.signals.outliers import unwrapped
 
 __all__ = ["SampleStream"]
 
-_TORQUE_LIMITS = 2.0
-"""Torques beyond so many times the limit are no measurements."""
 _SPEED_LIMITS = 10.0
 """Changes of position beyond so many times the speed limit are none, noise and quanta included."""
 _ROUNDING = 1e-3
@@ -69,7 +68,7 @@ class SampleStream:
             config.rate,
             2 * nm,
             gap=config.gap,
-            upper=np.r_[np.full(nm, np.inf), _TORQUE_LIMITS * limits.effort[self._measured]],
+            upper=np.r_[np.full(nm, np.inf), TORQUE_LIMITS * limits.effort[self._measured]],
             max_rate=np.r_[_SPEED_LIMITS * limits.velocity[self._measured], np.full(nm, np.inf)],
         )
         self._angles = np.full((1, nm), np.nan)
@@ -212,7 +211,7 @@ class SampleStream:
         rows = self._on_grid = np.vstack([self._on_grid, self._joints.at(new)])
         self._joints.forget(time[-1])
         joints = {"position": self._spread(rows[:, :nm]), "effort": self._spread(rows[:, nm:])}
-        return Grid(time, joints, self._sensors.at(time))
+        return Grid(time, joints, self._sensors.at(time, self.config.rate))
 
     def _samples(self, grid: Grid) -> Samples:
         """Take a stretch of grid through the steps; return every `step`-th sample that is fit."""

@@ -145,12 +145,16 @@ class RecentRows:
         older = int(np.searchsorted(self._times[self._start : self._stop], time))
         return self._start + max(0, older - _NODES_BEFORE)
 
-    def at(self, time: FloatArray) -> FloatArray:
-        """Return the values (m, nc) at ascending times (m,) [s]; NaN in gaps and where unknown."""
+    def at(self, time: FloatArray, *, rate: float = np.inf) -> FloatArray:
+        """Return the values (m, nc) at ascending times (m,) [s]; NaN in gaps and where unknown.
+
+        Rows that come faster than a `rate` [Hz] of the times are averaged.
+        """
         kept = slice(self._first_node(time[0]), self._stop)
         nodes = self._times[kept]
         runs = split_at_gaps(nodes, self.longest)
-        return resample(nodes, self._rows[kept], runs, time, flags=self._flags)
+        average = round(self.rate / rate) if len(self) > 1 else 1
+        return resample(nodes, self._rows[kept], runs, time, flags=self._flags, average=average)
 
 
 class GatedRows(RecentRows):

@@ -159,7 +159,7 @@ def synchronise(
     Parameters
     ----------
     tracks : sequence of Track
-        The first one gives the rate of the grid.
+        The first one gives the rate of the grid; faster ones are averaged over its periods.
     rate : float, optional [Hz]
         Of the grid; default: the estimated rate of the first track's fastest channels.
     gap : float
@@ -202,7 +202,7 @@ def synchronise(
         rate = grid
         for start, stop in _common_runs([group for group in groups if group.required]):
             if (time := _grid(groups[0], start, stop, grid)) is not None:
-                segments.append(Segment(time, _resampled(tracks, groups, time)))
+                segments.append(Segment(time, _resampled(tracks, groups, time, grid)))
     if rate is None or not segments:
         raise DataError("no stretch in which all signals are present; record again")
     report = SynchroniseReport(received=len(tracks[0].time), **vars(tally))
@@ -326,11 +326,16 @@ def _grid(group: _Group, start: float, stop: float, rate: float) -> FloatArray |
 
 
 def _resampled(
-    tracks: Sequence[Track], groups: Sequence[_Group], time: FloatArray
+    tracks: Sequence[Track], groups: Sequence[_Group], time: FloatArray, rate: float
 ) -> tuple[FloatArray, ...]:
     results = [np.full((len(time), track.values.shape[1]), np.nan) for track in tracks]
     for group in groups:
         results[group.track][:, group.channels] = resample(
-            group.time, group.values, group.runs, time, flags=group.flags
+            group.time,
+            group.values,
+            group.runs,
+            time,
+            flags=group.flags,
+            average=round(group.rate / rate) if group.track else 1,
         )
     return tuple(results)

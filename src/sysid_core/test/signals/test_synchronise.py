@@ -87,6 +87,19 @@ def test_samples_that_jitter_themselves_stay_where_their_stamps_say() -> None:
     np.testing.assert_allclose(segment.values[0], _motion(segment.time), atol=5e-5)
 
 
+def test_the_noise_of_a_faster_sensor_does_not_fold_back() -> None:
+    rng = np.random.default_rng(15)
+    joints, fast = np.arange(500) / RATE, np.arange(500 * 8) / (8.0 * RATE)
+    noise = rng.standard_normal((len(fast), 1))
+    tracks = [Track(joints, _motion(joints)), Track(fast, np.hstack([_motion(fast), noise]))]
+    (segment,) = synchronise(tracks, timing="stamped").segments
+    # The mean of eight, interpolated between nine.
+    assert np.std(segment.values[1][:, 2]) < 1.1 / np.sqrt(8.0)
+    # The mean over a period of sin ωt is (ωT)²/24 less.
+    smooth = segment.values[1][1:-1, :2]
+    np.testing.assert_allclose(smooth, _motion(segment.time)[1:-1], atol=1e-4)
+
+
 def test_gaps_split_and_are_never_interpolated() -> None:
     time = np.concatenate([np.arange(200), np.arange(230, 400), np.arange(404, 500)]) / RATE
     result = synchronise([Track(time, _motion(time))])
