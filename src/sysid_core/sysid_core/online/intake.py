@@ -7,13 +7,11 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.online.stream_config import TORQUE_LIMITS
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
-__all__ = ["TORQUE_LIMITS", "noise_of", "usable_samples"]
-
-TORQUE_LIMITS = 2.0
-"""Torques beyond so many times the limit are no measurements."""
+__all__ = ["noise_of", "usable_samples"]
 
 
 def usable_samples(robot: Robot, samples: Samples) -> Samples:

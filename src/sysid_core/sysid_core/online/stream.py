@@ -13,9 +13,8 @@ from sysid_core.arrays import FloatArray
 from sysid_core.contacts import ContactConfig
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.online.contact_feed import ContactFeed
-from sysid_core.online.intake import TORQUE_LIMITS
 from sysid_core.online.sensor_feed import PATIENCE, SensorFeed
-from sysid_core.online.stream_config import StreamConfig
+from sysid_core.online.stream_config import TORQUE_LIMITS, StreamConfig
 from sysid_core.recording import ImuMounting, Recording, Samples
 from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.model import Robot

@@ -13,7 +13,10 @@ from sysid_core.robot.model import Robot
 from sysid_core.settings import check_config, parameter
 from sysid_core.signals.cutoff import choose_cutoff, highest_cutoff
 
-__all__ = ["StreamConfig", "stream_cutoff"]
+__all__ = ["TORQUE_LIMITS", "StreamConfig", "stream_cutoff"]
+
+TORQUE_LIMITS = 2.0
+"""Torques beyond so many times the limit are not measurements, live or in samples."""
 
 _MEASURED = 0.02
 """Share by which a measured rate may be off; it must not make the sample rate fall a step."""

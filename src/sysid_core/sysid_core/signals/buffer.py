@@ -153,7 +153,7 @@ class RecentRows:
         kept = slice(self._first_node(time[0]), self._stop)
         nodes = self._times[kept]
         runs = split_at_gaps(nodes, self.longest)
-        average = round(self.rate / rate) if len(self) > 1 else 1
+        average = round(self.rate / rate) if np.isfinite(rate) and len(self) > 1 else 1
         return resample(nodes, self._rows[kept], runs, time, flags=self._flags, average=average)
 
 
