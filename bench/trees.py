@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from sysid_core.arrays import FloatArray
@@ -15,15 +17,24 @@ from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
 from sysid_core.robot import Robot
 
-__all__ = ["perturbed", "synthetic_problem", "tree_urdf"]
+__all__ = ["chain_urdf", "perturbed", "synthetic_problem", "tree_urdf"]
+
+
+def chain_urdf(joints: int, seed: int) -> str:
+    """Return a URDF of an arm: revolute joints one after the other."""
+    return _urdf(joints, seed, lambda i: i - 1)
 
 
 def tree_urdf(bodies: int, seed: int) -> str:
     """Return a URDF of a binary tree of revolute joints with bodies of plausible inertia."""
+    return _urdf(bodies, seed, lambda i: (i - 1) // 2)
+
+
+def _urdf(bodies: int, seed: int, parent_of: Callable[[int], int]) -> str:
     rng = np.random.default_rng(seed)
     parts = ['<robot name="tree"><link name="base"/>']
     for i in range(bodies):
-        parent = "base" if i == 0 else f"body{(i - 1) // 2}"
+        parent = "base" if i == 0 else f"body{parent_of(i)}"
         mass, size = rng.uniform(0.5, 5.0), rng.uniform(0.05, 0.2, 3)
         inertia = mass / 3.0 * (size @ size - size**2)
         com = " ".join(f"{v:.4f}" for v in rng.uniform(-0.08, 0.08, 3))

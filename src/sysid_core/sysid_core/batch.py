@@ -12,14 +12,24 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts import condition_contacts
 from sysid_core.dynamics.friction import smooth_sign
 from sysid_core.dynamics.rows import LeftOut, Regression, RowBlock, Rows, moving_rows
+from sysid_core.errors import DataError
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.interpretation import interpret
 from sysid_core.robot.model import Robot
-from sysid_core.signals import PrepareReport, SignalConfig, prepare
+from sysid_core.signals import Aligned, CutoffChoice, PrepareReport, SignalConfig, align
 from sysid_core.signals.filters import low_pass, support
 
-__all__ = ["Batch", "Progress", "batch_of", "quiet", "rows_of", "training_rows"]
+__all__ = [
+    "Batch",
+    "Progress",
+    "aligned_recording",
+    "batch_at",
+    "batch_of",
+    "quiet",
+    "rows_of",
+    "training_rows",
+]
 
 Progress = Callable[[str, float], None]
 """Called with the name of the running stage and its finished share, 0 to 1."""
@@ -56,12 +66,12 @@ class Batch:
         )
 
 
-def batch_of(
-    robot: Robot, recording: Recording, options: SignalConfig, *, lenient: bool = False
-) -> Batch:
-    """Interpret a recording as a robot's and turn it into samples.
+def aligned_recording(
+    robot: Robot, recording: Recording, config: SignalConfig, *, lenient: bool = False
+) -> Aligned:
+    """Interpret a recording as a robot's and bring it onto one grid.
 
-    The description's `signals` apply where `options` leave the choice open.
+    The description's `signals` apply where `config` leaves the choice open.
 
     Raises
     ------
@@ -69,14 +79,44 @@ def batch_of(
         If the recording is not usable.
     """
     interpreted = interpret(robot, recording, lenient=lenient)
-    if options.cutoff is None:
-        inertial = interpreted.imu is not None and options.inertial
-        options = replace(options, cutoff=described_cutoff(robot, inertial=inertial))
-    prepared = prepare(interpreted, replace(options, oversampling=None))
+    if config.cutoff is None:
+        inertial = interpreted.imu is not None and config.inertial
+        config = replace(config, cutoff=described_cutoff(robot, inertial=inertial))
+    try:
+        return align(interpreted, config)
+    except DataError as err:
+        raise DataError(str(err), source=recording.source) from err
+
+
+def batch_of(
+    robot: Robot, recording: Recording, config: SignalConfig, *, lenient: bool = False
+) -> Batch:
+    """Turn a recording into samples, at the cut-off of `config` or of the motion's spectrum.
+
+    Raises
+    ------
+    DataError
+        If the recording is not usable.
+    """
+    aligned = aligned_recording(robot, recording, config, lenient=lenient)
+    return batch_at(robot, aligned, aligned.choice, config.oversampling)
+
+
+def batch_at(
+    robot: Robot, aligned: Aligned, choice: CutoffChoice, oversampling: float | None
+) -> Batch:
+    """Filter an aligned recording at one cut-off.
+
+    Raises
+    ------
+    DataError
+        If no stretch is longer than the filter's edges.
+    """
+    prepared = aligned.filtered(choice)
     report = prepared.report
     step = 1
-    if options.oversampling is not None:
-        step = max(1, int(report.rate / (options.oversampling * report.cutoff)))
+    if oversampling is not None:
+        step = max(1, int(report.rate / (oversampling * report.cutoff)))
     thin = slice(None, None, step)
     factors = [_sign_factor(robot, segment, report)[thin] for segment in prepared.segments]
     thinned = [segment.select(thin) for segment in prepared.segments]

@@ -55,6 +55,14 @@ class EstimateFile:
     path: Path
     _data: Mapping[str, Any]
 
+    @property
+    def cutoff(self) -> float | None:
+        """Cut-off [Hz] of the low-pass that the parameters were learned at; None if unknown."""
+        value = self._data.get("cutoff_hz")
+        if not isinstance(value, int | float) or not math.isfinite(value) or value <= 0.0:
+            return None
+        return float(value)
+
     def check_model(self, robot: Robot) -> None:
         """Check that a robot is the one that was identified.
 

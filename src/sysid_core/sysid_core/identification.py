@@ -4,11 +4,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.batch import Progress, batch_of, quiet, rows_of, training_rows
+from sysid_core.bandwidth import predictive_cutoff
+from sysid_core.batch import (
+    Progress,
+    aligned_recording,
+    batch_at,
+    quiet,
+    rows_of,
+    training_rows,
+)
 from sysid_core.dynamics.rows import Regression, Rows, select_rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
@@ -20,11 +29,12 @@ from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot.model import Robot
 from sysid_core.scores import WORSE, Curve, Scores, curves, score
-from sysid_core.signals import PrepareReport, SignalConfig
+from sysid_core.signals import CutoffChoice, PrepareReport, SignalConfig, highest_cutoff
 
 __all__ = [
     "Identification",
     "IdentifyConfig",
+    "Validation",
     "identify",
     "validate",
 ]
@@ -198,11 +208,21 @@ def identify(
     options = options or IdentifyConfig()
     nominal, prior = _start(robot, options)
     progress("signals", 0.0)
-    batch = batch_of(robot, recording, options.signals, lenient=options.lenient)
+    regression = make_regression(robot)
+    aligned = aligned_recording(robot, recording, options.signals, lenient=options.lenient)
+    choice = aligned.choice
+    if not choice.given:
+        choice = predictive_cutoff(
+            aligned,
+            regression,
+            lambda rows: _problem(robot, regression, rows, prior, options),
+            train=options.train,
+            still=options.still,
+        )
+    batch = batch_at(robot, aligned, choice, options.signals.oversampling)
     progress("signals", 1.0)
     samples = batch.samples
     split = round(options.train * len(samples))
-    regression = make_regression(robot)
     rows = rows_of(regression, batch, progress)
     if not rows.finite:
         raise DataError("the samples hold gaps in a measured joint", source=recording.source)
@@ -255,6 +275,14 @@ def _require_enough(regression: Regression, rows: Rows, source: str) -> None:
         )
 
 
+class Validation(NamedTuple):
+    """Scores on another recording, the cut-off [Hz] that it was filtered at, and warnings."""
+
+    scores: Scores
+    cutoff: float
+    warnings: tuple[str, ...]
+
+
 def validate(
     robot: Robot,
     recording: Recording,
@@ -262,14 +290,21 @@ def validate(
     identified: FloatArray,
     options: IdentifyConfig | None = None,
     progress: Progress = quiet,
-) -> tuple[Scores, tuple[str, ...]]:
+    *,
+    learned_cutoff: float | None = None,
+) -> Validation:
     """Score nominal and identified parameters (p,) on a whole recording.
 
-    Returns
-    -------
-    Scores
-    tuple[str, ...]
-        Warnings about the recording.
+    Parameters
+    ----------
+    robot : Robot
+    recording : Recording
+    nominal, identified : (p,)
+    options : IdentifyConfig, optional
+    progress : callable
+    learned_cutoff : float, optional [Hz]
+        The cut-off that the parameters were learned at: used where `options` names none, as far
+        as the recording's rate allows.
 
     Raises
     ------
@@ -281,7 +316,12 @@ def validate(
     options = options or IdentifyConfig()
     for vector in (nominal, identified):
         robot.check_parameters(vector)
-    batch = batch_of(robot, recording, options.signals, lenient=options.lenient)
+    aligned = aligned_recording(robot, recording, options.signals, lenient=options.lenient)
+    choice = aligned.choice
+    if options.signals.cutoff is None and learned_cutoff is not None:
+        cutoff = min(learned_cutoff, highest_cutoff(aligned.sensor_rate))
+        choice = CutoffChoice(cutoff, 0.0, 0.0, f"{cutoff:.3g} Hz, as learned", given=True)
+    batch = batch_at(robot, aligned, choice, options.signals.oversampling)
     regression = make_regression(robot)
     rows = rows_of(regression, batch, progress)
     if not rows.finite:
@@ -290,4 +330,4 @@ def validate(
     if left_out and not any(len(block.target) for block in rows.blocks):
         raise DataError("; ".join(left_out), source=recording.source)
     scores = score(rows, regression.groups, regression.base, nominal, identified)
-    return scores, (*batch.report.warnings, *left_out)
+    return Validation(scores, choice.cutoff, (*batch.report.warnings, *left_out))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """From recorded or live signals to uniform, filtered, differentiated samples."""
 
-from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff
+from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff, highest_cutoff
 from sysid_core.signals.differences import differentiate
 from sysid_core.signals.filters import low_pass, settling_time
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.outliers import HampelResult, hampel
-from sysid_core.signals.prepare import Prepared, PrepareReport, prepare
+from sysid_core.signals.prepare import Aligned, Prepared, PrepareReport, align, prepare
 from sysid_core.signals.rotation import (
     AngularMotion,
     angular_motion,
@@ -24,6 +24,7 @@ from sysid_core.signals.synchronise import (
 from sysid_core.signals.timing import ClockEstimate, estimate_clock
 
 __all__ = [
+    "Aligned",
     "AngularMotion",
     "ClockEstimate",
     "CutoffChoice",
@@ -35,12 +36,14 @@ __all__ = [
     "SynchroniseReport",
     "Synchronised",
     "Track",
+    "align",
     "angular_motion",
     "choose_cutoff",
     "continuous",
     "differentiate",
     "estimate_clock",
     "hampel",
+    "highest_cutoff",
     "low_pass",
     "normalised",
     "prepare",

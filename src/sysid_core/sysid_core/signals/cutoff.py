@@ -51,12 +51,15 @@ class CutoffChoice:
     noise_frequency : float [Hz]
         Cut-off at which a tenth (RMS) of the median joint's acceleration would be noise.
     reason : str
+    given : bool
+        Whether the user or the robot's description gave it.
     """
 
     cutoff: float
     motion_band: float
     noise_frequency: float
     reason: str
+    given: bool = False
 
 
 def choose_cutoff(
@@ -90,7 +93,7 @@ def choose_cutoff(
         If no segment is long enough for a spectrum.
     """
     if wanted is not None:
-        return CutoffChoice(wanted, 0.0, 0.0, f"{wanted:g} Hz, as asked for")
+        return CutoffChoice(wanted, 0.0, 0.0, f"{wanted:g} Hz, as asked for", given=True)
     sensors = min(rate, sensor_rate or rate)
     limit = highest_cutoff(sensors)
     if not positions:

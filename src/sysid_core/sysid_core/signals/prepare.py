@@ -23,7 +23,7 @@ from sysid_core.signals.switching import switching
 from sysid_core.signals.synchronise import Synchronised, SynchroniseReport, Track, synchronise
 from sysid_core.signals.timing import estimate_clock
 
-__all__ = ["PrepareReport", "Prepared", "prepare"]
+__all__ = ["Aligned", "PrepareReport", "Prepared", "align", "prepare"]
 
 _MINIMUM_ROWS = 8
 _RATE_TOLERANCE = 0.1
@@ -82,8 +82,73 @@ class Prepared:
         return Samples.concatenate(self.segments)
 
 
+@dataclass(frozen=True)
+class Aligned:
+    """A recording on one uniform grid, ready to be filtered at any cut-off.
+
+    Attributes
+    ----------
+    grids : tuple[Grid, ...]
+        Uninterrupted stretches.
+    rate, sensor_rate : float [Hz]
+        Of the grid, of the sensors.
+    choice : CutoffChoice
+        What the spectrum of the motion, the description or the user says.
+    """
+
+    grids: tuple[Grid, ...]
+    rate: float
+    sensor_rate: float
+    choice: CutoffChoice
+    _recording: Recording
+    _options: SignalConfig
+    _outliers: tuple[tuple[str, int], ...]
+    _synchronisation: SynchroniseReport
+    _warnings: tuple[str, ...]
+
+    def filtered(self, choice: CutoffChoice, *, oversampling: float | None = None) -> Prepared:
+        """Low-pass and differentiate at one cut-off; thin to `oversampling` times it.
+
+        Raises
+        ------
+        DataError
+            If no stretch is longer than the filter's edges.
+        ParameterError
+            If the cut-off does not fit the rate.
+        """
+        recording, options, rate = self._recording, self._options, self.rate
+        warnings, grids = list(self._warnings), list(self.grids)
+        if recording.imu is not None:
+            trouble = too_slow(_rate(recording.imu), choice.cutoff)
+            if trouble is not None:
+                warnings.append(str(trouble))
+                grids = [grid.without("imu") for grid in grids]
+        measured = _use_measured(grids, rate, choice.cutoff, options)
+        chain = ChainConfig(rate, choice.cutoff, measured, options.velocity != "differentiated")
+        step = 1
+        if oversampling is not None:
+            step = max(1, int(rate / (oversampling * choice.cutoff)))
+        mounting = ImuMounting()
+        if recording.imu is not None and recording.imu.mounting is not None:
+            mounting = recording.imu.mounting
+        segments = _segments(grids, chain, mounting, step, options, warnings)
+        report = PrepareReport(
+            self.sensor_rate,
+            rate,
+            rate / step,
+            choice.cutoff,
+            choice.reason,
+            "measured" if measured else "differentiated",
+            self._outliers,
+            self._synchronisation,
+            sum(len(segment) for segment in segments) * step / rate,
+            (*recording.warnings, *warnings),
+        )
+        return Prepared(tuple(segments), report)
+
+
 def prepare(recording: Recording, options: SignalConfig | None = None) -> Prepared:
-    """Turn a recording into samples.
+    """Turn a recording into samples, at the cut-off of `options` or of the motion's spectrum.
 
     Outliers are replaced, all signals brought onto one uniform grid (never across a gap), and
     filtered by the same zero-phase low-pass, so that both sides of the regression see the same
@@ -105,12 +170,20 @@ def prepare(recording: Recording, options: SignalConfig | None = None) -> Prepar
     """
     options = options or SignalConfig()
     try:
-        return _prepare(recording, options)
+        aligned = align(recording, options)
+        return aligned.filtered(aligned.choice, oversampling=options.oversampling)
     except DataError as err:
         raise DataError(str(err), source=recording.source) from err
 
 
-def _prepare(recording: Recording, options: SignalConfig) -> Prepared:
+def align(recording: Recording, options: SignalConfig) -> Aligned:
+    """Clean a recording and bring it onto one grid: all that does not depend on the cut-off.
+
+    Raises
+    ------
+    DataError
+        If no stretch of the recording is usable.
+    """
     warnings: list[str] = []
     if recording.base is None or not options.inertial:
         recording = replace(recording, imu=None)
@@ -126,39 +199,17 @@ def _prepare(recording: Recording, options: SignalConfig) -> Prepared:
             "time in seconds?"
         )
     grids = _grids(synchronised, tuple(tracks))
-    choice = _cutoff(grids, synchronised, options)
-    if recording.imu is not None:
-        trouble = too_slow(_rate(recording.imu), choice.cutoff)
-        if trouble is not None:
-            warnings.append(str(trouble))
-            grids = [grid.without("imu") for grid in grids]
-    chain = ChainConfig(
+    return Aligned(
+        tuple(grids),
         synchronised.rate,
-        choice.cutoff,
-        _use_measured(grids, synchronised.rate, choice.cutoff, options),
-        options.velocity != "differentiated",
-    )
-    step = 1
-    if options.oversampling is not None:
-        step = max(1, int(chain.rate / (options.oversampling * chain.cutoff)))
-    mounting = ImuMounting()
-    if recording.imu is not None and recording.imu.mounting is not None:
-        mounting = recording.imu.mounting
-    segments = _segments(grids, chain, mounting, step, options, warnings)
-    output_rate = synchronised.rate / step
-    report = PrepareReport(
         synchronised.sensor_rate,
-        synchronised.rate,
-        output_rate,
-        choice.cutoff,
-        choice.reason,
-        "measured" if chain.joints_measured else "differentiated",
+        _cutoff(grids, synchronised, options),
+        recording,
+        options,
         outliers,
         synchronised.report,
-        sum(len(segment) for segment in segments) / output_rate,
-        (*recording.warnings, *warnings),
+        tuple(warnings),
     )
-    return Prepared(tuple(segments), report)
 
 
 def _disorder(imu: ImuRecording) -> Diagnostic | None:

@@ -46,12 +46,22 @@ def run(args: argparse.Namespace) -> int:
     with progress_bar() as progress:
         progress("reading", 0.0)
         recording = read_recording(args.data, joint_topic=args.topic)
-        scores, warnings = validate(robot, recording, nominal, identified, options, progress)
-    warn(warnings)
+        found = validate(
+            robot,
+            recording,
+            nominal,
+            identified,
+            options,
+            progress,
+            learned_cutoff=estimate.cutoff,
+        )
+    scores = found.scores
+    warn(found.warnings)
     if args.json:
         print_json(scores_json(scores))
     else:
-        title = f"{robot.name} on {args.data}: {scores.samples} samples"
+        low_pass = f"low-pass {found.cutoff:.3g} Hz"
+        title = f"{robot.name} on {args.data}: {scores.samples} samples · {low_pass}"
         print_scores(stdout(), scores, title)
         print_units(stdout(), robot)
     return 0

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings with faulty signals: the cut-off that is chosen against the best of a ladder.
+
+``python -m bench.signal_faults`` records random arms of four to seven joints, spoils the signals in
+several ways at three strengths, and identifies each recording at its default and at every rung of a
+ladder. The error is that of the predicted torque on another motion, without noise. The plant is
+Pinocchio's recursive Newton-Euler algorithm with Stribeck and load-dependent friction, which the
+identified model does not have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from bench.trees import chain_urdf, perturbed
+from sysid_core.arrays import FloatArray
+from sysid_core.errors import SysidError
+from sysid_core.identification import IdentifyConfig, identify
+from sysid_core.recording import Recording
+from sysid_core.robot import Robot, load_robot, parse_description
+from sysid_core.signals import SignalConfig
+
+__all__ = ["FAULTS", "Plant", "main"]
+
+RATE, DURATION = 1000.0, 20.0  # [Hz, s] of a recording
+LADDER = (2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 32.0, 50.0)  # [Hz]
+WITHIN, SHARE = 1.05, 0.95  # error relative to the ladder's best, and share of the runs within it
+
+
+class Plant:
+    """A random arm: true parameters near the nominal ones and friction of a geared joint."""
+
+    def __init__(self, joints: int, seed: int, folder: Path) -> None:
+        path = folder / f"arm{joints}_{seed}.urdf"
+        path.write_text(chain_urdf(joints, seed), encoding="utf-8")
+        self.robot: Robot = load_robot(parse_description({"name": path.stem, "urdf": str(path)}))
+        self.rng = np.random.default_rng(1000 + seed)
+        layout, truth = self.robot.layout, perturbed(self.robot, self.rng)
+        self.viscous, self.coulomb, self.armature, self.offset = (
+            truth[layout.term(term)] for term in ("viscous", "coulomb", "armature", "offset")
+        )
+        self.model = self.robot.model.copy()
+        self.model.armature = np.zeros(joints)
+        for index, phi in zip(self.robot.body_joint_ids, layout.inertias(truth), strict=True):
+            self.model.inertias[index] = pin.Inertia.FromDynamicParameters(phi)
+        self.data = self.model.createData()
+
+    def motion(self, rate: float, duration: float) -> tuple[FloatArray, ...]:
+        """Return time (n,), position, velocity, acceleration (n, nj) of a random Fourier series."""
+        joints, base = self.model.nv, 2.0 * np.pi / 10.0
+        time = np.arange(0.0, duration, 1.0 / rate)
+        q, v, a = (np.zeros((len(time), joints)) for _ in range(3))
+        for k in range(1, 6):
+            w = k * base
+            s, c = self.rng.normal(size=(2, joints)) * 0.4 / k
+            sine, cosine = np.sin(w * time)[:, None], np.cos(w * time)[:, None]
+            q += s * sine + c * cosine
+            v += w * (s * cosine - c * sine)
+            a += w**2 * (-s * sine - c * cosine)
+        return time, q, v, a
+
+    def torque(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
+        """Return joint torques (n, nj) [N·m]."""
+        states = zip(q, v, a, strict=True)
+        rigid = np.array([pin.rnea(self.model, self.data, *state) for state in states])
+        stribeck = 1.0 + 0.2 * np.exp(-np.abs(v) / 0.1)
+        dry = (self.coulomb * stribeck + 0.03 * np.abs(rigid)) * np.tanh(v / 1e-3)
+        return rigid + dry + self.viscous * v + self.armature * a + self.offset
+
+
+class Signals(NamedTuple):
+    """What a logger writes: time (n,) [s], position [rad] and effort [N·m] (n, nj)."""
+
+    time: FloatArray
+    position: FloatArray
+    effort: FloatArray
+
+
+Fault = Callable[[Signals, int, np.random.Generator], Signals]
+
+
+def _clean(s: Signals, strength: int, rng: np.random.Generator) -> Signals:
+    del strength, rng
+    return s
+
+
+def _arrival(s: Signals, strength: int, rng: np.random.Generator) -> Signals:
+    """Stamps at arrival: delays that vary, in order, and a share of repeated values."""
+    delay = rng.gamma(1.0, (0.3e-3, 1e-3, 3e-3)[strength], len(s.time))
+    repeated = rng.random(len(s.time)) < (0.02, 0.06, 0.15)[strength]
+    source = np.maximum.accumulate(np.where(repeated, 0, np.arange(len(s.time))))
+    time = np.maximum.accumulate(s.time + delay) + 1e-7 * np.arange(len(s.time))
+    return Signals(time, s.position[source], s.effort[source])
+
+
+def _quantised(s: Signals, strength: int, rng: np.random.Generator) -> Signals:
+    """Rounded positions, and vibration between 200 and 400 Hz."""
+    step, amplitude = (1e-5, 1e-4, 5e-4)[strength], (1e-5, 3e-5, 1e-4)[strength]
+    shake = np.zeros(len(s.time))
+    for frequency in rng.uniform(200.0, 400.0, 3):
+        shake += np.sin(2.0 * np.pi * frequency * s.time + rng.uniform(0.0, 6.0))
+    position = s.position + amplitude * shake[:, None]
+    effort = s.effort + 0.02 * s.effort.std(axis=0) * shake[:, None]
+    return Signals(s.time, step * np.round(position / step), effort)
+
+
+def _interpolated(s: Signals, strength: int, rng: np.random.Generator) -> Signals:
+    """A slow log, drawn out by linear interpolation."""
+    slow = np.arange(0.0, s.time[-1], 1.0 / (60.0, 30.0, 15.0)[strength])
+    slow = np.sort(slow + rng.uniform(0.0, 2e-3, len(slow)))
+    time = np.arange(slow[0], slow[-1], 0.01)
+
+    def drawn(values: FloatArray) -> FloatArray:
+        rare = np.array([np.interp(slow, s.time, column) for column in values.T])
+        return np.array([np.interp(time, slow, column) for column in rare]).T
+
+    return Signals(time, drawn(s.position), drawn(s.effort))
+
+
+def _held(s: Signals, strength: int, rng: np.random.Generator) -> Signals:
+    """Sample and hold: the sensor is slower than the log."""
+    del rng
+    source = np.arange(len(s.time)) // (4, 10, 25)[strength] * (4, 10, 25)[strength]
+    return Signals(s.time, s.position[source], s.effort[source])
+
+
+FAULTS: dict[str, Fault] = {
+    "clean": _clean,
+    "arrival": _arrival,
+    "quantised": _quantised,
+    "interpolated": _interpolated,
+    "held": _held,
+}
+
+
+def record(plant: Plant, fault: Fault, strength: int) -> Recording:
+    """Return a faulty recording of the plant."""
+    rng = plant.rng
+    time, q, v, a = plant.motion(RATE, DURATION)
+    effort = plant.torque(q, v, a)
+    signals = Signals(
+        time,
+        q + 2e-6 * rng.normal(size=q.shape),
+        effort + 0.02 * effort.std(axis=0) * rng.normal(size=q.shape),
+    )
+    time, position, effort = fault(signals, strength, rng)
+    return Recording(time, plant.robot.joint_names, position, effort=effort, source="simulated")
+
+
+def run(fault: str, strength: int, joints: int, seed: int) -> dict[str, Any]:
+    """Identify one faulty recording at the default cut-off and at every rung."""
+    with tempfile.TemporaryDirectory() as folder:
+        plant = Plant(joints, seed, Path(folder))
+    recording = record(plant, FAULTS[fault], strength)
+    _, *states = plant.motion(50.0, 10.0)
+    expected = plant.torque(*states)
+    errors: dict[str, float] = {}
+    chosen = 0.0
+    for cutoff in (None, *LADDER):
+        config = IdentifyConfig(train=1.0, signals=SignalConfig(cutoff=cutoff))
+        try:
+            found = identify(plant.robot, recording, config)
+        except SysidError as error:
+            if cutoff is None:
+                return {"fault": fault, "strength": strength, "seed": seed, "error": str(error)}
+            continue
+        predicted = _predict(plant.robot, found.estimate.parameters, states)
+        errors["default" if cutoff is None else f"{cutoff:g}"] = float(
+            np.linalg.norm(np.sqrt(np.mean((predicted - expected) ** 2, axis=0)))
+        )
+        if cutoff is None:
+            chosen = found.signals.cutoff
+    best = min(value for name, value in errors.items() if name != "default")
+    return {
+        "fault": fault,
+        "strength": strength,
+        "joints": joints,
+        "seed": seed,
+        "cutoff": chosen,
+        "errors": errors,
+        "ratio": errors["default"] / best,
+    }
+
+
+def _predict(robot: Robot, parameters: FloatArray, states: Sequence[FloatArray]) -> FloatArray:
+    """Return the torque (n, nj) of the identified model, by Pinocchio and Zhang et al. (7)."""
+    q, v, a = states
+    model, layout = robot.model.copy(), robot.layout
+    model.armature = np.zeros(model.nv)
+    for index, phi in zip(robot.body_joint_ids, layout.inertias(parameters), strict=True):
+        model.inertias[index] = pin.Inertia.FromDynamicParameters(phi)
+    data = model.createData()
+    rigid = np.array([pin.rnea(model, data, *state) for state in zip(q, v, a, strict=True)])
+    viscous, coulomb, armature, offset = (
+        parameters[layout.term(term)] for term in ("viscous", "coulomb", "armature", "offset")
+    )
+    return np.asarray(rigid + coulomb * np.sign(v) + viscous * v + armature * a + offset)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("out/bench"))
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--faults", nargs="+", choices=list(FAULTS), default=list(FAULTS))
+    given = parser.parse_args(arguments)
+    results = []
+    print(
+        f"{'fault':14}{'strength':>9}{'within 5 %':>12}{'median':>9}{'worst':>9}{'cut-offs':>12}"
+    )
+    for fault in given.faults:
+        for strength in range(3 if fault != "clean" else 1):
+            some = [run(fault, strength, 4 + seed % 4, seed) for seed in range(given.seeds)]
+            results += some
+            ratios = np.array([one.get("ratio", np.inf) for one in some])
+            cutoffs = sorted(one.get("cutoff", 0.0) for one in some)
+            print(
+                f"{fault:14}{strength:9d}{np.mean(ratios <= WITHIN):12.0%}{np.median(ratios):9.2f}"
+                f"{ratios.max():9.2f}  {cutoffs[0]:.3g}–{cutoffs[-1]:.3g} Hz",
+                flush=True,
+            )
+    share = float(np.mean([one.get("ratio", np.inf) <= WITHIN for one in results]))
+    print(f"within 5 % of the ladder's best: {share:.0%} of {len(results)} runs, goal {SHARE:.0%}")
+    given.out.mkdir(parents=True, exist_ok=True)
+    report = {"within": share, "runs": results}
+    (given.out / "signal_faults.json").write_text(json.dumps(report, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

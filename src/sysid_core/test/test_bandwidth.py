@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cut-off follows from what predicts held-out torque, whatever the spectrum looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sysid_core.arrays import FloatArray
+from sysid_core.identification import Identification, IdentifyConfig, identify, validate
+from sysid_core.recording import Recording
+from sysid_core.robot import Robot, load_robot
+from sysid_core.signals import SignalConfig
+
+Spoil = Callable[[Recording], Recording]
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return load_robot("ur10")
+
+
+@pytest.fixture(scope="module")
+def truth(robot: Robot) -> FloatArray:
+    vector, layout = robot.consistent_nominal.copy(), robot.layout
+    vector[layout.term("viscous")] = [12.0, 15.0, 8.0, 2.0, 2.0, 1.5]
+    vector[layout.term("coulomb")] = [9.0, 11.0, 6.0, 2.0, 1.8, 1.5]
+    vector[layout.term("armature")] = [1.0, 1.0, 0.6, 0.2, 0.2, 0.2]
+    return vector
+
+
+def _vibrating(recording: Recording) -> Recording:
+    """Shake the positions above the motion's band, where nothing moves the torques."""
+    shake = 2e-3 * np.sin(2.0 * np.pi * 23.0 * recording.time + 0.3)
+    return replace(recording, position=recording.position + shake[:, None], velocity=None)
+
+
+def _interpolated(recording: Recording) -> Recording:
+    """Draw a slow log out by linear interpolation."""
+    slow = np.arange(recording.time[0], recording.time[-1], 0.11)
+    assert recording.effort is not None
+
+    def drawn(values: FloatArray) -> FloatArray:
+        rare = np.array([np.interp(slow, recording.time, column) for column in values.T])
+        return np.array([np.interp(recording.time, slow, column) for column in rare]).T
+
+    position, effort = drawn(recording.position), drawn(recording.effort)
+    return replace(recording, position=position, effort=effort, velocity=None)
+
+
+def _error(robot: Robot, clean: Recording, truth: FloatArray, found: Identification) -> float:
+    """Return the error [N·m] on the clean recording, always at the same cut-off."""
+    parameters = found.estimate.parameters
+    scores = validate(robot, clean, truth, parameters, learned_cutoff=8.0).scores
+    return float(np.linalg.norm(scores.rmse_identified))
+
+
+@pytest.mark.parametrize("spoil", [_vibrating, _interpolated])
+def test_what_the_spectrum_takes_for_motion_is_filtered_where_it_spoils_the_prediction(
+    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording], spoil: Spoil
+) -> None:
+    clean = make_recording(robot, truth, duration=24.0, noise=0.3, seed=3)
+    recording = spoil(clean)
+    found = identify(robot, recording)
+    ladder = {
+        cutoff: _error(
+            robot,
+            clean,
+            truth,
+            identify(robot, recording, IdentifyConfig(signals=SignalConfig(cutoff=cutoff))),
+        )
+        for cutoff in (2.0, 4.0, 8.0, 16.0)
+    }
+    assert _error(robot, clean, truth, found) < 1.05 * min(ladder.values())
+    assert max(ladder.values()) > 1.5 * min(ladder.values())
+    assert "predicts held-out torque" in found.signals.cutoff_reason
+
+
+def test_what_was_asked_for_is_taken(
+    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
+) -> None:
+    recording = make_recording(robot, truth, duration=12.0, noise=0.3, seed=4)
+    found = identify(robot, recording, IdentifyConfig(signals=SignalConfig(cutoff=7.0)))
+    assert found.signals.cutoff == 7.0
+
+
+def test_only_the_training_part_decides(
+    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
+) -> None:
+    clean = make_recording(robot, truth, duration=24.0, noise=0.3, seed=5)
+    late = clean.time > clean.time[0] + 0.75 * (clean.time[-1] - clean.time[0])
+    assert clean.effort is not None
+    rng = np.random.default_rng(6)
+    effort = clean.effort + late[:, None] * rng.normal(0.0, 5.0, clean.effort.shape)
+    chosen = [
+        identify(robot, one).signals.cutoff for one in (clean, replace(clean, effort=effort))
+    ]
+    assert chosen[0] == chosen[1]
