@@ -25,8 +25,9 @@ _LOWEST = 1.0
 """Lowest rung [Hz]: a motion that is slower than this shows no inertia anyway."""
 _STRETCHES = 8
 """Stretches that are held out in turn: enough to tell a difference from its standard error."""
-_STUDENT = 1.08
-"""One standard error, widened for eight stretches: Student's t of seven degrees of freedom."""
+_TOLERANCE = 0.5
+"""Standard errors that a higher cut-off may predict worse by: errors rise steeply above the best
+one and slowly below it, so half of what Breiman et al. take is safer."""
 _OVERSAMPLING = 4.0
 """Samples per period of the cut-off: twice what its band needs."""
 _MOST_SAMPLES = 6000
@@ -54,9 +55,9 @@ def predictive_cutoff(
     The spectrum's choice is the upper bound: below it lies a ladder of cut-offs. At each rung the
     training part is cut into stretches, parameters are learned without one of them, and all of
     them predict the torque of that stretch at *every* rung, so that no rung is judged by its own,
-    smoother target. Of the rungs whose mean log error exceeds the smallest by no more than one
-    standard error over the stretches, the highest is taken: it keeps most of the data
-    (Breiman et al. 1984, one-standard-error rule).
+    smoother target. Of the rungs whose mean log error exceeds the smallest by no more than half a
+    standard error over the stretches, the highest is taken: it keeps most of the data (after
+    Breiman et al. 1984, rule of one standard error).
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def predictive_cutoff(
         return bound
     errors = _errors(rungs)
     excess = errors - errors[np.argmin(errors.mean(axis=1))]
-    usual = _STUDENT * excess.std(axis=1, ddof=1) / np.sqrt(errors.shape[1])
+    usual = _TOLERANCE * excess.std(axis=1, ddof=1) / np.sqrt(errors.shape[1])
     # the rungs descend, so the first that is as good as any is the highest
     chosen = int(np.argmax(excess.mean(axis=1) <= usual))
     if chosen == 0:
@@ -112,6 +113,8 @@ def _rung(
     try:
         batch = batch_at(regression.robot, aligned, choice, oversampling)
         batch = batch.before(int(np.searchsorted(batch.samples.time, edges[-1])))
+        if len(batch) < _STRETCHES:
+            return None
         rows = _training(regression, batch, still)
         stretch = np.searchsorted(edges, batch.samples.time, side="right") - 1
         parts = [_statistics(rows, stretch == k) for k in range(_STRETCHES)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
+from sysid_core.signals.arrival import Taken, taken_times
 from sysid_core.signals.interpolation import resample
 from sysid_core.signals.outliers import without_spoiled
 from sysid_core.signals.timing import (
@@ -224,6 +225,11 @@ def _groups(
         time = track.time[chosen]
         if len(np.unique(time)) < 2:
             continue
+        taken = taken_times(time, gap) if timing == "auto" and not track.flags else None
+        everything = chosen
+        if taken is not None and taken.queued(time):
+            # stamps that came in bursts do not even tell the rate
+            time, taken, tally.timing = taken.time, None, "uniform"
         clock = estimate_clock(time, gap=gap)
         keep = thin_duplicates(time, 1.0 / clock.rate)
         chosen, time = chosen[keep], time[keep]
@@ -239,15 +245,27 @@ def _groups(
             clock.rate,
             list(runs),
         )
-        if track.required:
-            tally.duplicates = max(tally.duplicates, int(np.count_nonzero(~keep)))
-            tally.lost = max(tally.lost, clock.lost)
-            tally.gaps = max(tally.gaps, len(runs) - 1)
-            tally.jitter = max(tally.jitter, clock.jitter)
+        duplicates, lost = int(np.count_nonzero(~keep)), clock.lost
         if not track.flags and _regularise(group, clock.jitter, timing):
             tally.timing = "uniform"
+        elif taken is not None and _undelay(group, taken, track.values[everything][:, channels]):
+            tally.timing, duplicates, lost = "uniform", 0, 0
+        if track.required:
+            tally.duplicates = max(tally.duplicates, duplicates)
+            tally.lost = max(tally.lost, lost)
+            tally.gaps = max(tally.gaps, len(group.runs) - 1)
+            tally.jitter = max(tally.jitter, clock.jitter)
         groups.append(group)
     return groups
+
+
+def _undelay(group: _Group, taken: Taken, values: FloatArray) -> bool:
+    """Take all rows of a group at the times behind their delays, where that is clearly better."""
+    if not _clearly_smoother(taken.time, values, taken.runs, group):
+        return False
+    group.time, group.values, group.runs = taken.time, values, taken.runs
+    group.rate = 1.0 / taken.period
+    return True
 
 
 def _regularise(group: _Group, jitter: float, timing: Timing) -> bool:
@@ -266,18 +284,24 @@ def _regularise(group: _Group, jitter: float, timing: Timing) -> bool:
         regular[run] = stamps[0] + offset + slope * count
     if np.any(np.diff(regular) <= 0.0):
         return False
-    if timing == "auto":
-        stamped_error = _unpredictability(group.time, group.values, group.runs)
-        regular_error = _unpredictability(regular, group.values, group.runs)
-        moving = stamped_error > 0.0
-        if not moving.any():
-            return False
-        # Noisy channels tell nothing (ratio 1), so the geometric mean lets the smooth ones decide.
-        ratios = np.maximum(regular_error[moving], 1e-12) / stamped_error[moving]
-        if np.exp(np.mean(np.log(ratios))) >= _CLEARLY_SMOOTHER:
-            return False
+    if timing == "auto" and not _clearly_smoother(regular, group.values, group.runs, group):
+        return False
     group.time = regular
     return True
+
+
+def _clearly_smoother(
+    time: FloatArray, values: FloatArray, runs: Sequence[slice], group: _Group
+) -> bool:
+    """Whether values at other times are clearly smoother than a group as it is stamped."""
+    stamped_error = _unpredictability(group.time, group.values, group.runs)
+    moving = stamped_error > 0.0
+    if not moving.any():
+        return False
+    # Noisy channels tell nothing (ratio 1), so the geometric mean lets the smooth ones decide.
+    regular_error = _unpredictability(time, values, runs)[moving]
+    ratios = np.maximum(regular_error, 1e-12) / stamped_error[moving]
+    return bool(np.exp(np.mean(np.log(ratios))) < _CLEARLY_SMOOTHER)
 
 
 def _unpredictability(time: FloatArray, values: FloatArray, runs: Sequence[slice]) -> FloatArray:

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stamps at arrival tell the robot's clock once their delays are taken off."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sysid_core.arrays import FloatArray
+from sysid_core.signals import Track, synchronise
+from sysid_core.signals.arrival import taken_times
+
+PERIOD = 1e-3
+
+
+def _regular(count: int) -> FloatArray:
+    return np.asarray(PERIOD * np.arange(count), dtype=np.float64)
+
+
+def _arrived(time: FloatArray, delay: float, seed: int) -> FloatArray:
+    """Delay messages by exponential times [s], in order."""
+    rng = np.random.default_rng(seed)
+    stamps = np.maximum.accumulate(time + rng.exponential(delay, len(time)))
+    return np.asarray(stamps + 1e-9 * np.arange(len(time)))
+
+
+@pytest.mark.parametrize("delay", [0.3e-3, 1e-3, 5e-3])
+def test_the_clock_behind_delays_is_found(delay: float) -> None:
+    time = _regular(20_000)
+    found = taken_times(_arrived(time, delay, 1), gap=5.0)
+    assert found is not None
+    assert found.period == pytest.approx(PERIOD, rel=1e-3)
+    # the shortest delay of a window remains, the same throughout
+    assert np.std(found.time - time) < 0.2 * delay
+
+
+def test_an_interruption_ends_a_run_and_a_long_delay_does_not() -> None:
+    time = _regular(10_000)
+    time[6000:] += 0.5
+    stamps = _arrived(time, 1e-3, 2)
+    stamps[3000:3030] = stamps[3030]  # a message waits for 30 ms and those behind it with it
+    stamps = np.asarray(np.maximum.accumulate(stamps) + 1e-9 * np.arange(len(time)))
+    found = taken_times(stamps, gap=5.0)
+    assert found is not None
+    assert [run.start for run in found.runs] == [0, 6000]
+
+
+def test_too_few_messages_tell_nothing() -> None:
+    assert taken_times(_regular(50), gap=5.0) is None
+    assert taken_times(np.zeros(1000), gap=5.0) is None
+
+
+@pytest.mark.parametrize("delay", [1e-3, 3e-3])
+def test_samples_that_arrive_in_bursts_come_out_at_their_own_rate(delay: float) -> None:
+    time = _regular(8000)
+    values = np.sin(2.0 * np.pi * time)[:, None]
+    found = synchronise([Track(_arrived(time, delay, 3), values)])
+    assert found.rate == pytest.approx(1000.0, rel=2e-3)
+    assert found.report.timing == "uniform"
+    (segment,) = found.segments
+    expected = np.sin(2.0 * np.pi * segment.time)
+    assert np.abs(segment.values[0][:, 0] - expected).max() < 2.0 * np.pi * 2.0 * delay
+
+
+def test_a_message_that_is_sent_twice_is_one_sample() -> None:
+    time = np.repeat(0.01 * np.arange(1000), 2)
+    values = np.sin(time)[:, None]
+    found = synchronise([Track(time, values)])
+    assert found.rate == pytest.approx(100.0, rel=1e-3)
