@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings with faulty signals: the cut-off that is chosen against the best of a ladder.
 
-``python -m bench.signal_faults`` records random arms of four to seven joints, spoils the signals in
-several ways at three strengths, and identifies each recording at its default and at every rung of a
-ladder. The error is that of the predicted torque on another motion, without noise. The plant is
-Pinocchio's recursive Newton-Euler algorithm with Stribeck and load-dependent friction, which the
-identified model does not have.
+``python -m bench.signal_faults`` records random arms of four to seven joints, spoils the signals
+in several ways at three strengths, and identifies each recording at its default and at every rung
+of a ladder. The error is that of the predicted torque on another motion, without noise. The plant
+is Pinocchio's recursive Newton-Euler algorithm with Stribeck and load-dependent friction, which
+the identified model does not have.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from bench.runner import Result, run_benchmark, say, show_table
 from bench.trees import chain_urdf, perturbed
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
@@ -29,11 +29,11 @@ from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.signals import SignalConfig
 
-__all__ = ["FAULTS", "Plant", "main"]
+__all__ = ["FAULTS", "Plant"]
 
 RATE, DURATION = 1000.0, 20.0  # [Hz, s] of a recording
 LADDER = (2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 32.0, 50.0)  # [Hz]
-WITHIN, SHARE = 1.05, 0.95  # error relative to the ladder's best, and share of the runs within it
+WITHIN = 1.05  # error relative to the ladder's best
 
 
 class Plant:
@@ -55,7 +55,7 @@ class Plant:
         self.data = self.model.createData()
 
     def motion(self, rate: float, duration: float) -> tuple[FloatArray, ...]:
-        """Return time (n,), position, velocity, acceleration (n, nj) of a random Fourier series."""
+        """Return time (n,), position, velocity, acceleration (n, nj): a random Fourier series."""
         joints, base = self.model.nv, 2.0 * np.pi / 10.0
         time = np.arange(0.0, duration, 1.0 / rate)
         q, v, a = (np.zeros((len(time), joints)) for _ in range(3))
@@ -94,7 +94,7 @@ def _clean(s: Signals, strength: int, rng: np.random.Generator) -> Signals:
 
 
 def _arrival(s: Signals, strength: int, rng: np.random.Generator) -> Signals:
-    """Stamps at arrival: delays that vary, in order, and a share of repeated values."""
+    """Stamp at arrival: delays that vary, in order, and a share of repeated values."""
     delay = rng.gamma(1.0, (0.3e-3, 1e-3, 3e-3)[strength], len(s.time))
     repeated = rng.random(len(s.time)) < (0.02, 0.06, 0.15)[strength]
     source = np.maximum.accumulate(np.where(repeated, 0, np.arange(len(s.time))))
@@ -103,7 +103,7 @@ def _arrival(s: Signals, strength: int, rng: np.random.Generator) -> Signals:
 
 
 def _quantised(s: Signals, strength: int, rng: np.random.Generator) -> Signals:
-    """Rounded positions, and vibration between 200 and 400 Hz."""
+    """Round positions, and shake them between 200 and 400 Hz."""
     step, amplitude = (1e-5, 1e-4, 5e-4)[strength], (1e-5, 3e-5, 1e-4)[strength]
     shake = np.zeros(len(s.time))
     for frequency in rng.uniform(200.0, 400.0, 3):
@@ -114,7 +114,7 @@ def _quantised(s: Signals, strength: int, rng: np.random.Generator) -> Signals:
 
 
 def _interpolated(s: Signals, strength: int, rng: np.random.Generator) -> Signals:
-    """A slow log, drawn out by linear interpolation."""
+    """Draw a slow log out by linear interpolation."""
     slow = np.arange(0.0, s.time[-1], 1.0 / (60.0, 30.0, 15.0)[strength])
     slow = np.sort(slow + rng.uniform(0.0, 2e-3, len(slow)))
     time = np.arange(slow[0], slow[-1], 0.01)
@@ -127,7 +127,7 @@ def _interpolated(s: Signals, strength: int, rng: np.random.Generator) -> Signal
 
 
 def _held(s: Signals, strength: int, rng: np.random.Generator) -> Signals:
-    """Sample and hold: the sensor is slower than the log."""
+    """Hold samples: the sensor is slower than the log."""
     del rng
     source = np.arange(len(s.time)) // (4, 10, 25)[strength] * (4, 10, 25)[strength]
     return Signals(s.time, s.position[source], s.effort[source])
@@ -206,35 +206,32 @@ def _predict(robot: Robot, parameters: FloatArray, states: Sequence[FloatArray])
     return np.asarray(rigid + coulomb * np.sign(v) + viscous * v + armature * a + offset)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("out/bench"))
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--faults", nargs="+", choices=list(FAULTS), default=list(FAULTS))
-    given = parser.parse_args(arguments)
-    results = []
-    print(
-        f"{'fault':14}{'strength':>9}{'within 5 %':>12}{'median':>9}{'worst':>9}{'cut-offs':>12}"
-    )
+def measure(given: argparse.Namespace) -> Result:
+    """Compare every fault at every strength."""
+    runs: list[dict[str, Any]] = []
+    rows = []
     for fault in given.faults:
         for strength in range(3 if fault != "clean" else 1):
-            some = [run(fault, strength, 4 + seed % 4, seed) for seed in range(given.seeds)]
-            results += some
+            say(f"{fault}, strength {strength}")
+            some = [
+                run(fault, strength, 4 + seed % 4, seed)
+                for seed in range(given.seed, given.seed + given.seeds)
+            ]
+            runs += some
             ratios = np.array([one.get("ratio", np.inf) for one in some])
-            cutoffs = sorted(one.get("cutoff", 0.0) for one in some)
-            print(
-                f"{fault:14}{strength:9d}{np.mean(ratios <= WITHIN):12.0%}{np.median(ratios):9.2f}"
-                f"{ratios.max():9.2f}  {cutoffs[0]:.3g}–{cutoffs[-1]:.3g} Hz",
-                flush=True,
-            )
-    share = float(np.mean([one.get("ratio", np.inf) <= WITHIN for one in results]))
-    print(f"within 5 % of the ladder's best: {share:.0%} of {len(results)} runs, goal {SHARE:.0%}")
-    given.out.mkdir(parents=True, exist_ok=True)
-    report = {"within": share, "runs": results}
-    (given.out / "signal_faults.json").write_text(json.dumps(report, indent=1) + "\n")
-    return 0
+            cutoffs = sorted(one.get("cutoff", np.nan) for one in some)
+            row = (float(np.mean(ratios <= WITHIN)), float(np.median(ratios)), float(ratios.max()))
+            rows.append((f"{fault} {strength}", *row, cutoffs[0], cutoffs[-1]))
+    headings = ("fault", "within 5 %", "median", "worst", "lowest [Hz]", "highest [Hz]")
+    show_table("error over that of the best cut-off of a ladder", headings, rows, ".3g")
+    share = float(np.mean([one.get("ratio", np.inf) <= WITHIN for one in runs]))
+    return Result({"share of runs within 5 % of the best cut-off": share}, {"runs": runs})
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seeds", type=int, default=10, help="recordings per row")
+    parser.add_argument("--faults", nargs="+", choices=list(FAULTS), default=list(FAULTS))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_benchmark("signal_faults", measure, _arguments, __doc__))

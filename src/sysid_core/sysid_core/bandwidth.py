@@ -25,9 +25,8 @@ _LOWEST = 1.0
 """Lowest rung [Hz]: a motion that is slower than this shows no inertia anyway."""
 _STRETCHES = 8
 """Stretches that are held out in turn: enough to tell a difference from its standard error."""
-_TOLERANCE = 0.5
-"""Standard errors that a higher cut-off may predict worse by: errors rise steeply above the best
-one and slowly below it, so half of what Breiman et al. take is safer."""
+_STUDENT = 1.08
+"""One standard error of eight stretches: Student's t of seven degrees of freedom for 1 σ."""
 _OVERSAMPLING = 4.0
 """Samples per period of the cut-off: twice what its band needs."""
 _MOST_SAMPLES = 6000
@@ -55,9 +54,9 @@ def predictive_cutoff(
     The spectrum's choice is the upper bound: below it lies a ladder of cut-offs. At each rung the
     training part is cut into stretches, parameters are learned without one of them, and all of
     them predict the torque of that stretch at *every* rung, so that no rung is judged by its own,
-    smoother target. Of the rungs whose mean log error exceeds the smallest by no more than half a
-    standard error over the stretches, the highest is taken: it keeps most of the data (after
-    Breiman et al. 1984, rule of one standard error).
+    smoother target. Of the rungs whose mean log error exceeds the smallest by no more than one
+    standard error over the stretches, the highest is taken: it keeps most of the data (Breiman et
+    al. 1984, rule of one standard error).
 
     Parameters
     ----------
@@ -84,7 +83,7 @@ def predictive_cutoff(
         return bound
     errors = _errors(rungs)
     excess = errors - errors[np.argmin(errors.mean(axis=1))]
-    usual = _TOLERANCE * excess.std(axis=1, ddof=1) / np.sqrt(errors.shape[1])
+    usual = _STUDENT * excess.std(axis=1, ddof=1) / np.sqrt(errors.shape[1])
     # the rungs descend, so the first that is as good as any is the highest
     chosen = int(np.argmax(excess.mean(axis=1) <= usual))
     if chosen == 0:
