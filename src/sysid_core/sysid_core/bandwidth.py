@@ -23,10 +23,8 @@ _STEP = 1.5
 """Ratio of two rungs of the ladder: errors hardly change over less."""
 _LOWEST = 1.0
 """Lowest rung [Hz]: a motion that is slower than this shows no inertia anyway."""
-_STRETCHES = 8
+_STRETCHES = 16
 """Stretches that are held out in turn: enough to tell a difference from its standard error."""
-_STUDENT = 1.08
-"""One standard error of eight stretches: Student's t of seven degrees of freedom for 1 σ."""
 _OVERSAMPLING = 4.0
 """Samples per period of the cut-off: twice what its band needs."""
 _MOST_SAMPLES = 6000
@@ -83,7 +81,7 @@ def predictive_cutoff(
         return bound
     errors = _errors(rungs)
     excess = errors - errors[np.argmin(errors.mean(axis=1))]
-    usual = _STUDENT * excess.std(axis=1, ddof=1) / np.sqrt(errors.shape[1])
+    usual = excess.std(axis=1, ddof=1) / np.sqrt(errors.shape[1])
     # the rungs descend, so the first that is as good as any is the highest
     chosen = int(np.argmax(excess.mean(axis=1) <= usual))
     if chosen == 0:
