@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.signals.interpolation import resample
-from sysid_core.signals.timing import DUPLICATE, ROUNDING, estimate_clock, split_at_gaps
+from sysid_core.signals.timing import ROUNDING, Kind, estimate_clock, follow, split_at_gaps
 
 __all__ = ["GatedRows", "RecentRows", "StreamCounts"]
 
@@ -205,7 +206,7 @@ class GatedRows(RecentRows):
         super().reset()
         self.origin = np.nan
         """Time [s] of the run's first row: where its grid begins."""
-        self._suspect: tuple[float, FloatArray] | None = None
+        self._suspect = np.zeros(0), np.zeros((0, len(self._upper)))
 
     def sort_in(
         self, time: FloatArray, values: FloatArray, at_end: Callable[[bool], None]
@@ -222,82 +223,47 @@ class GatedRows(RecentRows):
         self._tally["received"] += len(time)
         finite = np.isfinite(time) & np.isfinite(values).all(axis=1)
         plausible = finite & (np.abs(values) <= self._upper).all(axis=1)
-        if plausible.all() and self._extend_evenly(time, values):
+        if not plausible.all():
+            self._tally["not_finite"] += int(np.count_nonzero(~finite))
+            self._tally["implausible"] += int(np.count_nonzero(finite & ~plausible))
+            time, values = time[plausible], values[plausible]
+        # New rows follow the newest one, and one that stood out since, if there are such.
+        known = min(1, len(self))
+        newest = slice(self._stop - known, self._stop)
+        rows = self._rows[newest].reshape(known, values.shape[1])
+        time = np.concatenate([self._times[newest], self._suspect[0], time])
+        values = np.concatenate([rows, self._suspect[1], values])
+        kinds, begins = follow(time, self.period, self.longest, values, self._max_rate)
+        if not kinds.any() and len(begins) == 1:
+            self._go_on(time, values, known)
+            self._suspect = time[:0], values[:0]
             return
-        for stamp, row, is_finite, is_plausible in zip(
-            time.tolist(), values, finite.tolist(), plausible.tolist(), strict=True
-        ):
-            if not is_finite:
-                self._tally["not_finite"] += 1
-            elif not is_plausible:
-                self._tally["implausible"] += 1
-            else:
-                self._take(stamp, row, at_end)
+        for begin, end in pairwise((*begins, len(time))):
+            if begin:
+                step = time[begin] - self.newest
+                self._tally["gaps" if step > 0.0 else "resets"] += 1
+                self._tally["lost"] += max(0, round(step / self.period) - 1)
+                at_end(bool(step <= 0.0))
+                self.reset()
+            good = begin + np.flatnonzero(kinds[begin:end] == Kind.GOOD)
+            self._go_on(time[good], values[good], known if begin == 0 else 0)
+        self._tally["late"] += int(np.count_nonzero(kinds == Kind.LATE))
+        self._tally["duplicate"] += int(np.count_nonzero(kinds == Kind.DUPLICATE))
+        unfit = (kinds == Kind.IMPLAUSIBLE) | (kinds == Kind.ALONE)
+        self._tally["implausible"] += int(np.count_nonzero(unfit))
+        pending = kinds == Kind.PENDING
+        self._suspect = time[pending], values[pending]
 
-    def _extend_evenly(self, time: FloatArray, values: FloatArray) -> bool:
-        """Take rows that go on as they should, which nearly all do; else none of them."""
-        if not len(self) or self._suspect is not None or not len(time):
-            return False
-        begin = self._stop - 1 - self._start
-        self.extend(time, values)
-        added = slice(self._start + begin, self._stop)
-        times, rows = self._times[added], self._rows[added]
-        steps = times[1:] - times[:-1]
-        changes = np.abs(rows[1:] - rows[:-1])
-        even = (steps > DUPLICATE * self.period) & (steps <= self.longest)
-        if not (even.all() and (changes <= self._max_rate * steps[:, np.newaxis]).all()):
-            self._stop -= len(time)
-            return False
-        self._tally["accepted"] += len(time)
-        self._tally["lost"] += int(np.maximum(0.0, np.rint(steps / self.period) - 1.0).sum())
-        return True
-
-    def _take(self, stamp: float, row: FloatArray, at_end: Callable[[bool], None]) -> None:
-        """Sort one row in."""
-        if not len(self):
-            self._begin(stamp, row)
+    def _go_on(self, time: FloatArray, rows: FloatArray, known: int) -> None:
+        """Take rows of a run, `known` of which are there already."""
+        if len(time) == known:
             return
-        step = stamp - self.newest
-        if -self.longest <= step <= self.longest:
-            # The stream goes on, so a stamp that stood out before it was a mistake.
-            self._dismiss_suspect()
-            self._go_on(stamp, row, step)
-            return
-        # One stamp out of line is a mistake, two in line with each other are a new beginning.
-        confirmed = self._suspect
-        if confirmed is None or not 0.0 < stamp - confirmed[0] <= self.longest:
-            self._dismiss_suspect()
-            self._suspect = (stamp, row)
-            return
-        step = confirmed[0] - self.newest
-        self._tally["gaps" if step > 0.0 else "resets"] += 1
-        self._tally["lost"] += max(0, round(step / self.period) - 1)
-        at_end(step <= 0.0)
-        self.reset()
-        self._begin(*confirmed)
-        self._go_on(stamp, row, stamp - confirmed[0])
-
-    def _dismiss_suspect(self) -> None:
-        if self._suspect is not None:
-            self._suspect = None
-            self._tally["implausible"] += 1
-
-    def _go_on(self, stamp: float, row: FloatArray, step: float) -> None:
-        if abs(step) < DUPLICATE * self.period:
-            self._tally["duplicate"] += 1
-        elif step < 0.0:
-            self._tally["late"] += 1
-        elif np.any(np.abs(row - self._rows[self._stop - 1]) > self._max_rate * step):
-            self._tally["implausible"] += 1
-        else:
-            self._tally["accepted"] += 1
-            self._tally["lost"] += max(0, round(step / self.period) - 1)
-            self.extend(np.array([stamp]), row[np.newaxis])
-
-    def _begin(self, stamp: float, row: FloatArray) -> None:
-        self.origin = stamp
-        self.extend(np.array([stamp]), row[np.newaxis])
-        self._tally["accepted"] += 1
+        if not known:
+            self.origin = float(time[0])
+        periods = np.rint((time[1:] - time[:-1]) / self.period)
+        self._tally["lost"] += int(np.maximum(0.0, periods - 1.0).sum())
+        self._tally["accepted"] += len(time) - known
+        self.extend(time[known:], rows[known:])
 
 
 def _limits(values: FloatArray | None, channels: int) -> FloatArray:

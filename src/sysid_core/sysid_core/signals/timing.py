@@ -5,22 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import pairwise
 from math import factorial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import DataError
 
 __all__ = [
     "DUPLICATE",
     "ROUNDING",
     "ClockEstimate",
+    "Followed",
+    "Kind",
     "Passes",
     "estimate_clock",
     "find_passes",
+    "follow",
     "split_at_gaps",
     "thin_duplicates",
 ]
@@ -65,6 +70,32 @@ class ClockEstimate:
     rate: float
     jitter: float
     lost: int
+
+
+class Kind(IntEnum):
+    """How a row follows those before it; `ALONE`: between two interruptions."""
+
+    GOOD = 0
+    LATE = 1
+    DUPLICATE = 2
+    IMPLAUSIBLE = 3
+    ALONE = 4
+    PENDING = 5
+
+
+class Followed(NamedTuple):
+    """How rows follow each other.
+
+    Attributes
+    ----------
+    kinds : (n,) int8
+        A `Kind` of each.
+    begins : tuple[int, ...]
+        First rows of all runs: row 0, and those after an interruption or a step back.
+    """
+
+    kinds: npt.NDArray[np.int8]
+    begins: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -182,42 +213,107 @@ def _refined(rate: float, runs: Sequence[FloatArray]) -> float:
     return rate - turned / elapsed
 
 
+def follow(
+    time: FloatArray,
+    period: float,
+    longest: float,
+    values: FloatArray | None = None,
+    max_rate: FloatArray | None = None,
+) -> Followed:
+    """Say of every row of a stream how it follows those before it.
+
+    One stamp out of line is a mistake, two in line with each other are a new beginning. So what
+    comes of the last row may depend on the next: then it is `PENDING`.
+
+    Parameters
+    ----------
+    time : (n,) [s]
+        Finite, as they came.
+    period : float [s]
+    longest : float [s]
+        Longest interruption of a run.
+    values : (n, nc), optional
+    max_rate : (nc,), optional
+        Changes per second of the values beyond these are implausible.
+    """
+    kinds = np.zeros(len(time), dtype=np.int8)
+    begins = [0]
+    steps = time[1:] - time[:-1]
+    odd = (steps <= DUPLICATE * period) | (steps > longest)
+    odd |= _leaps(values, max_rate, slice(None), steps[:, np.newaxis])
+    # Rows that follow the one before them as they should need no look of their own.
+    looks = iter([*(np.flatnonzero(odd) + 1).tolist(), len(time)])
+    row = next(looks)
+    newest, suspect = row - 1, -1
+    stamps = time.tolist() if row < len(time) else []
+    while row < len(stamps):
+        step = stamps[row] - stamps[newest]
+        if suspect >= 0 and abs(step) > longest and 0.0 < stamps[row] - stamps[suspect] <= longest:
+            begins.append(suspect)
+            newest, suspect, step = suspect, -1, stamps[row] - stamps[suspect]
+        elif suspect >= 0:
+            ahead = Kind.ALONE if stamps[suspect] < stamps[row] else Kind.IMPLAUSIBLE
+            kinds[suspect] = Kind.LATE if stamps[suspect] < stamps[newest] else ahead
+            suspect = -1
+        if abs(step) > longest:
+            suspect = row
+        elif abs(step) < DUPLICATE * period:
+            kinds[row] = Kind.DUPLICATE
+        elif step < 0.0:
+            kinds[row] = Kind.LATE
+        elif _leaps(values, max_rate, [newest, row], step):
+            kinds[row] = Kind.IMPLAUSIBLE
+        else:
+            newest = row
+        row += 1
+        if newest == row - 1:
+            row = next(look for look in looks if look >= row) if row < len(stamps) else row
+            newest = row - 1
+    if suspect >= 0:
+        kinds[suspect] = Kind.PENDING
+    return Followed(kinds, tuple(begins))
+
+
+def _leaps(
+    values: FloatArray | None,
+    max_rate: FloatArray | None,
+    rows: slice | list[int],
+    steps: FloatArray | float,
+) -> BoolArray:
+    """Return whether values change too much from each of the rows to the next."""
+    if values is None or max_rate is None:
+        return np.zeros((), dtype=np.bool_)
+    chosen = values[rows]
+    changes = np.abs(chosen[1:] - chosen[:-1])
+    # No limit times no time is not a number: nothing exceeds it.
+    with np.errstate(invalid="ignore"):
+        return np.asarray((changes > max_rate * steps).any(axis=1))
+
+
 def find_passes(time: FloatArray, *, gap: float = 5.0) -> Passes:
     """Split a recording where time goes back for good; put late rows in order elsewhere.
 
-    A row that goes back by more than `gap` periods starts a new pass if the next row goes on from
-    there; alone, it was late.
+    Going back is by more than `gap` periods.
     """
     finite = np.flatnonzero(np.isfinite(time))
+    stamps = time[finite]
     implausible = len(time) - len(finite)
-    if len(finite) < 2:
+    steps = np.diff(stamps)
+    if not (steps > 0.0).any():
         return Passes((finite,) if len(finite) else (), 0, 0, implausible)
-    forward = np.diff(time[finite])
-    forward = forward[forward > 0.0]
-    limit = gap * float(np.median(forward)) if len(forward) else 0.0
-    leaping = _leaps(time[finite], limit)
-    implausible += int(np.count_nonzero(leaping))
-    finite = finite[~leaping]
+    period = float(np.median(steps[steps > 0.0]))
+    kinds, begins = follow(stamps, period, gap * period)
+    leading = np.flatnonzero(np.isin(kinds, (Kind.GOOD, Kind.ALONE)))
+    starts = np.array(begins[1:], dtype=np.int64)
+    before = stamps[leading[np.searchsorted(leading, starts) - 1]]
     passes: list[IndexArray] = []
     late = 0
-    while len(finite):
-        stamps = time[finite]
-        behind = stamps < np.maximum.accumulate(stamps) - limit
-        ends = np.flatnonzero(behind[:-1] & behind[1:])
-        stop = int(ends[0]) if len(ends) else len(finite)
-        rows = finite[:stop]
-        late += int(np.count_nonzero(time[rows] < np.maximum.accumulate(time[rows])))
-        passes.append(rows[np.argsort(time[rows], kind="stable")])
-        finite = finite[stop:]
+    for part in np.split(np.arange(len(stamps)), starts[stamps[starts] < before]):
+        rows = part[kinds[part] != Kind.IMPLAUSIBLE]
+        late += int(np.count_nonzero(stamps[rows] < np.maximum.accumulate(stamps[rows])))
+        passes.append(finite[rows[np.argsort(stamps[rows], kind="stable")]])
+    implausible += int(np.count_nonzero(kinds == Kind.IMPLAUSIBLE))
     return Passes(tuple(passes), late, len(passes) - 1, implausible)
-
-
-def _leaps(stamps: FloatArray, limit: float) -> npt.NDArray[np.bool_]:
-    """Return which single stamps leap ahead of both neighbours, which are in order themselves."""
-    leaping = np.zeros(len(stamps), dtype=np.bool_)
-    before, here, after = stamps[:-2], stamps[1:-1], stamps[2:]
-    leaping[1:-1] = (here > before + limit) & (here > after + limit) & (after >= before)
-    return leaping
 
 
 def thin_duplicates(time: FloatArray, period: float) -> npt.NDArray[np.bool_]:
@@ -226,16 +322,7 @@ def thin_duplicates(time: FloatArray, period: float) -> npt.NDArray[np.bool_]:
     Two stamps closer than that are the same sample twice, or a burst after a stall; the
     difference of their values says more about noise than about motion.
     """
-    keep = np.ones(len(time), dtype=np.bool_)
-    suspects = np.flatnonzero(np.diff(time) < DUPLICATE * period) + 1
-    last = -1
-    for row in suspects:
-        last = max(last, int(row) - 1)
-        while not keep[last]:
-            last -= 1
-        if time[row] - time[last] < DUPLICATE * period:
-            keep[row] = False
-    return keep
+    return np.asarray(follow(time, period, np.inf).kinds == Kind.GOOD)
 
 
 def split_at_gaps(time: FloatArray, longest: float) -> tuple[slice, ...]:

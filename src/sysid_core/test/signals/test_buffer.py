@@ -53,7 +53,8 @@ def test_the_buffer_equals_the_batch(portion: int) -> None:
     np.testing.assert_allclose(got[:shared], batch.values[0][:shared], atol=1e-6)
 
 
-def test_every_trouble_is_counted_and_none_comes_out() -> None:
+@pytest.mark.parametrize("portion", [1, 7, 1000])
+def test_every_trouble_is_counted_and_none_comes_out(portion: int) -> None:
     time = np.arange(100, dtype=np.float64) / RATE
     values = _motion(time)
     sequence = [(t, v) for t, v in zip(time, values, strict=True)]
@@ -66,7 +67,7 @@ def test_every_trouble_is_counted_and_none_comes_out() -> None:
     del sequence[20]
     rows = GatedRows(RATE, 2, upper=np.array([10.0, 10.0]), max_rate=np.array([20.0, 20.0]))
     runs = Runs(rows)
-    runs.feed(np.array([t for t, _ in sequence]), np.array([v for _, v in sequence]))
+    runs.feed(np.array([t for t, _ in sequence]), np.array([v for _, v in sequence]), portion)
     counts = rows.counts
     assert counts.received == len(sequence)
     assert counts.accepted == 99
