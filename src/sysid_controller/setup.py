@@ -27,7 +27,7 @@ setup(
     extras_require={"test": ["pytest"]},
     entry_points={
         "console_scripts": [
-            "controller = sysid_controller.controller_node:main",
+            "controller = sysid_controller.programs:controller",
         ],
     },
     data_files=[

@@ -24,9 +24,9 @@ setup(
     extras_require={"test": ["pytest"]},
     entry_points={
         "console_scripts": [
-            "identifier = sysid_online.identifier_node:main",
-            "recorder = sysid_online.recorder_node:main",
-            "replay = sysid_online.replay_node:main",
+            "identifier = sysid_online.programs:identifier",
+            "recorder = sysid_online.programs:recorder",
+            "replay = sysid_online.programs:replay",
         ],
     },
     data_files=[

@@ -30,8 +30,8 @@ setup(
     entry_points={
         "console_scripts": [
             "gazebo_robot = sysid_sim.gazebo:main",
-            "reference = sysid_sim.reference_node:main",
-            "simulator = sysid_sim.simulator_node:main",
+            "reference = sysid_sim.programs:reference",
+            "simulator = sysid_sim.programs:simulator",
         ],
         "sysid.subcommands": [
             "simulate = sysid_sim.cli:simulate",
