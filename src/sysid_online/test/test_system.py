@@ -153,10 +153,20 @@ class Loop:
     def kill(self, name: str) -> list[str]:
         """End a node as ``kill -9`` does; returns the command that started it."""
         process = node_processes()[name]
-        command = Path(f"/proc/{process}/cmdline").read_text().split("\0")[:-1]
+        words = Path(f"/proc/{process}/cmdline").read_text().split("\0")[:-1]
+        command = [self._kept(word) for word in words]
         os.kill(process, signal.SIGKILL)
         self.until(lambda: name not in node_processes())
         return command
+
+    def _kept(self, word: str) -> str:
+        """Return a copy's name for a parameter file: the launch removes its own when it ends."""
+        if not word.endswith(".yaml"):
+            return word
+        copy = Path(self.log.name).with_name(Path(word).name)
+        if not copy.exists():
+            shutil.copy(word, copy)
+        return str(copy)
 
     def close(self) -> None:
         """Stop everything, the gentle way first."""
