@@ -302,6 +302,8 @@ def main() -> int:
     options = parser.parse_args()
     console = Console()
     out = options.out.resolve()
+    if out.exists() and any(out.iterdir()) and not (out / "log.txt").is_file():
+        parser.error(f"{out} holds other files than a demo's; give an empty folder")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     os.environ.setdefault("ROS_DOMAIN_ID", str(20 + os.getpid() % 80))

@@ -12,15 +12,11 @@ from sysid_controller.units import DriverUnits
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.robot.model import Limits
+from sysid_core.robot.plausibility import BEYOND_RANGE, BEYOND_SPEED
 
 __all__ = ["JointStates"]
 
 _OUT_OF_ORDER = 0.1  # [s] by which a message may be overtaken; beyond, the clock was set back
-# Half a turn out of range is a broken encoder or a joint that nothing stops: no torque that is
-# computed from it is worth sending. A joint that slips past its stop, or whose zero is off, is
-# still believed and driven back.
-_BEYOND_RANGE = math.pi  # [rad]
-_BEYOND_SPEED = 10.0  # [-] of the velocity limit; the safety watch stops far below it
 
 
 class JointStates:
@@ -50,8 +46,8 @@ class JointStates:
         self, joint_names: tuple[str, ...], units: DriverUnits, cutoff: float, limits: Limits
     ) -> None:
         self.joint_names = joint_names
-        self._lower, self._upper = limits.lower - _BEYOND_RANGE, limits.upper + _BEYOND_RANGE
-        self._fastest = _BEYOND_SPEED * limits.velocity
+        self._lower, self._upper = limits.lower - BEYOND_RANGE, limits.upper + BEYOND_RANGE
+        self._fastest = BEYOND_SPEED * limits.velocity
         self.cutoff = cutoff
         self.known = False
         self.position: FloatArray = np.zeros(len(joint_names))
@@ -117,8 +113,8 @@ class JointStates:
             j = int(np.argmax(outside))
             return (
                 f"joint '{self.joint_names[j]}' at {position[j]:.4g} rad is more than "
-                f"{_BEYOND_RANGE:.3g} rad outside its limits [{self._lower[j] + _BEYOND_RANGE:.4g}"
-                f", {self._upper[j] - _BEYOND_RANGE:.4g}]; check its encoder and zero"
+                f"{BEYOND_RANGE:.3g} rad outside its limits [{self._lower[j] + BEYOND_RANGE:.4g}"
+                f", {self._upper[j] - BEYOND_RANGE:.4g}]; check its encoder and zero"
             )
         if velocity is None:
             return ""
@@ -127,7 +123,7 @@ class JointStates:
             j = int(np.argmax(fast))
             return (
                 f"joint '{self.joint_names[j]}' at {velocity[j]:.4g} rad/s is faster than "
-                f"{_BEYOND_SPEED:g} times its limit of {self._fastest[j] / _BEYOND_SPEED:.4g}; "
+                f"{BEYOND_SPEED:g} times its limit of {self._fastest[j] / BEYOND_SPEED:.4g}; "
                 "check the driver's velocity"
             )
         return ""

@@ -12,9 +12,33 @@ from pathlib import Path
 
 from sysid_core.errors import OutputError
 
-__all__ = ["require_writable", "results_folder", "write_text"]
+__all__ = ["output_folder", "require_writable", "results_folder", "write_text"]
 
+_SHOWN = 60
+"""Characters of a wrong name that a message repeats."""
 _HINT = "choose another place, or mend its permissions and space"
+
+
+def output_folder(text: str) -> Path:
+    """Return the folder that a request names, `~` expanded.
+
+    Raises
+    ------
+    OutputError
+        If no folder can have that name.
+    """
+    try:
+        folder = Path(text).expanduser()
+        folder.lstat()  # a name with a null byte or beyond the system's length shows here
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, RuntimeError, ValueError) as error:
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        why = error.strerror if isinstance(error, OSError) else error
+        raise OutputError(f"{shown!a} cannot name a folder ({why}); give a path") from error
+    if not text:
+        raise OutputError("the folder's name is empty; give a path")
+    return folder
 
 
 def require_writable(folder: Path) -> None:

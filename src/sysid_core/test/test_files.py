@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sysid_core.errors import OutputError
-from sysid_core.files import require_writable, results_folder, write_text
+from sysid_core.files import output_folder, require_writable, results_folder, write_text
 
 
 def test_a_folder_of_results_appears_when_all_went_well(tmp_path: Path) -> None:
@@ -50,3 +50,16 @@ def test_a_failed_write_leaves_no_rest(tmp_path: Path) -> None:
     with pytest.raises(OutputError):
         write_text(tmp_path / "folder", "text")
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("text", ["", "~nosuchuser/x", "x\0y", "a" * 5000])
+def test_a_name_that_no_folder_can_have_is_refused_in_one_short_line(text: str) -> None:
+    with pytest.raises(OutputError) as caught:
+        output_folder(text)
+    assert "give a path" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_folder_need_not_be_there_yet(tmp_path: Path) -> None:
+    assert output_folder(str(tmp_path / "new" / "er")) == tmp_path / "new" / "er"

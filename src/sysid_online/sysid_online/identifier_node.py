@@ -10,7 +10,6 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
@@ -20,6 +19,7 @@ from std_srvs.srv import SetBool, Trigger
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.errors import DataError, SysidError
+from sysid_core.files import output_folder
 from sysid_core.online.export import export_update
 from sysid_core.online.gate import GateState
 from sysid_core.online.pipeline import OnlineIdentifier
@@ -51,6 +51,9 @@ _BATCHES = 20
 
 _FEWEST = 20
 """Samples that tell it despite the gaps that a walking robot's have."""
+
+_ANOTHER_RECORDER = 10**9
+"""Samples: a sequence that leaps farther is another recorder's, and tells of no loss."""
 
 _SEVERITIES = {GateState.FAULT: Severity.ERROR, GateState.REJECTED: Severity.WARNING}
 
@@ -91,6 +94,7 @@ class IdentifierNode(Node):
         self._expected: int | None = None
         self._lost = 0
         self._refused = ""
+        self._failure = ""
         self._arrived = False
         self._told = False
         self._heard = time.monotonic()
@@ -136,15 +140,16 @@ class IdentifierNode(Node):
             return
         self._arrived = True
         self._heard = time.monotonic()
-        if self._expected is not None and message.sequence > self._expected:
-            self._lost += message.sequence - self._expected
+        missing = 0 if self._expected is None else message.sequence - self._expected
+        if 0 < missing < _ANOTHER_RECORDER:
+            self._lost += missing
         self._expected = message.sequence + len(samples)
         self._idle.wait(_PATIENCE)
         with self._lock:
             self._adopt_rate(samples.time)
             try:
                 self._identifier.ingest(samples)
-            except SysidError as error:
+            except (SysidError, ArithmeticError, ValueError) as error:
                 self._refused = str(error)
 
     def _adopt_rate(self, stamps: FloatArray) -> None:
@@ -168,7 +173,18 @@ class IdentifierNode(Node):
             if self._stop:
                 return
             if not self._frozen:
-                self._solve()
+                self._supervised_solve()
+
+    def _supervised_solve(self) -> None:
+        """Solve and publish; what goes wrong is a fault with its cause, never a dead thread."""
+        try:
+            self._solve()
+            self._failure = ""
+        except Exception as error:  # the thread's last line: nobody else would tell
+            failure = f"{type(error).__name__}: {error}"
+            if failure != self._failure:
+                self.get_logger().error(f"the identifier failed and goes on: {failure}")
+            self._failure = failure
 
     def _solve(self) -> None:
         with self._lock:
@@ -242,7 +258,7 @@ class IdentifierNode(Node):
             update = self._update
         try:
             urdf = export_update(
-                self.robot, update, self._identifier, Path(request.directory).expanduser()
+                self.robot, update, self._identifier, output_folder(request.directory)
             )
         except SysidError as error:
             response.success, response.message = False, str(error)
@@ -258,7 +274,9 @@ class IdentifierNode(Node):
             update = self._update
         severity = _SEVERITIES.get(update.state, Severity.OK)
         message = f"{update.state.name}: {'; '.join(update.reasons)}"
-        if self._refused:
+        if self._failure:
+            severity, message = Severity.ERROR, f"FAULT: the identifier failed, {self._failure}"
+        elif self._refused:
             severity, message = max(severity, Severity.WARNING), self._refused
         elif not self._arrived:
             severity = max(severity, Severity.WARNING)

@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from sensor_msgs.msg import JointState
 from sysid_core.data import write_recording
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.errors import SysidError
+from sysid_core.files import output_folder
 from sysid_core.online.stream import SampleStream
 from sysid_core.online.stream_config import StreamConfig
 from sysid_core.recording import Samples
@@ -177,7 +177,7 @@ class RecorderNode(Node):
     ) -> SaveBuffer.Response:
         try:
             recording = self._buffer.snapshot()
-            write_recording(recording, Path(request.directory).expanduser())
+            write_recording(recording, output_folder(request.directory))
         except SysidError as error:
             response.success, response.message = False, str(error)
             return response

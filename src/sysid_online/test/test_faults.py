@@ -226,3 +226,46 @@ def test_samples_whose_arrays_do_not_fit(learned: Any) -> None:
         )
     learned.heard["samples"].clear()
     recovers(learned)
+
+
+def test_sequences_times_and_positions_that_no_recorder_sends(learned: Any) -> None:
+    from sysid_msgs.msg import JointSamples
+
+    robot = learned.motion.robot
+    usual: dict[str, Any] = {
+        "robot": robot.name,
+        "joint_names": list(robot.joint_names),
+        **{name: array("d", [0.1] * 4) for name in ("velocity", "acceleration", "effort")},
+    }
+    newest = learned.newest("samples").time[-1]
+    for sequence, time, position in (
+        (0, newest + 0.01, 1e200),
+        (2**64 - 1, newest + 0.02, 1e9),
+        (0, newest + 0.03, 1e3),
+        (2**64 - 1, 1e300, 0.1),
+        (0, float(2**40), 0.1),
+    ):
+        learned.samples_in.publish(
+            JointSamples(
+                sequence=sequence,
+                time=array("d", [time]),
+                position=array("d", [position] * 4),
+                **usual,
+            )
+        )
+    learned.heard["samples"].clear()
+    recovers(learned)
+
+
+def test_a_solver_that_breaks_is_a_fault_with_its_cause(learned: Any) -> None:
+    node = learned.nodes["identifier"]
+    usable = node._identifier.snapshot
+
+    def broken() -> Any:
+        raise MemoryError("no room for a matrix")
+
+    node._identifier.snapshot = broken
+    learned.play(1.0)
+    learned.until(lambda: learned.diagnosed("identification", "no room for a matrix"))
+    node._identifier.snapshot = usable
+    recovers(learned)

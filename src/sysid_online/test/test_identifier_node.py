@@ -103,13 +103,15 @@ def test_export_writes_the_model_in_use(learned: Any, tmp_path: Path) -> None:
 
 
 def test_an_export_that_cannot_be_written_says_why(learned: Any, tmp_path: Path) -> None:
-    from sysid_msgs.srv import ExportModel
+    from sysid_msgs.srv import ExportModel, SaveBuffer
 
     (tmp_path / "file").write_text("")
-    request = ExportModel.Request(directory=str(tmp_path / "file" / "below"))
-    answer = learned.call(ExportModel, "identifier/export", request)
-    assert not answer.success
-    assert answer.message
+    for folder in (str(tmp_path / "file" / "below"), "~nosuchuser/x", "x\0y", "a" * 5000, ""):
+        for service, kind in (("identifier/export", ExportModel), ("recorder/save", SaveBuffer)):
+            answer = learned.call(kind, service, kind.Request(directory=folder))
+            assert not answer.success
+            assert answer.message
+            assert len(answer.message) < 300
 
 
 def parameter(name: str, value: object) -> Any:

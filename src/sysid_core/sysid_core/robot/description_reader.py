@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,10 @@ _SECTIONS = {
     "signals": {"rate", "cutoff"},
     "limits": {"effort", "velocity", "position"},
 }
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+"""Names of robots become names of files."""
 
 
 class _Reader:
@@ -274,6 +279,11 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
     for key in ("name", "urdf"):
         if not isinstance(data.get(key), str):
             raise read.error(f"'{key}' is missing: add it at the top of the file")
+    if not _NAME.fullmatch(data["name"]):
+        raise read.error(
+            f"'name' is {data['name'][:60]!r}, but results are filed under it: give letters, "
+            "digits, '_', '-' and '.', 100 at most, a letter or digit first"
+        )
     joints, gain = read.section("joints"), read.section("effort").get("gain")
     inertias = read.section("identify").get("inertias", "all")
     rates = {

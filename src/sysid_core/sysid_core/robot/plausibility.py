@@ -15,7 +15,13 @@ from sysid_core.recording import Recording
 if TYPE_CHECKING:
     from sysid_core.robot.model import Robot
 
-__all__ = ["implausibilities", "inertia_fault"]
+__all__ = ["BEYOND_RANGE", "BEYOND_SPEED", "implausibilities", "inertia_fault"]
+
+BEYOND_RANGE = np.pi
+"""Positions so far [rad] out of range are a broken encoder or a joint that nothing stops: no
+torque from them is worth sending. A joint that slips past its stop is still believed."""
+BEYOND_SPEED = 10.0
+"""Velocities beyond so many times the limit are not measurements [-]."""
 
 _ROWS = 400
 """Rows that gravity torques are compared on."""

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot description is refused where it could do harm, with what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from sysid_core.errors import RobotError
+from sysid_core.robot import parse_description
+
+
+@pytest.mark.parametrize(
+    "name", ["../../escaped", "/etc/passwd", "", ".hidden", "a" * 101, "two\nlines", "x\0y"]
+)
+def test_a_name_that_would_be_a_path_is_refused(name: str) -> None:
+    with pytest.raises(RobotError, match="results are filed under it"):
+        parse_description({"name": name, "urdf": "robot.urdf"})
+
+
+@pytest.mark.parametrize("name", ["ur10", "digit_left_leg", "Spot-2.1", "7dof"])
+def test_usual_names_are_taken(name: str) -> None:
+    assert parse_description({"name": name, "urdf": "robot.urdf"}).name == name
