@@ -89,8 +89,9 @@ class OpenTree:
         layout = self.robot.layout
         A = np.empty((len(q), self.model.nv, layout.size))
         A[:, : self.base_size, layout.friction] = 0.0
+        bodies = A[:, :, layout.inertial]
         for i in range(len(q)):
-            A[i, :, layout.inertial] = inertial(self.model, self.data, q[i], v[i], a[i])
+            bodies[i] = inertial(self.model, self.data, q[i], v[i], a[i])
         A[:, self._driven, layout.friction] = self.friction.columns(*self._joints(q, v, a))
         return A
 
