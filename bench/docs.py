@@ -11,21 +11,42 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from bench.goals import GOALS, Outcome
 
 __all__ = ["main"]
 
 _BLOCK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end figures -->)", re.DOTALL)
+_TORQUE_SCORES = {
+    "exact": "exact torques",
+    "measured": "measured torques",
+    "model": "error of the model alone",
+}
+"""Scores of `bench.legged` in the order they are shown: the paper's first."""
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+class _NoResultsError(Exception):
+    """A benchmark has no results; the text names it."""
+
+
+def _read(results: Path, benchmark: str) -> Any:
+    source = results / benchmark / f"{benchmark}.json"
+    if not source.exists():
+        raise _NoResultsError(benchmark)
+    return json.loads(source.read_text(encoding="utf-8"))
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _recordings(results: Any) -> str:
+def _recordings(results: Path) -> str:
     rows = [
         [
             result["recording"],
@@ -34,14 +55,15 @@ def _recordings(results: Any) -> str:
             f"{result['plain_cutoff_hz']:g}, {result['cutoff_hz']:.2g} Hz",
             "yes" if result["consistent"] else "no",
         ]
-        for result in results["recordings"]
+        for result in _read(results, "recordings")["recordings"]
     ]
     header = ("recording", "nominal", "plain", "identified", "identified / plain")
     return _table([*header, "cut-off plain, identified", "physically consistent"], rows)
 
 
-def _ur10(results: Any) -> str:
-    (result,) = (one for one in results["recordings"] if one["recording"] == "ur10")
+def _ur10(results: Path) -> str:
+    recordings = _read(results, "recordings")["recordings"]
+    (result,) = (one for one in recordings if one["recording"] == "ur10")
     nominal, identified = result["own_total"]["nominal"], result["own_total"]["identified"]
     return (
         "```text\n"
@@ -51,11 +73,114 @@ def _ur10(results: Any) -> str:
     )
 
 
-FIGURES: dict[str, tuple[str, Callable[[Any], str]]] = {
-    "recordings": ("recordings", _recordings),
-    "ur10": ("recordings", _ur10),
+def _missed(results: Path) -> str:
+    rows, absent = [], []
+    for benchmark in sorted(GOALS):
+        try:
+            goals = _read(results, benchmark)["goals"]
+        except _NoResultsError:
+            absent.append(f"`{benchmark}`")
+            continue
+        for goal in (Outcome(**goal) for goal in goals):
+            if goal.status != "met":
+                value = goal.status if goal.value is None else f"{goal.value:.3g}"
+                rows.append([benchmark, goal.figure, goal.limit, value, goal.source])
+    table = _table(("benchmark", "figure", "goal", "measured", "source of the goal"), rows)
+    if not absent:
+        return table
+    return (
+        f"{table}\nNot run, so that none of their goals is known to be met: {', '.join(absent)}.\n"
+    )
+
+
+def _legged(results: Path) -> str:
+    found = _read(results, "legged")
+    models = ("truth", "nominal", "SVD", "SVD, same rows", "LMI")
+    rows = []
+    for kind, score in _TORQUE_SCORES.items():
+        for motion, errors in found["tables"][kind].items():
+            means = {name: float(np.mean(values)) for name, values in errors.items()}
+            cells = [f"{means[name]:.4f}" if name in means else "–" for name in models]
+            ratios = [f"{means['LMI'] / means[name]:.2f}" for name in models[2:4]]
+            rows.append([score, motion, *cells, *ratios])
+    header = ("scored against", "motion", "true parameters", "nominal", "SVD", "SVD, same rows")
+    table = _table([*header, "LMI", "LMI / SVD", "LMI / SVD, same rows"], rows)
+    return f"{table}\nMeans over {len(found['facts'])} robots.\n"
+
+
+def _compliance(results: Path) -> str:
+    rows = [
+        [
+            name,
+            *(f"{100.0 * np.abs(found[what]).max():.2g} %" for what in ("stiffness", "damping")),
+            str(found["negative"]),
+        ]
+        for name, found in _read(results, "compliance")["results"].items()
+    ]
+    header = ("poses", "largest error of stiffness", "largest error of damping", "negative")
+    return _table(header, rows)
+
+
+def _noise_free(results: Path) -> str:
+    found = _read(results, "noise_free")
+    keys = ("base", "identification", "validation")
+    rows = []
+    for name, runs in found.items():
+        if name in ("seed", "goals"):
+            continue
+        defaults = [one for run in runs for one in run if one["method"] == "entropic"]
+        rows.append([name, *(f"{max(one[key] for one in defaults):.1e}" for key in keys)])
+    header = ("arm and way", "base parameters", "torque NRMS, identification")
+    return _table([*header, "torque NRMS, validation"], rows)
+
+
+def _digit(results: Path) -> str:
+    found = _read(results, "digit")
+    rows = [
+        [goal.figure, goal.limit, "–" if goal.value is None else f"{goal.value:.3g}", goal.status]
+        for goal in (Outcome(**goal) for goal in found["goals"])
+    ]
+    return _table(("experiment", "goal", "measured", "status"), rows)
+
+
+def _speed(results: Path) -> str:
+    found = _read(results, "speed")
+    solves = _table(
+        ("bodies", "cold [ms]", "warm [ms]", "Clarabel [ms]", "Clarabel / cold"),
+        (
+            [
+                str(row["bodies"]),
+                *(f"{row[name]:.3g}" for name in ("cold_ms", "warm_ms", "clarabel_ms")),
+                f"{row['clarabel_ms'] / row['cold_ms']:.3g}",
+            ]
+            for row in found["solve"]
+        ),
+    )
+    ingestion = _table(
+        ("bodies", "ingestion of a sample [µs]", "Pinocchio's regressor [µs]", "ratio"),
+        (
+            [
+                str(row["bodies"]),
+                *(f"{row[name]:.3g}" for name in ("ingest_us", "raw_us")),
+                f"{row['ingest_us'] / row['raw_us']:.3g}",
+            ]
+            for row in found["ingestion"]
+        ),
+    )
+    return f"{solves}\n{ingestion}"
+
+
+FIGURES: dict[str, Callable[[Path], str]] = {
+    "recordings": _recordings,
+    "ur10": _ur10,
+    "missed": _missed,
+    "legged": _legged,
+    "speed": _speed,
+    "compliance": _compliance,
+    "noise_free": _noise_free,
+    "digit": _digit,
 }
-"""Name of a place → the benchmark whose results it shows, and how they are written."""
+"""Name of a place → what writes it from the folder of results."""
 
 
 def fill(text: str, results: Path) -> tuple[str, list[str]]:
@@ -63,12 +188,11 @@ def fill(text: str, results: Path) -> tuple[str, list[str]]:
     missing: list[str] = []
 
     def renew(match: re.Match[str]) -> str:
-        benchmark, write = FIGURES[match[2]]
-        source = results / benchmark / f"{benchmark}.json"
-        if not source.exists():
-            missing.append(f"{match[2]}: run `python -m bench --only {benchmark}` first")
+        try:
+            return match[1] + FIGURES[match[2]](results) + match[3]
+        except _NoResultsError as error:
+            missing.append(f"{match[2]}: run `python -m bench --only {error}` first")
             return match[0]
-        return match[1] + write(json.loads(source.read_text(encoding="utf-8"))) + match[3]
 
     return _BLOCK.sub(renew, text), missing
 
