@@ -29,6 +29,27 @@ def test_an_answer_comes_back(node: Any, ros: Any) -> None:
         assert future.result().success is not data
 
 
+def test_a_coroutine_answers_once_what_it_awaits_is_done(node: Any, ros: Any) -> None:
+    from rclpy.task import Future
+    from std_srvs.srv import SetBool
+
+    awaited = Future()
+
+    async def answer(request: Any, response: Any) -> Any:
+        response.message = await awaited
+        return _negate(request, response)
+
+    node.create_service(SetBool, "s", answer)
+    client = node.create_client(SetBool, "s")
+    assert client.wait_for_service(timeout_sec=LIMIT_S)
+    future = client.call_async(SetBool.Request(data=False))
+    ros.spin_until_future_complete(node, future, timeout_sec=0.2)
+    assert not future.done()
+    awaited.set_result("later")
+    ros.spin_until_future_complete(node, future, timeout_sec=LIMIT_S)
+    assert (future.result().success, future.result().message) == (True, "later")
+
+
 def test_each_client_gets_its_own_answers(node: Any, ros: Any) -> None:
     from std_srvs.srv import SetBool
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
+from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
 from sysid_core.data import write_recording
@@ -89,6 +91,7 @@ class RecorderNode(Node):
         self._pending: list[JointState] = []
         self._arrived: dict[str, list[Any]] = {}
         self._buffer = RingBuffer(config.buffer_duration)
+        self._writer = ThreadPoolExecutor(1)  # a bag takes seconds, and samples must not wait
         self._source = OpeningStream(
             self.robot, config.stream, rate=config.rate, cutoff=config.cutoff
         )
@@ -111,6 +114,11 @@ class RecorderNode(Node):
         self.create_timer(_PERIOD, self._process)
         self.create_timer(1.0, self._report)
         self.get_logger().info(f"recording robot '{self.robot.name}'")
+
+    def destroy_node(self) -> None:
+        """Finish the bag that is being written, then stop."""
+        self._writer.shutdown()
+        super().destroy_node()
 
     def _now(self) -> float:
         return 1e-9 * float(self.get_clock().now().nanoseconds)
@@ -172,7 +180,15 @@ class RecorderNode(Node):
 
     # -- service and diagnostics ------------------------------------------------------------
 
-    def _on_save(
+    async def _on_save(
+        self, request: SaveBuffer.Request, response: SaveBuffer.Response
+    ) -> SaveBuffer.Response:
+        saved = Future()
+        writing = self._writer.submit(self._save, request, response)
+        writing.add_done_callback(lambda written: saved.set_result(written.result()))
+        return await saved
+
+    def _save(
         self, request: SaveBuffer.Request, response: SaveBuffer.Response
     ) -> SaveBuffer.Response:
         try:
@@ -239,7 +255,7 @@ class RecorderNode(Node):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the recorder node."""
-    return run_node("recorder", RecorderNode, args, threads=2)
+    return run_node("recorder", RecorderNode, args)
 
 
 if __name__ == "__main__":

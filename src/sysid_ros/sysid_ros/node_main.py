@@ -11,11 +11,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import rclpy
-from rclpy.executors import (
-    ExternalShutdownException,
-    MultiThreadedExecutor,
-    SingleThreadedExecutor,
-)
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
@@ -34,7 +30,6 @@ def run_node(
     make: Callable[[], NodeT],
     args: Sequence[str] | None = None,
     *,
-    threads: int = 1,
     done: Callable[[NodeT], bool] | None = None,
 ) -> int:
     """Make a node and spin it until it is done or told to stop.
@@ -47,8 +42,6 @@ def run_node(
         Returns the node; raises `SysidError` if it cannot start.
     args : Sequence[str] or None
         Command line; None: the process's own.
-    threads : int
-        That callbacks run on.
     done : callable or None
         Says when a node has ended of itself; None: never.
 
@@ -68,7 +61,7 @@ def run_node(
             print(f"{name}: {error}", file=sys.stderr)
             rclpy.try_shutdown()
             return 2
-        executor = MultiThreadedExecutor(threads) if threads > 1 else SingleThreadedExecutor()
+        executor = SingleThreadedExecutor()
         executor.add_node(node)
         try:
             while rclpy.ok() and not stopped.is_set() and not (done is not None and done(node)):

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -51,6 +52,21 @@ class Service:
     def _answer(self, request: Any, head: bytes, client: int) -> None:
         """Answer a request; `head` tells its number, `client` is the writer that it came from."""
         response = self.callback(request, self.srv_type.Response())
+        if inspect.iscoroutine(response):
+            self._continue(response, head, client)
+        else:
+            self._reply(response, head, client)
+
+    def _continue(self, answer: Coroutine[Any, Any, Any], head: bytes, client: int) -> None:
+        """Run a coroutine to its end, or to the next future that it awaits."""
+        try:
+            future = answer.send(None)
+        except StopIteration as end:
+            self._reply(end.value, head, client)
+        else:
+            future.add_done_callback(lambda _: self._continue(answer, head, client))
+
+    def _reply(self, response: Any, head: bytes, client: int) -> None:
         if not isinstance(response, self.srv_type.Response):
             raise TypeError(f"Expected {self.srv_type.Response}, got {type(response)}")
         self._await(client)

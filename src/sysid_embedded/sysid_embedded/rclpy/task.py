@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 __all__ = ["Future"]
@@ -18,6 +18,11 @@ class Future:
         self._result: Any = None
         self._callbacks: list[Callable[[Any], Any]] = []
         self._lock = threading.Lock()
+
+    def __await__(self) -> Generator[Future, None, Any]:
+        if not self._done:
+            yield self
+        return self._result
 
     def done(self) -> bool:
         """Whether there is a result."""
