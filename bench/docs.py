@@ -105,7 +105,8 @@ def _legged(results: Path) -> str:
             rows.append([score, motion, *cells, *ratios])
     header = ("scored against", "motion", "true parameters", "nominal", "SVD", "SVD, same rows")
     table = _table([*header, "LMI", "LMI / SVD", "LMI / SVD, same rows"], rows)
-    return f"{table}\nMeans over {len(found['facts'])} robots.\n"
+    seeds, seconds = (found["arguments"][name] for name in ("seeds", "seconds"))
+    return f"{table}\nMean over `--seeds {seeds}`, learned from `--seconds {seconds:g}` of trot.\n"
 
 
 def _compliance(results: Path) -> str:
@@ -126,7 +127,7 @@ def _noise_free(results: Path) -> str:
     keys = ("base", "identification", "validation")
     rows = []
     for name, runs in found.items():
-        if name in ("seed", "goals"):
+        if name in ("arguments", "goals"):
             continue
         defaults = [one for run in runs for one in run if one["method"] == "entropic"]
         rows.append([name, *(f"{max(one[key] for one in defaults):.1e}" for key in keys)])

@@ -89,7 +89,7 @@ def run_benchmark(
     show_goals(outcomes)
     path = given.out / f"{name}.json"
     content = {
-        "seed": given.seed,
+        "arguments": {name: value for name, value in vars(given).items() if name != "out"},
         "goals": [outcome._asdict() for outcome in outcomes],
         **result.details,
     }
