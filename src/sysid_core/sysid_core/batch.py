@@ -17,7 +17,14 @@ from sysid_core.recording import Recording, Samples
 from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.interpretation import interpret
 from sysid_core.robot.model import Robot
-from sysid_core.signals import Aligned, CutoffChoice, PrepareReport, SignalConfig, align
+from sysid_core.signals import (
+    Aligned,
+    CutoffChoice,
+    PrepareReport,
+    SignalConfig,
+    align,
+    filter_aligned,
+)
 from sysid_core.signals.filters import low_pass, support
 
 __all__ = [
@@ -112,7 +119,7 @@ def batch_at(
     DataError
         If no stretch is longer than the filter's edges.
     """
-    prepared = aligned.filtered(choice)
+    prepared = filter_aligned(aligned, choice)
     report = prepared.report
     step = 1
     if oversampling is not None:

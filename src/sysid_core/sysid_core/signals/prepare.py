@@ -3,33 +3,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from sysid_core.arrays import BoolArray
-from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import DataError
-from sysid_core.recording import ImuMounting, ImuRecording, Recording, Samples
+from sysid_core.recording import ImuMounting, Recording, Samples
+from sysid_core.signals.align import Aligned, align, imu_rate
 from sysid_core.signals.chain import ChainConfig, Grid, filter_grid, fuse
-from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff
+from sysid_core.signals.cutoff import CutoffChoice
 from sysid_core.signals.filters import support
 from sysid_core.signals.inertial import INSTEAD, Biases, too_slow
 from sysid_core.signals.motion import velocity_agreement
 from sysid_core.signals.options import SignalConfig
-from sysid_core.signals.outliers import hampel, unwrapped, without_spoiled
-from sysid_core.signals.sensors import SENSORS
 from sysid_core.signals.switching import switching
-from sysid_core.signals.synchronise import Synchronised, SynchroniseReport, Track, synchronise
-from sysid_core.signals.timing import estimate_clock
+from sysid_core.signals.synchronise import SynchroniseReport
 
-__all__ = ["Aligned", "PrepareReport", "Prepared", "align", "prepare"]
+__all__ = ["PrepareReport", "Prepared", "filter_aligned", "prepare"]
 
 _MINIMUM_ROWS = 8
-_RATE_TOLERANCE = 0.1
-_QUANTITIES = ("position", "velocity", "effort")
-_SLOW_RATE = 5.0
-"""No dynamics [Hz] show at less; a table in milliseconds seems a thousand times slower."""
 
 
 @dataclass(frozen=True)
@@ -82,69 +74,47 @@ class Prepared:
         return Samples.concatenate(self.segments)
 
 
-@dataclass(frozen=True)
-class Aligned:
-    """A recording on one uniform grid, ready to be filtered at any cut-off.
+def filter_aligned(
+    aligned: Aligned, choice: CutoffChoice, *, oversampling: float | None = None
+) -> Prepared:
+    """Low-pass and differentiate at one cut-off; thin to `oversampling` times it.
 
-    Attributes
-    ----------
-    grids : tuple[Grid, ...]
-        Uninterrupted stretches.
-    rate, sensor_rate : float [Hz]
-        Of the grid, of the sensors.
-    choice : CutoffChoice
-        What the spectrum of the motion, the description or the user says.
+    Raises
+    ------
+    DataError
+        If no stretch is longer than the filter's edges.
+    ParameterError
+        If the cut-off does not fit the rate.
     """
-
-    grids: tuple[Grid, ...]
-    rate: float
-    sensor_rate: float
-    choice: CutoffChoice
-    _recording: Recording
-    _options: SignalConfig
-    _outliers: tuple[tuple[str, int], ...]
-    _synchronisation: SynchroniseReport
-    _warnings: tuple[str, ...]
-
-    def filtered(self, choice: CutoffChoice, *, oversampling: float | None = None) -> Prepared:
-        """Low-pass and differentiate at one cut-off; thin to `oversampling` times it.
-
-        Raises
-        ------
-        DataError
-            If no stretch is longer than the filter's edges.
-        ParameterError
-            If the cut-off does not fit the rate.
-        """
-        recording, options, rate = self._recording, self._options, self.rate
-        warnings, grids = list(self._warnings), list(self.grids)
-        if recording.imu is not None:
-            trouble = too_slow(_rate(recording.imu), choice.cutoff)
-            if trouble is not None:
-                warnings.append(str(trouble))
-                grids = [grid.without("imu") for grid in grids]
-        measured = _use_measured(grids, rate, choice.cutoff, options)
-        chain = ChainConfig(rate, choice.cutoff, measured, options.velocity != "differentiated")
-        step = 1
-        if oversampling is not None:
-            step = max(1, int(rate / (oversampling * choice.cutoff)))
-        mounting = ImuMounting()
-        if recording.imu is not None and recording.imu.mounting is not None:
-            mounting = recording.imu.mounting
-        segments = _segments(grids, chain, mounting, step, options, warnings)
-        report = PrepareReport(
-            self.sensor_rate,
-            rate,
-            rate / step,
-            choice.cutoff,
-            choice.reason,
-            "measured" if measured else "differentiated",
-            self._outliers,
-            self._synchronisation,
-            sum(len(segment) for segment in segments) * step / rate,
-            (*recording.warnings, *warnings),
-        )
-        return Prepared(tuple(segments), report)
+    recording, options, rate = aligned.recording, aligned.config, aligned.rate
+    warnings, grids = list(aligned.warnings), list(aligned.grids)
+    if recording.imu is not None:
+        trouble = too_slow(imu_rate(recording.imu), choice.cutoff)
+        if trouble is not None:
+            warnings.append(str(trouble))
+            grids = [grid.without("imu") for grid in grids]
+    measured = _use_measured(grids, rate, choice.cutoff, options)
+    chain = ChainConfig(rate, choice.cutoff, measured, options.velocity != "differentiated")
+    step = 1
+    if oversampling is not None:
+        step = max(1, int(rate / (oversampling * choice.cutoff)))
+    mounting = ImuMounting()
+    if recording.imu is not None and recording.imu.mounting is not None:
+        mounting = recording.imu.mounting
+    segments = _segments(grids, chain, mounting, step, options, warnings)
+    report = PrepareReport(
+        aligned.sensor_rate,
+        rate,
+        rate / step,
+        choice.cutoff,
+        choice.reason,
+        "measured" if measured else "differentiated",
+        aligned.outliers,
+        aligned.synchronisation,
+        sum(len(segment) for segment in segments) * step / rate,
+        (*recording.warnings, *warnings),
+    )
+    return Prepared(tuple(segments), report)
 
 
 def prepare(recording: Recording, options: SignalConfig | None = None) -> Prepared:
@@ -171,147 +141,9 @@ def prepare(recording: Recording, options: SignalConfig | None = None) -> Prepar
     options = options or SignalConfig()
     try:
         aligned = align(recording, options)
-        return aligned.filtered(aligned.choice, oversampling=options.oversampling)
+        return filter_aligned(aligned, aligned.choice, oversampling=options.oversampling)
     except DataError as err:
         raise DataError(str(err), source=recording.source) from err
-
-
-def align(recording: Recording, options: SignalConfig) -> Aligned:
-    """Clean a recording and bring it onto one grid: all that does not depend on the cut-off.
-
-    Raises
-    ------
-    DataError
-        If no stretch of the recording is usable.
-    """
-    warnings: list[str] = []
-    if recording.base is None or not options.inertial:
-        recording = replace(recording, imu=None)
-    if recording.imu is not None and (trouble := _disorder(recording.imu)) is not None:
-        warnings.append(str(trouble))
-        recording = replace(recording, imu=None)
-    recording, outliers = _cleaned(recording, options, warnings)
-    tracks = _tracks(recording)
-    synchronised = _synchronised(list(tracks.values()), options, warnings)
-    if synchronised.sensor_rate < _SLOW_RATE:
-        warnings.append(
-            f"the sensors run at {synchronised.sensor_rate:.3g} Hz, too slow for dynamics: is the "
-            "time in seconds?"
-        )
-    grids = _grids(synchronised, tuple(tracks))
-    return Aligned(
-        tuple(grids),
-        synchronised.rate,
-        synchronised.sensor_rate,
-        _cutoff(grids, synchronised, options),
-        recording,
-        options,
-        outliers,
-        synchronised.report,
-        tuple(warnings),
-    )
-
-
-def _disorder(imu: ImuRecording) -> Diagnostic | None:
-    """Say why inertial readings cannot be put in order; None if they can."""
-    steps = np.diff(imu.time[_readable(imu)])
-    if len(steps) == 0:
-        return Diagnostic("imu_empty", "the IMU's messages hold no numbers", hint=INSTEAD)
-    if np.any(steps < 0.0):
-        return Diagnostic("imu_clock", "the IMU's clock goes back", hint=INSTEAD)
-    return None
-
-
-def _readable(imu: ImuRecording) -> BoolArray:
-    values = np.column_stack([imu.time, imu.angular_velocity, imu.linear_acceleration])
-    return np.asarray(np.isfinite(values).all(axis=1))
-
-
-def _rate(imu: ImuRecording) -> float:
-    return estimate_clock(imu.time[_readable(imu)]).rate
-
-
-def _synchronised(tracks: list[Track], options: SignalConfig, warnings: list[str]) -> Synchronised:
-    """Bring the tracks onto a grid of the wanted rate, or a multiple no slower than the sensors.
-
-    A grid slower than the sensors would fold their noise back, since filters come after it.
-    """
-    found = synchronise(tracks, gap=options.gap, timing=options.timing)
-    if options.rate is None:
-        return found
-    if abs(found.rate / options.rate - 1.0) > _RATE_TOLERANCE:
-        warnings.append(
-            f"the sensors run at {found.rate:.4g} Hz where {options.rate:.4g} Hz was expected"
-        )
-    factor = max(1.0, np.ceil(found.rate / options.rate - _RATE_TOLERANCE))
-    return synchronise(tracks, rate=options.rate * factor, gap=options.gap, timing=options.timing)
-
-
-def _cleaned(
-    recording: Recording, options: SignalConfig, warnings: list[str]
-) -> tuple[Recording, tuple[tuple[str, int], ...]]:
-    """Undo wraps of a full turn and replace outliers."""
-    position, wraps = unwrapped(recording.position)
-    for name, count in zip(recording.joint_names, wraps.tolist(), strict=True):
-        if count:
-            warnings.append(f"{name} wraps by a full turn {count} times: unwrapped")
-    recording = replace(recording, position=position)
-    if options.outlier_threshold is None:
-        return recording, ()
-    results = {
-        quantity: hampel(
-            without_spoiled(values),
-            half_window=options.outlier_half_window,
-            threshold=options.outlier_threshold,
-        )
-        for quantity in _QUANTITIES
-        if (values := getattr(recording, quantity)) is not None
-    }
-    counts = np.sum([result.counts for result in results.values()], axis=0)
-    found = tuple(
-        (name, int(count))
-        for name, count in zip(recording.joint_names, counts, strict=True)
-        if count
-    )
-    velocity, effort = results.get("velocity"), results.get("effort")
-    cleaned = replace(
-        recording,
-        position=results["position"].values,
-        velocity=None if velocity is None else velocity.values,
-        effort=None if effort is None else effort.values,
-    )
-    return cleaned, found
-
-
-def _tracks(recording: Recording) -> dict[str, Track]:
-    """Return the joints' quantities side by side, then the sensors."""
-    measured = [q for q in _QUANTITIES if getattr(recording, q) is not None]
-    joints = np.hstack([getattr(recording, quantity) for quantity in measured])
-    tracks = {",".join(measured): Track(recording.time, joints)}
-    for sensor in SENSORS:
-        if (rows := sensor.rows(recording)) is not None:
-            tracks[sensor.name] = Track(*rows, flags=sensor.flags, required=sensor.required)
-    return tracks
-
-
-def _grids(synchronised: Synchronised, names: tuple[str, ...]) -> list[Grid]:
-    quantities = names[0].split(",")
-    grids = []
-    for segment in synchronised.segments:
-        parts = np.split(segment.values[0], len(quantities), axis=1)
-        joints = dict(zip(quantities, parts, strict=True))
-        sensors = dict(zip(names[1:], segment.values[1:], strict=True))
-        grids.append(Grid(segment.time, joints, sensors))
-    return grids
-
-
-def _cutoff(grids: list[Grid], synchronised: Synchronised, options: SignalConfig) -> CutoffChoice:
-    return choose_cutoff(
-        [grid.joints["position"] for grid in grids],
-        synchronised.rate,
-        wanted=options.cutoff,
-        sensor_rate=synchronised.sensor_rate,
-    )
 
 
 def _use_measured(grids: list[Grid], rate: float, cutoff: float, options: SignalConfig) -> bool:
