@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,10 @@ def test_an_export_that_cannot_be_written_says_why(learned: Any, tmp_path: Path)
     from sysid_msgs.srv import ExportModel, SaveBuffer
 
     (tmp_path / "file").write_text("")
-    for folder in (str(tmp_path / "file" / "below"), "~nosuchuser/x", "x\0y", "a" * 5000, ""):
+    folders = [str(tmp_path / "file" / "below"), "~nosuchuser/x", "a" * 5000, ""]
+    if "sysid_embedded" in sys.modules:  # a string of rclpy ends before its first NUL
+        folders.append("x\0y")
+    for folder in folders:
         for service, kind in (("identifier/export", ExportModel), ("recorder/save", SaveBuffer)):
             answer = learned.call(kind, service, kind.Request(directory=folder))
             assert not answer.success
