@@ -171,6 +171,27 @@ def _speed(results: Path) -> str:
     return f"{solves}\n{ingestion}"
 
 
+def _figaroh(results: Path) -> str:
+    found = _read(results, "figaroh_comparison")
+    keys = ("torque_error", "torque_nrms", "mass_error", "mass_error_kg")
+    rows = []
+    for robot in ("ur10", "panda"):
+        for method in found[robot][0]:
+            runs = [run[method] for run in found[robot]]
+            cells = []
+            for key in keys:
+                values = [run[key] for run in runs if key in run]
+                cells.append(f"{np.exp(np.mean(np.log(values))):.3g}" if values else "–")
+            rows.append([robot, method, *cells])
+    header = ("robot", "estimate", "torque error [N·m]", "torque NRMS", "mass error")
+    speed = found["speed"]
+    return (
+        _table([*header, "mass error [kg]"], rows)
+        + f"\nA consistent model from {speed['rows']} samples of the UR10: FIGAROH "
+        f"{speed['figaroh_s']:.2g} s, sysid {speed['sysid_s']:.2g} s.\n"
+    )
+
+
 FIGURES: dict[str, Callable[[Path], str]] = {
     "recordings": _recordings,
     "ur10": _ur10,
@@ -180,6 +201,7 @@ FIGURES: dict[str, Callable[[Path], str]] = {
     "compliance": _compliance,
     "noise_free": _noise_free,
     "digit": _digit,
+    "figaroh": _figaroh,
 }
 """Name of a place → what writes it from the folder of results."""
 

@@ -101,7 +101,7 @@ GOALS: Mapping[str, tuple[Goal, ...]] = {
     ),
     "figaroh_comparison": (
         *(
-            Goal(f"{what}, {robot}", 1.0, f"{_DESIGN}: no worse than FIGAROH 1.0.2's defaults")
+            Goal(f"{what}, {robot}", 1.0, f"{_DESIGN}: no worse than FIGAROH 1.0.2 at its best")
             for robot in ("ur10", "panda")
             for what in ("torque error", "torque NRMS", "mass error", "mass error in kg")
         ),
