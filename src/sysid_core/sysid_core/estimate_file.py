@@ -102,6 +102,28 @@ class EstimateFile:
         self.check_model(robot)
         return _assembled(robot.layout, self._data["std"], str(self.path))
 
+    def quantities(self) -> dict[tuple[str, str], tuple[float, float]]:
+        """Return (kind, name) → value and standard deviation of all that was identified.
+
+        The kinds are ``bodies``, ``friction`` and ``base``; base parameters of files that lack
+        their standard deviations are left out.
+        """
+        found: dict[tuple[str, str], tuple[float, float]] = {}
+        std = self._data["std"]
+        for body, values in self._data["bodies"].items():
+            for term, value, deviation in zip(
+                INERTIAL_TERMS, values, std["bodies"][body], strict=True
+            ):
+                found["bodies", f"{body}.{term}"] = (value, deviation)
+        for section in ("joints", "couplings"):
+            for name, terms in self._data.get(section, {}).items():
+                for term, value in terms.items():
+                    found["friction", f"{name}.{term}"] = (value, std[section][name][term])
+        for entry in self._data.get("base_parameters", ()):
+            if _is_numbers([entry.get("value"), entry.get("std")], 2):
+                found["base", entry["expression"]] = (entry["value"], entry["std"])
+        return found
+
 
 def _assembled(layout: ParameterLayout, data: Mapping[str, Any], source: str) -> FloatArray:
     try:
@@ -173,9 +195,18 @@ def estimate_json(found: Identification, timing: Mapping[str, float]) -> dict[st
         "noise_std": _numbers(estimate.noise_std),
         "correlation": _numbers(found.correlation),
         "base_parameters": [
-            {"expression": text, "value": float(value), "determined": float(share)}
-            for text, value, share in zip(
-                base.expressions(), estimate.base_parameters, estimate.determined, strict=True
+            {
+                "expression": text,
+                "value": float(value),
+                "std": float(std),
+                "determined": float(share),
+            }
+            for text, value, std, share in zip(
+                base.expressions(),
+                estimate.base_parameters,
+                np.sqrt(np.diagonal(estimate.base_covariance)),
+                estimate.determined,
+                strict=True,
             )
         ],
         "condition": float(estimate.condition) if math.isfinite(estimate.condition) else None,

@@ -36,6 +36,7 @@ __all__ = [
     "IdentifyConfig",
     "Validation",
     "identify",
+    "rows_at_learned_cutoff",
     "validate",
 ]
 
@@ -316,6 +317,36 @@ def validate(
     options = options or IdentifyConfig()
     for vector in (nominal, identified):
         robot.check_parameters(vector)
+    regression, rows, cutoff, warnings = rows_at_learned_cutoff(
+        robot, recording, options, learned_cutoff, progress
+    )
+    scores = score(rows, regression.groups, regression.base, nominal, identified)
+    return Validation(scores, cutoff, warnings)
+
+
+def rows_at_learned_cutoff(
+    robot: Robot,
+    recording: Recording,
+    options: IdentifyConfig,
+    learned_cutoff: float | None,
+    progress: Progress = quiet,
+) -> tuple[Regression, Rows, float, tuple[str, ...]]:
+    """Return the rows of a whole recording to compare models on, its cut-off, and warnings.
+
+    Parameters
+    ----------
+    robot : Robot
+    recording : Recording
+    options : IdentifyConfig
+    learned_cutoff : float or None [Hz]
+        Used where `options` names none, as far as the recording's rate allows.
+    progress : callable
+
+    Raises
+    ------
+    DataError
+        If the recording is not usable.
+    """
     aligned = aligned_recording(robot, recording, options.signals, lenient=options.lenient)
     choice = aligned.choice
     if options.signals.cutoff is None and learned_cutoff is not None:
@@ -329,5 +360,4 @@ def validate(
     left_out = tuple(map(str, rows.left_out.diagnostics))
     if left_out and not any(len(block.target) for block in rows.blocks):
         raise DataError("; ".join(left_out), source=recording.source)
-    scores = score(rows, regression.groups, regression.base, nominal, identified)
-    return Validation(scores, choice.cutoff, (*batch.report.warnings, *left_out))
+    return regression, rows, choice.cutoff, (*batch.report.warnings, *left_out)

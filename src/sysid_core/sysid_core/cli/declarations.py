@@ -10,6 +10,7 @@ from sysid_core.cli.arguments import add_data, add_json, add_robot, add_signals
 from sysid_core.cli.subcommand import LateChoices, Subcommand
 
 __all__ = [
+    "compare",
     "compliance",
     "doctor",
     "excite",
@@ -121,6 +122,25 @@ def _validate(parser: argparse.ArgumentParser) -> None:
 
 validate = Subcommand(
     "torque errors of nominal and identified model on other data", _validate, f"{_RUNS}.validate"
+)
+
+
+def _compare(parser: argparse.ArgumentParser) -> None:
+    for name in ("first", "second"):
+        parser.add_argument(
+            name, metavar="ESTIMATE", type=Path, help="estimate.json of 'sysid identify'"
+        )
+    add_data(parser, required=False)
+    add_robot(parser, required=False)
+    add_signals(parser)
+    add_json(parser, "the comparison")
+
+
+compare = Subcommand(
+    "two estimates side by side, and with DATA the torques that they predict; exit status 0: they "
+    "agree, 1: they differ by more than their uncertainty, or torques by more than their error",
+    _compare,
+    f"{_RUNS}.compare",
 )
 
 

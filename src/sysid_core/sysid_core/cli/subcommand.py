@@ -17,6 +17,7 @@ _BUILT_IN = (
     "info",
     "identify",
     "validate",
+    "compare",
     "replay",
     "excite",
     "compliance",

@@ -311,6 +311,7 @@ def test_doctor_diagnoses_what_cannot_be_imported(
         ["info", "x.csv"],
         ["identify", "x.csv", "--robot", "ur10", "--out", "x"],
         ["validate", "x.json", "x.csv"],
+        ["compare", "x.json", "y.json"],
         ["replay", "x.csv", "--robot", "ur10"],
         ["excite", "ur10", "--out", "x"],
     ],

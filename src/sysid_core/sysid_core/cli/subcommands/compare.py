@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sysid compare``: two estimates side by side, with an exit status for CI."""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.markup import escape
+
+from sysid_core.cli.console import named_table, number, print_json, print_units, stdout, warn
+from sysid_core.cli.subcommands.validate import load_estimated_robot
+from sysid_core.comparison import Comparison, TorqueDifference, compare, compare_torques
+from sysid_core.data import read_recording
+from sysid_core.estimate_file import read_estimate
+from sysid_core.identification import IdentifyConfig
+from sysid_core.signals import SignalConfig
+
+__all__ = ["run"]
+
+_MOST_SHOWN = 20
+"""Parameters that the table shows; JSON has all of them."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the subcommand and return its exit status: 0 they agree, 1 they differ."""
+    first, second = read_estimate(args.first), read_estimate(args.second)
+    found = compare(first, second)
+    torque = None
+    if args.data is not None:
+        robot = load_estimated_robot(first, args.robot)
+        options = IdentifyConfig(lenient=args.lenient, signals=SignalConfig(cutoff=args.cutoff))
+        recording = read_recording(args.data, joint_topic=args.topic)
+        torque = compare_torques(robot, recording, first, second, options)
+        warn(torque.warnings)
+    agree = not (found.beyond or (torque is not None and torque.beyond))
+    if args.json:
+        print_json(_as_json(found, torque, agree))
+        return int(not agree)
+    _show(found)
+    if torque is not None:
+        _show_torque(torque)
+        print_units(stdout(), robot)
+    stdout().print(
+        f"{'they agree' if agree else 'they differ'}: {len(found.beyond)} of "
+        f"{len(found.differences)} parameters beyond |z| = {found.bound:.2g}, which estimates of "
+        "one truth exceed in 1 % of comparisons"
+        + (f"; torques differ at {', '.join(torque.beyond)}" if torque and torque.beyond else ""),
+        markup=False,
+    )
+    return int(not agree)
+
+
+def _show(found: Comparison) -> None:
+    strongest = sorted(found.differences, key=lambda d: -abs(d.z))[:_MOST_SHOWN]
+    table = named_table("largest differences, in standard deviations of both", "parameter")
+    for heading in ("first", "second", "z"):
+        table.add_column(heading, justify="right")
+    for d in strongest:
+        if d.z == 0.0:
+            break
+        z = number(d.z)
+        table.add_row(
+            escape(d.name if d.kind != "base" else f"base: {d.name}"),
+            _with_std(d.first, d.first_std),
+            _with_std(d.second, d.second_std),
+            f"[red]{z}[/]" if abs(d.z) > found.bound else z,
+        )
+    stdout().print(table if table.row_count else "all parameters are the same")
+    if found.unmatched:
+        warn([f"only one of the estimates has {len(found.unmatched)} quantities: not compared"])
+
+
+def _with_std(value: float, std: float) -> str:
+    return f"{number(value)} ± {number(std, 2)}"
+
+
+def _show_torque(torque: TorqueDifference) -> None:
+    table = named_table("predicted torque on the recording, RMS [N·m]", "joint")
+    for heading in ("error of first", "error of second", "between them"):
+        table.add_column(heading, justify="right")
+    rows = zip(torque.joints, torque.first, torque.second, torque.between, strict=True)
+    for joint, first, second, between in rows:
+        cell = number(between)
+        differs = joint in torque.beyond
+        table.add_row(
+            escape(joint), number(first), number(second), f"[red]{cell}[/]" if differs else cell
+        )
+    stdout().print(table)
+
+
+def _as_json(found: Comparison, torque: TorqueDifference | None, agree: bool) -> dict[str, object]:
+    result: dict[str, object] = {
+        "agree": agree,
+        "bound": found.bound,
+        "unmatched": list(found.unmatched),
+    }
+    for kind in ("bodies", "friction", "base"):
+        result[kind] = {
+            d.name: {
+                "first": d.first,
+                "second": d.second,
+                "first_std": d.first_std,
+                "second_std": d.second_std,
+                "z": d.z,
+            }
+            for d in found.differences
+            if d.kind == kind
+        }
+    if torque is not None:
+        result["torque"] = {
+            "joints": list(torque.joints),
+            "rmse_first": torque.first.tolist(),
+            "rmse_second": torque.second.tolist(),
+            "between": torque.between.tolist(),
+            "differ": list(torque.beyond),
+        }
+    return result
