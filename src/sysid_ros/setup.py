@@ -17,10 +17,21 @@ setup(
     packages=find_packages(include=["sysid_ros", "sysid_ros.*"]),
     package_data={"sysid_ros": ["py.typed"]},
     install_requires=[
+        "PyYAML>=5.4",
         "numpy>=1.26",
+        "rich>=12",
         "sysid_core",
     ],
     extras_require={"test": ["pytest"]},
+    entry_points={
+        "sysid.subcommands": [
+            "call = sysid_ros.terminal.declarations:call",
+            "echo = sysid_ros.terminal.declarations:echo",
+            "param = sysid_ros.terminal.declarations:param",
+            "pub = sysid_ros.terminal.declarations:pub",
+            "watch = sysid_ros.terminal.declarations:watch",
+        ],
+    },
     data_files=[
         ("share/ament_index/resource_index/packages", ["resource/sysid_ros"]),
         ("share/sysid_ros", ["package.xml"]),

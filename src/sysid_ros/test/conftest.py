@@ -15,3 +15,4 @@ except ImportError:
 
 os.environ["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 100)
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+os.environ["ROS_PYTHON_CHECK_FIELDS"] = "1"  # as the terminal's commands set it

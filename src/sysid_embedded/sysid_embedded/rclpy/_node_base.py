@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, NamedTuple
+
+from cyclonedds.qos import Policy
 
 from sysid_embedded import names as _names
 from sysid_embedded.arguments import Arguments
 from sysid_embedded.arguments import parse as _parse
 from sysid_embedded.messages import Message
+from sysid_embedded.qos_policies import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from ._node_parameters import NodeParameters
 from .callback_groups import MutuallyExclusiveCallbackGroup
@@ -29,6 +32,13 @@ from .subscription import Subscription
 from .timer import Timer
 
 __all__ = ["NodeBase"]
+
+
+class _EndpointInfo(NamedTuple):
+    """What discovery knows of a publisher."""
+
+    topic_type: str
+    qos_profile: QoSProfile
 
 
 class NodeBase(NodeParameters):
@@ -177,6 +187,51 @@ class NodeBase(NodeParameters):
     def count_subscribers(self, topic_name: str) -> int:
         """Return the number of subscriptions to a topic in the whole domain."""
         return self._endpoints(topic_name, writers=False)
+
+    def get_topic_names_and_types(self) -> list[tuple[str, list[str]]]:
+        """Return the topics of the whole domain with the names of their types."""
+        return self._discovered("rt", "")
+
+    def get_service_names_and_types(self) -> list[tuple[str, list[str]]]:
+        """Return the services of the whole domain with the names of their types."""
+        return self._discovered("rr", "Reply")
+
+    def _discovered(self, prefix: str, suffix: str) -> list[tuple[str, list[str]]]:
+        """Return what has DDS topics of a form; of services, only those that are answered."""
+        found: dict[str, set[str]] = {}
+        for writers in (True, False) if prefix == "rt" else (True,):
+            for endpoint in self._context.participant.endpoints(writers=writers):
+                name = endpoint.topic_name
+                if name.startswith(f"{prefix}/") and name.endswith(suffix):
+                    kind = _ros_type(endpoint.type_name)
+                    found.setdefault(name[2 : len(name) - len(suffix)], set()).add(kind)
+        return [(name, sorted(kinds)) for name, kinds in sorted(found.items())]
+
+    def get_publishers_info_by_topic(self, topic_name: str) -> list[_EndpointInfo]:
+        """Return type and quality of service of each publisher of a topic in the whole domain."""
+        name = f"rt{_names.expand(topic_name, self._name, self._namespace)}"
+        infos = []
+        for endpoint in self._context.participant.endpoints(writers=True):
+            if endpoint.topic_name == name:
+                qos = endpoint.qos
+                best_effort = Policy.Reliability.BestEffort in qos
+                late = Policy.Durability.TransientLocal in qos
+                profile = QoSProfile(
+                    depth=0,
+                    reliability=ReliabilityPolicy(1 + best_effort),
+                    durability=DurabilityPolicy(2 - late),
+                )
+                infos.append(_EndpointInfo(_ros_type(endpoint.type_name), profile))
+        return infos
+
+
+def _ros_type(dds_name: str) -> str:
+    """Return ``std_srvs/srv/Trigger`` for ``std_srvs::srv::dds_::Trigger_Response_``."""
+    package, folder, _, stem = dds_name.split("::") if "::dds_::" in dds_name else ("", "", "", "")
+    if not package:
+        return dds_name
+    name = stem.removesuffix("_")
+    return f"{package}/{folder}/{name.removesuffix('_Response') if folder == 'srv' else name}"
 
 
 def _check_interface(kind: Any, *, service: bool) -> None:

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sysid param VERB``: reads and sets parameters of running nodes."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import yaml
+
+from sysid_core.errors import ParameterError
+from sysid_ros.plain import message_text, plain
+from sysid_ros.terminal.session import Session, import_type, open_session
+
+__all__ = ["run"]
+
+_FIELDS = (
+    "",
+    "bool_value",
+    "integer_value",
+    "double_value",
+    "string_value",
+    "byte_array_value",
+    "bool_array_value",
+    "integer_array_value",
+    "double_array_value",
+    "string_array_value",
+)
+"""Fields of a ``ParameterValue`` by its type."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the subcommand and return its exit status."""
+    with open_session("sysid_param") as session:
+        if args.verb == "list":
+            return _list(session, args)
+        node = session.full_name(args.node)
+        if args.verb == "get":
+            print(message_text(_values(session, node, [args.name], args.timeout)[0]), end="")
+        elif args.verb == "dump":
+            names = _names(session, node, args.timeout)
+            values = dict(zip(names, _values(session, node, names, args.timeout), strict=True))
+            print(message_text({node: {"ros__parameters": values}}), end="")
+        elif args.verb == "describe":
+            answer = _ask(session, node, "DescribeParameters", args.timeout, names=[args.name])
+            if not answer.descriptors:
+                raise ParameterError(_unknown(node, args.name))
+            print(message_text(plain(answer.descriptors[0])), end="")
+        else:
+            return _set(session, node, args)
+    return 0
+
+
+def _ask(session: Session, node: str, kind: str, timeout: float, **values: Any) -> Any:
+    """Return the answer of a node's parameter service."""
+    service = "".join(f"_{c.lower()}" if c.isupper() else c for c in kind).strip("_")
+    made = import_type(f"rcl_interfaces/srv/{kind}", "srv")
+    return session.ask(made, f"{node}/{service}", made.Request(**values), timeout)
+
+
+def _list(session: Session, args: argparse.Namespace) -> int:
+    if args.node:
+        print("\n".join(_names(session, session.full_name(args.node), args.timeout)))
+        return 0
+    found: list[str] = []
+
+    def look() -> bool:
+        known = session.node.get_service_names_and_types()
+        found[:] = [name.removesuffix("/list_parameters") for name, _ in known if _lists(name)]
+        return False
+
+    session.until(look, min(args.timeout, 1.0))
+    own = session.node.get_fully_qualified_name()
+    for node in sorted(set(found) - {own}):
+        print(f"{node}:")
+        for name in _names(session, node, args.timeout):
+            print(f"  {name}")
+    return 0
+
+
+def _lists(service: str) -> bool:
+    return service.endswith("/list_parameters")
+
+
+def _names(session: Session, node: str, timeout: float) -> list[str]:
+    answer = _ask(session, node, "ListParameters", timeout)
+    return sorted(answer.result.names)
+
+
+def _values(session: Session, node: str, names: list[str], timeout: float) -> list[Any]:
+    """Return parameters' values as plain data."""
+    answer = _ask(session, node, "GetParameters", timeout, names=names)
+    values = list(answer.values)
+    if len(values) != len(names) or (len(names) == 1 and values[0].type == 0):
+        raise ParameterError(_unknown(node, ", ".join(names)))
+    return [plain(getattr(value, _FIELDS[value.type])) if value.type else None for value in values]
+
+
+def _unknown(node: str, name: str) -> str:
+    return f"node '{node}' has no parameter '{name}'; see 'sysid param list {node}'"
+
+
+def _set(session: Session, node: str, args: argparse.Namespace) -> int:
+    now = _ask(session, node, "GetParameters", args.timeout, names=[args.name]).values
+    if not now or not now[0].type:
+        raise ParameterError(_unknown(node, args.name))
+    value, field = now[0], _FIELDS[now[0].type]
+    try:
+        setattr(value, field, _converted(args.value, field))
+    except (AssertionError, TypeError, ValueError, OverflowError, yaml.YAMLError) as error:
+        kind = field.removesuffix("_value").replace("_", " ")
+        raise ParameterError(f"'{args.value}' is not what '{args.name}' is: {kind}") from error
+    parameter = import_type("rcl_interfaces/msg/Parameter", "msg")(name=args.name, value=value)
+    answer = _ask(session, node, "SetParameters", args.timeout, parameters=[parameter])
+    result = answer.results[0]
+    print("done" if result.successful else f"refused: {result.reason}")
+    return int(not result.successful)
+
+
+def _converted(text: str, field: str) -> Any:
+    """Return what a text means as a parameter of its present type."""
+    if field == "string_value":
+        return text
+    value = yaml.safe_load(text)
+    if "array" in field and not isinstance(value, list):
+        value = [value]
+    if field == "double_value":
+        return float(value)
+    return [float(each) for each in value] if field == "double_array_value" else value

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A terminal's node, and what it asks of the graph: topics, services, their types."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+from sysid_core.errors import DataError, ParameterError
+
+__all__ = ["Session", "import_type", "open_session"]
+
+_LOOK = 0.05
+"""Time [s] between two looks at the graph."""
+
+
+class Session:
+    """A node with an executor in a context of its own, for one command.
+
+    Parameters
+    ----------
+    context, node, executor
+        Of rclpy.
+    """
+
+    def __init__(self, context: Any, node: Any, executor: Any) -> None:
+        self.context, self.node, self._executor = context, node, executor
+
+    def spin(self, seconds: float) -> None:
+        """Run callbacks for a time, or until one was run."""
+        self._executor.spin_once(timeout_sec=seconds)
+
+    def until(self, done: Callable[[], Any], seconds: float) -> bool:
+        """Run callbacks until something holds; False if it does not in time."""
+        end = time.monotonic() + seconds
+        while not done():
+            if time.monotonic() > end or not self.context.ok():
+                return False
+            self.spin(_LOOK)
+        return True
+
+    def full_name(self, name: str) -> str:
+        """Return a name with its namespace."""
+        return name if name.startswith("/") else f"/{name}"
+
+    def ask(self, kind: Any, service: str, request: Any, timeout: float) -> Any:
+        """Return a service's answer.
+
+        Raises
+        ------
+        DataError
+            If there is no such service or it does not answer in time.
+        """
+        client = self.node.create_client(kind, service)
+        try:
+            if not client.wait_for_service(timeout_sec=timeout):
+                raise DataError(f"service '{service}' is not there: is its node running?")
+            future = client.call_async(request)
+            if not self.until(future.done, timeout):
+                raise DataError(f"service '{service}' did not answer within {timeout:g} s")
+            return future.result()
+        finally:
+            self.node.destroy_client(client)
+
+    def topic_type(self, topic: str, timeout: float) -> str:
+        """Return the type of a topic that somebody publishes.
+
+        Raises
+        ------
+        DataError
+            If nobody does in time.
+        """
+        infos: list[Any] = []
+
+        def published() -> bool:
+            infos[:] = self.node.get_publishers_info_by_topic(topic)
+            return bool(infos)
+
+        if self.until(published, timeout):
+            return str(infos[0].topic_type)
+        raise DataError(_nowhere("topic", topic, self.node.get_topic_names_and_types()))
+
+    def service_type(self, service: str, timeout: float) -> str:
+        """Return the type of a service.
+
+        Raises
+        ------
+        DataError
+            If nobody offers it in time.
+        """
+        known: dict[str, list[str]] = {}
+
+        def offered() -> bool:
+            known.update(self.node.get_service_names_and_types())
+            return service in known
+
+        if self.until(offered, timeout):
+            return known[service][0]
+        others = [(name, kinds) for name, kinds in known.items() if "rcl_interf" not in kinds[0]]
+        raise DataError(_nowhere("service", service, others))
+
+
+def _nowhere(what: str, name: str, known: Sequence[tuple[str, list[str]]]) -> str:
+    names = ", ".join(sorted(other for other, _ in known)[:20])
+    return f"{what} '{name}' is not there; there are: {names or 'none'} (ROS_DOMAIN_ID counts)"
+
+
+def import_type(name: str, folder: str) -> Any:
+    """Return the class of an interface such as ``std_srvs/srv/SetBool``, or ``std_srvs/SetBool``.
+
+    Raises
+    ------
+    ParameterError
+        If there is none of that name.
+    """
+    parts = name.split("/")
+    if len(parts) == 2 or parts[1:-1] == [folder]:
+        with contextlib.suppress(ImportError, AttributeError, ValueError):
+            return getattr(importlib.import_module(f"{parts[0]}.{folder}"), parts[-1])
+    raise ParameterError(f"there is no type '{name}'; the form is package/{folder}/Name")
+
+
+@contextlib.contextmanager
+def open_session(name: str) -> Iterator[Session]:
+    """Start a node; where rclpy cannot be imported, the embedded runtime stands in."""
+    os.environ.setdefault("ROS_PYTHON_CHECK_FIELDS", "1")  # else a wrong value ends the process
+    for point in entry_points(group="sysid.rclpy"):
+        point.load()()
+    from rclpy.context import Context
+    from rclpy.executors import SingleThreadedExecutor
+    from rclpy.node import Node
+
+    context = Context()
+    context.init(["--ros-args", "--log-level", "warn"])
+    node = Node(name, context=context)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    try:
+        yield Session(context, node, executor)
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        context.try_shutdown()
