@@ -58,9 +58,6 @@ _create_waitset.restype = ctypes.c_int32
 _delete = _LIBRARY.dds_delete
 _delete.argtypes = [ctypes.c_int32]
 _delete.restype = ctypes.c_int32
-_read_status = _LIBRARY.dds_take_status
-_read_status.argtypes = [ctypes.c_int32, ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint32]
-_read_status.restype = ctypes.c_int32
 
 Gid = bytes
 
@@ -155,10 +152,6 @@ class Reader:
         self._told = self.dropped
         self._next_telling = time.monotonic() + _TELLING_S
         return count
-
-    def acknowledge(self) -> None:
-        """Reset the status by which a wait set tells that data are available."""
-        _read_status(self.ref, ctypes.c_uint32(), _DATA_AVAILABLE)
 
     def matched(self) -> list[dict[str, str]]:
         """Return the user data of each matched writer."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -23,20 +22,6 @@ def test_an_error_in_a_callback_comes_out_of_spin(node: Any, ros: Any) -> None:
     node.create_timer(0.001, fail)
     with pytest.raises(ZeroDivisionError, match="in the callback"):
         ros.spin(node)
-
-
-def test_an_error_in_a_thread_of_the_pool_comes_out_of_spin(node: Any, ros: Any) -> None:
-    from rclpy.executors import MultiThreadedExecutor
-
-    def fail() -> None:
-        raise ZeroDivisionError("in the callback")
-
-    node.create_timer(0.001, fail)
-    executor = MultiThreadedExecutor(2)
-    executor.add_node(node)
-    with pytest.raises(ZeroDivisionError):
-        executor.spin()
-    executor.shutdown()
 
 
 def test_spinning_ends_at_shutdown(node: Any, ros: Any) -> None:
@@ -140,36 +125,6 @@ def test_a_timer_that_is_always_late_starves_nobody(node: Any, until: Until) -> 
 
     node.create_timer(0.001, work_longer_than_the_period)
     assert until(lambda: len(got) > 10, node)
-
-
-def test_groups_decide_what_runs_at_once(node: Any, ros: Any) -> None:
-    from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
-    from rclpy.executors import MultiThreadedExecutor
-
-    groups = [MutuallyExclusiveCallbackGroup() for _ in range(2)]
-    running, most, together = [0, 0], [0, 0], 0
-    lock = threading.Lock()
-
-    def work(group: int) -> None:
-        nonlocal together
-        with lock:
-            running[group] += 1
-            most[group] = max(most[group], running[group])
-            together = max(together, sum(running))
-        time.sleep(0.005)
-        with lock:
-            running[group] -= 1
-
-    for index in (0, 1, 0, 1):
-        node.create_timer(0.001, partial(work, index), groups[index])
-    executor = MultiThreadedExecutor(4)
-    executor.add_node(node)
-    end = time.monotonic() + LIMIT_S
-    while together < 2 and time.monotonic() < end:
-        executor.spin_once(timeout_sec=0.1)
-    executor.shutdown()
-    assert together == 2
-    assert most == [1, 1]
 
 
 def test_an_executor_spins_in_a_thread_until_it_is_shut_down(node: Any, ros: Any) -> None:

@@ -38,7 +38,7 @@ __all__ = [
     "try_shutdown",
 ]
 
-_global_executors: list[_executors.Executor] = []
+_global_executors: list[_executors.SingleThreadedExecutor] = []
 
 
 def init(
@@ -64,7 +64,7 @@ def init(
     )
 
 
-def get_global_executor() -> _executors.Executor:
+def get_global_executor() -> _executors.SingleThreadedExecutor:
     """Return the executor that the functions of this module use."""
     if not _global_executors:
         executor = _executors.SingleThreadedExecutor()
@@ -89,7 +89,9 @@ def create_node(node_name: str, **options: Any) -> _node.Node:
     return _node.Node(node_name, **options)
 
 
-def _with_node(node: _node.Node, executor: _executors.Executor | None) -> _executors.Executor:
+def _with_node(
+    node: _node.Node, executor: _executors.SingleThreadedExecutor | None
+) -> _executors.SingleThreadedExecutor:
     executor = get_global_executor() if executor is None else executor
     executor.add_node(node)
     return executor
@@ -98,7 +100,7 @@ def _with_node(node: _node.Node, executor: _executors.Executor | None) -> _execu
 def spin_once(
     node: _node.Node,
     *,
-    executor: _executors.Executor | None = None,
+    executor: _executors.SingleThreadedExecutor | None = None,
     timeout_sec: float | None = None,
 ) -> None:
     """Run one callback of a node, or wait for one up to a time-out."""
@@ -109,7 +111,7 @@ def spin_once(
         executor.remove_node(node)
 
 
-def spin(node: _node.Node, executor: _executors.Executor | None = None) -> None:
+def spin(node: _node.Node, executor: _executors.SingleThreadedExecutor | None = None) -> None:
     """Run the callbacks of a node until shutdown."""
     executor = _with_node(node, executor)
     try:
@@ -122,7 +124,7 @@ def spin(node: _node.Node, executor: _executors.Executor | None = None) -> None:
 def spin_until_future_complete(
     node: _node.Node,
     future: Future,
-    executor: _executors.Executor | None = None,
+    executor: _executors.SingleThreadedExecutor | None = None,
     timeout_sec: float | None = None,
 ) -> None:
     """Run the callbacks of a node until a future is done or the time-out."""

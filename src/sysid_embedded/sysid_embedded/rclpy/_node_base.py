@@ -15,7 +15,6 @@ from sysid_embedded.messages import Message
 from sysid_embedded.qos_policies import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from ._node_parameters import NodeParameters
-from .callback_groups import MutuallyExclusiveCallbackGroup
 from .client import Client
 from .clock import ROSClock
 from .context import Context
@@ -60,7 +59,6 @@ class NodeBase(NodeParameters):
         self._timers: list[Timer] = []
         self._rosout_publisher: Publisher | None = None
         self._executor: weakref.ref[Any] | None = None
-        self._default_callback_group = MutuallyExclusiveCallbackGroup()
         self._destroyed = False
         # Arguments of the node itself come before those of the process.
         own = [] if cli_args is None else [_parse(cli_args)]

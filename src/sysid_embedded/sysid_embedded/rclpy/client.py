@@ -14,7 +14,6 @@ from typing import Any
 from sysid_embedded.cdr import HEADER, codec
 from sysid_embedded.dds import Reader, Writer
 
-from .callback_groups import MutuallyExclusiveCallbackGroup
 from .context import Context
 from .task import Future
 
@@ -34,7 +33,6 @@ class Client:
         writer: Writer,
         srv_type: Any,
         name: str,
-        callback_group: MutuallyExclusiveCallbackGroup,
     ) -> None:
         self.context = context
         self.reader: Reader | None = reader
@@ -42,7 +40,6 @@ class Client:
         self._encode = codec(srv_type.Request.definition).encode
         self.srv_type = srv_type
         self.name = name
-        self.callback_group = callback_group
         self._numbers = count(1)
         self._pending: dict[int, Future] = {}
         self._lock = threading.Lock()

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executors: which thread runs which callback, and when."""
+"""The executor that runs the callbacks of nodes in the thread that spins."""
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future as ThreadFuture
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sysid_embedded.dds import WaitSet
 
@@ -20,22 +16,11 @@ from .task import Future
 if TYPE_CHECKING:
     from .node import Node
 
-__all__ = [
-    "Executor",
-    "ExternalShutdownException",
-    "MultiThreadedExecutor",
-    "ShutdownException",
-    "SingleThreadedExecutor",
-]
+__all__ = ["ExternalShutdownException", "SingleThreadedExecutor"]
 
 # A wait in C code keeps Python from handling signals; so it never is longer than this.
 _SLICE_NS = 50_000_000
-_FOREVER_NS = 2**62
 _WARNING_NS = 500_000_000
-
-
-class ShutdownException(Exception):  # noqa: N818 - rclpy's name
-    """The executor was shut down."""
 
 
 class ExternalShutdownException(Exception):  # noqa: N818 - rclpy's name
@@ -45,22 +30,8 @@ class ExternalShutdownException(Exception):  # noqa: N818 - rclpy's name
         super().__init__(*args or ("ROS context was shut down",))
 
 
-class _Work(NamedTuple):
-    """A callback that is due, and the entity whose group must be told when it ends."""
-
-    function: Callable[[], Any]
-    entity: Any
-
-    def run(self) -> None:
-        """Run it."""
-        try:
-            self.function()
-        finally:
-            self.entity.callback_group.ending_execution()
-
-
-class Executor:
-    """Base of executors; collects what is due.
+class SingleThreadedExecutor:
+    """Runs callbacks one at a time; other threads may wake it, change its nodes or shut it down.
 
     Parameters
     ----------
@@ -69,25 +40,20 @@ class Executor:
     """
 
     def __init__(self, *, context: Context | None = None) -> None:
-        self._context = get_default_context() if context is None else context
+        self.context = get_default_context() if context is None else context
         self._nodes: list[Node] = []
         self._lock = threading.RLock()
         self._waiting = threading.Lock()
-        self._waitset = WaitSet(self._context.participant)
+        self._waitset = WaitSet(self.context.participant)
         self._readers: dict[int, Any] = {}
         self._keys: dict[Any, int] = {}
         self._pending: dict[int, Any] = {}
-        self._round: Iterator[_Work] = iter(())
-        self._is_shutdown = False
+        self._round: Iterator[Callable[[], Any]] = iter(())
+        self._stopped = False
         self._closed = False
         self._next_key = 1
         self._next_warning = 0
-        self._context.on_shutdown(self.wake)
-
-    @property
-    def context(self) -> Context:
-        """The context."""
-        return self._context
+        self.context.on_shutdown(self.wake)
 
     def wake(self) -> None:
         """Make the executor look again for what is due."""
@@ -144,77 +110,40 @@ class Executor:
             if entity.reader is not None and not self._closed:
                 self._waitset.detach(entity.reader)
 
-    def _look(self) -> Iterator[_Work]:
-        """Yield everything that is due, each once."""
+    def _look(self) -> Iterator[Callable[[], Any]]:
+        """Yield every callback that is due, each once."""
         for node in list(self._nodes):
             for timer in list(node._timers):
-                if timer.is_ready() and timer.callback_group.beginning_execution():
+                if timer.is_ready():
                     timer._call()
-                    yield _Work(timer.callback, timer)
+                    yield timer.callback
         for key, entity in list(self._pending.items()):
-            if key not in self._readers:
-                continue
-            if not entity.callback_group.beginning_execution():
-                entity.reader.acknowledge()
-                continue
-            function = entity._take()
+            function = entity._take() if key in self._readers else None
             if function is None:
                 self._pending.pop(key, None)
-                entity.callback_group.ending_execution()
             else:
-                yield _Work(function, entity)
+                yield function
 
-    def _due(self) -> _Work | None:
-        work = next(self._round, None)
-        if work is None:
-            self._poll()
+    def _due(self) -> Callable[[], Any] | None:
+        """Return the next callback of this round or, after its end, of a new one."""
+        function = next(self._round, None)
+        if function is None:
+            self._warn()
+            self._wait(0)  # so that a timer that is always due keeps no subscription from its turn
             self._round = self._look()
-            work = next(self._round, None)
-        return work
-
-    def _poll(self) -> None:
-        """Note which readers have data without waiting.
-
-        Otherwise a timer that is always due would keep subscriptions and services from their turn.
-        """
-        if not self._waiting.acquire(blocking=False):
-            return  # another thread waits for them
-        try:
-            keys = [] if self._closed else self._waitset.wait(0)
-        finally:
-            self._waiting.release()
-        self._note(keys)
+            function = next(self._round, None)
+        return function
 
     def _until_timer(self) -> int:
-        """Return the time to the next timer that could run [ns]."""
-        left = _SLICE_NS
-        for node in list(self._nodes):
-            for timer in list(node._timers):
-                # What a busy group holds up is looked at again when the group is free.
-                if not timer._canceled and timer.callback_group.can_execute():
-                    left = min(left, timer._remaining())
-        return left
+        """Return the time to the next call of a timer [ns]."""
+        timers = [timer for node in list(self._nodes) for timer in list(node._timers)]
+        return min((timer._remaining() for timer in timers if not timer._canceled), default=2**62)
 
-    def _next_work(
-        self, timeout_sec: float | None, done: Callable[[], bool] = lambda: False
-    ) -> _Work | None:
-        """Wait for something to be due; None at the time-out or when `done` becomes true."""
-        limited = timeout_sec is not None and timeout_sec >= 0
-        end = time.monotonic_ns() + (int(timeout_sec * 1e9) if limited and timeout_sec else 0)
-        while not done():
-            if self._is_shutdown:
-                raise ShutdownException()
-            if not self._context.ok():
-                raise ExternalShutdownException()
-            work = self._due()
-            if work is not None:
-                return work
-            left = end - time.monotonic_ns() if limited else _FOREVER_NS
-            wait = max(0, min(left, self._until_timer()))
-            self._wait(wait)
-            if left <= 0:
-                return self._due()
-        return None
+    def _wait(self, timeout_ns: int) -> None:
+        """Wait for data or a wake-up, and note which readers have data."""
+        with self._waiting:
+            keys = [] if self._closed else self._waitset.wait(timeout_ns)
+        self._pending.update((key, self._readers[key]) for key in keys if key in self._readers)
 
     def _warn(self) -> None:
         """Now and then, let nodes look for dropped samples and for peers that do not fit."""
@@ -224,47 +153,49 @@ class Executor:
             for node in list(self._nodes):
                 node._warn()
 
-    def _wait(self, timeout_ns: int) -> None:
-        """Wait for data or a wake-up, and note which readers have data."""
-        self._warn()
-        with self._waiting:
-            if self._closed:
-                raise ShutdownException()
-            keys = self._waitset.wait(timeout_ns)
-        self._note(keys)
-
-    def _note(self, keys: list[int]) -> None:
-        for key in keys:
-            entity = self._readers.get(key)
-            if entity is not None:
-                self._pending[key] = entity
-
     def spin(self) -> None:
         """Run callbacks until shutdown."""
-        while self._context.ok() and not self._is_shutdown:
+        while self.context.ok() and not self._stopped:
             self.spin_once()
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
-        """Wait for one callback and run it."""
+        """Wait for one callback and run it.
+
+        Raises
+        ------
+        ExternalShutdownException
+            If the context is shut down.
+        """
         self._spin_once(timeout_sec, lambda: False)
 
     def spin_until_future_complete(self, future: Future, timeout_sec: float | None = None) -> None:
         """Run callbacks until a future is done or the time-out."""
         future.add_done_callback(lambda _: self.wake())
-        limited = timeout_sec is not None and timeout_sec >= 0
-        end = time.monotonic() + (timeout_sec or 0.0) if limited else float("inf")
-        while self._context.ok() and not future.done() and not self._is_shutdown:
+        end = _deadline(timeout_sec)
+        while self.context.ok() and not future.done() and not self._stopped:
             left = end - time.monotonic()
-            self._spin_once(max(left, 0.0) if limited else None, future.done)
-            if left <= 0:
+            self._spin_once(max(left, 0.0), future.done)
+            if left <= 0.0:
                 return
 
     def _spin_once(self, timeout_sec: float | None, done: Callable[[], bool]) -> None:
-        raise NotImplementedError
+        """Run one callback; none once time is out, `done` is true or the executor is shut down."""
+        end = _deadline(timeout_sec)
+        while not (done() or self._stopped):
+            if not self.context.ok():
+                raise ExternalShutdownException()
+            function = self._due()
+            left = end - time.monotonic()
+            if function is None and left > 0.0:
+                self._wait(int(max(0.0, min(1e9 * left, self._until_timer(), _SLICE_NS))))
+                continue
+            if function is not None:
+                function()
+            return
 
     def shutdown(self, timeout_sec: float | None = None) -> bool:
         """Stop; True when no callback runs any more."""
-        self._is_shutdown = True
+        self._stopped = True
         self.wake()
         for node in self.get_nodes():
             self.remove_node(node)
@@ -274,66 +205,8 @@ class Executor:
                 self._waitset.close()
         return True
 
-    def __enter__(self) -> Executor:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-
-
-class SingleThreadedExecutor(Executor):
-    """Runs callbacks in the thread that spins."""
-
-    def _spin_once(self, timeout_sec: float | None, done: Callable[[], bool]) -> None:
-        try:
-            work = self._next_work(timeout_sec, done)
-        except ShutdownException:
-            return
-        if work is not None:
-            work.run()
-
-
-class MultiThreadedExecutor(Executor):
-    """Runs callbacks in a pool of threads.
-
-    Parameters
-    ----------
-    num_threads : int, optional
-        Default: as many as the machine has cores, at least two.
-    context : Context, optional
-        Default: the global one.
-    """
-
-    def __init__(self, num_threads: int | None = None, *, context: Context | None = None) -> None:
-        super().__init__(context=context)
-        threads = num_threads or max(2, os.cpu_count() or 1)
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="rclpy")
-        self._errors: deque[BaseException] = deque()
-
-    def _run(self, work: _Work) -> None:
-        try:
-            work.run()
-        finally:
-            self.wake()  # a group may be free now
-
-    def _ended(self, thread: ThreadFuture[None]) -> None:
-        error = thread.exception()
-        if error is not None:
-            self._errors.append(error)
-            self.wake()
-
-    def _spin_once(self, timeout_sec: float | None, done: Callable[[], bool]) -> None:
-        try:
-            work = self._next_work(timeout_sec, lambda: bool(self._errors) or done())
-        except ShutdownException:
-            return
-        if work is not None:
-            self._pool.submit(self._run, work).add_done_callback(self._ended)
-        if self._errors:
-            raise self._errors.popleft()
-
-    def shutdown(self, timeout_sec: float | None = None) -> bool:
-        """Stop; True when no callback runs any more."""
-        self._is_shutdown = True
-        self._pool.shutdown(wait=timeout_sec is None or timeout_sec != 0)
-        return super().shutdown(timeout_sec)
+def _deadline(timeout_sec: float | None) -> float:
+    """Return when a time-out ends by the monotonic clock [s]; a negative one never does."""
+    endless = timeout_sec is None or timeout_sec < 0.0
+    return float("inf") if endless or timeout_sec is None else time.monotonic() + timeout_sec

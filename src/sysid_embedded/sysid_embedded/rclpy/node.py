@@ -137,7 +137,7 @@ class Node(NodeBase):
         reader = self._context.participant.reader(
             f"rt{name}", msg_type.definition, to_dds(_profile(qos_profile))
         )
-        subscription = Subscription(reader, name, callback, self._default_callback_group)
+        subscription = Subscription(reader, name, callback)
         self._subscriptions.append(subscription)
         self._changed(subscription)
         return subscription
@@ -168,8 +168,7 @@ class Node(NodeBase):
         """Create a service; the callback gets the request and a response to fill and return."""
         name = self._resolve(srv_name, "service")
         ends = self._service_ends(srv_type, name, qos_profile, server=True)
-        group = callback_group or self._default_callback_group
-        service = Service(*ends, srv_type, name, callback, group)
+        service = Service(*ends, srv_type, name, callback)
         self._services.append(service)
         self._changed(service)
         return service
@@ -178,7 +177,7 @@ class Node(NodeBase):
         """Create a client of a service."""
         name = self._resolve(srv_name, "service")
         ends = self._service_ends(srv_type, name, qos_profile_services_default, server=False)
-        client = Client(self._context, *ends, srv_type, name, self._default_callback_group)
+        client = Client(self._context, *ends, srv_type, name)
         self._clients.append(client)
         self._changed(client)
         return client
@@ -187,13 +186,12 @@ class Node(NodeBase):
         self,
         timer_period_sec: float,
         callback: Callable[[], Any],
-        callback_group: MutuallyExclusiveCallbackGroup | None = None,
+        *,
         clock: Clock | None = None,
     ) -> Timer:
         """Create a timer; it goes by the node's clock unless another one is given."""
         timer = Timer(
             callback,
-            callback_group or self._default_callback_group,
             int(float(timer_period_sec) * NANO),
             clock or self._clock,
             self._wake_executor,

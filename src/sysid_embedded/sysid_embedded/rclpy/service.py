@@ -12,8 +12,6 @@ from typing import Any
 from sysid_embedded.cdr import HEADER, codec
 from sysid_embedded.dds import SERVICE_BODY, Reader, Writer
 
-from .callback_groups import MutuallyExclusiveCallbackGroup
-
 __all__ = ["Service"]
 
 _DISCOVERY_S = 1.0
@@ -29,7 +27,6 @@ class Service:
         srv_type: Any,
         name: str,
         callback: Callable[[Any, Any], Any],
-        callback_group: MutuallyExclusiveCallbackGroup,
     ) -> None:
         self.reader: Reader | None = reader
         self._writer = writer
@@ -37,7 +34,6 @@ class Service:
         self.srv_type = srv_type
         self.name = name
         self.callback = callback
-        self.callback_group = callback_group
         self._unreachable: set[int] = set()
 
     def _take(self) -> Callable[[], Any] | None:

@@ -9,8 +9,6 @@ from typing import Any
 
 from sysid_embedded.dds import Reader
 
-from .callback_groups import MutuallyExclusiveCallbackGroup
-
 __all__ = ["Subscription"]
 
 
@@ -22,12 +20,10 @@ class Subscription:
         reader: Reader,
         name: str,
         callback: Callable[[Any], Any],
-        callback_group: MutuallyExclusiveCallbackGroup,
     ) -> None:
         self.reader: Reader | None = reader
         self.name = name
         self.callback = callback
-        self.callback_group = callback_group
 
     def _take(self) -> Callable[[], Any] | None:
         """Return what to run for the next message, or None."""

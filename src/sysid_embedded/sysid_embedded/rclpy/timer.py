@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .callback_groups import MutuallyExclusiveCallbackGroup
 from .clock import Clock, ROSClock
 
 __all__ = ["Timer"]
@@ -19,7 +18,6 @@ class Timer:
     def __init__(
         self,
         callback: Callable[[], Any],
-        callback_group: MutuallyExclusiveCallbackGroup,
         timer_period_ns: int,
         clock: Clock,
         wake: Callable[[], None],
@@ -27,7 +25,6 @@ class Timer:
         if timer_period_ns < 0:
             raise ValueError("timer period must not be negative")
         self.callback = callback
-        self.callback_group = callback_group
         self._clock = clock
         self._period = timer_period_ns
         self._wake = wake
