@@ -19,6 +19,7 @@ setup(
     install_requires=[
         "clarabel",
         "cvxpy>=1.4",
+        "lz4>=4",
         "matplotlib>=3.5",
         "numpy>=1.26",
         "osqp>=0.6.5",

@@ -12,6 +12,7 @@ __all__ = [
     "RobotError",
     "SysidError",
     "UnknownRobotError",
+    "UnreadableError",
 ]
 
 
@@ -31,6 +32,10 @@ class DataError(SysidError):
     def __init__(self, message: str, *, source: str = "") -> None:
         super().__init__(f"{source}: {message}" if source else message)
         self.source = source
+
+
+class UnreadableError(SysidError):
+    """A file is none that can be read; whoever asked for it adds its name and how to mend it."""
 
 
 class RobotError(SysidError):

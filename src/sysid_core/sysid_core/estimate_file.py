@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import ModelError, ParameterError
+from sysid_core.errors import ModelError, ParameterError, UnreadableError
 from sysid_core.files import write_text
 from sysid_core.parameters import COUPLING_TERMS, FRICTION_TERMS, INERTIAL_TERMS, ParameterLayout
 from sysid_core.robot.model import Robot
 from sysid_core.scores import Scores
+from sysid_core.untrusted import existing, read_json
+from sysid_core.wording import one_line
 
 if TYPE_CHECKING:  # the nodes write such files too, and do without all that identifies offline
     from sysid_core.identification import Identification
@@ -249,18 +251,15 @@ def read_estimate(path: str | Path) -> EstimateFile:
     ModelError
         If it cannot be read or does not have the form of an estimate.
     """
-    target = Path(path).expanduser()
-    if target.is_dir():
-        target = target / "estimate.json"
     try:
-        data = json.loads(target.read_text(encoding="utf-8"))
-    except OSError as error:
+        target = existing(path)
+        if target.is_dir():
+            target = target / "estimate.json"
+        data = read_json(target)
+    except UnreadableError as error:
         raise ModelError(
-            f"{target}: cannot be read ({error.strerror}); give the estimate.json that "
-            "'sysid identify' wrote"
+            f"{one_line(path)}: {error}; give the estimate.json that 'sysid identify' wrote"
         ) from error
-    except ValueError as error:
-        raise ModelError(f"{target}: is not valid JSON ({error}); identify again") from error
     _check(data, str(target))
     return EstimateFile(
         data["robot"], data.get("description"), data["model_hash"], data["method"], target, data

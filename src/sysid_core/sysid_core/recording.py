@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = [
+    "MOST_JOINTS",
     "BaseRecording",
     "ContactRecording",
     "ImuMounting",
@@ -25,6 +26,9 @@ __all__ = [
     "Samples",
     "TopicInfo",
 ]
+
+MOST_JOINTS = 1000
+"""Of a recording, in which each takes a column of every quantity."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,9 @@ from typing import Any
 
 import yaml
 
+from sysid_core.errors import UnreadableError
+from sysid_core.untrusted import YamlLoader, parse_yaml, read_bytes
+
 from .errors import YamlError
 
 __all__ = ["NodeParameters", "parse_file", "parse_text", "parse_value"]
@@ -25,11 +28,11 @@ _FLOAT = (
 _ROS_PARAMETERS = "ros__parameters"
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(YamlLoader):  # type: ignore[misc,valid-type]
     """A loader by which ``1e-3`` is a number, ``y`` a boolean, and every key a text."""
 
-    yaml_implicit_resolvers = {}  # noqa: RUF012 - pyyaml's own, to be filled below
-    bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}  # noqa: RUF012
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - pyyaml's own, to be filled below
+    bool_values = {**YamlLoader.bool_values, "y": True, "n": False}  # noqa: RUF012
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         return {key.value: self.construct_object(value, deep=True) for key, value in node.value}
@@ -69,9 +72,9 @@ class NodeParameters:
 
 def _load(text: str | bytes, source: str) -> Any:
     try:
-        return yaml.load(text, Loader=_Loader)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise YamlError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
+        return parse_yaml(text, _Loader)
+    except UnreadableError as error:
+        raise YamlError(f"{source}: {error}") from error
 
 
 def _flatten(value: Any, name: str, source: str) -> Iterator[tuple[str, Any]]:
@@ -137,9 +140,9 @@ def parse_file(path: Path) -> list[NodeParameters]:
         If it can't be read or isn't a parameter file.
     """
     try:
-        return parse_text(path.read_bytes(), str(path))
-    except OSError as error:
-        raise YamlError(f"{path}: {error.strerror}; name an existing parameter file.") from error
+        return parse_text(read_bytes(path), str(path))
+    except UnreadableError as error:
+        raise YamlError(f"{path}: {error}; name an existing parameter file.") from error
 
 
 def parse_value(text: str) -> Any:

@@ -185,7 +185,7 @@ def test_arguments_are_declared_with_defaults(launch: Read) -> None:
     [
         ("launch: 1", "'launch' must have attributes"),
         ("nodes: []", "one list, named 'launch'"),
-        ("launch: [", "not YAML"),
+        ("launch: [", "not valid YAML"),
         ("launch:\n- composable_node: {pkg: x}", "'composable_node' is not supported"),
         ("launch:\n- node: {pkg: pkg}", "needs the attribute 'exec'"),
         ("launch:\n- node: {pkg: pkg, exec: nope}", "no executable 'nope'; it has: talker"),
@@ -203,7 +203,7 @@ def test_arguments_are_declared_with_defaults(launch: Read) -> None:
             "launch:\n- executable: {cmd: echo a, if: 'true', unless: 'true'}",
             "both 'if' and 'unless'",
         ),
-        ("launch:\n- include: {file: absent.yaml}", "absent.yaml: No such file"),
+        ("launch:\n- include: {file: absent.yaml}", "absent.yaml: cannot be read (No such file"),
         ("launch:\n- include: {file: x.launch.py}", "only YAML"),
         ("launch:\n- timer: {period: 1.0, children: []}", "'timer' is not supported"),
         ("launch:\n- {let: {name: a}, arg: {name: b}}", "one key each"),
@@ -253,9 +253,9 @@ def test_what_nests_too_deeply_or_is_not_text_is_refused(launch: Read, tmp_path:
     deep = "$(var " * 2000 + ")" * 2000
     with pytest.raises(LaunchError, match="nests substitutions too deeply"):
         launch(f"launch: [{{let: {{name: a, value: {deep}}}}}]")
-    with pytest.raises(LaunchError, match="not YAML"):
+    with pytest.raises(LaunchError, match="nested"):
         launch("launch: " + "[" * 5000)
     file = tmp_path / "bytes.launch.yaml"
     file.write_bytes(b"launch: \xff\xfe")
-    with pytest.raises(LaunchError, match="not YAML"):
+    with pytest.raises(LaunchError, match="not valid YAML"):
         read(file, {}, tmp_path)

@@ -99,7 +99,7 @@ def test_patterns_name_nodes(pattern: str, node: str, fits: bool) -> None:
         ("ros__parameters: {a: 1}", "needs a node name"),
         ("node: 1", "expected a node name"),
         ("node:\n  ros__parameters: 1", "name: value"),
-        ("node: [", "not YAML"),
+        ("node: [", "not valid YAML"),
     ],
 )
 def test_what_is_no_parameter_file_is_refused_with_its_place(text: str, what: str) -> None:

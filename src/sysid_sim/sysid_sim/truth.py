@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from sysid_core.errors import DataError, SysidError
 from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
 from sysid_core.parameters import FRICTION_TERMS, INERTIAL_TERMS
 from sysid_core.robot import Robot
+from sysid_core.untrusted import read_json
 from sysid_sim.errors import SimulationError
 
 __all__ = ["TruthSpread", "draw_truth", "read_truth", "truth_document"]
@@ -170,11 +170,9 @@ def read_truth(robot: Robot, path: str | Path) -> FloatArray:
     """
     source = str(path)
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        document = read_json(Path(path))
         bodies = {name: np.array(phi, dtype=float) for name, phi in document["bodies"].items()}
         return robot.layout.assemble(bodies, document["joints"], document.get("couplings"))
-    except OSError as error:
-        raise DataError(f"cannot be read ({error.strerror})", source=source) from error
     except SysidError as error:
         raise DataError(str(error), source=source) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -114,7 +114,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, e.g. head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError as error:
+        print(f"sysid: needs more memory than there is ({_one_line(error)})", file=sys.stderr)
+        return _BAD_INPUT
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is not None:  # a path of the user's
+            print(f"sysid: {error.filename}: {error.strerror}", file=sys.stderr)
+            return _BAD_INPUT
         if os.environ.get(_DEBUG):
             raise
         print(

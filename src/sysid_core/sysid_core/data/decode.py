@@ -14,7 +14,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.data.clock import Stream
 from sysid_core.data.message_types import CONTACTS, IMU, ODOMETRY
 from sysid_core.errors import DataError
-from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording
+from sysid_core.recording import MOST_JOINTS, BaseRecording, ContactRecording, ImuRecording
 
 __all__ = ["SENSOR_READERS", "JointRows", "SensorReader", "joints_of"]
 
@@ -64,6 +64,12 @@ def joints_of(stream: Stream, time: FloatArray, source: str) -> JointRows:
                 raise DataError(
                     f"a message of {stream.topic} names {', '.join(repeated)} more than once; "
                     "mend the driver that publishes it",
+                    source=source,
+                )
+            if len(columns.keys() | set(names)) > MOST_JOINTS:
+                raise DataError(
+                    f"the messages of {stream.topic} name more than {MOST_JOINTS} joints; mend "
+                    "the driver that publishes them",
                     source=source,
                 )
             orders[names] = [columns.setdefault(name, len(columns)) for name in names]
@@ -170,6 +176,12 @@ def _contacts_of(stream: Stream, time: FloatArray, source: str) -> ContactRecord
     if not stream.messages:
         return None
     names = tuple(stream.messages[0].names)
+    if len(names) > MOST_JOINTS:
+        raise DataError(
+            f"the messages of {stream.topic} name more than {MOST_JOINTS} contacts; mend the node "
+            "that publishes it",
+            source=source,
+        )
     active = np.zeros((len(time), len(names)), dtype=np.bool_)
     wrenches = np.full((len(time), len(names), 6), np.nan)
     complete = True

@@ -11,8 +11,8 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
 from sysid_core.data.storage import StoredMessage, StoredTopic
-from sysid_core.data.wording import one_line
 from sysid_core.errors import DataError
+from sysid_core.wording import one_line
 
 __all__ = ["CONTACTS", "IMU", "JOINT_STATE", "ODOMETRY", "decode", "message_types"]
 
@@ -20,6 +20,7 @@ JOINT_STATE = "sensor_msgs/msg/JointState"
 ODOMETRY = "nav_msgs/msg/Odometry"
 IMU = "sensor_msgs/msg/Imu"
 CONTACTS = "sysid_msgs/msg/Contacts"
+_LONGEST_DEFINITION = 1 << 16
 
 
 @lru_cache(maxsize=1)
@@ -47,7 +48,8 @@ def decode(topic: StoredTopic, messages: list[StoredMessage], source: str) -> li
             f"{topic.name} is serialised as '{topic.encoding}'; only ROS 2's CDR can be read",
             source=source,
         )
-    store = _types_of(topic, source)
+    _check_definition(topic, source)
+    store = message_types()
     decoded: list[Any] = []
     for message in messages:
         # A damaged message makes the generated decoder raise errors of many kinds.
@@ -62,18 +64,25 @@ def decode(topic: StoredTopic, messages: list[StoredMessage], source: str) -> li
     return decoded
 
 
-def _types_of(topic: StoredTopic, source: str) -> Typestore:
-    """Return types that know the topic's; sysid's own go by the definition in the bag, if any."""
-    store = message_types()
-    if not topic.definition or (topic.type in store.types and topic.type != CONTACTS):
-        return store
-    embedded = get_typestore(Stores.EMPTY)
+def _check_definition(topic: StoredTopic, source: str) -> None:
+    """Check that a bag which defines sysid's messages itself does so as sysid does."""
+    if topic.type != CONTACTS or not topic.definition:
+        return
     try:
-        embedded.register(get_types_from_msg(topic.definition, topic.type))
+        if len(topic.definition) > _LONGEST_DEFINITION:
+            raise ValueError("too long")
+        stored = get_typestore(Stores.EMPTY)
+        stored.register(get_types_from_msg(topic.definition, topic.type))
+        same = stored.hash_rihs01(topic.type) == message_types().hash_rihs01(topic.type)
     # The grammar raises errors of many kinds at a malformed definition.
     except Exception as err:
         raise DataError(
             f"the definition of {topic.type} in the bag is malformed; record the bag again",
             source=source,
         ) from err
-    return embedded
+    if not same:
+        raise DataError(
+            f"the bag defines {topic.type} otherwise than sysid_msgs; record it with those, or "
+            f"leave {topic.name} out",
+            source=source,
+        )

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from sysid_core.data.bag import read_bag
 from sysid_core.data.table import read_csv
-from sysid_core.errors import DataError
+from sysid_core.errors import DataError, UnreadableError
 from sysid_core.recording import Recording
+from sysid_core.untrusted import existing
+from sysid_core.wording import one_line
 
 __all__ = ["read_recording"]
 
@@ -27,10 +29,11 @@ def read_recording(path: str | Path, *, joint_topic: str | None = None) -> Recor
     DataError
         In one line: what is wrong, where, and how to mend it.
     """
-    target = Path(path).expanduser()
+    try:
+        target = existing(path)
+    except UnreadableError as error:
+        raise DataError(f"{error}; check the path", source=one_line(path)) from error
     if target.suffix.lower() == ".csv" and not target.is_dir():
-        if not target.exists():
-            raise DataError("no such file or folder; check the path", source=str(target))
         if joint_topic is not None:
             raise DataError(
                 f"a table has no topics; leave out the topic '{joint_topic}'", source=str(target)

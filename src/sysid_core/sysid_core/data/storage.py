@@ -12,16 +12,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-import zstandard
 from rosbags.rosbag2 import Reader
 
-from sysid_core.data.wording import one_line
-from sysid_core.errors import DataError
+from sysid_core.data.containers import (
+    MOST_MESSAGE,
+    McapChunk,
+    check_database,
+    decompressed,
+    inflated,
+    mcap_chunks,
+    too_large,
+)
+from sysid_core.errors import DataError, UnreadableError
+from sysid_core.untrusted import Inflater, check_file, read_yaml
+from sysid_core.wording import one_line
 
 __all__ = ["Bag", "StoredMessage", "StoredTopic", "open_bag"]
 
-_PORTION = 1 << 20
 _SUFFIXES = (".mcap", ".db3")
 _MCAP_MAGIC = b"\x89MCAP0\r\n"
 _SQLITE_MAGIC = b"SQLite format 3\x00"
@@ -68,13 +75,17 @@ class _File:
         self.path = path
         self.source = source
         with self.explained():
+            check_file(path)
             if path.suffix == ".mcap":
-                self._check_mcap()
+                self._check_start(_MCAP_MAGIC, "MCAP file", len(_MCAP_MAGIC))
+                chunks = mcap_chunks(path)
             else:
                 self._check_size()
                 path = _with_pending_writes(path, stack)
-                self._check_tables(path)
+                check_database(path)
             self._reader = stack.enter_context(Reader(path))
+            if path.suffix == ".mcap":
+                self._check_index(chunks)
             self.topics = [
                 StoredTopic(
                     connection.topic,
@@ -92,10 +103,11 @@ class _File:
             wanted = [c for c in self._reader.connections if c.topic in topics]
             if not wanted:
                 return []
-            found = [
-                StoredMessage(connection.topic, int(time), bytes(data))
-                for connection, time, data in self._reader.messages(wanted)
-            ]
+            found = []
+            for connection, time, data in self._reader.messages(wanted):
+                if len(data) > MOST_MESSAGE:
+                    raise UnreadableError(too_large(connection.topic))
+                found.append(StoredMessage(connection.topic, int(time), bytes(data)))
             if any(message.log_time > _LATEST for message in found):
                 raise ValueError("a time of recording is impossible")
             return found
@@ -107,6 +119,8 @@ class _File:
             yield
         except DataError:
             raise
+        except UnreadableError as err:
+            raise DataError(str(err), source=self.source) from err
         except OSError as err:
             raise DataError(
                 f"cannot be read ({err.strerror or err}); check the file and its permissions",
@@ -137,8 +151,14 @@ class _File:
             raise DataError(f"this is no {kind}; check the path", source=self.source)
         return start
 
-    def _check_mcap(self) -> None:
-        self._check_start(_MCAP_MAGIC, "MCAP file", len(_MCAP_MAGIC))
+    def _check_index(self, chunks: set[McapChunk]) -> None:
+        """Check that the index, by which `rosbags` reads, names each chunk as it is, and once."""
+        named = [
+            McapChunk(c.chunk_start_offset, c.compression, c.compressed_size, c.uncompressed_size)
+            for c in getattr(self._reader.storage, "chunks", ())
+        ]
+        if len(set(named)) < len(named) or not chunks.issuperset(named):
+            raise ValueError("its index does not fit its chunks")
 
     def _check_size(self) -> None:
         """Compare the file's size with what its header promises.
@@ -154,18 +174,6 @@ class _File:
         # The page count is valid only if its change counter is the file's (SQLite format 1.3.7).
         if header[24:28] == header[92:96] and size < wanted:
             raise ValueError(f"{size} bytes of {wanted}")
-
-    def _check_tables(self, path: Path) -> None:
-        # Immutable: a bag on a read-only medium can be opened, too.
-        location = f"{path.resolve().as_uri()}?immutable=1"
-        with closing(sqlite3.connect(location, uri=True)) as database:
-            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
-        if not {"topics", "messages"} <= tables:
-            raise DataError(
-                "the database has no 'topics' and 'messages' tables; "
-                "check that it is a ROS 2 bag's .db3",
-                source=self.source,
-            )
 
 
 def _with_pending_writes(database: Path, stack: ExitStack) -> Path:
@@ -205,7 +213,11 @@ class Bag:
         found = [message for file in self.files for message in file.messages(topics)]
         found.sort(key=lambda message: message.log_time)
         if self.compressed_messages:
-            return [message._replace(data=_inflate(message.data, self.path)) for message in found]
+            inflater = Inflater()
+            return [
+                message._replace(data=inflated(message.data, message.topic, inflater, self.path))
+                for message in found
+            ]
         return found
 
 
@@ -216,15 +228,13 @@ def open_bag(path: Path) -> Iterator[Bag]:
     Raises
     ------
     DataError
-        If there is no bag at the path or it cannot be read.
+        If there is no bag at the path, which must exist, or it cannot be read.
     """
-    if not path.exists():
-        raise DataError("no such file or folder; check the path", source=str(path))
     with ExitStack() as stack:
         files, mode = _bag_files(path) if path.is_dir() else ([path], "")
         opened: list[_File] = []
         for file in files:
-            plain = _decompressed(file, stack) if file.suffix == ".zstd" else file
+            plain = decompressed(file, stack) if file.suffix == ".zstd" else file
             if plain.suffix not in _SUFFIXES:
                 raise DataError(_unknown_format(file), source=str(file))
             opened.append(_File(plain, str(file), stack))
@@ -251,7 +261,7 @@ def _bag_files(folder: Path) -> tuple[list[Path], str]:
                 "names no files; delete it to have the files found by themselves",
                 source=str(metadata),
             )
-        files = [folder / Path(str(name)).name for name in names]
+        files = [folder / Path(str(name)).name for name in dict.fromkeys(map(str, names))]
         for file in files:
             if not file.exists():
                 raise DataError(
@@ -260,12 +270,17 @@ def _bag_files(folder: Path) -> tuple[list[Path], str]:
                     source=str(metadata),
                 )
         return files, str(information.get("compression_mode") or "").lower()
-    files = sorted(
-        file
-        for file in folder.iterdir()
-        if file.suffix in _SUFFIXES
-        or (file.suffix == ".zstd" and Path(file.stem).suffix in _SUFFIXES)
-    )
+    try:
+        files = sorted(
+            file
+            for file in folder.iterdir()
+            if file.suffix in _SUFFIXES
+            or (file.suffix == ".zstd" and Path(file.stem).suffix in _SUFFIXES)
+        )
+    except OSError as err:
+        raise DataError(
+            f"cannot be read ({err.strerror}); check its permissions", source=str(folder)
+        ) from err
     if not files:
         raise DataError(
             "the folder holds no bag (no metadata.yaml, .mcap or .db3); check the path",
@@ -283,11 +298,10 @@ def _bag_files(folder: Path) -> tuple[list[Path], str]:
 
 def _metadata(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as err:
+        content = read_yaml(path)
+    except UnreadableError as err:
         raise DataError(
-            f"cannot be read ({one_line(err)}); mend it, or delete it to have the files found",
-            source=str(path),
+            f"{err}; mend it, or delete it to have the files found", source=str(path)
         ) from err
     information = content.get("rosbag2_bagfile_information") if isinstance(content, dict) else None
     if not isinstance(information, dict):
@@ -307,32 +321,3 @@ def _merged_topics(files: list[_File]) -> tuple[StoredTopic, ...]:
             count = topic.count + (known.count if known else 0)
             merged[topic.name] = replace(known or topic, count=count)
     return tuple(merged[name] for name in sorted(merged))
-
-
-def _decompressed(file: Path, stack: ExitStack) -> Path:
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="sysid-"))
-    plain = Path(folder) / file.stem
-    try:
-        with file.open("rb") as packed, plain.open("wb") as unpacked:
-            decompressor = zstandard.ZstdDecompressor().decompressobj()
-            while portion := packed.read(_PORTION):
-                unpacked.write(decompressor.decompress(portion))
-            if not decompressor.eof:
-                raise zstandard.ZstdError("its end is missing")
-    except (OSError, zstandard.ZstdError) as err:
-        raise DataError(
-            f"cannot be unpacked ({one_line(err)}); the file is damaged or cut short: copy it "
-            "again",
-            source=str(file),
-        ) from err
-    return plain
-
-
-def _inflate(data: bytes, path: Path) -> bytes:
-    try:
-        return zstandard.ZstdDecompressor().decompressobj().decompress(data)
-    except zstandard.ZstdError as err:
-        raise DataError(
-            f"a compressed message cannot be unpacked ({one_line(err)}); copy the bag again",
-            source=str(path),
-        ) from err

@@ -5,21 +5,24 @@ from __future__ import annotations
 
 import csv
 import tempfile
+from array import array
 from collections.abc import Sequence
-from math import isnan
+from math import isfinite, isnan, nan
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.data.wording import one_line
-from sysid_core.errors import DataError, OutputError
-from sysid_core.recording import Recording
+from sysid_core.errors import DataError, OutputError, UnreadableError
+from sysid_core.recording import MOST_JOINTS, Recording
+from sysid_core.untrusted import check_file
+from sysid_core.wording import one_line
 
 __all__ = ["Table", "read_csv", "read_table", "write_csv"]
 
 _QUANTITIES = ("position", "velocity", "effort")
+_MOST_COLUMNS = 1 + len(_QUANTITIES) * MOST_JOINTS
 _HEADER_HELP = "expected 'time,<joint>/position,<joint>/velocity,<joint>/effort,…'"
 
 
@@ -51,11 +54,14 @@ def read_table(path: Path, quantities: Sequence[str], header_help: str) -> Table
     """
     source = str(path)
     try:
+        check_file(path)
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file)
             header = [cell.strip() for cell in next(reader, [])]
             columns = _parse_header(header, quantities, header_help, source)
             lines, values = _read_rows(reader, header, source)
+    except UnreadableError as err:
+        raise DataError(f"{err}; check the file and its permissions", source=source) from err
     except OSError as err:
         raise DataError(
             f"cannot be read ({err.strerror or err}); check the file and its permissions",
@@ -118,6 +124,8 @@ def _parse_header(
             f"line 1: the first column is '{one_line(header[0])}', not 'time'; {header_help}",
             source=source,
         )
+    if len(header) > _MOST_COLUMNS:
+        raise DataError(f"line 1: has more than {_MOST_COLUMNS} columns", source=source)
     columns: list[tuple[str, str]] = []
     for name in header[1:]:
         owner, slash, quantity = name.rpartition("/")
@@ -142,7 +150,7 @@ def _read_rows(
     source: str,
 ) -> tuple[list[int], FloatArray]:
     lines: list[int] = []
-    rows: list[list[float]] = []
+    values = array("d")
     for cells in reader:
         if not cells or (len(cells) == 1 and not cells[0].strip()):
             continue
@@ -153,7 +161,7 @@ def _read_rows(
                 source=source,
             )
         try:
-            rows.append([float(cell) if cell.strip() else np.nan for cell in cells])
+            row = [float(cell) if cell.strip() else nan for cell in cells]
         except ValueError:
             bad = next(name for name, cell in zip(header, cells, strict=True) if not _number(cell))
             raise DataError(
@@ -161,13 +169,14 @@ def _read_rows(
                 f"'{bad}' is not a number; correct or delete the line",
                 source=source,
             ) from None
-        if not np.isfinite(rows[-1][0]):
+        if not isfinite(row[0]):
             raise DataError(
                 f"line {reader.line_num} has no time; fill it in or delete the line",
                 source=source,
             )
         lines.append(reader.line_num)
-    return lines, np.array(rows, dtype=np.float64).reshape(-1, len(header))
+        values.extend(row)
+    return lines, np.array(values, dtype=np.float64).reshape(-1, len(header))
 
 
 def _number(cell: str) -> bool:

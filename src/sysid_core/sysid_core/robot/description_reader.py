@@ -9,10 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from sysid_core.dynamics.friction import FRICTION
-from sysid_core.errors import RobotError
+from sysid_core.errors import RobotError, UnreadableError
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot.description import (
     Contact,
@@ -24,6 +22,7 @@ from sysid_core.robot.description import (
     Transmission,
     Vector3,
 )
+from sysid_core.untrusted import read_yaml
 
 __all__ = ["parse_description", "read_description"]
 
@@ -75,9 +74,8 @@ class _Reader:
             unknown = set(self.section(section)) - known
             if unknown:
                 where = section or "the file"
-                raise self.error(
-                    f"unknown key {sorted(unknown)} in {where}; known keys: {sorted(known)}"
-                )
+                names = sorted(map(str, unknown))
+                raise self.error(f"unknown key {names} in {where}; known keys: {sorted(known)}")
 
     def error(self, message: str) -> RobotError:
         return RobotError(message, source=self.source)
@@ -338,10 +336,7 @@ def read_description(path: Path) -> RobotDescription:
         If the file cannot be read, is no YAML, or does not describe a robot.
     """
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RobotError(f"cannot be read ({error.strerror})", source=str(path)) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        first = str(error).splitlines()[0]
-        raise RobotError(f"is not valid YAML ({first})", source=str(path)) from error
+        data = read_yaml(path)
+    except UnreadableError as error:
+        raise RobotError(str(error), source=str(path)) from error
     return parse_description(data, source=path)

@@ -10,9 +10,10 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import ModelError
+from sysid_core.errors import ModelError, UnreadableError
 from sysid_core.inertia import smallest_eigenvalue, transform_matrix
 from sysid_core.robot.model import Robot
+from sysid_core.untrusted import parse_xml, read_bytes
 
 __all__ = ["identified_urdf"]
 
@@ -58,14 +59,14 @@ def identified_urdf(robot: Robot, parameters: FloatArray) -> str:
 
 def _parsed(robot: Robot) -> tuple[ET.Element, str]:
     """Return the URDF's tree with its comments, and the comments before it."""
-    parser = ET.XMLParser(target=ET.TreeBuilder(insert_comments=True))
     try:
-        text = robot.urdf.path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"{robot.urdf.path}: cannot be read again ({error.strerror})") from error
+        text = read_bytes(robot.urdf.path)
+        tree = parse_xml(text, comments=True)
+    except UnreadableError as error:
+        raise ModelError(f"{robot.urdf.path}: {error}, though it could be before") from error
     head = text.partition(b"<robot")[0].decode("utf-8", errors="replace")
     preface = "".join(f"{comment}\n" for comment in re.findall(r"<!--.*?-->", head, re.DOTALL))
-    return ET.fromstring(text, parser=parser), preface
+    return tree, preface
 
 
 def _share(robot: Robot, body: str, phi: FloatArray) -> tuple[FloatArray, list[str] | None]:

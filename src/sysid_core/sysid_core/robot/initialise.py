@@ -9,15 +9,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
-import yaml
 
 from sysid_core.robot.description import RobotDescription
 from sysid_core.robot.description_reader import parse_description
 from sysid_core.robot.model import Robot
 from sysid_core.robot.urdf import Urdf, read_urdf
+from sysid_core.untrusted import parse_xml, parse_yaml, read_bytes
 
 __all__ = ["InitialDescription", "initialise"]
 
@@ -90,7 +89,7 @@ def initialise(
         robot = Robot(replace(description, base="floating"), urdf)
     notes += robot.warnings
     text = _write(robot, urdf, notes)
-    robot = Robot(parse_description(yaml.safe_load(text), source=target), urdf)
+    robot = Robot(parse_description(parse_yaml(text), source=target), urdf)
     return InitialDescription(text, robot, tuple(notes))
 
 
@@ -105,7 +104,7 @@ def _reference(urdf_path: Path, target: Path) -> str:
 
 def _mimics(urdf_path: Path) -> list[str]:
     """Return the movable joints that mimic others."""
-    tree = ElementTree.parse(urdf_path).getroot()
+    tree = parse_xml(read_bytes(urdf_path))
     return [
         joint.get("name") or ""
         for joint in tree.findall("joint")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +13,19 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import RobotError
+from sysid_core.errors import RobotError, UnreadableError
+from sysid_core.untrusted import parse_xml, read_bytes
+from sysid_core.wording import one_line
 
 __all__ = ["Geometry", "Urdf", "UrdfJoint", "UrdfLink", "read_urdf"]
 
 MOVABLE = ("revolute", "continuous", "prismatic")
+_INERTIA = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
+_MOST_LINKS = 1000
+_MOST_DEPTH = 200
+"""Of joints in a row: Pinocchio's reader calls itself for each, and ends the process at 4,000."""
+_MOST_MOVING = 200
+"""Movable joints: a humanoid with hands has 80; rows have 14 columns for each."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,7 @@ class Urdf:
     Attributes
     ----------
     xml : str
-        Text for Pinocchio: meshes and other extras dropped, continuous joints made revolute.
+        Text for Pinocchio: checked numbers alone, continuous joints made revolute.
     path : Path
     root : str
         Name of the root link.
@@ -104,7 +113,7 @@ def _inertial(link: ET.Element, source: str) -> FloatArray:
         _numbers(
             inertia_tag.get(k, "0") if inertia_tag is not None else "0", 1, f"{where} {k}", source
         )[0]
-        for k in ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
+        for k in _INERTIA
     )
     central = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     pose = _pose(element.find("origin"), f"{where} inertial", source)
@@ -161,26 +170,88 @@ def _joint(element: ET.Element, links: dict[str, UrdfLink], source: str) -> Urdf
     return UrdfJoint(name, kind, ends[0], ends[1], values[0], values[1])
 
 
-def _strip(robot: ET.Element) -> str:
-    """Return the URDF's text without what Pinocchio does not need or would change by."""
-    for child in list(robot):
-        if child.tag not in ("link", "joint"):
-            robot.remove(child)
+def _plain_link(link: ET.Element) -> ET.Element:
+    """Return what Pinocchio needs of a checked link."""
+    plain = ET.Element("link", name=link.get("name") or "")
+    inertial = link.find("inertial")
+    if inertial is not None:
+        copy = ET.SubElement(plain, "inertial")
+        copy.extend(inertial.findall("origin")[:1])
+        copy.extend(inertial.findall("mass")[:1])
+        tag = inertial.find("inertia")
+        given = {} if tag is None else tag.attrib
+        ET.SubElement(copy, "inertia", {key: given.get(key, "0") for key in _INERTIA})
+    return plain
+
+
+def _plain_joint(joint: ET.Element, source: str) -> ET.Element:
+    """Return what Pinocchio needs of a joint, its numbers checked."""
+    name = joint.get("name") or ""
+    where, kind = f"joint '{name}'", joint.get("type") or ""
+    # A circle's (cos, sin) would need two numbers.
+    plain = ET.Element("joint", name=name, type="revolute" if kind == "continuous" else kind)
+    for tag in ("origin", "parent", "child"):
+        plain.extend(joint.findall(tag)[:1])
+    _pose(joint.find("origin"), where, source)
+    axis, limit = joint.find("axis"), joint.find("limit")
+    if axis is not None and kind != "fixed":
+        if not _numbers(axis.get("xyz"), 3, f"{where} axis", source).any():
+            raise RobotError(f"{where} has an axis of length zero; correct it", source=source)
+        plain.append(axis)
+    if kind != "fixed":
+        if limit is None and kind != "continuous":
+            raise RobotError(f"{where} has no <limit>; add it with its numbers", source=source)
+        given = {} if limit is None else dict(limit.attrib)
+        if kind == "continuous":
+            given |= {"lower": "-1e9", "upper": "1e9"}
+        limits = {key: given.get(key, "0") for key in ("lower", "upper", "effort", "velocity")}
+        for key, text in limits.items():
+            _numbers(text, 1, f"{where} {key} limit", source)
+        ET.SubElement(plain, "limit", limits)
+    return plain
+
+
+def _plain(robot: ET.Element, source: str) -> str:
+    """Return a URDF of checked numbers alone, so that nobody else has to complain of it."""
+    plain = ET.Element("robot", name=robot.get("name") or "robot")
     for link in robot.findall("link"):
-        for tag in ("visual", "collision"):
-            for element in link.findall(tag):
-                link.remove(element)
+        plain.append(_plain_link(link))
     for joint in robot.findall("joint"):
-        if joint.get("type") == "continuous":  # a circle's (cos, sin) would need two numbers
-            joint.set("type", "revolute")
-            limit = joint.find("limit")
-            if limit is None:
-                limit = ET.SubElement(joint, "limit", effort="0", velocity="0")
-            limit.set("lower", "-1e9")
-            limit.set("upper", "1e9")
-        for element in joint.findall("mimic"):
-            joint.remove(element)
-    return ET.tostring(robot, encoding="unicode")
+        plain.append(_plain_joint(joint, source))
+    return ET.tostring(plain, encoding="unicode")
+
+
+def _root(links: list[UrdfLink], joints: list[UrdfJoint], source: str) -> str:
+    """Return the root of links and joints that form one tree, not too deep and not too large."""
+    for kind, names in (("link", [x.name for x in links]), ("joint", [x.name for x in joints])):
+        twice = sorted(name for name, count in Counter(names).items() if count > 1 or not name)
+        if twice:
+            raise RobotError(
+                f"has {kind}s without a name of their own: {one_line(twice)}", source=source
+            )
+        if len(names) > _MOST_LINKS:
+            raise RobotError(f"has more than {_MOST_LINKS} {kind}s", source=source)
+    parents = {joint.child: joint.parent for joint in joints}
+    roots = sorted({link.name for link in links} - parents.keys())
+    if len(roots) != 1:
+        raise RobotError(f"must have one root link, found {one_line(roots)}", source=source)
+    if len(parents) < len(joints):
+        twice = sorted(n for n, c in Counter(j.child for j in joints).items() if c > 1)
+        raise RobotError(
+            f"has links on two joints: {one_line(twice)}; leave one of them out and name the "
+            "loop in the description",
+            source=source,
+        )
+    for link in parents:
+        depth = 0
+        while link in parents:
+            link, depth = parents[link], depth + 1
+            if depth > _MOST_DEPTH:
+                raise RobotError(
+                    f"has a chain of more than {_MOST_DEPTH} joints, or one without an end",
+                    source=source,
+                )
+    return roots[0]
 
 
 def read_urdf(path: Path) -> Urdf:
@@ -189,24 +260,26 @@ def read_urdf(path: Path) -> Urdf:
     Raises
     ------
     RobotError
-        If the file is missing, no URDF, has a negative mass, an unsupported joint type, links
-        that hang on nothing, or numbers that are not finite.
+        If the file is missing, no URDF, too large, has a negative mass, an unsupported joint
+        type, links that hang on nothing or on two joints, or numbers that are not finite.
     """
     source = str(path)
     try:
-        robot = ET.fromstring(path.read_bytes())
-    except OSError as error:
-        raise RobotError(f"cannot be read ({error.strerror})", source=source) from error
-    except ET.ParseError as error:
-        raise RobotError(f"is not valid XML ({error})", source=source) from error
+        robot = parse_xml(read_bytes(path))
+    except UnreadableError as error:
+        raise RobotError(str(error), source=source) from error
     if robot.tag != "robot":
         hint = " (expand xacro files first)" if "xacro" in path.name else ""
         raise RobotError(f"is no URDF: its root is <{robot.tag}>{hint}", source=source)
-    links = {link.name: link for link in (_link(e, source) for e in robot.findall("link"))}
-    joints = {j.name: j for j in (_joint(e, links, source) for e in robot.findall("joint"))}
-    roots = set(links) - {joint.child for joint in joints.values()}
-    if len(roots) != 1:
-        raise RobotError(f"must have one root link, found {sorted(roots)}", source=source)
-    if not any(joint.type in MOVABLE for joint in joints.values()):
-        raise RobotError("has no movable joint: there is nothing to identify", source=source)
-    return Urdf(_strip(robot), path, roots.pop(), links, joints)
+    links = [_link(element, source) for element in robot.findall("link")]
+    by_name = {link.name: link for link in links}
+    joints = [_joint(element, by_name, source) for element in robot.findall("joint")]
+    root = _root(links, joints, source)
+    moving = sum(joint.type in MOVABLE for joint in joints)
+    if not 0 < moving <= _MOST_MOVING:
+        raise RobotError(
+            f"has {moving} movable joints; at least one and at most {_MOST_MOVING} can be "
+            "identified",
+            source=source,
+        )
+    return Urdf(_plain(robot, source), path, root, by_name, {j.name: j for j in joints})

@@ -157,7 +157,7 @@ def test_a_bag_without_joint_states_lists_its_topics(tmp_path: Path) -> None:
     ("spoil", "expected"),
     [
         (lambda text: text.replace("bag.db3", "gone.db3"), "gone.db3"),
-        (lambda text: "][", "cannot be read"),
+        (lambda text: "][", "not valid YAML"),
         (lambda text: "a: 1", "rosbag2_bagfile_information"),
         (lambda text: text.replace("- bag.db3", "[]"), "metadata.yaml"),
     ],

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import yaml
+from sysid_core.errors import UnreadableError
+from sysid_core.untrusted import parse_yaml
 
 from ..errors import LaunchError
 from .substitutions import Scope, is_true, split, substitute
@@ -114,8 +115,8 @@ class Element:
             return value
         text = self.guard(lambda: substitute(value, self.scope))
         try:
-            return yaml.safe_load(text)
-        except yaml.YAMLError:
+            return parse_yaml(text)
+        except UnreadableError:
             return text
 
     def items(self, name: str) -> list[Element]:

@@ -9,7 +9,8 @@ from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
+from sysid_core.errors import UnreadableError
+from sysid_core.untrusted import read_yaml
 
 from ..errors import LaunchError
 from . import packages
@@ -62,11 +63,9 @@ class _Reader:
         if path.name.endswith((".py", ".xml")):
             raise LaunchError(f"{path}: only YAML launch files can be read without ROS 2.")
         try:
-            root = yaml.safe_load(path.read_bytes())
-        except OSError as error:
-            raise LaunchError(f"{path}: {error.strerror}.") from error
-        except (yaml.YAMLError, RecursionError) as error:
-            raise LaunchError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+            root = read_yaml(path)
+        except UnreadableError as error:
+            raise LaunchError(f"{path}: {error}.") from error
         if not isinstance(root, dict) or list(root) != ["launch"]:
             raise LaunchError(f"{path}: a launch file holds one list, named 'launch'.")
         state.scope.file = path
