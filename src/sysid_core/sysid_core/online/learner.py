@@ -19,6 +19,7 @@ from sysid_core.estimation import (
     Solver,
     estimator,
 )
+from sysid_core.online.colour import ResidualColour
 from sysid_core.online.intake import noise_of, usable_samples
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.prequential import Prequential
@@ -58,6 +59,8 @@ class Learner:
     window : SlidingWindow
     scores : Prequential
     left_out : RecentlyLeftOut
+    colour : ResidualColour
+        Of the innovations of the model in use.
     candidate : (p,)
         The newest estimate that predictions are scored with; at first the prior's mean.
     estimate : Estimate or None
@@ -76,6 +79,7 @@ class Learner:
         self._nominal_base = regression.base.project(robot.nominal)
         self.window = self._new_window()
         self._renew_scores()
+        self.colour = ResidualColour(len(regression.groups), config.sample_rate)
         self.pose(default_prior(robot), default_constraints(robot))
         self.propose(self._prior.mean)
         # until the first estimate, the nominal model is what the candidate is compared with
@@ -160,6 +164,7 @@ class Learner:
             learned = self._rows(samples.select(slice(start, start + size)))
             if learned.samples:
                 self.scores.push(*learned, self._candidate_base, self._nominal_base, used_base)
+                self.colour.push(learned.rows, used_base, learned.samples)
                 self.window.push(*learned)
                 yield learned
 

@@ -69,7 +69,7 @@ class OnlineIdentifier:
         base = self.regression.base.project(robot.nominal)
         blank = np.full((len(base), len(base)), np.nan)
         self._nominal = ModelInUse(robot.nominal, unknown, base, blank, False)
-        self._revision = 0
+        self._model, self._revision = self._nominal, 0
         self._learner = Learner(robot, self.regression, self.config)
         self.reset()
 
@@ -94,6 +94,8 @@ class OnlineIdentifier:
         self._use(self._nominal)
 
     def _use(self, model: ModelInUse) -> None:
+        if model.identified != self._model.identified:
+            self._learner.colour.clear()  # what is usual of one model is not of another
         self._model = model
         self._revision += 1
 

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Size and colour of innovations come out while they pass, whatever comes with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.rows import RowBlock, Rows
+from sysid_core.online.colour import ResidualColour
+
+RATE = 100.0
+
+
+def autoregressive(pole: float, samples: int, seed: int = 0) -> FloatArray:
+    """Return a series (n,) of unit variance; its autocorrelation time is (1 + p) / (1 − p)."""
+    noise = np.random.default_rng(seed).normal(size=samples)
+    return np.asarray(lfilter([np.sqrt(1.0 - pole**2)], [1.0, -pole], noise))
+
+
+def learned(series: FloatArray, batch: int = 5) -> ResidualColour:
+    colour = ResidualColour(1, RATE)
+    for part in np.array_split(series, len(series) // batch):
+        index = np.arange(len(part))
+        block = RowBlock(np.zeros((len(part), 1)), part, index)
+        colour.push(Rows((block,)), np.zeros(1), len(part))
+    return colour
+
+
+@pytest.mark.parametrize("pole", [0.0, 0.6, 0.9, 0.95])
+def test_the_factor_is_the_autocorrelation_time(pole: float) -> None:
+    time = (1.0 + pole) / (1.0 - pole)
+    found = [learned(autoregressive(pole, 6000, seed)).factor[0] for seed in range(10)]
+    # the largest of some scattered ratios lies above the mean; the longest batch cuts off below
+    assert 0.65 * time < np.mean(found) < 1.6 * time
+
+
+def test_the_size_is_that_of_the_newest_residuals() -> None:
+    series = autoregressive(0.5, 12000)
+    colour = learned(series * np.where(np.arange(12000) < 4000, 1.0, 3.0))
+    np.testing.assert_allclose(colour.variance, 9.0, rtol=0.15)
+
+
+def test_a_step_does_not_hide_itself_by_looking_usual() -> None:
+    series = autoregressive(0.5, 4000)
+    stepped = series.copy()
+    stepped[-30:] += 50.0
+    assert learned(stepped).variance[0] < 1.5 * learned(series).variance[0]
+
+
+def test_batches_may_come_as_they_like() -> None:
+    series = autoregressive(0.9, 3000)
+    few, many = learned(series, 5), learned(series, 50)
+    np.testing.assert_allclose(few.factor, many.factor, rtol=0.1)
+
+
+def test_rows_that_are_turned_within_a_sample_keep_their_colour() -> None:
+    rng = np.random.default_rng(3)
+    slow = np.column_stack([autoregressive(0.95, 4000, seed) for seed in (1, 2, 3)])
+    colour = ResidualColour(1, RATE)
+    for start in range(0, len(slow), 10):
+        turned, predictors = [], []
+        for residual in slow[start : start + 10]:
+            turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+            turned.append(turn @ (np.array([9.0, 3.0, 1.0]) + residual))
+            predictors.append(turn @ np.array([[9.0], [3.0], [1.0]]))
+        block = RowBlock(
+            np.concatenate(predictors), np.concatenate(turned), np.repeat(np.arange(10), 3)
+        )
+        colour.push(Rows((block,)), np.ones(1), 10)
+    assert 15.0 < colour.factor[0] < 80.0
