@@ -5,54 +5,26 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["expand", "fault_of_namespace", "fault_of_node_name", "fault_of_topic", "join"]
+__all__ = ["expand", "is_valid", "join"]
 
-_TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-
-
-def fault_of_node_name(name: str) -> tuple[str, int] | None:
-    """Return what is wrong with a node's name and where, or None."""
-    if not name:
-        return "node name must not be empty", 0
-    for i, char in enumerate(name):
-        if not (char.isascii() and (char.isalnum() or char == "_")):
-            return "node name must not contain characters other than alphanumerics or '_'", i
-    if name[0].isdigit():
-        return "node name must not start with a number", 0
-    return None
+_TOKEN = "[A-Za-z_][A-Za-z0-9_]*"
+_VALID = {
+    "node name": re.compile(_TOKEN),
+    "namespace": re.compile(rf"/|(/{_TOKEN})+"),
+    "topic name": re.compile(rf"(~?/)?{_TOKEN}(/{_TOKEN})*"),
+}
+_VALID["service name"] = _VALID["topic name"]
 
 
-def fault_of_namespace(namespace: str) -> tuple[str, int] | None:
-    """Return what is wrong with a namespace and where, or None."""
-    if not namespace.startswith("/"):
-        return "namespace must be absolute, it must lead with a '/'", 0
-    return None if namespace == "/" else _fault_of_tokens(namespace, "namespace", 1)
+def is_valid(kind: str, name: str) -> bool:
+    """Whether a name, before its expansion, is a valid one of its kind.
 
-
-def fault_of_topic(name: str) -> tuple[str, int] | None:
-    """Return what is wrong with a topic's or service's name, before its expansion, or None."""
-    if not name:
-        return "topic name must not be empty", 0
-    if name.startswith("~"):
-        if not name.startswith("~/"):
-            return "topic name must have '/' after '~'", 1
-        return _fault_of_tokens(name, "topic name", 2)
-    return _fault_of_tokens(name, "topic name", 1 if name.startswith("/") else 0)
-
-
-def _fault_of_tokens(name: str, what: str, start: int) -> tuple[str, int] | None:
-    if name.endswith("/"):
-        return f"{what} must not end with a '/'", len(name) - 1
-    at = start
-    for token in name[start:].split("/"):
-        if not token:
-            return f"{what} must not contain repeated '/'", at
-        if token[0].isdigit():
-            return f"{what} token must not start with a number", at
-        if not _TOKEN.match(token):
-            return f"{what} must not contain characters other than alphanumerics or '_'", at
-        at += len(token) + 1
-    return None
+    Parameters
+    ----------
+    kind : {"node name", "namespace", "topic name", "service name"}
+    name : str
+    """
+    return _VALID[kind].fullmatch(name) is not None
 
 
 def join(namespace: str, name: str) -> str:

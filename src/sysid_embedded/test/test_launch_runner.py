@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from sysid_embedded.launch.command import up as subcommand
 from sysid_embedded.launch.plan import Plan, Process
@@ -77,24 +75,24 @@ def test_a_process_that_can_t_be_started_is_told_of() -> None:
 
 POLITE = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); {POLITE}"
-UP = (
-    "import argparse, sys; from sysid_embedded.launch.command import up; "
-    "parser = argparse.ArgumentParser(); up.add_arguments(parser); "
-    "sys.exit(up.run(parser.parse_args()))"
-)
+UP = """
+import os, sys
+from sysid_embedded.launch.plan import Plan, Process
+from sysid_embedded.launch.runner import run
+
+commands = [(sys.executable, "-c", program) for program in sys.argv[1:]]
+sys.exit(run(Plan(processes=[Process("python", c, dict(os.environ)) for c in commands])))
+"""
 
 
 @pytest.fixture
-def up(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Return a function that runs ``sysid up`` on Python programs and waits for them."""
+def up() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Return a function that runs Python programs as a plan and waits for them."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*programs: str) -> subprocess.Popen[str]:
-        file = tmp_path / "x.launch.yaml"
-        commands = [shlex.join([sys.executable, "-c", program]) for program in programs]
-        file.write_text(yaml.safe_dump({"launch": [{"executable": {"cmd": c}} for c in commands]}))
         child = subprocess.Popen(
-            [sys.executable, "-c", UP, str(file)],
+            [sys.executable, "-c", UP, *programs],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

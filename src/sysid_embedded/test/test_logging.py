@@ -19,24 +19,17 @@ def test_lines_have_ros_s_form(node: Any, capfd: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.embedded
-def test_the_form_can_be_chosen(
-    node: Any, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RCUTILS_CONSOLE_OUTPUT_FORMAT", "{severity}|{function_name}|{message}")
-    node.get_logger().info("x")
-    assert capfd.readouterr().err.endswith("INFO|test_the_form_can_be_chosen|x\n")
+def test_the_command_line_sets_the_least_level(capfd: pytest.CaptureFixture[str]) -> None:
+    import rclpy
+    from rclpy.context import Context
+    from rclpy.logging import get_logger
 
-
-def test_levels_are_inherited(ros: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    from rclpy.logging import LoggingSeverity, get_logger, set_logger_level
-
-    parent, child = get_logger("parent"), get_logger("parent.child")
-    assert not child.debug("hidden")
-    set_logger_level("parent", LoggingSeverity.DEBUG)
-    assert child.debug("shown")
-    set_logger_level("parent.child", LoggingSeverity.ERROR)
-    assert not child.warning("hidden")
-    assert parent.debug("shown")
+    assert not get_logger("a").debug("hidden")
+    for level, shown in (("debug", True), ("info", False)):
+        context = Context()
+        rclpy.init(args=["--ros-args", "--log-level", level], context=context)
+        assert get_logger("a").debug("shown") is shown
+        context.destroy()
     assert "hidden" not in capfd.readouterr().err
 
 
@@ -56,4 +49,3 @@ def test_lines_reach_rosout(node: Any, ros: Any, until: Until) -> None:
     assert until(arrived, listener)
     message = next(m for m in got if m.msg == "broken")
     assert (message.level, message.name) == (40, "node.part")
-    assert message.function == "arrived"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from sysid_embedded.names import expand, fault_of_namespace, fault_of_node_name, fault_of_topic
+from sysid_embedded.names import expand, is_valid
 
 
 @pytest.mark.parametrize(
@@ -28,20 +28,18 @@ def test_the_root_namespace_adds_no_second_slash() -> None:
 
 @pytest.mark.parametrize("name", ["a", "_a1", "/a/b", "~/a"])
 def test_valid_topics(name: str) -> None:
-    assert fault_of_topic(name) is None
+    assert is_valid("topic name", name)
 
 
 @pytest.mark.parametrize("name", ["", "1a", "a b", "a//b", "a/", "~a", "~", "{x}/a", "a-b", "/1"])
 def test_invalid_topics(name: str) -> None:
-    assert fault_of_topic(name) is not None
+    assert not is_valid("topic name", name)
 
 
-def test_the_fault_is_located() -> None:
-    fault = fault_of_node_name("ab-c")
-    assert fault is not None
-    assert fault[1] == 2
-    assert fault_of_node_name("1a") is not None
-    assert fault_of_namespace("a") is not None
-    assert fault_of_namespace("/a/") is not None
-    assert fault_of_namespace("/") is None
-    assert fault_of_namespace("/a/b") is None
+def test_names_of_nodes_and_namespaces() -> None:
+    for kind, good, bad in (
+        ("node name", ("a", "_a1"), ("", "ab-c", "1a", "a/b", "a\n")),
+        ("namespace", ("/", "/a/b"), ("a", "/a/", "/a//b")),
+    ):
+        assert all(is_valid(kind, name) for name in good)
+        assert not any(is_valid(kind, name) for name in bad)

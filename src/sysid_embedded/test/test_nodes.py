@@ -26,13 +26,13 @@ def test_invalid_names_are_refused(ros: Any, name: str, namespace: str) -> None:
 
 
 def test_invalid_topics_are_refused(node: Any) -> None:
-    from rclpy.exceptions import InvalidServiceNameException, InvalidTopicNameException
+    from rclpy.exceptions import NameValidationException
     from std_msgs.msg import Int32
     from std_srvs.srv import Trigger
 
-    with pytest.raises(InvalidTopicNameException):
+    with pytest.raises(NameValidationException):
         node.create_publisher(Int32, "a topic", 1)
-    with pytest.raises(InvalidServiceNameException):
+    with pytest.raises(NameValidationException):
         node.create_client(Trigger, "1")
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sysid_embedded.errors import LaunchError
-from sysid_embedded.launch.substitutions import Scope, is_true, split, substitute
+from sysid_embedded.launch.substitutions import Scope, is_true, substitute
 
-SCOPE = Scope(Path("/some/where/x.launch.yaml"), {"a": "1", "n": "a", "s": "x y"}, {"E": "env"})
+SCOPE = Scope(Path("/some/where/x.launch.yaml"), {"a": "1", "n": "a", "s": "x y"})
 
 
 @pytest.mark.parametrize(
@@ -21,10 +21,8 @@ SCOPE = Scope(Path("/some/where/x.launch.yaml"), {"a": "1", "n": "a", "s": "x y"
         ("$(var a)", "1"),
         ("<$(var a)$(var s)>", "<1x y>"),
         ("$(var $(var n))", "1"),
-        ("$(env E)", "env"),
-        ("$(env NO default)", "default"),
-        ("$(env NO '')", ""),
-        ("$(dirname)/y.yaml", "/some/where/y.yaml"),
+        ("$(var no default)", "default"),
+        ("$(var no '')", ""),
         ('$(eval \'"$(var s)" == "x y"\')', "True"),
         ("$(eval '3 != 3')", "False"),
         (r"\$(var a)", "$(var a)"),
@@ -39,7 +37,6 @@ def test_values(text: str, value: str) -> None:
     ("text", "what"),
     [
         ("$(var unknown)", "unknown"),
-        ("$(env UNSET)", "UNSET"),
         ("$(command ls)", "not supported"),
         ("$(var", "is missing"),
         ("$(var 'a)", "closing"),
@@ -61,26 +58,6 @@ def test_faults_are_named(text: str, what: str) -> None:
 def test_packages_are_found() -> None:
     share = Path(substitute("$(find-pkg-share sysid_bringup)", SCOPE))
     assert (share / "src" / "sysid_embedded").is_dir()
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", []),
-        ("a 'b c'  d", ["a", "b c", "d"]),
-        ("a $(var s) b", ["a", "x y", "b"]),
-        ("a:=$(var a)b $(var a)$(var s)", ["a:=1b", "1x y"]),
-        ("$(var s)", ["x y"]),
-        ("$(env NO '')", [""]),
-    ],
-)
-def test_command_lines_are_split_but_substitutions_are_not(text: str, words: list[str]) -> None:
-    assert split(text, SCOPE) == words
-
-
-def test_quotes_around_substitutions_are_refused() -> None:
-    with pytest.raises(LaunchError, match="quotes"):
-        split("'$(var s)'", SCOPE)
 
 
 def test_conditions_are_true_or_false() -> None:

@@ -10,7 +10,7 @@ from sysid_core.errors import UnreadableError
 from sysid_core.untrusted import parse_yaml
 
 from ..errors import LaunchError
-from .substitutions import Scope, is_true, split, substitute
+from .substitutions import Scope, is_true, substitute
 
 __all__ = ["Element"]
 
@@ -102,11 +102,6 @@ class Element:
         if self._get(name, default) is default and default is not _REQUIRED:
             return default
         return self.guard(lambda: substitute(self.literal(name), self.scope))
-
-    def words(self, name: str, default: Any = _REQUIRED) -> list[str]:
-        """Return an attribute that is a command line, split into words."""
-        text = self.literal(name, default)
-        return self.guard(lambda: split(text, self.scope))
 
     def value(self, name: str) -> Any:
         """Return any value; text with substitutions is read as YAML after them."""

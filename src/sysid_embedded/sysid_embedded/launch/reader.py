@@ -21,9 +21,6 @@ from .substitutions import Scope
 
 __all__ = ["read"]
 
-# More files than any robot needs, few enough to end soon where a file includes itself.
-_MOST_FILES = 100
-
 
 @dataclass
 class _State:
@@ -41,12 +38,9 @@ class _Reader:
         self.only_arguments = only_arguments
         self.plan = Plan()
         self.scratch = scratch
-        self.files = 0
         self.handlers: dict[str, Callable[[Element, _State], None]] = {
             "arg": self.arg,
-            "executable": self.executable,
             "group": self.group,
-            "include": self.include,
             "let": self.let,
             "node": self.node,
             "push_ros_namespace": self.push_namespace,
@@ -54,12 +48,6 @@ class _Reader:
 
     def file(self, path: Path, state: _State) -> None:
         """Read a launch file."""
-        self.files += 1
-        if self.files > _MOST_FILES:
-            raise LaunchError(
-                f"{path}: more than {_MOST_FILES} launch files are included; does one include "
-                "itself?"
-            )
         if path.name.endswith((".py", ".xml")):
             raise LaunchError(f"{path}: only YAML launch files can be read without ROS 2.")
         try:
@@ -68,7 +56,6 @@ class _Reader:
             raise LaunchError(f"{path}: {error}.") from error
         if not isinstance(root, dict) or list(root) != ["launch"]:
             raise LaunchError(f"{path}: a launch file holds one list, named 'launch'.")
-        state.scope.file = path
         self.all(Element("launch", root["launch"] or [], state.scope), state)
 
     def all(self, parent: Element, state: _State) -> None:
@@ -108,43 +95,12 @@ class _Reader:
     def group(self, element: Element, state: _State) -> None:
         self.all(element, deepcopy(state))
 
-    def include(self, element: Element, state: _State) -> None:
-        path = Path(element.text("file"))
-        inner = deepcopy(state)
-        for item in element.items("arg"):
-            inner.scope.variables[item.text("name")] = item.text("value")
-        self.file(path if path.is_absolute() else state.scope.file.parent / path, inner)
-
-    def process(self, element: Element, state: _State, command: list[str], name: str) -> None:
-        """Add a process with the attributes that nodes and executables share."""
-        environment = dict(state.scope.environment)
-        for item in element.items("env"):
-            environment[item.text("name")] = item.text("value")
-        for ignored in ("emulate_tty", "output", "sigkill_timeout", "sigterm_timeout"):
-            element.ignore(ignored)
-        self.plan.processes.append(
-            Process(
-                name=f"{name}-{1 + len(self.plan.processes)}",
-                command=tuple(command),
-                environment=environment,
-            )
-        )
-
-    def executable(self, element: Element, state: _State) -> None:
-        command = element.words("cmd")
-        if not command:
-            raise element.error("has an empty 'cmd'")
-        name = element.text("name", "") or Path(command[0]).name
-        self.process(element, state, command, name)
-
     def node(self, element: Element, state: _State) -> None:
         package, name = element.text("pkg"), element.text("exec")
         if self.only_arguments:
             element.ignore_all()
             return
-        command = element.guard(lambda: packages.executable(package, name))
-        command += element.words("args", "")
-        command += ["--ros-args", *element.words("ros_args", "")]
+        command = [*element.guard(lambda: packages.executable(package, name)), "--ros-args"]
         node_name = element.text("name", "")
         if node_name:
             command += ["-r", f"__node:={node_name}"]
@@ -155,7 +111,12 @@ class _Reader:
             command += ["--params-file", str(file)]
         for item in element.items("remap"):
             command += ["-r", f"{item.text('from')}:={item.text('to')}"]
-        self.process(element, state, command, name)
+        environment = dict(os.environ)
+        for item in element.items("env"):
+            environment[item.text("name")] = item.text("value")
+        element.ignore("output")
+        title = f"{name}-{1 + len(self.plan.processes)}"
+        self.plan.processes.append(Process(title, tuple(command), environment))
 
 
 def _below(namespace: str, name: str) -> str:
@@ -168,7 +129,7 @@ def _below(namespace: str, name: str) -> str:
 def read(
     path: Path, given: Mapping[str, str], scratch: Path, *, only_arguments: bool = False
 ) -> Plan:
-    """Read a launch file and all that it includes.
+    """Read a launch file.
 
     Parameters
     ----------
@@ -190,7 +151,7 @@ def read(
         If something is wrong or not supported; the message names the file and the element.
     """
     reader = _Reader(given, scratch, only_arguments)
-    reader.file(path.resolve(), _State(Scope(path.resolve(), {}, dict(os.environ))))
+    reader.file(path.resolve(), _State(Scope(path.resolve())))
     known = sorted({argument.name for argument in reader.plan.arguments})
     unknown = sorted(set(given) - set(known))
     if unknown:

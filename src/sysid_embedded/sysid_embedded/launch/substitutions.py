@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import re
-import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 from ..errors import LaunchError
 from . import packages
 
-__all__ = ["Scope", "is_true", "split", "substitute"]
+__all__ = ["Scope", "is_true", "substitute"]
 
 # Longer than any value or parameter file; a `let` that doubles a value ends here.
 _MOST_CHARACTERS = 1_000_000
@@ -31,13 +30,10 @@ class Scope:
         The launch file that is being read.
     variables : dict
         Launch arguments and what ``let`` set.
-    environment : dict
-        Environment variables of processes to come.
     """
 
     file: Path
     variables: dict[str, str] = field(default_factory=dict)
-    environment: dict[str, str] = field(default_factory=dict)
 
 
 def is_true(text: str) -> bool:
@@ -70,60 +66,24 @@ def substitute(text: str, scope: Scope) -> str:
     LaunchError
         If a substitution is malformed, unknown or can't be resolved.
     """
-    result = "".join(value for value, _ in _pieces(text, scope))
+    result = "".join(_pieces(text, scope))
     if len(result) > _MOST_CHARACTERS:
         raise LaunchError(f"{text!r:.60} comes to more than {_MOST_CHARACTERS} characters.")
     return result
 
 
-def split(text: str, scope: Scope) -> list[str]:
-    """Return the words of a command line.
-
-    Parameters
-    ----------
-    text : str
-        Quotes group words; as in ROS 2 they can't hold substitutions, and what a substitution
-        gives is not split.
-    scope : Scope
-
-    Raises
-    ------
-    LaunchError
-        If a quote isn't closed before the next substitution, or a substitution is at fault.
-    """
-    words: list[str] = []
-    joined = False
-    for value, is_text in _pieces(text, scope):
-        try:
-            new = shlex.split(value) if is_text else [value]
-        except ValueError:
-            raise LaunchError(
-                f"{text!r}: quotes can't hold substitutions, or one is open"
-            ) from None
-        if joined and new and not (is_text and value[0].isspace()):
-            words[-1] += new.pop(0)
-        words += new
-        joined = bool(words) and not (is_text and value[-1].isspace())
-    return words
-
-
-def _pieces(text: str, scope: Scope) -> Iterator[tuple[str, bool]]:
-    """Yield the parts of a text, substitutions replaced, and whether each is plain text."""
-    at, plain = 0, ""
+def _pieces(text: str, scope: Scope) -> Iterator[str]:
+    """Yield the parts of a text, substitutions replaced."""
+    at = 0
     while (start := text.find("$(", at)) >= 0:
         if start > 0 and text[start - 1] == "\\":
-            plain += text[at : start - 1] + "$("
+            yield text[at : start - 1] + "$("
             at = start + 2
             continue
-        plain += text[at:start]
-        if plain:
-            yield plain, True
+        yield text[at:start]
         value, at = _evaluate(text, start + 2, scope)
-        yield value, False
-        plain = ""
-    plain += text[at:]
-    if plain:
-        yield plain, True
+        yield value
+    yield text[at:]
 
 
 def _evaluate(text: str, at: int, scope: Scope) -> tuple[str, int]:
@@ -184,18 +144,7 @@ def _variable(arguments: list[str], scope: Scope) -> str:
     return scope.variables[name]
 
 
-def _environment(arguments: list[str], scope: Scope) -> str:
-    name = arguments[0]
-    if name not in scope.environment:
-        if len(arguments) > 1:
-            return arguments[1]
-        raise LaunchError(f"'$(env {name})': the environment variable is not set; set it.")
-    return scope.environment[name]
-
-
 _FUNCTIONS: dict[str, tuple[Callable[[list[str], Scope], str], int, int]] = {
-    "dirname": (lambda _, scope: str(scope.file.parent), 0, 0),
-    "env": (_environment, 1, 2),
     "eval": (lambda arguments, _: _compared(" ".join(arguments)), 1, 99),
     "find-pkg-share": (lambda arguments, _: str(packages.share(arguments[0])), 1, 1),
     "var": (_variable, 1, 2),

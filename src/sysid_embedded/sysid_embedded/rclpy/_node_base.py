@@ -18,12 +18,7 @@ from ._node_parameters import NodeParameters
 from .client import Client
 from .clock import ROSClock
 from .context import Context
-from .exceptions import (
-    InvalidNamespaceException,
-    InvalidNodeNameException,
-    InvalidServiceNameException,
-    InvalidTopicNameException,
-)
+from .exceptions import NameValidationException
 from .logging import RcutilsLogger, get_logger
 from .publisher import Publisher
 from .service import Service
@@ -75,13 +70,14 @@ class NodeBase(NodeParameters):
         for arguments in reversed(self._arguments):
             namespace = arguments.namespace(namespace)
             name = arguments.node_name(name)
-        fault = _names.fault_of_node_name(name)
-        if fault is not None:
-            raise InvalidNodeNameException(name, *fault)
-        fault = _names.fault_of_namespace(namespace)
-        if fault is not None:
-            raise InvalidNamespaceException(namespace, *fault)
+        self._check_name("node name", name)
+        self._check_name("namespace", namespace)
         return name, namespace
+
+    @staticmethod
+    def _check_name(kind: str, name: str) -> None:
+        if not _names.is_valid(kind, name):
+            raise NameValidationException(kind, name)
 
     @property
     def context(self) -> Context:
@@ -162,10 +158,7 @@ class NodeBase(NodeParameters):
 
     def _resolve(self, name: str, kind: str) -> str:
         """Return the full name of a topic or a service, remapped."""
-        fault = _names.fault_of_topic(name)
-        if fault is not None:
-            error = InvalidTopicNameException if kind == "topic" else InvalidServiceNameException
-            raise error(name, *fault)
+        self._check_name(f"{kind} name", name)
         full = _names.expand(name, self._name, self._namespace)
         for arguments in self._arguments:
             remapped = arguments.remap(full, self._name, self._namespace)

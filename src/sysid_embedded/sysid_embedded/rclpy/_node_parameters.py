@@ -9,12 +9,7 @@ from typing import Any
 
 from sysid_embedded.messages import message_class
 
-from .exceptions import (
-    InvalidParameterTypeException,
-    InvalidParameterValueException,
-    ParameterAlreadyDeclaredException,
-    ParameterNotDeclaredException,
-)
+from .exceptions import ParameterException
 from .parameter import Parameter
 
 __all__ = ["NodeParameters"]
@@ -48,13 +43,12 @@ class NodeParameters:
 
         Raises
         ------
-        ParameterAlreadyDeclaredException
-            If it was declared before.
-        InvalidParameterTypeException, InvalidParameterValueException
-            If the override is of another type, or the value does not fit the descriptor.
+        ParameterException
+            If it was declared before, the override is of another type, or the value does not fit
+            the descriptor.
         """
         if name in self._parameters:
-            raise ParameterAlreadyDeclaredException(name)
+            raise ParameterException(f"Parameter(s) already declared: {name}")
         default = Parameter(name, value=value)
         if default.type_ is Parameter.Type.NOT_SET:
             raise ValueError(f"parameter '{name}' needs a default, which gives its type")
@@ -62,10 +56,16 @@ class NodeParameters:
         descriptor.name, descriptor.type = name, default.type_.value
         parameter = Parameter(name, value=self._parameter_overrides.get(name, value))
         if parameter.type_ is not default.type_:
-            raise InvalidParameterTypeException(parameter, default.type_.name)
+            raise ParameterException(
+                f"Trying to set parameter '{name}' to '{parameter.value}' of type "
+                f"'{parameter.type_.name}', expecting type '{default.type_.name}': {name}"
+            )
         reason = _misfit(parameter, descriptor) or self._refusal([parameter])
         if reason:
-            raise InvalidParameterValueException(name, parameter.value, reason)
+            raise ParameterException(
+                f"Invalid parameter value ({parameter.value}) for parameter. Reason: {reason}: "
+                f"{name}"
+            )
         self._descriptors[name] = descriptor
         self._parameters[name] = parameter
         self._tell([parameter], ParameterEvent(new_parameters=[parameter.to_parameter_msg()]))
@@ -73,9 +73,12 @@ class NodeParameters:
 
     def get_parameter(self, name: str) -> Parameter:
         """Return a parameter."""
-        if name not in self._parameters:
-            raise ParameterNotDeclaredException(name)
+        self._check_declared(name)
         return self._parameters[name]
+
+    def _check_declared(self, name: str) -> None:
+        if name not in self._parameters:
+            raise ParameterException(f"Invalid access to undeclared parameter(s): {name}")
 
     def set_parameters(self, parameter_list: list[Parameter]) -> list[Any]:
         """Set parameters one by one; return a result for each."""
@@ -86,7 +89,7 @@ class NodeParameters:
 
         Raises
         ------
-        ParameterNotDeclaredException
+        ParameterException
             If one was not declared.
         """
         for parameter in parameter_list:
@@ -141,8 +144,7 @@ class NodeParameters:
 
     def describe_parameter(self, name: str) -> Any:
         """Return the descriptor of a parameter."""
-        if name not in self._descriptors:
-            raise ParameterNotDeclaredException(name)
+        self._check_declared(name)
         return self._descriptors[name]
 
     def describe_parameters(self, names: Sequence[str]) -> list[Any]:

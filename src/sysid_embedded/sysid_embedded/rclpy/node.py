@@ -72,14 +72,7 @@ class Node(NodeBase):
         publisher = self._make_publisher(cls, "/rosout", _ROSOUT)
 
         def outlet(record: Record) -> None:
-            message = cls(
-                level=record.severity,
-                name=record.name,
-                msg=record.message,
-                file=record.file,
-                function=record.function,
-                line=record.line,
-            )
+            message = cls(level=record.severity, name=record.name, msg=record.message)
             message.stamp.sec, message.stamp.nanosec = divmod(record.time_ns, NANO)
             if self._context.ok() and not self._destroyed:
                 publisher.publish(message)

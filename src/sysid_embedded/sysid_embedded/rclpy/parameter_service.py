@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sysid_embedded.messages import message_class, service_class
 
-from .exceptions import ParameterException, ParameterNotDeclaredException
+from .exceptions import ParameterException
 from .parameter import Parameter
 from .qos import qos_profile_parameters
 
@@ -41,33 +42,26 @@ class ParameterService:
             )
 
     def _describe_parameters(self, request: Any, response: Any) -> Any:
-        for name in request.names:
-            try:
-                response.descriptors.append(self._node.describe_parameter(name))
-            except ParameterNotDeclaredException:
-                response.descriptors = self._node.describe_parameters([])
-                break
+        response.descriptors = self._each(request.names, self._node.describe_parameter)
         return response
 
     def _get_parameter_types(self, request: Any, response: Any) -> Any:
-        for name in request.names:
-            try:
-                response.types.append(self._node.get_parameter(name).type_.value)
-            except ParameterNotDeclaredException:
-                response.types = []
-                break
+        parameters = self._each(request.names, self._node.get_parameter)
+        response.types = [parameter.type_.value for parameter in parameters]
         return response
 
     def _get_parameters(self, request: Any, response: Any) -> Any:
-        for name in request.names:
-            try:
-                value = self._node.get_parameter(name).get_parameter_value()
-            except ParameterException:
-                # One unknown name leaves the whole answer empty.
-                response.values = []
-                break
-            response.values.append(value)
+        parameters = self._each(request.names, self._node.get_parameter)
+        response.values = [parameter.get_parameter_value() for parameter in parameters]
         return response
+
+    @staticmethod
+    def _each(names: Sequence[str], get: Callable[[str], Any]) -> list[Any]:
+        """Return what there is of each name; one unknown name leaves the whole answer empty."""
+        try:
+            return [get(name) for name in names]
+        except ParameterException:
+            return []
 
     def _list_parameters(self, request: Any, response: Any) -> Any:
         response.result = self._node.list_parameters(list(request.prefixes), request.depth)
