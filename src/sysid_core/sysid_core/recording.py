@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,21 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = [
+    "LEAST_REACHES",
     "MOST_JOINTS",
     "BaseRecording",
     "ContactRecording",
     "ImuMounting",
     "ImuRecording",
+    "Part",
     "Recording",
     "Samples",
     "TopicInfo",
+    "cut",
 ]
+
+LEAST_REACHES = 8.0
+"""Least length of a part of a recording, in reaches of the filter: overlaps are filtered twice."""
 
 MOST_JOINTS = 1000
 """Of a recording, in which each takes a column of every quantity."""
@@ -198,6 +204,55 @@ class Recording:
     def of_sensors(cls, **sensors: Any) -> Recording:
         """Return a recording without joint states of what is given: base, imu, contacts."""
         return cls(np.zeros(0), (), np.zeros((0, 0)), **sensors)
+
+
+class Part(NamedTuple):
+    """A part of a recording with what lies around it, for the filter to reach into.
+
+    Attributes
+    ----------
+    recording : Recording
+    start, end : float [s]
+        The samples between them, `end` not included, are the part's own.
+    """
+
+    recording: Recording
+    start: float = -np.inf
+    end: float = np.inf
+
+
+def cut(recording: Recording, rows: int, reach: float) -> Iterator[Part]:
+    """Cut a recording into parts of so many rows that overlap by twice `reach` [s].
+
+    One whose clock goes back, as where it was started again, stays whole.
+    """
+    time = recording.time
+    if len(time) <= rows or not (np.diff(time) >= 0.0).all():
+        yield Part(recording)
+        return
+    sensors = ("base", "imu", "contacts")
+    first, start = 0, -np.inf
+    while True:
+        least = np.searchsorted(time, time[first] + LEAST_REACHES * reach)
+        stop = max(first + rows, int(least))
+        last = stop >= len(time)
+        stop = min(stop, len(time))
+        span = time[first], time[stop - 1]
+        arrays = {
+            name: value[first:stop]
+            for name in ("time", "position", "velocity", "effort")
+            if (value := getattr(recording, name)) is not None
+        }
+        for name in sensors:
+            if (sensor := getattr(recording, name)) is not None:
+                edges = np.searchsorted(sensor.time, span)
+                arrays[name] = sensor.select(slice(max(int(edges[0]) - 1, 0), int(edges[1]) + 1))
+        end = np.inf if last else float(span[1]) - reach
+        yield Part(replace(recording, **arrays), start, end)
+        if last:
+            return
+        start = end
+        first = int(np.searchsorted(time, end - reach))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings in files: ROS 2 bags without ROS, and tables."""
 
-from sysid_core.data.reading import read_recording
+from sysid_core.data.reading import read_parts, read_recording
 from sysid_core.data.summary import JointSummary, RecordingSummary, StreamSummary, summarise
 from sysid_core.data.table import write_csv
 from sysid_core.data.write import write_recording
@@ -10,6 +10,7 @@ __all__ = [
     "JointSummary",
     "RecordingSummary",
     "StreamSummary",
+    "read_parts",
     "read_recording",
     "summarise",
     "write_csv",

@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from pathlib import Path
+
+import numpy as np
 
 from sysid_core.data.clock import Stream, stamp_times
 from sysid_core.data.decode import SENSOR_READERS, joints_of
 from sysid_core.data.message_types import JOINT_STATE, decode
 from sysid_core.data.storage import Bag, StoredMessage, StoredTopic, open_bag
 from sysid_core.errors import DataError
-from sysid_core.recording import Recording, TopicInfo
+from sysid_core.recording import LEAST_REACHES, Part, Recording, TopicInfo
 
-__all__ = ["read_bag"]
+__all__ = ["bag_parts", "read_bag"]
+
+_NANOSECONDS = 1e9
 
 _USUAL_NAMES = {
     JOINT_STATE: "joint_states",
@@ -35,14 +41,60 @@ def read_bag(path: Path, *, joint_topic: str | None = None) -> Recording:
     DataError
         If the bag cannot be read, is empty or has no usable joint states.
     """
+    (whole,) = bag_parts(path, joint_topic=joint_topic)
+    return whole.recording
+
+
+def bag_parts(
+    path: Path,
+    *,
+    joint_topic: str | None = None,
+    rows: int | None = None,
+    reach: float = 0.0,
+) -> Iterator[Part]:
+    """Yield a bag in overlapping parts, each read when it is asked for; see `read_parts`.
+
+    Raises
+    ------
+    DataError
+        As `read_bag`.
+    """
     source = str(path)
     warnings: list[str] = []
     with open_bag(path) as bag:
         chosen = _choose_topics(bag, joint_topic, warnings)
-        stored: dict[str, list[StoredMessage]] = {topic.name: [] for topic in chosen.values()}
-        for message in bag.messages(stored.keys()):
-            stored[message.topic].append(message)
         topics = tuple(TopicInfo(topic.name, topic.type, topic.count) for topic in bag.topics)
+        joints = chosen[JOINT_STATE].name
+        window: list[StoredMessage] = []
+        count, start = 0, -math.inf
+        for message in bag.messages({topic.name for topic in chosen.values()}):
+            if rows is not None and count >= rows:
+                # more must follow, or the part would be the last
+                end = message.log_time - window[0].log_time
+                if message.topic == joints and end > LEAST_REACHES * reach * _NANOSECONDS:
+                    recording = _recording(window, chosen, source, topics, warnings)
+                    stop = float(np.nanmax(recording.time)) - reach
+                    yield Part(recording, start, stop)
+                    start = stop
+                    overlap = window[-1].log_time - 2.0 * reach * _NANOSECONDS
+                    window = [kept for kept in window if kept.log_time >= overlap]
+                    count = sum(kept.topic == joints for kept in window)
+            window.append(message)
+            count += message.topic == joints
+        yield Part(_recording(window, chosen, source, topics, warnings), start, math.inf)
+
+
+def _recording(
+    messages: list[StoredMessage],
+    chosen: dict[str, StoredTopic],
+    source: str,
+    topics: tuple[TopicInfo, ...],
+    warnings: list[str],
+) -> Recording:
+    """Return what messages of the chosen topics say."""
+    stored: dict[str, list[StoredMessage]] = {topic.name: [] for topic in chosen.values()}
+    for message in messages:
+        stored[message.topic].append(message)
     streams = {
         kind: Stream.of(topic.name, stored[topic.name], decode(topic, stored[topic.name], source))
         for kind, topic in chosen.items()
@@ -54,7 +106,6 @@ def read_bag(path: Path, *, joint_topic: str | None = None) -> Recording:
         )
     clocks, clock_warnings = stamp_times(list(streams.values()))
     times = dict(zip(streams, clocks, strict=True))
-    warnings.extend(clock_warnings)
     joints = joints_of(streams[JOINT_STATE], times[JOINT_STATE], source)
     sensors = {
         reader.field: reader.read(streams[reader.type], times[reader.type], source)
@@ -69,7 +120,7 @@ def read_bag(path: Path, *, joint_topic: str | None = None) -> Recording:
         effort=joints.effort,
         source=source,
         topics=topics,
-        warnings=(*warnings, *joints.warnings),
+        warnings=(*warnings, *clock_warnings, *joints.warnings),
         **sensors,
     )
 

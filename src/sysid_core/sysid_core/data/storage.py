@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import heapq
 import shutil
 import sqlite3
 import tempfile
@@ -97,20 +98,18 @@ class _File:
                 for connection in self._reader.connections
             ]
 
-    def messages(self, topics: Collection[str]) -> list[StoredMessage]:
-        """Return the messages of some topics."""
+    def messages(self, topics: Collection[str]) -> Iterator[StoredMessage]:
+        """Yield the messages of some topics in the order of their log time."""
         with self.explained():
             wanted = [c for c in self._reader.connections if c.topic in topics]
             if not wanted:
-                return []
-            found = []
+                return
             for connection, time, data in self._reader.messages(wanted):
                 if len(data) > MOST_MESSAGE:
                     raise UnreadableError(too_large(connection.topic))
-                found.append(StoredMessage(connection.topic, int(time), bytes(data)))
-            if any(message.log_time > _LATEST for message in found):
-                raise ValueError("a time of recording is impossible")
-            return found
+                if time > _LATEST:
+                    raise ValueError("a time of recording is impossible")
+                yield StoredMessage(connection.topic, int(time), bytes(data))
 
     @contextmanager
     def explained(self) -> Iterator[None]:
@@ -208,17 +207,17 @@ class Bag:
     files: tuple[_File, ...]
     compressed_messages: bool = False
 
-    def messages(self, topics: Collection[str]) -> list[StoredMessage]:
-        """Return the messages of some topics in the order of their log time."""
-        found = [message for file in self.files for message in file.messages(topics)]
-        found.sort(key=lambda message: message.log_time)
-        if self.compressed_messages:
-            inflater = Inflater()
-            return [
-                message._replace(data=inflated(message.data, message.topic, inflater, self.path))
-                for message in found
-            ]
-        return found
+    def messages(self, topics: Collection[str]) -> Iterator[StoredMessage]:
+        """Yield the messages of some topics in the order of their log time."""
+        found = heapq.merge(
+            *(file.messages(topics) for file in self.files), key=lambda message: message.log_time
+        )
+        inflater = Inflater()
+        for message in found:
+            if self.compressed_messages:
+                data = inflated(message.data, message.topic, inflater, self.path)
+                message = message._replace(data=data)
+            yield message
 
 
 @contextmanager
