@@ -15,7 +15,7 @@ from sysid_core.dynamics.null_space import null_space
 from sysid_core.errors import ParameterError
 from sysid_core.robot import Robot
 
-__all__ = ["CONTACT_METHODS", "ContactTorque"]
+__all__ = ["CONTACT_METHODS", "ContactTorque", "projected_torque"]
 
 CONTACT_METHODS = ("projected", "qp")
 """How contact forces are shared out; see `ContactTorque.choose`."""
@@ -30,7 +30,7 @@ _UNKNOWN_BASE = Diagnostic(
 )
 
 
-def _projected(
+def projected_torque(
     terms: ContactTerms, J: FloatArray, wanted: FloatArray, nearest: FloatArray
 ) -> FloatArray:
     """Return the torque (nj,) of a motion (nv,) that is closest to another torque (nj,).
@@ -152,7 +152,9 @@ class ContactTorque:
         effort = self._in_cones(terms, v, wanted, contacts)
         if effort is not None:
             return effort
-        return _projected(terms, J, wanted, self._called_back(J, contacts, J @ wanted + drift))
+        return projected_torque(
+            terms, J, wanted, self._called_back(J, contacts, J @ wanted + drift)
+        )
 
     @staticmethod
     def _follows(
@@ -211,7 +213,7 @@ class ContactTorque:
         if effort is not None:
             return effort
         J, _ = self._dynamics.constraint(terms, contacts)
-        return _projected(terms, J, zero, np.zeros(len(position)))
+        return projected_torque(terms, J, zero, np.zeros(len(position)))
 
     def inertia(self, position: FloatArray) -> FloatArray:
         """Return the inertia (nj, nj) [kg·m²] that joints feel, rotors included.

@@ -1,32 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse dynamics of a floating base in contact, projected or as a QP with friction cones."""
+"""Inverse dynamics by which a legged robot's base and swinging feet follow a reference."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
-from sysid_controller.contact_qp import ConeConfig, ContactForceQp
-from sysid_controller.contact_torque import CONTACT_METHODS
+from sysid_controller.contact_qp import ConeConfig, ContactForceQp, QpSolution
+from sysid_controller.contact_torque import projected_torque
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
 from sysid_core.dynamics.contact_kinematics import BASE
-from sysid_core.dynamics.null_space import null_space
-from sysid_core.errors import ParameterError
 from sysid_core.robot import Robot
 
-__all__ = [
-    "ContactLaw",
-    "ContactLawConfig",
-    "ContactOutput",
-    "ContactReference",
-    "ContactState",
-    "projected_torque",
-]
+__all__ = ["BASE_BANDWIDTH", "ContactLaw", "ContactReference", "ContactState"]
+
+BASE_BANDWIDTH = 12.0
+"""Of the base's closed loop ω [rad/s]: gains ω² and 2ω, as for the feet."""
+_FOOT_BANDWIDTH = 40.0  # [rad/s] of swinging feet: as fast as a trot's short steps need
+_CONTACT_DAMPING = 20.0  # [1/s] at which the motion of a standing foot is brought to rest
+_LEG_DAMPING = 1e-6  # [-] keeps stretched legs from asking for endless accelerations
+_SIGN_WIDTH = 0.05  # [rad/s] of the smoothed sign of Coulomb friction
+_CONES = ConeConfig(friction=0.5)  # a margin to the ground's friction
 
 
 class ContactState(NamedTuple):
@@ -71,106 +68,18 @@ class ContactReference(NamedTuple):
     foot_acceleration: FloatArray
 
 
-class ContactOutput(NamedTuple):
-    """What the law decided.
-
-    Attributes
-    ----------
-    effort : (nj,) [N·m]
-    wrenches : (nc, 6) [N, N·m]
-        Expected on the robot about the contact frames' origins, in world axes.
-    acceleration : (nv,)
-        That the torques are meant for.
-    fallback : Diagnostic or None
-        Why the projected law stood in for the QP in this tick.
-    """
-
-    effort: FloatArray
-    wrenches: FloatArray
-    acceleration: FloatArray
-    fallback: Diagnostic | None = None
-
-
-@dataclass(frozen=True)
-class ContactLawConfig:
-    """Settings of `ContactLaw`.
-
-    Attributes
-    ----------
-    method : str
-        ``projected``: least torque that gives the wanted motion whatever the contact forces
-        (Mistry & Righetti 2011); ``qp``: the nearest motion with forces inside friction cones
-        and torques within limits.
-    base_bandwidth, foot_bandwidth : float [rad/s]
-        Of the closed loops of base and swing feet, ω: gains ω² and 2ζω.
-    damping_ratio : float [-]
-    contact_damping : float [1/s]
-        Rate at which the motion of a stance foot is brought to rest.
-    cones : ConeConfig
-
-    Raises
-    ------
-    ParameterError
-        If a value is out of its range.
-    """
-
-    method: str = "qp"
-    base_bandwidth: float = 12.0
-    foot_bandwidth: float = 40.0
-    damping_ratio: float = 1.0
-    contact_damping: float = 20.0
-    cones: ConeConfig = field(default_factory=ConeConfig)
-
-    def __post_init__(self) -> None:
-        if self.method not in CONTACT_METHODS:
-            raise ParameterError(
-                f"method must be one of {', '.join(CONTACT_METHODS)}, got '{self.method}'"
-            )
-        for name in ("base_bandwidth", "foot_bandwidth", "damping_ratio", "contact_damping"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and 0.0 < value <= 1000.0):
-                raise ParameterError(f"{name} must lie in (0, 1000], got {value!r}")
-
-
-def projected_torque(
-    dynamics: ContactDynamics, terms: ContactTerms, acceleration: FloatArray, active: BoolArray
-) -> ContactOutput:
-    """Return the least torque of a motion, free of contact forces (Mistry & Righetti 2011).
-
-    ``τ = (Nᵀ Sᵀ)⁺ Nᵀ (M v̇ + h)`` with N spanning the null space of the contact Jacobian: the
-    same as ``(P Sᵀ)⁺ P (M v̇ + h)`` with the projector P = I − J⁺J. On two point feet the turn
-    about their line cannot be driven; the torque is the least-squares one there.
-
-    Parameters
-    ----------
-    dynamics : ContactDynamics
-    terms : ContactTerms
-    acceleration : (nv,)
-    active : (nc,) bool
-    """
-    J, _ = dynamics.constraint(terms, active)
-    N = null_space(J[None])[0]
-    needed = terms.inertia @ acceleration + terms.bias
-    effort = np.linalg.lstsq(N[BASE:].T, N.T @ needed, rcond=1e-9)[0]
-    left = needed.copy()
-    left[BASE:] -= effort
-    forces = np.linalg.lstsq(J.T, left, rcond=1e-9)[0] if len(J) else np.zeros(0)
-    return ContactOutput(effort, dynamics.kinematics.wrenches(forces, active), acceleration)
-
-
 class ContactLaw:
-    """Tracks a base and swing feet with torques from the model.
+    """Tracks a base and swing feet with torques from the nominal model.
 
     Each tick turns the references into a wanted acceleration, exactly achievable where every leg
-    can move its foot in all directions, and that into torques by the chosen method.
+    can move its foot in all directions, and that into torques whose contact forces lie inside
+    friction cones.
 
     Parameters
     ----------
     robot : Robot
         Floating, with contacts; all joints actuated.
-    settings : ContactLawConfig, optional
-    sign_width : float [rad/s]
-        Width of the smoothed sign of Coulomb friction.
+    cones : ConeConfig
 
     Raises
     ------
@@ -178,71 +87,34 @@ class ContactLaw:
         If the robot's class is not supported.
     """
 
-    def __init__(
-        self, robot: Robot, settings: ContactLawConfig | None = None, sign_width: float = 0.05
-    ) -> None:
-        self.settings = settings or ContactLawConfig()
-        self.dynamics = ContactDynamics(robot, sign_width)
+    def __init__(self, robot: Robot, cones: ConeConfig = _CONES) -> None:
+        self.dynamics = ContactDynamics(robot, _SIGN_WIDTH)
         self._limit = robot.limits.effort
-        self._qp: ContactForceQp | None = None
-        if self.settings.method == "qp":
-            self._qp = ContactForceQp(
-                robot.model.nv, self.dynamics.kinematics, self._limit, self.settings.cones
-            )
+        kinematics = self.dynamics.kinematics
+        self._qp = ContactForceQp(robot.model.nv, kinematics, self._limit, cones)
 
-    def set_parameters(self, parameters: FloatArray) -> None:
-        """Use a parameter vector (p,) of the robot's layout from now on."""
-        self.dynamics.set_parameters(parameters)
-
-    def __call__(self, reference: ContactReference, state: ContactState) -> ContactOutput:
-        """Return torques within the robot's limits."""
+    def __call__(self, reference: ContactReference, state: ContactState) -> QpSolution:
+        """Return torques within the robot's limits; where the QP fails, the least ones."""
         q = np.concatenate([state.pose, state.position])
         v = np.concatenate([state.twist, state.velocity])
         terms = self.dynamics.terms(q, v)
         feet = self._foot_accelerations(reference, state, terms)
-        base = self.base_acceleration(reference, state)
-        acceleration = self._wanted(terms, base, feet, state.contacts)
-        if self._qp is not None:
-            solution = self._qp.solve(terms, acceleration, feet, state.contacts)
-            if solution.failure is None:
-                return self._limited(ContactOutput(*solution))
-            projected = projected_torque(self.dynamics, terms, acceleration, state.contacts)
-            return self._limited(projected._replace(fallback=solution.failure))
-        return self._limited(projected_torque(self.dynamics, terms, acceleration, state.contacts))
-
-    def _limited(self, output: ContactOutput) -> ContactOutput:
-        return output._replace(effort=np.clip(output.effort, -self._limit, self._limit))
-
-    def _gains(self, bandwidth: float) -> tuple[float, float]:
-        return bandwidth**2, 2.0 * self.settings.damping_ratio * bandwidth
-
-    def base_acceleration(self, reference: ContactReference, state: ContactState) -> FloatArray:
-        """Return the wanted derivative (6,) of the twist's components."""
-        kp, kd = self._gains(self.settings.base_bandwidth)
-        R = pin.Quaternion(state.pose[3:]).toRotationMatrix()
-        desired = pin.Quaternion(reference.pose[3:]).toRotationMatrix()
-        linear, angular = state.twist[:3], state.twist[3:]
-        world = (
-            reference.acceleration[:3]
-            + kd * (reference.velocity[:3] - R @ linear)
-            + kp * (reference.pose[:3] - state.pose[:3])
-        )
-        turn = (
-            reference.acceleration[3:]
-            + kd * (reference.velocity[3:] - angular)
-            + kp * pin.log3(R.T @ desired)
-        )
-        # d/dt (Rᵀ ṗ) = Rᵀ p̈ − ω × (Rᵀ ṗ)
-        return np.concatenate([R.T @ world - np.cross(angular, linear), turn])
+        wanted = self._wanted(terms, base_acceleration(reference, state), feet, state.contacts)
+        solution = self._qp.solve(terms, wanted, feet, state.contacts)
+        effort = solution.effort
+        if solution.failure is not None:
+            J, _ = self.dynamics.constraint(terms, state.contacts)
+            effort = projected_torque(terms, J, wanted, np.zeros_like(effort))
+        return solution._replace(effort=np.clip(effort, -self._limit, self._limit))
 
     def _foot_accelerations(
         self, reference: ContactReference, state: ContactState, terms: ContactTerms
     ) -> FloatArray:
         """Return the wanted accelerations (nc, 6) of the feet; angular ones bring them to rest."""
-        kp, kd = self._gains(self.settings.foot_bandwidth)
+        kp, kd = _FOOT_BANDWIDTH**2, 2.0 * _FOOT_BANDWIDTH
         v = np.concatenate([state.twist, state.velocity])
         motion = self.dynamics.kinematics.at_ground(terms.jacobian) @ v
-        wanted = -self.settings.contact_damping * motion
+        wanted = -_CONTACT_DAMPING * motion
         swing = ~state.contacts
         wanted[swing, :3] = (
             reference.foot_acceleration
@@ -266,7 +138,26 @@ class ContactLaw:
         J = jacobian[chosen]
         right = (feet - drift)[chosen] - J[:, :BASE] @ base
         legs = J[:, BASE:]
-        # slight damping keeps stretched legs from asking for endless accelerations
-        damping = 1e-6 * np.trace(legs @ legs.T) / len(legs) * np.eye(len(legs))
+        damping = _LEG_DAMPING * np.trace(legs @ legs.T) / len(legs) * np.eye(len(legs))
         joints = legs.T @ np.linalg.solve(legs @ legs.T + damping, right)
         return np.concatenate([base, joints])
+
+
+def base_acceleration(reference: ContactReference, state: ContactState) -> FloatArray:
+    """Return the wanted derivative (6,) of the twist's components."""
+    kp, kd = BASE_BANDWIDTH**2, 2.0 * BASE_BANDWIDTH
+    R = pin.Quaternion(state.pose[3:]).toRotationMatrix()
+    desired = pin.Quaternion(reference.pose[3:]).toRotationMatrix()
+    linear, angular = state.twist[:3], state.twist[3:]
+    world = (
+        reference.acceleration[:3]
+        + kd * (reference.velocity[:3] - R @ linear)
+        + kp * (reference.pose[:3] - state.pose[:3])
+    )
+    turn = (
+        reference.acceleration[3:]
+        + kd * (reference.velocity[3:] - angular)
+        + kp * pin.log3(R.T @ desired)
+    )
+    # d/dt (Rᵀ ṗ) = Rᵀ p̈ − ω × (Rᵀ ṗ)
+    return np.concatenate([R.T @ world - np.cross(angular, linear), turn])

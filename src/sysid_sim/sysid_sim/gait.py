@@ -4,25 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_sim.errors import SimulationError
 
-__all__ = ["CRAWL", "TROT", "Footfalls", "Phase", "Wander"]
+__all__ = ["CRAWL", "TROT", "Leg", "Phase", "Wander", "phase_of"]
 
 Leg = tuple[bool, bool]
 """Whether a leg is in front, and whether it is on the left."""
 
-_FRONT_LEFT, _FRONT_RIGHT, _REAR_LEFT, _REAR_RIGHT = (
-    (True, True),
-    (True, False),
-    (False, True),
-    (False, False),
-)
+_FRONT_LEFT, _FRONT_RIGHT = (True, True), (True, False)
+_REAR_LEFT, _REAR_RIGHT = (False, True), (False, False)
 
 TROT: Mapping[Leg, float] = {
     _FRONT_LEFT: 0.0,
@@ -48,47 +42,31 @@ class Phase(NamedTuple):
     ----------
     swing : (nc,) bool
     share : (nc,) [-]
-        Of the swing, or of the stance, that has passed.
+        Of the swing that has passed; of a standing leg, 1.
     """
 
     swing: BoolArray
     share: FloatArray
 
 
-@dataclass(frozen=True)
-class Footfalls:
-    """A periodic order of steps.
+def phase_of(offsets: Mapping[Leg, float], duty: float, cycle: float, places: FloatArray) -> Phase:
+    """Return where the legs are.
 
-    Attributes
+    Parameters
     ----------
     offsets : Mapping
         Share of the cycle by which each leg is ahead.
     duty : float [-]
         Share of the cycle that a foot stands.
+    cycle : float [-]
+        Cycles since the start; legs with offset zero begin to stand at whole numbers.
+    places : (nc, 2) [m]
+        Where the feet stand at rest, seen from the base: this tells which leg is which.
     """
-
-    offsets: Mapping[Leg, float]
-    duty: float
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.duty < 1.0:
-            raise SimulationError(f"duty must lie between 0 and 1, got {self.duty!r}")
-
-    def phase(self, cycle: float, places: FloatArray) -> Phase:
-        """Return where the legs are.
-
-        Parameters
-        ----------
-        cycle : float [-]
-            Cycles since the start; legs with offset zero begin to stand at whole numbers.
-        places : (nc, 2) [m]
-            Where the feet stand at rest, seen from the base: this tells which leg is which.
-        """
-        ahead = np.array([self.offsets[bool(x > 0.0), bool(y > 0.0)] for x, y in places])
-        part = (cycle + ahead) % 1.0
-        swing = part >= self.duty
-        share = np.where(swing, (part - self.duty) / (1.0 - self.duty), part / self.duty)
-        return Phase(swing, share)
+    ahead = np.array([offsets[bool(x > 0.0), bool(y > 0.0)] for x, y in places])
+    part = (cycle + ahead) % 1.0
+    swing = part >= duty
+    return Phase(swing, np.where(swing, (part - duty) / (1.0 - duty), 1.0))
 
 
 class Wander:

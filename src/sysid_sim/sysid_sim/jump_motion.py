@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from sysid_sim.contact_law import ContactReference
@@ -20,30 +18,7 @@ from sysid_sim.legged_motion import (
     yaw_of,
 )
 
-__all__ = ["Jump", "JumpConfig"]
-
-
-@dataclass(frozen=True)
-class JumpConfig:
-    """A series of leaps; lengths, speeds and times in units of h, √(g h) and √(h/g).
-
-    Attributes
-    ----------
-    speed : tuple[float, float] [-]
-        Range of the upward speed at take-off.
-    drift : float [-]
-        Largest horizontal speed.
-    crouch, rise : float [-]
-        How deep the base goes before, and how high it is at take-off.
-    period : float [-]
-        Between two leaps.
-    """
-
-    speed: tuple[float, float] = (0.4, 0.65)
-    drift: float = 0.12
-    crouch: float = 0.22
-    rise: float = 0.1
-    period: float = 9.0
+__all__ = ["Jump"]
 
 
 class Jump:
@@ -52,17 +27,21 @@ class Jump:
     Parameters
     ----------
     stance : Stance
-    config : JumpConfig
     seed : int
         Of the speeds at take-off.
     """
 
-    _CROUCHING = 3.5  # [√(h/g)]
-    _AIRBORNE = 0.15  # [√(h/g)] after take-off in which feet may still touch
-    _TUCK = 0.12  # [h] by which feet are drawn up in flight
+    # lengths, speeds and times in units of h, √(g h) and √(h/g)
+    _SPEED = (0.4, 0.65)  # range of the upward speed at take-off
+    _DRIFT = 0.12  # largest horizontal speed
+    _CROUCH, _RISE = 0.22, 0.1  # how deep the base goes before, and how high it is at take-off
+    _PERIOD = 9.0  # between two leaps
+    _CROUCHING = 3.5
+    _AIRBORNE = 0.15  # after take-off, in which feet may still touch
+    _TUCK = 0.12  # by which feet are drawn up in flight
 
-    def __init__(self, stance: Stance, config: JumpConfig, seed: int) -> None:
-        self._stance, self._settings = stance, config
+    def __init__(self, stance: Stance, seed: int) -> None:
+        self._stance = stance
         self._rng = np.random.default_rng(seed)
         self._places = stance.feet - stance.pose[:3]
         self._leap = -1
@@ -75,13 +54,13 @@ class Jump:
 
     def plan(self, time: float, sensed: Sensed) -> Plan:
         """Return what is wanted at a time [s]; times ascend."""
-        stance, config = self._stance, self._settings
-        leap, rest = divmod(time, config.period * stance.time)
+        stance = self._stance
+        leap, rest = divmod(time, self._PERIOD * stance.time)
         if leap != self._leap:
             self._leap = int(leap)
             self._begin(sensed)
         crouching = self._CROUCHING * stance.time
-        way = (config.crouch + config.rise) * stance.height
+        way = (self._CROUCH + self._RISE) * stance.height
         thrust = 2.0 * way / self._velocity[2]
         reference = at_rest(stance)
         reference.pose[3:] = quaternion_of(self._yaw)
@@ -99,9 +78,8 @@ class Jump:
         return Plan(reference, np.ones(len(self._landed), dtype=bool))
 
     def _begin(self, sensed: Sensed) -> None:
-        low, high = self._settings.speed
-        drift = self._settings.drift * self._rng.uniform(-1.0, 1.0, 2)
-        up = self._rng.uniform(low, high)
+        drift = self._DRIFT * self._rng.uniform(-1.0, 1.0, 2)
+        up = self._rng.uniform(*self._SPEED)
         self._velocity = self._stance.speed * np.array([*drift, up])
         self._settle(sensed)
 
@@ -112,12 +90,12 @@ class Jump:
         self._yaw = yaw_of(sensed.pose)
 
     def _crouch(self, reference: ContactReference, share: float) -> None:
-        depth = self._settings.crouch * self._stance.height
+        depth = self._CROUCH * self._stance.height
         reference.pose[2] -= depth * 0.5 * (1.0 - np.cos(np.pi * min(share / 0.8, 1.0)))
 
     def _push(self, reference: ContactReference, since: float, thrust: float) -> None:
         rate = self._velocity / thrust
-        reference.pose[2] -= self._settings.crouch * self._stance.height
+        reference.pose[2] -= self._CROUCH * self._stance.height
         reference.pose[:3] += 0.5 * rate * since**2
         reference.velocity[LINEAR] = rate * since
         reference.acceleration[LINEAR] = rate

@@ -123,8 +123,7 @@ def yaw_of(pose: FloatArray) -> float:
 
 def about_up(yaw: float) -> FloatArray:
     """Return the rotation (3, 3) about the vertical by an angle [rad]."""
-    c, s = np.cos(yaw), np.sin(yaw)
-    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    return np.array(pin.rpy.rpyToMatrix(0.0, 0.0, yaw))
 
 
 def at_rest(stance: Stance) -> ContactReference:
@@ -152,11 +151,11 @@ class SwayConfig:
     tilt: tuple[float, float, float] = (0.15, 0.15, 0.2)
     band: tuple[float, float] = (0.05, 0.35)
 
-    def wander(self, stance: Stance, rng: np.random.Generator) -> Wander:
-        """Return the six components of the sway: shift [m] and tilt [rad]."""
+    def wander(self, stance: Stance, rng: np.random.Generator, fade: float = 1.0) -> Wander:
+        """Return the sway's shift [m] and tilt [rad], six numbers; it grows for `fade` [s]."""
         amplitude = np.concatenate([stance.height * np.array(self.shift), self.tilt])
         low, high = self.band
-        return Wander(rng, amplitude, (low / stance.time, high / stance.time))
+        return Wander(rng, amplitude, (low / stance.time, high / stance.time), fade)
 
 
 class Sway:
@@ -165,13 +164,12 @@ class Sway:
     Parameters
     ----------
     stance : Stance
-    config : SwayConfig
     seed : int
     """
 
-    def __init__(self, stance: Stance, config: SwayConfig, seed: int) -> None:
+    def __init__(self, stance: Stance, seed: int) -> None:
         self._stance = stance
-        self._sway = config.wander(stance, np.random.default_rng(seed))
+        self._sway = SwayConfig().wander(stance, np.random.default_rng(seed))
 
     def plan(self, time: float, sensed: Sensed) -> Plan:
         """Return what is wanted at a time [s]."""

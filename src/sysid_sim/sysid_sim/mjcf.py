@@ -6,6 +6,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -16,7 +17,7 @@ from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 
 __all__ = [
-    "Friction",
+    "FOOT_RADIUS",
     "PhysicsConfig",
     "brake_name",
     "build_mjcf",
@@ -24,7 +25,16 @@ __all__ = [
     "foot_radii",
 ]
 
-BASE_JOINT = "floating_base"
+_BASE_JOINT = "floating_base"
+_GROUND_FRICTION = 0.8  # [-] Coulomb coefficient between feet and ground
+_GROUND_TIME = 0.01
+"""In which a foot that hits the ground comes to rest [s], two time steps at least."""
+FOOT_RADIUS = 0.004
+"""Of the sphere that stands for a point foot where the description gives none [m]."""
+_SOLE = (0.08, 0.04)
+"""Half length and half width of a flat foot, which touches with its four corners [m]."""
+_SHARED = ("viscous", "coulomb", "armature")
+"""Terms that joints have and coupled motors too."""
 
 
 @dataclass(frozen=True)
@@ -36,26 +46,12 @@ class PhysicsConfig:
     time_step : float [s]
     ground : bool
         Whether a robot with a floating base stands on a plane at height 0.
-    ground_friction : float [-]
-        Coulomb coefficient between feet and ground.
-    ground_time : float [s]
-        In which a foot that hits the ground comes to rest, two time steps at least: soft feet or
-        soft ground take longer.
-    foot_radius : float [m]
-        Radius of the sphere that stands for a point foot, around the contact frame's origin,
-        where the description gives none.
-    sole : tuple[float, float] [m]
-        Half length and half width of a flat foot, which touches with its four corners.
     joint_limits : bool
         Whether stops hold the joints within their range.
     """
 
     time_step: float = 0.0005
     ground: bool = True
-    ground_friction: float = 0.8
-    ground_time: float = 0.01
-    foot_radius: float = 0.004
-    sole: tuple[float, float] = (0.08, 0.04)
     joint_limits: bool = True
 
     def __post_init__(self) -> None:
@@ -65,45 +61,33 @@ class PhysicsConfig:
             )
 
 
-@dataclass(frozen=True)
-class Friction:
-    """How one term of the parameters is shared between joints and coupled motors.
-
-    The layout counts a coupled motor's diagonal share as each joint's own, MuJoCo as the
-    tendon's, so the joints' values here are less by that share.
-
-    Attributes
-    ----------
-    joints : (nj,)
-    couplings : (nc,)
-    """
+class _Shares(NamedTuple):
+    """One term of the parameters, of joints (nj,) and of coupled motors (nc,)."""
 
     joints: FloatArray
     couplings: FloatArray
 
-    @classmethod
-    def of(cls, robot: Robot, parameters: FloatArray, term: str) -> Friction:
-        """Take one term (`viscous`, `coulomb` or `armature`) out of a parameter vector (p,).
 
-        Raises
-        ------
-        SimulationError
-            If a joint's own value does not cover its share of a coupled motor.
-        """
-        layout = robot.layout
-        joints = parameters[layout.term(term)].copy()
-        couplings = parameters[layout.coupling_term(term)].copy()
-        if term != "coulomb":
-            for coupling, value in zip(robot.couplings, couplings, strict=True):
-                joints -= value * coupling.direction**2
-        for values, names in ((joints, layout.joints), (couplings, layout.couplings)):
-            if (values < 0.0).any():
-                name = names[int(np.argmin(values))]
-                raise SimulationError(
-                    f"{name} would have a negative {term} of {values.min():g}; "
-                    "a simulated robot needs friction and armature of at least zero"
-                )
-        return cls(joints, couplings)
+def _shares(robot: Robot, parameters: FloatArray, term: str) -> _Shares:
+    """Share one term out between joints and coupled motors.
+
+    The layout counts a coupled motor's diagonal share as each joint's own, MuJoCo as the
+    tendon's, so the joints' values here are less by that share.
+    """
+    layout = robot.layout
+    joints = parameters[layout.term(term)].copy()
+    couplings = parameters[layout.coupling_term(term)].copy()
+    if term != "coulomb":
+        for coupling, value in zip(robot.couplings, couplings, strict=True):
+            joints -= value * coupling.direction**2
+    for values, names in ((joints, layout.joints), (couplings, layout.couplings)):
+        if (values < 0.0).any():
+            name = names[int(np.argmin(values))]
+            raise SimulationError(
+                f"{name} would have a negative {term} of {values.min():g}; "
+                "a simulated robot needs friction and armature of at least zero"
+            )
+    return _Shares(joints, couplings)
 
 
 def _text(values: Iterable[float]) -> str:
@@ -133,10 +117,10 @@ def foot_prefix(contact: str) -> str:
     return f"foot/{contact}/"
 
 
-def foot_radii(robot: Robot, config: PhysicsConfig) -> FloatArray:
+def foot_radii(robot: Robot) -> FloatArray:
     """Return the radii (nc,) [m] of the spheres that touch the ground."""
     radii = np.array([contact.radius for contact in robot.description.contacts])
-    return np.where(radii > 0.0, radii, config.foot_radius)
+    return np.where(radii > 0.0, radii, FOOT_RADIUS)
 
 
 def _axis(joint: pin.JointModel, neutral: FloatArray) -> tuple[str, FloatArray]:
@@ -170,7 +154,7 @@ def _inertial(body: ET.Element, name: str, phi: FloatArray) -> None:
 
 
 def _add_joint(
-    body: ET.Element, robot: Robot, index: int, friction: dict[str, Friction], limits: bool
+    body: ET.Element, robot: Robot, index: int, friction: dict[str, _Shares], limits: bool
 ) -> None:
     model, name = robot.model, robot.model.names[index]
     j = robot.joint_names.index(name)
@@ -190,13 +174,13 @@ def _add_joint(
     _add(body, "joint", **attributes)
 
 
-def _add_feet(body: ET.Element, robot: Robot, index: int, config: PhysicsConfig) -> None:
-    radii = foot_radii(robot, config)
+def _add_feet(body: ET.Element, robot: Robot, index: int) -> None:
+    radii = foot_radii(robot)
     for contact, radius in zip(robot.description.contacts, radii, strict=True):
         parent, placement = robot.place(contact.frame)
         if parent != index:
             continue
-        length, width = config.sole if contact.type == "flat" else (0.0, 0.0)
+        length, width = _SOLE if contact.type == "flat" else (0.0, 0.0)
         signs = [(1, 1), (1, -1), (-1, 1), (-1, -1)] if contact.type == "flat" else [(0, 0)]
         _add(body, "site", name=foot_prefix(contact.name), **_placement(placement))
         for number, (sx, sy) in enumerate(signs):
@@ -209,8 +193,8 @@ def _add_feet(body: ET.Element, robot: Robot, index: int, config: PhysicsConfig)
                 size=_text([radius]),
                 pos=_text(corner),
                 condim="3",
-                friction=_text([config.ground_friction, 0.0, 0.0]),
-                solref=_text([config.ground_time, 1.0]),
+                friction=_text([_GROUND_FRICTION, 0.0, 0.0]),
+                solref=_text([_GROUND_TIME, 1.0]),
             )
 
 
@@ -228,9 +212,7 @@ def _add_bodies(
     world: ET.Element, robot: Robot, parameters: FloatArray, config: PhysicsConfig
 ) -> None:
     model, layout = robot.model, robot.layout
-    friction = {
-        term: Friction.of(robot, parameters, term) for term in ("viscous", "coulomb", "armature")
-    }
+    friction = {term: _shares(robot, parameters, term) for term in _SHARED}
     sites = _loop_sites(robot)
     elements = {0: world}
     for index in range(1, model.njoints):
@@ -243,10 +225,10 @@ def _add_bodies(
         )
         _inertial(body, name, parameters[layout.body(index - 1)])
         if robot.floating and index == 1:
-            _add(body, "freejoint", name=BASE_JOINT)
+            _add(body, "freejoint", name=_BASE_JOINT)
         else:
             _add_joint(body, robot, index, friction, config.joint_limits)
-        _add_feet(body, robot, index, config)
+        _add_feet(body, robot, index)
     for index, placed in sites.items():
         for name, placement in placed:
             _add(elements[index], "site", name=name, **_placement(placement))
@@ -255,10 +237,7 @@ def _add_bodies(
 def _add_couplings(root: ET.Element, robot: Robot, parameters: FloatArray) -> None:
     if not robot.couplings:
         return
-    shares = {
-        term: Friction.of(robot, parameters, term).couplings
-        for term in ("viscous", "coulomb", "armature")
-    }
+    shares = {term: _shares(robot, parameters, term).couplings for term in _SHARED}
     tendons = _add(root, "tendon")
     for c, coupling in enumerate(robot.couplings):
         fixed = _add(
@@ -351,8 +330,8 @@ def build_mjcf(robot: Robot, parameters: FloatArray, config: PhysicsConfig | Non
             type="plane",
             size="0 0 1",
             condim="3",
-            friction=_text([config.ground_friction, 0.0, 0.0]),
-            solref=_text([config.ground_time, 1.0]),
+            friction=_text([_GROUND_FRICTION, 0.0, 0.0]),
+            solref=_text([_GROUND_TIME, 1.0]),
         )
     _add_bodies(world, robot, parameters, config)
     _add_couplings(root, robot, parameters)

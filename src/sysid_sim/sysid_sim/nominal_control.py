@@ -3,32 +3,23 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.closed_chain import ClosedChainDynamics
 from sysid_core.dynamics.select import make_dynamics
 from sysid_core.dynamics.tree import TreeDynamics
+from sysid_core.excitation import FadedMotion
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.plant import rest_configuration
 from sysid_sim.simulation import Simulation
 
-__all__ = ["Trajectory", "TrajectoryTracker", "nominal_dynamics"]
+__all__ = ["TrajectoryTracker", "nominal_dynamics"]
 
 _BLOCK = 1000
 _STRIDE = 5
 _ROTOR_TIME = 0.005  # [s] to the velocity limit at the torque limit
-
-
-class Trajectory(Protocol):
-    """A motion of the actuated joints over time."""
-
-    def at(self, time: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return positions, velocities and accelerations (n, na) at times (n,) [s]."""
-        ...
 
 
 def nominal_dynamics(robot: Robot) -> TreeDynamics | ClosedChainDynamics:
@@ -53,7 +44,7 @@ class TrajectoryTracker:
     Parameters
     ----------
     robot : Robot
-    trajectory : Trajectory
+    trajectory : FadedMotion
     bandwidth : float [rad/s]
         Of the feedback, by the nominal inertia at rest; it is critically damped.
     period : float [s]
@@ -70,7 +61,7 @@ class TrajectoryTracker:
     trouble = ""
 
     def __init__(
-        self, robot: Robot, trajectory: Trajectory, *, bandwidth: float, period: float
+        self, robot: Robot, trajectory: FadedMotion, *, bandwidth: float, period: float
     ) -> None:
         self.robot = robot
         self._trajectory = trajectory

@@ -222,23 +222,6 @@ class Plant:
             mujoco.mj_step(self.model, self.data, nstep=steps - 1)
         return state
 
-    def inverse(self, state: PlantState) -> FloatArray:
-        """Return the motor torques (nj,) [N·m] that cause an acceleration, without contacts."""
-        scratch = mujoco.MjData(self.model)
-        scratch.qpos[:], scratch.qvel[:] = self.data.qpos, self.data.qvel
-        keep, self.data = self.data, scratch
-        try:
-            self._write_configuration(state.q, state.v)
-        finally:
-            self.data = keep
-        scratch.qacc[self._dof] = state.a[-len(self._dof) :]
-        if self.robot.floating:
-            rotation = rotation_of(state.q[3:7])
-            scratch.qacc[:3] = rotation @ (state.a[:3] + cross(state.v[3:6], state.v[:3]))
-            scratch.qacc[3:6] = state.a[3:6]
-        mujoco.mj_inverse(self.model, scratch)
-        return scratch.qfrc_inverse[self._dof] + self._offset
-
     def mass_matrix(self) -> FloatArray:
         """Return the joint-space inertia (nv, nv) in MuJoCo's order, armature included."""
         nv = self.model.nv
@@ -247,12 +230,6 @@ class Plant:
             mujoco.mj_mulM(self.model, self.data, column, unit)
             M[:, i] = column
         return M
-
-    def energy(self) -> float:
-        """Return kinetic plus potential energy [J]."""
-        mujoco.mj_energyPos(self.model, self.data)
-        mujoco.mj_energyVel(self.model, self.data)
-        return float(self.data.energy.sum())
 
     def change_parameters(self, parameters: FloatArray) -> None:
         """Give the moving robot other parameters (p,), e.g. a payload, without a jump in state."""
@@ -289,15 +266,6 @@ class Plant:
         for joint, brake in zip(np.flatnonzero(self.robot.actuated), self._brakes, strict=True):
             torque[joint] = forces.get(brake, 0.0)
         return torque
-
-    def loop_residual(self) -> float:
-        """Return the largest distance [m] between the ends of a loop; zero without loops."""
-        mujoco.mj_kinematics(self.model, self.data)
-        ends = [
-            np.linalg.norm(self.data.site_xpos[a] - self.data.site_xpos[b])
-            for a, b, _ in self._loops
-        ]
-        return float(max(ends, default=0.0))
 
     def loop_jacobian(self) -> FloatArray:
         """Return the velocity of the loops' gaps per joint velocity, (rows, nv)."""

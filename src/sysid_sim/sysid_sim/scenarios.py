@@ -12,13 +12,13 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot
-from sysid_sim.errors import ScenarioError
+from sysid_sim.errors import SimulationError
 from sysid_sim.nominal_control import TrajectoryTracker
 from sysid_sim.sensors import SENSORS, SensorConfig
 from sysid_sim.simulation import Simulation, SimulationConfig, Stribeck
 from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory
 from sysid_sim.truth import TruthSpread
-from sysid_sim.walker import MOTIONS, MotionFactory, walking
+from sysid_sim.walker import MOTIONS, MotionFactory, Walker
 
 __all__ = ["Behaviour", "PayloadEvent", "Scenario", "find_scenario", "known_scenarios"]
 
@@ -181,7 +181,7 @@ def _legged(
         name,
         robot,
         summary,
-        walking(motion),
+        partial(Walker, motion),
         duration,
         rate=1.0 / period,
         config=SimulationConfig(period=period, latency=1, sensors=_LEGGED_SENSORS),
@@ -256,10 +256,10 @@ def find_scenario(name: str) -> Scenario:
 
     Raises
     ------
-    ScenarioError
+    SimulationError
         If there is none; the message lists those there are.
     """
     known = known_scenarios()
     if name not in known:
-        raise ScenarioError(name, tuple(known))
+        raise SimulationError(f"unknown scenario '{name}'; known scenarios: {', '.join(known)}")
     return known[name]

@@ -117,7 +117,7 @@ class Simulation:
         self.config = config or SimulationConfig()
         self.plant = Plant(robot, self.truth, self.config.physics)
         self._seed = seed
-        self._start = standing_configuration(robot, self.config.physics)
+        self._start = standing_configuration(robot)
         if start is not None:
             self._start = np.array(start, dtype=float)
         self.reset()
@@ -343,7 +343,7 @@ def _payload(mass: float, com: FloatArray, about_com: npt.ArrayLike | None) -> F
     return phi
 
 
-def standing_configuration(robot: Robot, physics: PhysicsConfig) -> FloatArray:
+def standing_configuration(robot: Robot) -> FloatArray:
     """Return the configuration at rest (nq,); a floating robot's lowest foot is on the ground."""
     q = rest_configuration(robot)
     if robot.floating:
@@ -353,5 +353,5 @@ def standing_configuration(robot: Robot, physics: PhysicsConfig) -> FloatArray:
         feet = [robot.place(contact.frame) for contact in robot.description.contacts]
         heights = [(data.oMi[joint] * placement).translation[2] for joint, placement in feet]
         if heights:
-            q[2] = float(np.max(foot_radii(robot, physics) - np.array(heights)))
+            q[2] = float(np.max(foot_radii(robot) - np.array(heights)))
     return q

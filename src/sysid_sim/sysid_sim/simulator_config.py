@@ -154,7 +154,7 @@ class SimulatorConfig(RobotConfig):
             raise ParameterError(
                 f"behaviour must be empty or one of {', '.join(MOTIONS)}, got '{self.behaviour}'"
             )
-        return Walker(robot, MOTIONS[self.behaviour], self.behaviour_seed, 1.0 / self.rate)
+        return Walker(MOTIONS[self.behaviour], robot, self.behaviour_seed, 1.0 / self.rate)
 
     def true_parameters(self, robot: Robot) -> FloatArray:
         """Return the true parameters (p,).

@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-import pinocchio as pin
 from scipy.spatial.transform import Rotation
 
 from sysid_core.arrays import FloatArray
@@ -14,11 +11,10 @@ from sysid_core.dynamics.contact_kinematics import ContactKinematics
 from sysid_core.excitation import States
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
-from sysid_sim.gait import Wander
-from sysid_sim.legged_motion import SwayConfig
+from sysid_sim.legged_motion import SwayConfig, quaternion_of
 from sysid_sim.walker import legs_of, stance_of
 
-__all__ = ["BaseMotion", "StanceTrajectory"]
+__all__ = ["StanceTrajectory"]
 
 _NEWTON_STEPS = 8
 _STEP = 1e-3  # [s] of the differences
@@ -26,22 +22,6 @@ _CHECKED = 60.0  # [s] of the motion whose range is looked at
 _GRID = 600
 _SHRINK, _SHRINKS = 0.8, 10
 _MARGIN = 0.1  # [rad] to the position limits
-
-
-class BaseMotion(NamedTuple):
-    """States of the base in the world, from where it stands at rest.
-
-    Attributes
-    ----------
-    pose : (n, 7)
-        Position [m], quaternion x, y, z, w.
-    velocity, acceleration : (n, 6)
-        Of position [m/s, m/s²] and of roll, pitch and yaw [rad/s, rad/s²].
-    """
-
-    pose: FloatArray
-    velocity: FloatArray
-    acceleration: FloatArray
 
 
 class StanceTrajectory:
@@ -76,10 +56,7 @@ class StanceTrajectory:
         q = np.concatenate([self.stance.pose, self.stance.joints])
         self._upright = self._kinematics.evaluate(q[None]).rotation[0]
         self._share = amplitude
-        config = SwayConfig()
-        size = np.concatenate([self.stance.height * np.array(config.shift), config.tilt])
-        low, high = (rate / self.stance.time for rate in config.band)
-        self._sway = Wander(np.random.default_rng(seed), size, (low, high), fade)
+        self._sway = SwayConfig().wander(self.stance, np.random.default_rng(seed), fade)
         self._fit(robot, speed)
 
     def _fit(self, robot: Robot, speed: float) -> None:
@@ -97,15 +74,14 @@ class StanceTrajectory:
             "allow more speed"
         )
 
-    def base(self, time: FloatArray) -> BaseMotion:
-        """Return the base's motion at times (n,) [s]; before time zero it rests."""
-        signal = [self._sway.at(t) for t in np.maximum(np.asarray(time, dtype=float), 0.0)]
-        x, dx, ddx = (self._share * np.array(part) for part in zip(*signal, strict=True))
-        pose = np.tile(self.stance.pose, (len(x), 1))
-        pose[:, :3] += x[:, :3]
-        for i, (roll, pitch, yaw) in enumerate(x[:, 3:]):
-            pose[i, 3:] = pin.Quaternion(pin.rpy.rpyToMatrix(roll, pitch, yaw)).coeffs()
-        return BaseMotion(pose, dx, ddx)
+    def base(self, time: FloatArray) -> FloatArray:
+        """Return the base's poses (n, 7) at times (n,) [s]; before time zero it rests."""
+        pose = np.tile(self.stance.pose, (len(time), 1))
+        for row, t in zip(pose, np.maximum(time, 0.0), strict=True):
+            x = self._share * self._sway.at(t)[0]
+            row[:3] += x[:3]
+            row[3:] = quaternion_of(x[5], x[3], x[4])
+        return pose
 
     def at(self, time: FloatArray) -> States:
         """Return the joints' motion at times (n,) [s]; before time zero they rest."""
@@ -118,7 +94,7 @@ class StanceTrajectory:
 
     def _joints(self, time: FloatArray) -> FloatArray:
         """Return the joints (n, nj) that keep the feet where they stand."""
-        pose = self.base(time).pose
+        pose = self.base(time)
         q = np.hstack([pose, np.tile(self.stance.joints, (len(pose), 1))])
         for _ in range(_NEWTON_STEPS):
             geometry = self._kinematics.evaluate(q)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.excitation import quintic_step
 from sysid_sim.contact_law import ContactReference
-from sysid_sim.gait import TROT, Footfalls, Wander
+from sysid_sim.gait import TROT, Leg, Phase, Wander, phase_of
 from sysid_sim.legged_motion import (
     LINEAR,
     Plan,
@@ -33,7 +34,10 @@ class WalkConfig:
 
     Attributes
     ----------
-    footfalls : Footfalls
+    offsets : Mapping
+        Share of the cycle by which each leg is ahead.
+    duty : float [-]
+        Share of the cycle that a foot stands.
     period : float [-]
         Of a cycle.
     velocity : tuple[float, float] [-]
@@ -50,7 +54,8 @@ class WalkConfig:
     sway : SwayConfig
     """
 
-    footfalls: Footfalls = field(default_factory=lambda: Footfalls(TROT, 0.6))
+    offsets: Mapping[Leg, float] = field(default_factory=lambda: TROT)
+    duty: float = 0.6
     period: float = 2.3
     velocity: tuple[float, float] = (0.15, 0.0)
     turning: float = 0.0
@@ -67,8 +72,8 @@ class Walk:
 
     Parameters
     ----------
-    stance : Stance
     config : WalkConfig
+    stance : Stance
     seed : int
         Of the variation.
     """
@@ -78,9 +83,9 @@ class Walk:
     _LEASH = 0.12  # [h] that the wanted base may be ahead of the measured one
     _SLOW = (0.05, 0.25)  # [Hz] of the variation of the speed
 
-    def __init__(self, stance: Stance, config: WalkConfig, seed: int) -> None:
+    def __init__(self, config: WalkConfig, stance: Stance, seed: int) -> None:
         rng = np.random.default_rng(seed)
-        self._stance, self._settings = stance, config
+        self._stance, self._config = stance, config
         self._sway = config.sway.wander(stance, rng)
         unit = np.array([stance.speed, stance.speed, 1.0 / stance.time])
         self._mean = unit * np.array([*config.velocity, config.turning])
@@ -110,7 +115,7 @@ class Walk:
 
     def _advance(self, walked: float, sensed: Sensed) -> tuple[BoolArray, FloatArray]:
         """Follow the footfalls; returns which feet carry load, and the shares of their swings."""
-        phase = self._settings.footfalls.phase(walked / self._period, self._places[:, :2])
+        phase = self._phase(walked)
         lifting = phase.swing & ~self._swinging
         self._lifted[lifting] = sensed.feet[lifting]
         self._swinging = phase.swing
@@ -118,7 +123,12 @@ class Walk:
         self._early = (
             phase.swing & ~lifting & (self._early | sensed.touching & (phase.share > 0.5))
         )
-        return ~phase.swing | self._early, np.where(phase.swing, phase.share, 1.0)
+        return ~phase.swing | self._early, phase.share
+
+    def _phase(self, walked: float) -> Phase:
+        """Return where the legs are after a time [s] of walking."""
+        config, cycle = self._config, walked / self._period
+        return phase_of(config.offsets, config.duty, cycle, self._places[:, :2])
 
     def _base(self, step: float, wanted: FloatArray, sensed: Sensed) -> ContactReference:
         stance = self._stance
@@ -145,20 +155,19 @@ class Walk:
 
     def _support(self, sensed: Sensed) -> FloatArray:
         """Return how far (2,) [m] the base is to lean to the feet that will stand in a moment."""
-        config = self._settings
+        lean = self._config.lean
         walked = max(0.0, self._time - self._STAND)
         # the body is as slow as the low-pass behind this, so it must start before a foot lifts
-        soon = (walked + self._stance.time) / self._period
-        standing = ~config.footfalls.phase(soon, self._places[:, :2]).swing
-        if config.lean == 0.0 or not standing.any():
+        standing = ~self._phase(walked + self._stance.time).swing
+        if lean == 0.0 or not standing.any():
             return np.zeros(2)
         feet = sensed.feet[:, :2]
-        return np.asarray(config.lean * (feet[standing].mean(axis=0) - feet.mean(axis=0)))
+        return np.asarray(lean * (feet[standing].mean(axis=0) - feet.mean(axis=0)))
 
     def _feet(
         self, reference: ContactReference, share: FloatArray, loaded: BoolArray, sensed: Sensed
     ) -> ContactReference:
-        stance, duty = self._stance, self._settings.footfalls.duty
+        stance, duty = self._stance, self._config.duty
         swing_time = (1.0 - duty) * self._period
         moving = attitude_of(sensed.pose) @ sensed.twist[LINEAR]
         left = (1.0 - share)[:, None] * swing_time
@@ -172,7 +181,7 @@ class Walk:
         path = place - self._lifted
         position = self._lifted + blend * path
         velocity, acceleration = slope / swing_time * path, bend / swing_time**2 * path
-        top = self._settings.clearance * stance.height
+        top = self._config.clearance * stance.height
         position[:, 2] += 64.0 * top * (share * (1.0 - share)) ** 3
         velocity[:, 2] += (
             192.0 * top * (share * (1.0 - share)) ** 2 * (1.0 - 2.0 * share) / swing_time

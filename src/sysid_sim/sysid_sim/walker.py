@@ -9,21 +9,20 @@ from functools import partial
 import numpy as np
 import pinocchio as pin
 
-from sysid_controller.contact_qp import ConeConfig
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.dynamics.contact_kinematics import ContactKinematics
 from sysid_core.robot import Robot
-from sysid_sim.contact_law import ContactLaw, ContactLawConfig, ContactState
+from sysid_sim.contact_law import BASE_BANDWIDTH, ContactLaw, ContactState
 from sysid_sim.errors import SimulationError
-from sysid_sim.gait import CRAWL, Footfalls
-from sysid_sim.jump_motion import Jump, JumpConfig
+from sysid_sim.gait import CRAWL
+from sysid_sim.jump_motion import Jump
 from sysid_sim.legged_motion import LeggedMotion, Sensed, Stance, Sway, SwayConfig
-from sysid_sim.mjcf import PhysicsConfig, foot_radii
+from sysid_sim.mjcf import foot_radii
 from sysid_sim.plant import rest_configuration, rotation_of
 from sysid_sim.simulation import Simulation
 from sysid_sim.walk_motion import Walk, WalkConfig
 
-__all__ = ["MOTIONS", "MotionFactory", "Walker", "legs_of", "stance_of", "walking"]
+__all__ = ["MOTIONS", "MotionFactory", "Walker", "legs_of", "stance_of"]
 
 MotionFactory = Callable[[Stance, int], LeggedMotion]
 """Makes a motion from the stance and the seed."""
@@ -42,7 +41,7 @@ _SEARCH = 0.3
 """Speed [√(g h)] at which a foot reaches for the ground."""
 
 
-def stance_of(robot: Robot, physics: PhysicsConfig | None = None) -> Stance:
+def stance_of(robot: Robot) -> Stance:
     """Return a stance with bent knees, on the ground, its centre of mass between its feet.
 
     It begins with the middle of the joints' ranges, unless the legs are stretched there: then
@@ -64,7 +63,7 @@ def stance_of(robot: Robot, physics: PhysicsConfig | None = None) -> Stance:
         if values[-1] < _STRAIGHT * values[0]:
             sign = 1.0 if places[leg, 0] > 0.0 else -1.0
             q[7 + own[1:]] = sign * np.array([_HIP, _KNEE])
-    radii = foot_radii(robot, physics or PhysicsConfig())
+    radii = foot_radii(robot)
     feet = _balance(robot, kinematics, legs, q, radii)
     q[2] = float(np.max(radii - feet[:, 2]))
     return Stance(q[:7], q[7:], feet + q[:3])
@@ -117,8 +116,8 @@ class Walker:
 
     Parameters
     ----------
-    robot : Robot
     motion : MotionFactory
+    robot : Robot
     seed : int
         Of the motion.
     period : float [s]
@@ -132,14 +131,13 @@ class Walker:
         Not empty once the robot fell; motors are off from then on.
     """
 
-    def __init__(self, robot: Robot, motion: MotionFactory, seed: int, period: float) -> None:
+    def __init__(self, motion: MotionFactory, robot: Robot, seed: int, period: float) -> None:
         self.robot = robot
         self.stance = stance_of(robot)
         self.start: FloatArray = np.concatenate([self.stance.pose, self.stance.joints])
         self.trouble = ""
         self._motion = motion(self.stance, seed)
-        # a margin to the ground's friction, and gains as fast as a trot's short steps need
-        self._law = ContactLaw(robot, ContactLawConfig(cones=ConeConfig(friction=0.5)))
+        self._law = ContactLaw(robot)
         self._every = max(1, round(_CONTROL_PERIOD / period))
         self._step = self._every * period
         self._tick = 0
@@ -187,7 +185,7 @@ class Walker:
         """Return what to add to the accelerations of height, roll and pitch."""
         turn = pin.log3(rotation_of(pose[3:]).T @ rotation_of(wanted[3:]))
         error = np.array([wanted[2] - pose[2], turn[0], turn[1]])
-        gain = self._law.settings.base_bandwidth**2
+        gain = BASE_BANDWIDTH**2
         rate = np.array([_HEIGHT_RATE, _TILT_RATE, _TILT_RATE])
         if standing:
             limit = np.array([0.8 * 9.81, 20.0, 20.0])
@@ -199,55 +197,31 @@ class Walker:
         return bool(low or rotation_of(pose[3:])[2, 2] < 0.5)
 
 
-def _trot(stance: Stance, seed: int) -> LeggedMotion:
-    return Walk(stance, WalkConfig(), seed)
-
-
-def _new_trot(stance: Stance, seed: int) -> LeggedMotion:
-    config = WalkConfig(
-        period=2.0,
-        velocity=(-0.12, 0.08),
-        turning=0.06,
-        variation=(0.2, 0.08, 0.08),
-        clearance=0.25,
-        sway=SwayConfig(shift=(0.0, 0.0, 0.06), tilt=(0.08, 0.08, 0.0), band=(0.1, 0.45)),
-    )
-    return Walk(stance, config, seed)
-
-
-def _crawl(stance: Stance, seed: int) -> LeggedMotion:
-    config = WalkConfig(
-        footfalls=Footfalls(CRAWL, 0.85),
-        period=8.0,
-        velocity=(0.05, 0.0),
-        variation=(0.05, 0.03, 0.04),
-        lean=0.5,
-    )
-    return Walk(stance, config, seed)
-
-
-def _wobble(stance: Stance, seed: int) -> LeggedMotion:
-    return Sway(stance, SwayConfig(), seed)
-
-
-def _jump(stance: Stance, seed: int) -> LeggedMotion:
-    return Jump(stance, JumpConfig(), seed)
-
-
 MOTIONS: Mapping[str, MotionFactory] = {
-    "crawl": _crawl,
-    "jump": _jump,
-    "new_trot": _new_trot,
-    "trot": _trot,
-    "wobble": _wobble,
+    "crawl": partial(
+        Walk,
+        WalkConfig(
+            offsets=CRAWL,
+            duty=0.85,
+            period=8.0,
+            velocity=(0.05, 0.0),
+            variation=(0.05, 0.03, 0.04),
+            lean=0.5,
+        ),
+    ),
+    "jump": Jump,
+    "new_trot": partial(
+        Walk,
+        WalkConfig(
+            period=2.0,
+            velocity=(-0.12, 0.08),
+            turning=0.06,
+            variation=(0.2, 0.08, 0.08),
+            clearance=0.25,
+            sway=SwayConfig(shift=(0.0, 0.0, 0.06), tilt=(0.08, 0.08, 0.0), band=(0.1, 0.45)),
+        ),
+    ),
+    "trot": partial(Walk, WalkConfig()),
+    "wobble": Sway,
 }
 """What a quadruped can do, by name."""
-
-
-def walking(motion: MotionFactory) -> Callable[[Robot, int, float], Walker]:
-    """Return the factory of a behaviour that moves in this way."""
-    return partial(_walker, motion)
-
-
-def _walker(motion: MotionFactory, robot: Robot, seed: int, period: float) -> Walker:
-    return Walker(robot, motion, seed, period)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -16,7 +17,7 @@ from sysid_core.errors import ModelError
 from sysid_core.robot import Robot
 from sysid_core.robot.loops import LoopClosure
 from sysid_sim.errors import SimulationError
-from sysid_sim.mjcf import PhysicsConfig
+from sysid_sim.mjcf import FOOT_RADIUS, PhysicsConfig
 from sysid_sim.plant import Plant, PlantState, rest_configuration
 
 RobotOf = Callable[[str], Robot]
@@ -28,9 +29,35 @@ LEGS = ("digit_left_leg", "digit_right_leg")
 FREE = PhysicsConfig(ground=False, joint_limits=False)
 
 
+def inverse(plant: Plant, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
+    """Return the torques (nj,) that cause an acceleration of a fixed base, by MuJoCo itself."""
+    other = Plant(plant.robot, plant.parameters, plant.config)
+    other.reset(q, v)
+    dofs = [int(other.model.joint(name).dofadr[0]) for name in plant.robot.joint_names]
+    other.data.qacc[dofs] = a
+    mujoco.mj_inverse(other.model, other.data)
+    return other.data.qfrc_inverse[dofs] + plant.parameters[plant.robot.layout.term("offset")]
+
+
 def expected_torque(robot: Robot, truth: FloatArray, state: PlantState) -> FloatArray:
     """Return rigid-body torque by Pinocchio plus the friction law's, (nv,)."""
     return OpenTree(robot, parameters=truth).torque(*state)
+
+
+def energy(plant: Plant) -> float:
+    mujoco.mj_energyPos(plant.model, plant.data)
+    mujoco.mj_energyVel(plant.model, plant.data)
+    return float(plant.data.energy.sum())
+
+
+def largest_gap(plant: Plant) -> float:
+    """Return the largest distance [m] between the ends of a loop."""
+    mujoco.mj_kinematics(plant.model, plant.data)
+    ends = [
+        [plant.data.site(f"loop/{loop.name}/{end}").xpos for end in "ab"]
+        for loop in plant.robot.description.loops
+    ]
+    return max(float(np.linalg.norm(a - b)) for a, b in ends)
 
 
 def frictionless(robot: Robot, truth: FloatArray) -> FloatArray:
@@ -53,7 +80,7 @@ def test_inverse_dynamics_equal_the_regressor_times_the_parameters(
     v += np.copysign(20.0 * robot.description.coulomb_velocity, v)
     A = TreeRegression(robot).full(q, v, a)
     for i in range(len(q)):
-        torque = plant.inverse(PlantState(q[i], v[i], a[i]))
+        torque = inverse(plant, q[i], v[i], a[i])
         np.testing.assert_allclose(torque, A[i] @ truth, atol=1e-9)
 
 
@@ -87,14 +114,14 @@ def test_without_friction_energy_grows_by_the_work_of_the_motors(
     limits = PhysicsConfig(time_step=1e-4, joint_limits=False)
     plant = Plant(robot, truth, limits)
     torque = np.where(robot.actuated, 1.0, 0.0)
-    before, start = plant.energy(), plant.configuration()
+    before, start = energy(plant), plant.configuration()
     for _ in range(1000):
         plant.advance(torque)
     work = torque @ (plant.configuration() - start)
     kinetic = 0.5 * plant.velocity() @ plant.mass_matrix() @ plant.velocity()
     assert kinetic > 0.01
     # the integrator is of first order: its energy error falls with the step
-    assert plant.energy() - before == pytest.approx(work, abs=2e-3 * kinetic)
+    assert energy(plant) - before == pytest.approx(work, abs=2e-3 * kinetic)
 
 
 def test_sliding_friction_is_exactly_the_coulomb_and_viscous_one(
@@ -107,7 +134,7 @@ def test_sliding_friction_is_exactly_the_coulomb_and_viscous_one(
     for coulomb in (True, False):
         truth = panda_truth if coulomb else frictionless(panda, panda_truth)
         plant = Plant(panda, truth)
-        torques.append(plant.inverse(PlantState(q, moving, still)))
+        torques.append(inverse(plant, q, moving, still))
     terms = panda.layout.joints_of(panda_truth).values()
     friction = [t["coulomb"] + 0.3 * t["viscous"] + t["offset"] for t in terms]
     np.testing.assert_allclose(torques[0] - torques[1], friction, atol=1e-9)
@@ -119,7 +146,7 @@ def test_a_joint_rests_while_its_load_is_below_coulomb_friction(
     plant = Plant(panda, panda_truth)
     q = plant.configuration()
     slides = frictionless(panda, panda_truth)
-    holding = Plant(panda, slides).inverse(PlantState(q, np.zeros(7), np.zeros(7)))
+    holding = inverse(Plant(panda, slides), q, np.zeros(7), np.zeros(7))
     coulomb = panda_truth[panda.layout.term("coulomb")]
     offset = panda_truth[panda.layout.term("offset")]
     for _ in range(500):
@@ -141,7 +168,7 @@ def test_loops_stay_closed_while_the_leg_is_thrown_about(
         torque = np.where(robot.actuated, rng.uniform(-20.0, 20.0, len(robot.joint_names)), 0.0)
         for _ in range(50):
             plant.advance(torque)
-        worst = max(worst, plant.loop_residual())
+        worst = max(worst, largest_gap(plant))
     assert np.abs(plant.velocity()).max() > 0.5
     # the integrator leaves the arc that a rod of 0.5 m turns in by (Δt q̇)² / 2 · 0.5 m per step
     assert worst < 1e-4  # [m]
@@ -169,7 +196,7 @@ def test_feet_carry_a_standing_robots_weight(
     robot, truth = robot_of(name), truth_of(name)
     plant = Plant(robot, truth)
     q = plant.configuration()
-    q[2] = -min(_foot_heights(robot, q)) + plant.config.foot_radius
+    q[2] = -min(_foot_heights(robot, q)) + FOOT_RADIUS
     plant.reset(q)
     plant.brake(True)
     plant.advance(np.zeros(len(robot.joint_names)), 3000)
@@ -205,7 +232,7 @@ def test_brakes_hold_the_arm_and_report_the_load(panda: Robot, panda_truth: Floa
     plant.advance(np.zeros(7), 1000)
     plant.advance(np.zeros(7))
     np.testing.assert_allclose(plant.configuration(), q, atol=1e-5)
-    gravity = plant.inverse(PlantState(plant.configuration(), np.zeros(7), np.zeros(7)))
+    gravity = inverse(plant, plant.configuration(), np.zeros(7), np.zeros(7))
     np.testing.assert_allclose(plant.brake_torque(), gravity, atol=1e-3)
 
 

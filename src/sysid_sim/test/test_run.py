@@ -20,7 +20,7 @@ from sysid_core.errors import OutputError
 from sysid_core.robot import Robot, known_robots, load_robot
 from sysid_sim.cli import simulate
 from sysid_sim.driver import Driver
-from sysid_sim.errors import ScenarioError, SimulationError
+from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import PhysicsConfig
 from sysid_sim.run import Run, run_scenario, write_run
 from sysid_sim.scenarios import find_scenario, known_scenarios
@@ -169,7 +169,7 @@ def test_the_command_writes_a_bag(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_the_command_names_the_scenarios_there_are(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"nosuch.*panda_payload.*digit_leg"):
+    with pytest.raises(SimulationError, match=r"nosuch.*panda_payload.*digit_leg"):
         simulate.run(arguments("nosuch", "--out", str(tmp_path / "bag")))
 
 

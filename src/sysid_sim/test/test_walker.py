@@ -67,7 +67,7 @@ def test_the_stance_is_balanced_on_level_ground(
 def test_an_arm_cannot_walk(robot_of: Callable[[str], Robot]) -> None:
     robot = robot_of("panda")
     with pytest.raises(Exception, match="floating"):
-        Walker(robot, MOTIONS["trot"], 1, 0.001)
+        Walker(MOTIONS["trot"], robot, 1, 0.001)
     with pytest.raises(SimulationError, match="fixed"):
         Simulation(robot, robot.consistent_nominal).sense_base()
 
@@ -168,7 +168,7 @@ def test_a_walking_robot_takes_up_a_payload() -> None:
 
 def test_a_robot_that_falls_says_so(robot_of: Callable[[str], Robot]) -> None:
     robot = robot_of("solo12")
-    walker = Walker(robot, MOTIONS["trot"], 1, 0.001)
+    walker = Walker(MOTIONS["trot"], robot, 1, 0.001)
     tipped = walker.start.copy()
     tipped[2] += 0.3
     tipped[3:7] = [1.0, 0.0, 0.0, 0.0]  # on its back
