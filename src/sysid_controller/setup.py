@@ -28,6 +28,10 @@ setup(
     entry_points={
         "console_scripts": [
             "controller = sysid_controller.programs:controller",
+            "player = sysid_controller.programs:player",
+        ],
+        "sysid.subcommands": [
+            "play = sysid_controller.cli:play",
         ],
     },
     data_files=[

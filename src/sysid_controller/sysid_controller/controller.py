@@ -206,7 +206,7 @@ class Controller:
         return self.base.plan_contacts(names, active, start, now)
 
     def take_reference(self, points: TrajectoryPoints, now: float) -> Diagnostic | None:
-        """Follow a trajectory, or say why not."""
+        """Follow a trajectory, brake and hold where it has no points, or say why not."""
         if self.stop.reason is not None:
             return Diagnostic("refused", f"the robot is stopped: {self.stop}")
         if self.watchdog.state in (ControlState.DISABLED, ControlState.WAITING):
@@ -216,6 +216,10 @@ class Controller:
                 if not self.watchdog.enabled
                 else f"no valid {self.missing or 'joint states'} yet",
             )
+        if not len(points.time):
+            measured = self.joint_states
+            self.reference.brake(now, measured.position, measured.velocity)
+            return None
         return self.reference.offer(points, now)
 
     def take_parameters(self, offered: ParameterSet) -> Diagnostic | None:

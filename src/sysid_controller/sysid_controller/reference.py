@@ -29,6 +29,7 @@ _MOST_WAITING = 100
 _SAMPLES_PER_FADE = 33
 _FADE_SPEED = 1.5  # [-] of the velocity limit, while two references are joined
 _USUAL_VELOCITY = 1.0  # [rad/s] where no limit is known
+_BRAKE_TIME = 0.15  # [s] in which joints that are told to stop come to rest
 # A quintic from rest to rest is fastest at 1.875 of its mean speed; the rest is for the speed
 # that it ends with. Tried in turn.
 _APPROACH_TIMES = (2.2, 3.0, 4.5)
@@ -126,11 +127,23 @@ class Reference:
         if (inside != position).any():
             self.rejoin(now, position, np.zeros_like(position))
 
-    def rejoin(self, now: float, position: FloatArray, velocity: FloatArray) -> None:
-        """Start from a measured motion and return to the reference gradually."""
+    def brake(self, now: float, position: FloatArray, velocity: FloatArray) -> None:
+        """Drop all trajectories and come to rest from a measured motion, then stay."""
+        there = position + 0.5 * _BRAKE_TIME * velocity
+        self.hold(now, np.clip(there, self.limits.lower, self.limits.upper))
+        self.rejoin(now, position, velocity, _BRAKE_TIME)
+
+    def rejoin(
+        self, now: float, position: FloatArray, velocity: FloatArray, shortest: float = 0.0
+    ) -> None:
+        """Start from a measured motion and return to the reference gradually.
+
+        It takes `shortest` [s] at least; by default the time of a handover.
+        """
         self.sample(now)
         measured = Motion(position, velocity, np.zeros_like(position))
-        self._bridge = self._fade(now, _subtract(measured, self._tracks[0].at(now)))
+        gap = _subtract(measured, self._tracks[0].at(now))
+        self._bridge = self._fade(now, gap, shortest or self.handover_time)
 
     def moving(self, now: float) -> bool:
         """Whether a trajectory or the return to one is under way or to come."""
@@ -216,7 +229,7 @@ class Reference:
             )
         if all(np.abs(part).max() < 1e-12 for part in gap):
             return _Track(begin, path, None)
-        track = _Track(begin, path, self._fade(begin, gap))
+        track = _Track(begin, path, self._fade(begin, gap, self.handover_time))
         self._check_fade(track)
         return track
 
@@ -255,10 +268,10 @@ class Reference:
         except ParameterError as error:
             raise ParameterError(f"cannot be joined from the motion before: {error}") from error
 
-    def _fade(self, begin: float, gap: Motion) -> Quintics:
+    def _fade(self, begin: float, gap: Motion, shortest: float) -> Quintics:
         """Return the motion (na,) that starts as the gap and ends at rest at zero."""
         # a quintic between rests is fastest at 1.875 of its mean speed; half the limit is for it
         slowest = float((3.75 * np.abs(gap.position) / self._speed).max(initial=0.0))
-        duration = max(self.handover_time, slowest)
+        duration = max(shortest, slowest)
         ends = (np.vstack([part, np.zeros_like(part)]) for part in gap)
         return Quintics(np.array([begin, begin + duration]), *ends)

@@ -73,7 +73,7 @@ def test_a_documented_command_parses(
     args = _build_parser(words[1])[0].parse_args(words[1:])
     if args.subcommand == "up" and "FILE" not in args.launch:
         _check_launch(args, tmp_path)
-    if args.subcommand == "call" and "/srv/" in args.words[0]:
+    if args.subcommand == "call" and "/srv/" in "".join(args.words):
         kind = import_type(args.words[0], "srv")
         fill(kind.Request(), read_values("".join(args.words[1:])))
     if args.subcommand == "pub" and "/msg/" in args.type and "$" not in args.values:
@@ -99,7 +99,7 @@ def test_the_readmes_round_from_urdf_to_motion_runs(
     )
     commands = [shlex.split(line, comments=True) for line in block.splitlines()]
     for words in commands:
-        if words[:1] != ["sysid"]:
+        if words[:1] != ["sysid"] or words[1] == "play":  # which needs a robot
             continue
         assert main(words[1:]) == 0, " ".join(words)
         if words[1] == "init":

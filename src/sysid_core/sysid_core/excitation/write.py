@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a designed motion: a table, a message to play, and a picture."""
+"""Writes a designed motion: a table, a message to play, whose it is, and a picture."""
 
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
+from typing import Any
 
 import yaml
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from sysid_core.excitation.motion_file import IDENTITY, TRAJECTORY
 from sysid_core.excitation.optimise import Excitation
 from sysid_core.files import write_text
 
 __all__ = ["FILES", "write_excitation"]
 
-FILES = ("trajectory.csv", "trajectory.yaml", "trajectory.png")
+FILES = ("trajectory.csv", TRAJECTORY, IDENTITY, "trajectory.png")
 _MESSAGE_RATE = 20.0
 """Points of the message [Hz]: players interpolate between them by fifth-order polynomials."""
 _DIGITS = 9
@@ -96,7 +99,12 @@ def _picture(found: Excitation, joints: tuple[str, ...], path: Path) -> None:
 
 
 def write_excitation(
-    found: Excitation, joints: tuple[str, ...], folder: Path, *, rate: float
+    found: Excitation,
+    joints: tuple[str, ...],
+    identity: dict[str, Any],
+    folder: Path,
+    *,
+    rate: float,
 ) -> None:
     """Write the files of `FILES` into a folder; the table at a rate [Hz].
 
@@ -107,4 +115,5 @@ def write_excitation(
     """
     _table(found, joints, folder / FILES[0], rate)
     write_text(folder / FILES[1], _message(found, joints))
-    _picture(found, joints, folder / FILES[2])
+    write_text(folder / FILES[2], json.dumps(identity, indent=1) + "\n")
+    _picture(found, joints, folder / FILES[3])

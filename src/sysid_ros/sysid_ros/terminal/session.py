@@ -13,7 +13,7 @@ from typing import Any
 
 from sysid_core.errors import DataError, ParameterError
 
-__all__ = ["Session", "import_type", "open_session"]
+__all__ = ["Session", "import_type", "open_session", "provide_rclpy"]
 
 _LOOK = 0.05
 """Time [s] between two looks at the graph."""
@@ -125,12 +125,17 @@ def import_type(name: str, folder: str) -> Any:
     raise ParameterError(f"there is no type '{name}'; the form is package/{folder}/Name")
 
 
+def provide_rclpy() -> None:
+    """Have ``import rclpy`` find the embedded runtime where it finds no other."""
+    for point in entry_points(group="sysid.rclpy"):
+        point.load()()
+
+
 @contextlib.contextmanager
 def open_session(name: str) -> Iterator[Session]:
     """Start a node; where rclpy cannot be imported, the embedded runtime stands in."""
     os.environ.setdefault("ROS_PYTHON_CHECK_FIELDS", "1")  # else a wrong value ends the process
-    for point in entry_points(group="sysid.rclpy"):
-        point.load()()
+    provide_rclpy()
     from rclpy.context import Context
     from rclpy.executors import SingleThreadedExecutor
     from rclpy.node import Node

@@ -45,18 +45,21 @@ def run(args: argparse.Namespace) -> int:
     with progress_bar() as show:
         found = excite(robot, limits, options, show)
         with results_folder(args.out) as folder:
-            write_excitation(found, robot.joint_names, folder, rate=rate)
+            summary = _summary(robot, found, options)
+            write_excitation(found, robot.joint_names, summary, folder, rate=rate)
     if args.json:
-        print_json(_summary(robot, found, options))
+        print_json(summary)
     else:
         _show(robot, found, args.out)
     return 0
 
 
 def _summary(robot: Robot, found: Excitation, options: ExciteConfig) -> dict[str, Any]:
+    source = robot.description.source
     return {
         "robot": robot.name,
         "model_hash": robot.model_hash,
+        "description": None if source is None else str(source.resolve()),
         "duration_s": found.motion.period,
         "harmonics": found.motion.harmonics,
         "seed": options.seed,

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans how a motion is played: a slow approach, the motion with ramps in time, checked first."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_controller.laws import Motion
+from sysid_controller.planning import Planner
+from sysid_controller.trajectory import Quintics, rest
+from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.select import make_dynamics
+from sysid_core.errors import ParameterError
+from sysid_core.exchange import check_point_count
+from sysid_core.excitation.fourier import quintic_step
+from sysid_core.excitation.motion_file import JointMotion
+from sysid_core.robot import Robot
+from sysid_core.robot.model import Limits
+
+__all__ = ["MotionPlan", "MotionPlanner", "PlanPoints"]
+
+_RATE = 20.0
+"""Points of the plan [Hz]; between them its players go by quintics."""
+_RAMP = 1.0
+"""Time [s] in which a motion gains its speed, and loses it."""
+_SHORTEST = 1.0
+"""Shortest approach [s]."""
+_PEAK = 1.875
+"""Top speed of a quintic between rests over its mean speed."""
+_UNKNOWN_VELOCITY = 1.0
+"""Taken for an approach where no velocity limit is known [rad/s]."""
+_SPEED_TOLERANCE = 1.01
+"""Share of the velocity limits that motions may use: their own points were rounded."""
+
+
+class PlanPoints(NamedTuple):
+    """Points of a plan: times (n,) [s] and states (n, na) [rad, rad/s, rad/s²]."""
+
+    time: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+    acceleration: FloatArray
+
+
+class MotionPlan(NamedTuple):
+    """What is to be played.
+
+    Attributes
+    ----------
+    points : PlanPoints
+    path : Quintics
+        The path through the points.
+    approach : float [s]
+        Time at which the motion itself begins.
+    torques : (n, na) [N·m]
+        Nominal ones at the points.
+    """
+
+    points: PlanPoints
+    path: Quintics
+    approach: float
+    torques: FloatArray
+
+    def torque(self, time: float) -> FloatArray:
+        """Return the nominal torque (na,) [N·m] at a time [s]; the last one's beyond the end."""
+        at = np.clip(np.searchsorted(self.points.time, time), 1, len(self.points.time) - 1)
+        before, after = self.points.time[at - 1], self.points.time[at]
+        share = float(np.clip((time - before) / (after - before), 0.0, 1.0))
+        return np.asarray((1.0 - share) * self.torques[at - 1] + share * self.torques[at])
+
+    @property
+    def duration(self) -> float:
+        """Time [s] from the beginning of the approach to rest."""
+        return self.path.end
+
+
+class MotionPlanner:
+    """Checks a motion against a robot and plans how to play it.
+
+    Parameters
+    ----------
+    robot : Robot
+    motion : JointMotion
+    speed : float [-]
+        At which the motion is played; its torques are checked at this speed.
+    approach_speed : float [-]
+        Share of the velocity limits that the approach uses.
+
+    Raises
+    ------
+    ParameterError
+        If the motion is another robot's, lacks joints, or leaves the limits.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        motion: JointMotion,
+        *,
+        speed: float = 1.0,
+        approach_speed: float = 0.2,
+    ) -> None:
+        if robot.floating:
+            raise ParameterError(
+                f"the base of robot '{robot.name}' floats; motions are played on a fixed base only"
+            )
+        _check_identity(robot, motion)
+        self.robot, self._speed, self._approach_speed = robot, speed, approach_speed
+        chosen = robot.actuated
+        self.limits = Limits(*(bounds[chosen] for bounds in robot.limits))
+        self._dynamics = make_dynamics(robot)
+        self._planner = Planner(
+            robot.actuated_names, self.limits, {}, reach=self._dynamics.unreachable
+        )
+        self._motion = self._ramped(motion)
+        check_point_count(len(self._motion.time))
+        self._check(self._path(self._motion), self._motion)
+
+    @property
+    def start(self) -> FloatArray:
+        """Positions (na,) [rad] at which the motion begins."""
+        return self._motion.position[0]
+
+    @property
+    def summary(self) -> str:
+        """What was checked, in words."""
+        points = self._motion
+        share = np.abs(points.velocity).max(axis=0) / self.limits.velocity
+        return (
+            f"motion of robot '{self.robot.name}', {points.time[-1]:.1f} s, at most "
+            f"{share.max():.0%} of a velocity limit, is within all limits"
+        )
+
+    def plan(self, position: FloatArray) -> MotionPlan:
+        """Return the plan from positions (na,) [rad] at rest.
+
+        Raises
+        ------
+        ParameterError
+            If the approach leaves the limits.
+        """
+        speed = np.where(
+            np.isfinite(self.limits.velocity), self.limits.velocity, _UNKNOWN_VELOCITY
+        )
+        way = self.start - position
+        needed = (_PEAK * np.abs(way) / (self._approach_speed * speed)).max()
+        approach = max(float(needed), _SHORTEST)
+        count = max(2, int(np.ceil(approach * _RATE)))
+        w, dw, ddw = quintic_step(np.arange(count) / count)
+        before = (
+            approach * np.arange(count) / count,
+            position + w[:, None] * way,
+            dw[:, None] * way / approach,
+            ddw[:, None] * way / approach**2,
+        )
+        after = self._motion._replace(time=self._motion.time + approach)
+        joined = (np.concatenate(pair) for pair in zip(before, after, strict=True))
+        points = PlanPoints(*joined)
+        check_point_count(len(points.time))
+        torques = self._dynamics.torques(*points[1:])
+        return MotionPlan(points, self._path(points), approach, torques)
+
+    def _ramped(self, motion: JointMotion) -> PlanPoints:
+        """Return the motion with a phase that gains and loses its speed in `_RAMP`."""
+        names = motion.joint_names
+        missing = [name for name in self.robot.actuated_names if name not in names]
+        if missing:
+            raise ParameterError(f"the motion lacks the joints {', '.join(missing)}")
+        order = [names.index(name) for name in self.robot.actuated_names]
+        states = (motion.position, motion.velocity, motion.acceleration)
+        path = Quintics(motion.time, *(part[:, order] for part in states))
+        length = float(motion.time[-1]) / self._speed
+        ramp = min(_RAMP, 0.5 * length)
+        time = np.linspace(0.0, length + ramp, max(2, int(np.ceil((length + ramp) * _RATE))) + 1)
+        phases = (self._speed * part for part in _phase(time, length + ramp, ramp))
+        rows = []
+        for s, ds, dds in zip(*phases, strict=True):
+            q, v, a = path.at(s)
+            rows.append(Motion(q, ds * v, ds**2 * a + dds * v))
+        rows[0], rows[-1] = (rest(states[0][end, order]) for end in (0, -1))
+        return PlanPoints(time, *(np.array(part) for part in zip(*rows, strict=True)))
+
+    def _path(self, points: PlanPoints) -> Quintics:
+        path = Quintics(*points)
+        dense, speed = path.dense(4)
+        self._planner.check_range(dense)
+        self._planner.check_speed(speed, _SPEED_TOLERANCE)
+        self._planner.check_reach(dense)
+        return path
+
+    def _check(self, path: Quintics, points: PlanPoints) -> None:
+        """Check the nominal torques of the motion."""
+        torque = np.abs(self._dynamics.torques(*points[1:])).max(axis=0)
+        beyond = ~(torque <= self.limits.effort)
+        if beyond.any():
+            j = int(np.argmax(beyond))
+            raise ParameterError(
+                f"the motion asks {torque[j]:.4g} N·m of joint "
+                f"'{self.robot.actuated_names[j]}', its limit is {self.limits.effort[j]:.4g}; "
+                "play it slower"
+            )
+
+
+def _check_identity(robot: Robot, motion: JointMotion) -> None:
+    if motion.robot not in ("", robot.name):
+        raise ParameterError(f"the motion is for robot '{motion.robot}', not '{robot.name}'")
+    if motion.model_hash not in ("", robot.model_hash):
+        raise ParameterError(
+            f"the motion was designed with another model of '{robot.name}' (its description or "
+            "URDF changed); design it anew with 'sysid excite'"
+        )
+
+
+def _phase(
+    time: FloatArray, length: float, ramp: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the phase [s] at times (n,) [s], its rate and the rate's change.
+
+    The rate rises from 0 to 1 as a quintic step in the first `ramp` seconds and falls in the last.
+    """
+    into, out = np.clip(time / ramp, 0.0, 1.0), np.clip((length - time) / ramp, 0.0, 1.0)
+    rise, d_rise, _ = quintic_step(into)
+    fall, d_fall, _ = quintic_step(out)
+    # integral of the quintic step 6s⁵ − 15s⁴ + 10s³
+    begun = ramp * (into**6 - 3.0 * into**5 + 2.5 * into**4)
+    left = ramp * (out**6 - 3.0 * out**5 + 2.5 * out**4)
+    phase = np.where(
+        time < ramp, begun, np.where(time > length - ramp, length - ramp - left, time - 0.5 * ramp)
+    )
+    return phase, np.minimum(rise, fall), np.where(time < ramp, d_rise, -d_fall) / ramp

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decides when a motion may begin, watches it, and says when it must stop; without ROS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+
+import numpy as np
+
+from sysid_controller.joint_states import JointStates
+from sysid_controller.motion_plan import MotionPlan, MotionPlanner
+from sysid_controller.motion_watch import MotionWatch
+from sysid_controller.units import DriverUnits
+from sysid_controller.watchdog import ControlState
+from sysid_core.arrays import FloatArray
+from sysid_core.errors import SysidError
+from sysid_core.excitation.motion_file import JointMotion
+from sysid_core.robot import Robot
+from sysid_core.robot.conversion import JointConversion
+
+__all__ = ["Phase", "Player"]
+
+_PATIENCE = 5.0
+"""Time [s] in which joint states and a controller have to show themselves."""
+_SILENCE = 1.0
+"""Time [s] without joint states after which a motion counts as lost."""
+_ANSWER = 1.0
+"""Time [s], of the robot, in which a controller has to follow."""
+_SETTLE = 0.5
+"""Time [s] that is watched and recorded after the motion."""
+_STILL = 0.05
+"""Share of its velocity limit below which a joint is at rest."""
+_FEWEST = 10
+"""Joint states before a motion begins; they tell whether their clock goes on."""
+_CLOCKS_APART = 0.5
+"""Time [s] by which the clocks of controller and robot may differ."""
+_CUTOFF = 50.0
+"""Of the filter on differentiated positions, where velocities are not measured [Hz]."""
+
+
+class Phase(Enum):
+    """What a player does."""
+
+    WAITING = auto()
+    READY = auto()
+    PLAYING = auto()
+    DONE = auto()
+    STOPPED = auto()
+
+
+class Player:
+    """Plays a motion once; times are the stamps of joint states, or steady ones [s].
+
+    Parameters
+    ----------
+    robot : Robot
+    motion : JointMotion
+    speed, approach_speed : float [-]
+        See `MotionPlanner`.
+    tolerance, effort_tolerance : float [rad, -]
+        See `MotionWatch`.
+    asks_controller : bool
+        Whether a controller's state has to be known, as that of this project tells it.
+
+    Attributes
+    ----------
+    phase : Phase
+    reason : str
+        Why it stopped.
+    moved : bool
+        Whether anything was sent.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        motion: JointMotion,
+        *,
+        speed: float,
+        approach_speed: float,
+        tolerance: float,
+        effort_tolerance: float,
+        asks_controller: bool,
+    ) -> None:
+        self.planner = MotionPlanner(robot, motion, speed=speed, approach_speed=approach_speed)
+        limits, names = self.planner.limits, robot.actuated_names
+        self.phase, self.reason, self.moved = Phase.WAITING, "", False
+        self.watch = MotionWatch(names, limits, tolerance, effort_tolerance)
+        self._asks, self._limits, self._names = asks_controller, limits, names
+        self._robot = robot
+        self._units = DriverUnits(robot, "joint")
+        self._conversion = JointConversion(robot)
+        self._states = JointStates(names, self._units, _CUTOFF, limits)
+        self._plan: MotionPlan | None = None
+        self._begin = self._stamp = 0.0
+        self._heard: float | None = None
+        self._since: float | None = None
+        self._count = 0
+        self._stood = 0
+        self._refused = ""
+        self._control: ControlState | None = None
+        self._warnings: list[str] = []
+        self._apart = 0.0
+
+    @property
+    def position(self) -> FloatArray:
+        """Measured positions (na,) [rad]."""
+        return self._states.position
+
+    @property
+    def velocity(self) -> FloatArray:
+        """Measured velocities (na,) [rad/s]."""
+        return self._states.velocity
+
+    @property
+    def published_joints(self) -> tuple[tuple[str, ...], FloatArray]:
+        """Names and zero offsets (na,) [rad] of the joints as their driver has them."""
+        offsets = self._robot.description.position_offset
+        names = {own: name for name, own in self._units.aliases.items()}
+        return (
+            tuple(names.get(name, name) for name in self._names),
+            np.array([offsets.get(name, 0.0) for name in self._names]),
+        )
+
+    def stop(self, reason: str) -> None:
+        """Stop for a reason; does nothing once all is over."""
+        if self.phase not in (Phase.DONE, Phase.STOPPED):
+            self.phase, self.reason = Phase.STOPPED, reason
+
+    def take_tracking(self, state: int, warnings: Sequence[str], stamp: float) -> None:
+        """Take what the controller says of itself, and when by its clock [s]."""
+        self._control, self._warnings = ControlState(state), list(warnings)
+        self._apart = stamp - self._stamp
+        if self.phase is not Phase.PLAYING or self._stamp - self._begin < _ANSWER:
+            return
+        if self._control is not ControlState.TRACKING and not self._over:
+            why = "; ".join(warnings) or "no reason given"
+            self.stop(f"the controller is {self._control.name} and does not follow: {why}")
+
+    @property
+    def _over(self) -> bool:
+        end = np.inf if self._plan is None else self._plan.duration - _SETTLE
+        return bool(self._stamp - self._begin > end)
+
+    def take_joint_states(
+        self,
+        names: Sequence[str],
+        position: FloatArray,
+        velocity: FloatArray,
+        effort: FloatArray,
+        stamp: float,
+        steady: float,
+    ) -> None:
+        """Take measured joint states that arrived at `steady`, as published, and judge them."""
+        refusal = self._states.update(names, position, velocity, stamp)
+        if refusal is not None:
+            self._refused = str(refusal)
+            return
+        self._count += 1
+        self._stood = self._stood + 1 if stamp <= self._stamp else 0
+        self._stamp, self._heard = stamp, steady
+        if self.phase is not Phase.PLAYING or self._plan is None:
+            return
+        elapsed = stamp - self._begin
+        measured = np.full(len(self._names), np.nan)
+        if len(effort) == len(names):
+            aliases = self._units.aliases
+            known = [aliases.get(name, name) for name in names]
+            index = [known.index(name) for name in self._names]
+            measured = self._conversion.convert(position[None, index], effort[None, index])[1][0]
+        desired, model = self._plan.path.at(elapsed), self._plan.torque(elapsed)
+        reason = self.watch.judge(elapsed, desired, self.position, self.velocity, measured, model)
+        if reason:
+            self.stop(reason)
+        elif elapsed > self._plan.duration + _SETTLE:
+            self.phase = Phase.DONE
+
+    def look(self, steady: float, *, answered: bool) -> None:
+        """Look at what time alone changes: readiness, patience, silence.
+
+        Parameters
+        ----------
+        steady : float [s]
+            Time that only grows.
+        answered : bool
+            Whether anybody listens to what is sent.
+        """
+        self._since = steady if self._since is None else self._since
+        if self.phase is Phase.WAITING:
+            lack = self._lacks(answered)
+            if not lack:
+                self.phase = Phase.READY
+            elif steady - self._since > _PATIENCE:
+                self.stop(lack)
+        elif self.phase is Phase.PLAYING and steady - (self._heard or steady) > _SILENCE:
+            self.stop(f"joint states are silent for {_SILENCE:g} s: is the driver running?")
+
+    def _lacks(self, answered: bool) -> str:
+        """Say what a motion cannot begin without; empty if nothing is missing."""
+        if not self._count:
+            why = f": refused, {self._refused}" if self._refused else ": is the driver running?"
+            return f"no joint states{why}"
+        if self._stood >= _FEWEST:
+            return "joint states come, but their stamps stand still: does the robot's clock go?"
+        if self._count < _FEWEST:
+            return f"only {self._count} joint states came"
+        if not answered:
+            return "nobody listens to the reference: is the controller running?"
+        if self._asks:
+            lack = self._controller_lacks()
+            if lack:
+                return lack
+        still = np.abs(self.velocity) < _STILL * self._limits.velocity
+        if not still.all():
+            return (
+                f"joint '{self._names[int(np.argmin(still))]}' moves already; let it come to rest"
+            )
+        return ""
+
+    def _controller_lacks(self) -> str:
+        if self._control is None:
+            return "the controller does not tell how it is ('tracking'): is it running?"
+        if abs(self._apart) > _CLOCKS_APART:
+            return (
+                f"the controller's clock is {self._apart:+.3g} s from the joint states': set "
+                "use_sim_time for both or for neither"
+            )
+        if self._control is ControlState.DISABLED:
+            return "the controller is disabled: sysid call /controller/enable '{data: true}'"
+        if self._control is not ControlState.HOLDING:
+            why = "; ".join(self._warnings) or "it must hold the robot at rest"
+            return f"the controller is {self._control.name} instead of HOLDING: {why}"
+        return ""
+
+    def begin(self, *, dry_run: bool) -> MotionPlan | None:
+        """Return what to send now; None if nothing is to be sent."""
+        try:
+            plan = self.planner.plan(self.position)
+        except SysidError as error:
+            self.stop(f"the way to the start: {error}")
+            return None
+        self._plan, self._begin = plan, self._stamp
+        self.phase = Phase.DONE if dry_run else Phase.PLAYING
+        self.moved = not dry_run
+        return None if dry_run else plan

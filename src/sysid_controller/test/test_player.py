@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A motion is checked, approached, played and watched; a robot that is blocked is let go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sysid_controller.controller import Controller
+from sysid_controller.motion_plan import MotionPlanner
+from sysid_controller.motion_watch import MotionWatch
+from sysid_controller.player import Phase, Player
+from sysid_controller.settings import ControllerConfig
+from sysid_controller.trajectory import rest
+from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.tree import TreeDynamics
+from sysid_core.errors import ParameterError
+from sysid_core.exchange import TrajectoryPoints
+from sysid_core.excitation.motion_file import JointMotion
+from sysid_core.robot import Robot
+
+PERIOD, SUBSTEPS = 0.002, 4
+HOME = np.array([0.0, -0.5, 0.0, -1.8, 0.0, 1.4, 0.6])
+
+
+def sway(robot: Robot, reach: float = 0.4, period: float = 4.0) -> JointMotion:
+    """Return a motion around `HOME` from rest to rest."""
+    time = np.linspace(0.0, period, 81)
+    w = 2.0 * np.pi / period
+    shape = (1.0 - np.cos(w * time), w * np.sin(w * time), w**2 * np.cos(w * time))
+    q, v, a = (reach * s[:, None] * np.ones(7) for s in shape)
+    return JointMotion(robot.joint_names, time, HOME + q, v, a, robot.name, robot.model_hash)
+
+
+class World:
+    """An arm with a true model of its own, its controller, and a player, tick by tick."""
+
+    def __init__(self, robot: Robot, truth: FloatArray, tolerance: float = 0.2) -> None:
+        self.plant = TreeDynamics(robot, 0.03)
+        self.plant.set_parameters(truth)
+        self.robot = robot
+        self.controller = Controller(robot, ControllerConfig())
+        self.player = Player(
+            robot,
+            sway(robot),
+            speed=1.0,
+            approach_speed=0.2,
+            tolerance=tolerance,
+            effort_tolerance=0.3,
+            asks_controller=True,
+        )
+        self.q, self.v = HOME + 0.2, np.zeros(7)
+        self.ticks = 0
+        self.blocked: tuple[int, float] | None = None
+
+    @property
+    def time(self) -> float:
+        return PERIOD * self.ticks
+
+    def block(self, joint: int) -> None:
+        """Have somebody hold a joint where it is, as hard as a wall."""
+        self.blocked = joint, float(self.q[joint])
+
+    def step(self) -> None:
+        t, names = self.time, self.robot.joint_names
+        self.controller.take_joint_states(names, self.q, self.v, t, t)
+        command = self.controller.tick(t, t)
+        self.player.take_joint_states(names, self.q, self.v, command.effort, t, t)
+        self.player.take_tracking(int(command.state), [], t)
+        self.player.look(t, answered=True)
+        before = self.player.phase
+        if before is Phase.READY:
+            plan = self.player.begin(dry_run=False)
+            assert plan is not None
+            points = TrajectoryPoints(names, None, *plan.points)
+            assert self.controller.take_reference(points, t) is None
+        for _ in range(SUBSTEPS):
+            force = command.effort - self.plant.torque(self.q, self.v, np.zeros(7), self.v)
+            if self.blocked is not None:
+                joint, where = self.blocked
+                stiff = 4e4 * (where - self.q[joint]) - 400.0 * self.v[joint]
+                force[joint] += self.plant.inertia(self.q)[joint, joint] * stiff
+            self.v = self.v + PERIOD / SUBSTEPS * np.linalg.solve(
+                self.plant.inertia(self.q), force
+            )
+            self.q = self.q + PERIOD / SUBSTEPS * self.v
+        self.ticks += 1
+
+    def run(self, until: Callable[[], bool], limit: float = 30.0) -> None:
+        while not until():
+            assert self.time < limit, self.player.phase
+            self.step()
+
+    def brake(self) -> None:
+        none = TrajectoryPoints(self.robot.joint_names, None, np.zeros(0), np.zeros((0, 7)))
+        assert self.controller.take_reference(none, self.time) is None
+
+
+def test_a_motion_is_approached_played_and_ends_at_rest(
+    panda: Robot, perturbed: Callable[[Robot, int], FloatArray]
+) -> None:
+    world = World(panda, 0.5 * (panda.consistent_nominal + perturbed(panda, 3)))
+    world.run(lambda: world.player.phase in (Phase.DONE, Phase.STOPPED))
+    assert world.player.phase is Phase.DONE, world.player.reason
+    np.testing.assert_allclose(world.q, HOME, atol=0.1)
+    assert np.abs(world.v).max() < 0.05
+
+
+@pytest.mark.parametrize("joint", [0, 1, 3, 5])
+def test_a_blocked_joint_stops_the_robot_within_a_fifth_of_a_second(
+    joint: int, panda: Robot, perturbed: Callable[[Robot, int], FloatArray]
+) -> None:
+    world = World(panda, 0.5 * (panda.consistent_nominal + perturbed(panda, 3)))
+    world.run(lambda: world.player.phase is Phase.PLAYING)
+    world.run(lambda: abs(world.v[joint]) > 0.5)
+    world.block(joint)
+    begin = world.time
+    world.run(lambda: world.player.phase is Phase.STOPPED, begin + 0.2)
+    assert "is it blocked" in world.player.reason
+    world.brake()
+    torque = world.controller.tick(world.time, world.time).effort
+    world.run(lambda: world.time > begin + 0.5)
+    assert np.abs(world.v).max() < 0.1
+    # what presses on whoever holds the joint is gone, but for the model's error
+    after = world.controller.tick(world.time, world.time).effort
+    assert abs(after[joint]) < max(abs(torque[joint]), 0.3 * panda.limits.effort[joint])
+
+
+def test_a_joint_that_pushes_too_much_stops_the_robot(panda: Robot) -> None:
+    watch = MotionWatch(panda.joint_names, panda.limits, tolerance=1.0, effort_tolerance=0.3)
+    desired, model = rest(HOME), np.full(7, 5.0)
+    for share, stops in ((0.25, False), (0.35, True)):
+        effort = model - share * panda.limits.effort
+        said = [watch.judge(0.01 * k, desired, HOME, 0.0 * HOME, effort, model) for k in range(9)]
+        assert any(said) is stops
+        assert not said[2]  # a moment of noise stops nothing
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"robot": "ur10e"}, "for robot 'ur10e'"),
+        ({"model_hash": "0" * 8}, "another model of 'panda'"),
+        ({"joint_names": tuple("abcdefg")}, "lacks the joints panda_joint1"),
+    ],
+)
+def test_another_robots_motion_is_refused(panda: Robot, change: dict[str, Any], says: str) -> None:
+    with pytest.raises(ParameterError, match=says):
+        MotionPlanner(panda, replace(sway(panda), **change))
+
+
+def test_motions_beyond_limits_are_refused_before_anything_moves(panda: Robot) -> None:
+    with pytest.raises(ParameterError, match="outside its limits"):
+        MotionPlanner(panda, sway(panda, reach=1.5, period=20.0))
+    with pytest.raises(ParameterError, match="its limit is"):
+        MotionPlanner(panda, sway(panda, reach=0.8, period=1.0))
+
+
+def test_a_slower_motion_takes_the_same_way(panda: Robot) -> None:
+    whole, half = (MotionPlanner(panda, sway(panda), speed=s).plan(HOME) for s in (1.0, 0.5))
+    assert half.duration == pytest.approx(2.0 * 4.0 + 1.0 + half.approach)
+    assert np.abs(half.points.velocity).max() < 0.6 * np.abs(whole.points.velocity).max()
+    for plan in (whole, half):
+        assert not plan.points.velocity[[0, -1]].any()
+        q = np.array([plan.path.at(t).position for t in np.arange(0.0, plan.duration, 1e-3)])
+        v = np.array([plan.path.at(t).velocity for t in np.arange(0.0, plan.duration, 1e-3)])
+        np.testing.assert_allclose(np.gradient(q, 1e-3, axis=0)[1:-1], v[1:-1], atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        ("silent", "no joint states"),
+        ("unheard", "nobody listens"),
+        ("stands still", "stamps stand still"),
+        ("untold", "is it running"),
+        ("disabled", "disabled: sysid call"),
+        ("another clock", "use_sim_time"),
+        ("moving", "moves already"),
+    ],
+)
+def test_what_is_missing_is_said_and_nothing_moves(broken: str, says: str, panda: Robot) -> None:
+    player = Player(
+        panda,
+        sway(panda),
+        speed=1.0,
+        approach_speed=0.2,
+        tolerance=0.2,
+        effort_tolerance=0.3,
+        asks_controller=True,
+    )
+    for k in range(400):
+        t = 0.02 * k
+        if broken != "silent":
+            still = 0.0 if broken == "stands still" else t
+            speed = np.full(7, 1.0 if broken == "moving" else 0.0)
+            player.take_joint_states(panda.joint_names, HOME, speed, np.zeros(7), still, t)
+        if broken != "untold":
+            state = 0 if broken == "disabled" else 2
+            player.take_tracking(state, [], t + (60.0 if broken == "another clock" else 0.0))
+        player.look(t, answered=broken != "unheard")
+        if player.phase is Phase.STOPPED:
+            break
+    assert player.phase is Phase.STOPPED
+    assert says in player.reason
+    assert "\n" not in player.reason
+    assert not player.moved

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads motions to play: what ``sysid excite`` wrote, or any joint trajectory in YAML."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from sysid_core.arrays import FloatArray
+from sysid_core.errors import DataError
+
+__all__ = ["IDENTITY", "TRAJECTORY", "JointMotion", "read_motion"]
+
+TRAJECTORY = "trajectory.yaml"
+"""A ``trajectory_msgs/JointTrajectory``."""
+IDENTITY = "motion.json"
+"""Whose it is, and what its design found."""
+
+_LARGEST = 20_000_000
+"""Bytes of a trajectory file; an hour of ten joints at 20 Hz has as many."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointMotion:
+    """A motion of some joints.
+
+    Attributes
+    ----------
+    joint_names : tuple[str, ...]
+    time : (n,) [s]
+        Ascending from 0.
+    position, velocity, acceleration : (n, k) [rad, rad/s, rad/s²]
+    robot, model_hash, description : str
+        Whose it is: name, model, path of the description; empty where unknown.
+    """
+
+    joint_names: tuple[str, ...]
+    time: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+    acceleration: FloatArray
+    robot: str = ""
+    model_hash: str = ""
+    description: str = ""
+
+
+def read_motion(path: Path) -> JointMotion:
+    """Return the motion of a folder that ``sysid excite`` wrote, or of a trajectory's YAML.
+
+    Raises
+    ------
+    DataError
+        If there is none or it is malformed.
+    """
+    file = path / TRAJECTORY if path.is_dir() else path
+    identity: dict[str, Any] = {}
+    try:
+        if file.stat().st_size > _LARGEST:
+            raise DataError(f"is larger than {_LARGEST // 10**6} MB", source=str(file))
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        message = yaml.load(file.read_text(encoding="utf-8"), Loader=loader)
+        if (file.parent / IDENTITY).is_file():
+            identity = json.loads((file.parent / IDENTITY).read_text(encoding="utf-8"))
+        return _motion(message, identity)
+    except OSError as error:
+        raise DataError(
+            f"cannot be read ({error.strerror}); give a folder that 'sysid excite' wrote",
+            source=str(file),
+        ) from error
+    except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
+        why = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise DataError(
+            "is not a trajectory_msgs/JointTrajectory with positions, velocities and "
+            f"accelerations at every point ({why})",
+            source=str(file),
+        ) from error
+
+
+def _motion(message: Any, identity: dict[str, Any]) -> JointMotion:
+    points = message["points"]
+    kinds = ("positions", "velocities", "accelerations")
+    arrays = [np.array([point[kind] for point in points], dtype=float) for kind in kinds]
+    spans = [point["time_from_start"] for point in points]
+    time = np.array([span["sec"] + 1e-9 * span["nanosec"] for span in spans], dtype=float)
+    names = tuple(str(name) for name in message["joint_names"])
+    if len(time) < 2 or any(array.shape != (len(time), len(names)) for array in arrays):
+        raise ValueError(f"every point needs {len(names)} numbers of each kind, one per joint")
+    if not all(np.isfinite(array).all() for array in (time, *arrays)):
+        raise ValueError("a number is not finite")
+    if time[0] != 0.0 or (np.diff(time) <= 0.0).any():
+        raise ValueError("times must ascend from 0")
+    whose = {key: str(identity.get(key) or "") for key in ("robot", "model_hash", "description")}
+    return JointMotion(names, time, arrays[0], arrays[1], arrays[2], **whose)
