@@ -25,6 +25,10 @@ _LOWEST = 1.0
 """Lowest rung [Hz]: a motion that is slower than this shows no inertia anyway."""
 _STRETCHES = 16
 """Stretches that are held out in turn: enough to tell a difference from its standard error."""
+_CERTAIN = 2.0
+"""Standard errors by which a lower rung must predict better: one would often be chance."""
+_CLEARLY = 0.02
+"""Log ratio of errors by which it must: less is what another motion changes anyway."""
 _OVERSAMPLING = 4.0
 """Samples per period of the cut-off: twice what its band needs."""
 _MOST_SAMPLES = 6000
@@ -47,14 +51,15 @@ def predictive_cutoff(
     train: float,
     still: float,
 ) -> CutoffChoice:
-    """Return the highest cut-off that predicts held-out torque as well as any.
+    """Return the highest cut-off that predicts held-out torque as well as the next lower one.
 
     The spectrum's choice is the upper bound: below it lies a ladder of cut-offs. At each rung the
     training part is cut into stretches, parameters are learned without one of them, and all of
-    them predict the torque of that stretch at *every* rung, so that no rung is judged by its own,
-    smoother target. Of the rungs whose mean log error exceeds the smallest by no more than one
-    standard error over the stretches, the highest is taken: it keeps most of the data (Breiman et
-    al. 1984, rule of one standard error).
+    them predict the torque of that stretch at every rung. Noise in the accelerations pulls what a
+    high rung learns towards zero; it predicts its own noisy rows well by that, but not those of
+    lower rungs. So two neighbours are compared on the targets up to the lower of them, from the
+    top down, until the lower one is not clearly better (after Lepski 1991). Neighbours, because
+    what the model lacks looks smaller after a lower filter, and more so the further down.
 
     Parameters
     ----------
@@ -80,14 +85,12 @@ def predictive_cutoff(
     if len(rungs) < 2:
         return bound
     errors = _errors(rungs)
-    excess = errors - errors[np.argmin(errors.mean(axis=1))]
-    usual = excess.std(axis=1, ddof=1) / np.sqrt(errors.shape[1])
-    # the rungs descend, so the first that is as good as any is the highest
-    chosen = int(np.argmax(excess.mean(axis=1) <= usual))
+    # the rungs descend, so the first that its neighbour does not beat is the highest
+    chosen = next(r for r in range(len(rungs)) if not _is_beaten(errors, r))
     if chosen == 0:
         return bound
     cutoff = rungs[chosen].cutoff
-    worse = float(np.exp(errors[0].mean() - errors[chosen].mean()))
+    worse = float(np.exp(np.mean(errors[0, chosen:] - errors[chosen, chosen:])))
     reason = (
         f"{cutoff:.3g} Hz predicts held-out torque {worse:.2f} times better than "
         f"{bound.cutoff:.3g} Hz, which the spectrum would allow"
@@ -148,14 +151,21 @@ def _statistics(rows: Rows, chosen: BoolArray) -> Statistics:
 
 
 def _errors(rungs: list[_Rung]) -> FloatArray:
-    """Return the log of each rung's error (rungs, stretches), the mean over all targets."""
-    log = np.zeros((len(rungs), _STRETCHES))
+    """Return the log error of each rung on each rung's targets (rungs, rungs, stretches)."""
+    log = np.zeros((len(rungs), len(rungs), _STRETCHES))
     for r, rung in enumerate(rungs):
         for k, base_vector in enumerate(rung.learned):
-            squares = [
-                (target.stretches[k].residual_square(base_vector), target.stretches[k].count)
-                for target in rungs
-            ]
-            totals = [np.sum(square / np.maximum(count, 1.0)) for square, count in squares]
-            log[r, k] = 0.5 * np.mean(np.log(np.maximum(totals, 1e-300)))
+            for t, target in enumerate(rungs):
+                part = target.stretches[k]
+                mean = part.residual_square(base_vector) / np.maximum(part.count, 1.0)
+                log[r, t, k] = 0.5 * np.log(max(float(mean.sum()), 1e-300))
     return log
+
+
+def _is_beaten(errors: FloatArray, rung: int) -> bool:
+    """Whether the next lower rung predicts targets up to its own clearly better."""
+    if rung + 1 == len(errors):
+        return False
+    excess = np.mean(errors[rung, rung + 1 :] - errors[rung + 1, rung + 1 :], axis=0)
+    usual = float(excess.std(ddof=1)) / np.sqrt(len(excess))
+    return bool(excess.mean() > max(_CERTAIN * usual, _CLEARLY))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,11 +13,12 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.recording import ImuRecording, Recording
 from sysid_core.signals.chain import Grid
 from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff
+from sysid_core.signals.group import Track
 from sysid_core.signals.inertial import INSTEAD
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.outliers import hampel, unwrapped, without_spoiled
 from sysid_core.signals.sensors import SENSORS
-from sysid_core.signals.synchronise import Synchronised, SynchroniseReport, Track, synchronise
+from sysid_core.signals.synchronise import Synchronised, SynchroniseReport, synchronise
 from sysid_core.signals.timing import estimate_clock
 
 __all__ = ["Aligned", "align", "imu_rate"]
@@ -81,6 +83,7 @@ def align(recording: Recording, options: SignalConfig) -> Aligned:
             f"the sensors run at {synchronised.sensor_rate:.3g} Hz, too slow for dynamics: is the "
             "time in seconds?"
         )
+    warnings += map(str, _slow_updates(synchronised, recording))
     grids = _grids(synchronised, tuple(tracks))
     return Aligned(
         tuple(grids),
@@ -93,6 +96,26 @@ def align(recording: Recording, options: SignalConfig) -> Aligned:
         synchronised.report,
         tuple(warnings),
     )
+
+
+def _slow_updates(found: Synchronised, recording: Recording) -> Iterator[Diagnostic]:
+    """Say which joints' signals are slower than the log."""
+    joints = recording.joint_names
+    measured = [q for q in _QUANTITIES if getattr(recording, q) is not None]
+    cases = (
+        ("held_samples", found.held, "repeated in between", "the repeated values are left out"),
+        ("interpolated_log", found.drawn, "interpolated in between", "log the raw messages"),
+    )
+    for kind, rates, what, hint in cases:
+        for place, quantity in enumerate(measured):
+            own = {
+                j: rates[c] for j in range(len(joints)) if (c := place * len(joints) + j) in rates
+            }
+            if own:
+                rate = min(own.values())
+                names = ", ".join(joints[j] for j in own)
+                message = f"{quantity} is updated at {rate:.3g} Hz and {what}"
+                yield Diagnostic(kind, message, subject=names, hint=hint)
 
 
 def _disorder(imu: ImuRecording) -> Diagnostic | None:

@@ -24,6 +24,9 @@ _LEAST_BAND_FACTOR = 2.0
 """What noise may reduce that factor to: less would filter the motion itself."""
 _MOTION_POWER = 0.999
 """Share of the velocities' power that the motion's band holds."""
+_MOTION_DISTANCE = 0.99999
+"""The same of the positions' power: what shakes with a 300th of the motion's amplitude is a
+vibration, unless it were 17 times as fast and as strong."""
 _NOISE_BAND = (0.6, 0.9)
 """Part of the spectrum, up to half of the rate, that holds noise only: above all motion, below
 what anti-aliasing filters of drivers take away."""
@@ -47,7 +50,8 @@ class CutoffChoice:
     ----------
     cutoff : float [Hz]
     motion_band : float [Hz]
-        Frequency below which 99.9 % of the velocities' power lies, on average over the joints.
+        Frequency below which 99.9 % of the velocities' power lies, or all but 1e-5 of the
+        positions', on average over the joints.
     noise_frequency : float [Hz]
         Cut-off at which a tenth (RMS) of the median joint's acceleration would be noise.
     reason : str
@@ -109,10 +113,10 @@ def choose_cutoff(
     above, floor = _above_noise(frequencies, power, rate)
     signals = np.where(above, power, 0.0)
     noise = float(np.median(_noise_frequency(frequencies, signals, floor)))
-    shares = np.cumsum(signals, axis=0)
-    # Every joint counts the same, however far it moves.
-    share = np.mean(shares / shares[-1], axis=1)
-    band = float(frequencies[np.argmax(share >= _MOTION_POWER)])
+    band = min(
+        _band(frequencies, signals, _MOTION_POWER),
+        _band(frequencies, signals / frequencies[:, np.newaxis] ** 2, _MOTION_DISTANCE),
+    )
     wanted = _BAND_FACTOR * band
     cutoff = min(wanted, max(noise, _LEAST_BAND_FACTOR * band), limit)
     if cutoff == limit:
@@ -128,6 +132,13 @@ def choose_cutoff(
         f"{cutoff:.3g} Hz, {why} (99.9 % of the motion below {band:.3g} Hz, a tenth of the "
         f"accelerations noise at {noise:.3g} Hz, sensors at {sensors:.4g} Hz)",
     )
+
+
+def _band(frequencies: FloatArray, power: FloatArray, share: float) -> float:
+    """Return the frequency [Hz] below which a share of the power (k, nj) lies."""
+    shares = np.cumsum(power, axis=0)
+    # Every joint counts the same, however far it moves.
+    return float(frequencies[np.argmax(np.mean(shares / shares[-1], axis=1) >= share)])
 
 
 def highest_cutoff(rate: float) -> float:

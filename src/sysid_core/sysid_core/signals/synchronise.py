@@ -4,51 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
 
 import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.signals.arrival import Taken, taken_times
+from sysid_core.signals.group import Group, Tally, Timing, Track, grouped
 from sysid_core.signals.interpolation import resample
-from sysid_core.signals.outliers import without_spoiled
-from sysid_core.signals.timing import (
-    estimate_clock,
-    find_passes,
-    split_at_gaps,
-    thin_duplicates,
-)
+from sysid_core.signals.timing import find_passes
 
 __all__ = ["Segment", "SynchroniseReport", "Synchronised", "Track", "synchronise"]
-
-Timing = Literal["auto", "stamped", "uniform"]
-
-# Jitter below this part of a period is rounding of the stamps.
-_JITTER_OF_NOTE = 1e-3
-_CLEARLY_SMOOTHER = 0.95
-
-
-@dataclass(frozen=True)
-class Track:
-    """The signals of one source, as recorded.
-
-    Attributes
-    ----------
-    time : (n,) [s]
-    values : (n, nc)
-        NaN where a row lacks a channel; what no robot can reach counts as lacking, too.
-    flags : bool
-        Take the nearest row instead of interpolating.
-    required : bool
-        End a stretch where this track has a gap, instead of leaving NaN there.
-    """
-
-    time: FloatArray
-    values: FloatArray
-    flags: bool = False
-    required: bool = True
 
 
 @dataclass(frozen=True)
@@ -106,38 +72,17 @@ class Synchronised:
         Lowest rate of any channel; spectra above half of it mean nothing.
     segments : tuple[Segment, ...]
     report : SynchroniseReport
+    held, drawn : dict[int, float] [Hz]
+        Channels of the first track whose values were repeated or interpolated between the ticks
+        of a slower rate.
     """
 
     rate: float
     sensor_rate: float
     segments: tuple[Segment, ...]
     report: SynchroniseReport
-
-
-@dataclass
-class _Group:
-    """Channels of a track that have values in the same rows."""
-
-    track: int
-    channels: FloatArray
-    time: FloatArray
-    values: FloatArray
-    flags: bool
-    required: bool
-    rate: float
-    runs: list[slice] = field(default_factory=list)
-
-
-@dataclass
-class _Tally:
-    late: int = 0
-    duplicates: int = 0
-    resets: int = 0
-    implausible: int = 0
-    lost: int = 0
-    gaps: int = 0
-    jitter: float = 0.0
-    timing: str = "stamped"
+    held: dict[int, float]
+    drawn: dict[int, float]
 
 
 def synchronise(
@@ -182,23 +127,29 @@ def synchronise(
     if not tracks or not passes[0].rows:
         raise DataError("no rows with a finite time stamp; record again")
     needed = [p for track, p in zip(tracks, passes, strict=True) if track.required]
-    tally = _Tally(
+    tally = Tally(
         late=max(p.late for p in needed),
         resets=max(p.resets for p in needed),
         implausible=max(p.implausible for p in needed),
     )
     segments: list[Segment] = []
     rates: list[float] = []
+    held: dict[int, float] = {}
+    drawn: dict[int, float] = {}
     for number in range(min(len(p.rows) for p in needed)):
         groups = [
             group
             for index, (track, p) in enumerate(zip(tracks, passes, strict=True))
             if number < len(p.rows)
-            for group in _groups(index, track, p.rows[number], gap, timing, tally)
+            for group in grouped(index, track, p.rows[number], gap, timing, tally)
         ]
         if not groups or groups[0].track != 0:
             continue
-        rates.append(min(group.rate for group in groups if group.required))
+        rates.append(min(group.sensor_rate for group in groups if group.required))
+        for group in (group for group in groups if group.track == 0):
+            held |= dict.fromkeys(group.channels.tolist(), group.rate) if group.held else {}
+            slow = group.knots < group.rate
+            drawn |= dict.fromkeys(group.channels.tolist(), group.knots) if slow else {}
         grid = rate or max(group.rate for group in groups if group.track == 0)
         rate = grid
         for start, stop in _common_runs([group for group in groups if group.required]):
@@ -207,126 +158,10 @@ def synchronise(
     if rate is None or not segments:
         raise DataError("no stretch in which all signals are present; record again")
     report = SynchroniseReport(received=len(tracks[0].time), **vars(tally))
-    return Synchronised(rate, min(rates), tuple(segments), report)
+    return Synchronised(rate, min(rates), tuple(segments), report, held, drawn)
 
 
-def _groups(
-    index: int, track: Track, rows: np.ndarray, gap: float, timing: Timing, tally: _Tally
-) -> list[_Group]:
-    """Group the channels by the rows that have them, and clean up each group's time."""
-    present = np.isfinite(without_spoiled(track.values[rows]))
-    groups: list[_Group] = []
-    patterns: dict[bytes, list[int]] = {}
-    for channel in range(present.shape[1]):
-        if present[:, channel].any():
-            patterns.setdefault(present[:, channel].tobytes(), []).append(channel)
-    for channels in patterns.values():
-        chosen = rows[present[:, channels[0]]]
-        time = track.time[chosen]
-        if len(np.unique(time)) < 2:
-            continue
-        taken = taken_times(time, gap) if timing == "auto" and not track.flags else None
-        everything = chosen
-        if taken is not None and taken.queued(time):
-            # stamps that came in bursts do not even tell the rate
-            time, taken, tally.timing = taken.time, None, "uniform"
-        clock = estimate_clock(time, gap=gap)
-        keep = thin_duplicates(time, 1.0 / clock.rate)
-        chosen, time = chosen[keep], time[keep]
-        clock = estimate_clock(time, gap=gap)
-        runs = split_at_gaps(time, gap / clock.rate)
-        group = _Group(
-            index,
-            np.array(channels),
-            time.copy(),
-            track.values[chosen][:, channels],
-            track.flags,
-            track.required,
-            clock.rate,
-            list(runs),
-        )
-        duplicates, lost = int(np.count_nonzero(~keep)), clock.lost
-        if not track.flags and _regularise(group, clock.jitter, timing):
-            tally.timing = "uniform"
-        elif taken is not None and _undelay(group, taken, track.values[everything][:, channels]):
-            tally.timing, duplicates, lost = "uniform", 0, 0
-        if track.required:
-            tally.duplicates = max(tally.duplicates, duplicates)
-            tally.lost = max(tally.lost, lost)
-            tally.gaps = max(tally.gaps, len(group.runs) - 1)
-            tally.jitter = max(tally.jitter, clock.jitter)
-        groups.append(group)
-    return groups
-
-
-def _undelay(group: _Group, taken: Taken, values: FloatArray) -> bool:
-    """Take all rows of a group at the times behind their delays, where that is clearly better."""
-    if not _clearly_smoother(taken.time, values, taken.runs, group):
-        return False
-    group.time, group.values, group.runs = taken.time, values, taken.runs
-    group.rate = 1.0 / taken.period
-    return True
-
-
-def _regularise(group: _Group, jitter: float, timing: Timing) -> bool:
-    """Move the rows of a group onto a regular clock where that is asked for or better."""
-    if timing == "stamped" or (timing == "auto" and jitter * group.rate < _JITTER_OF_NOTE):
-        return False
-    regular = group.time.copy()
-    for run in group.runs:
-        stamps = group.time[run]
-        if len(stamps) < 3:
-            continue
-        count = np.concatenate([[0.0], np.cumsum(np.round(np.diff(stamps) * group.rate))])
-        if np.any(np.diff(count) < 1.0):
-            return False
-        slope, offset = np.polyfit(count, stamps - stamps[0], 1)
-        regular[run] = stamps[0] + offset + slope * count
-    if np.any(np.diff(regular) <= 0.0):
-        return False
-    if timing == "auto" and not _clearly_smoother(regular, group.values, group.runs, group):
-        return False
-    group.time = regular
-    return True
-
-
-def _clearly_smoother(
-    time: FloatArray, values: FloatArray, runs: Sequence[slice], group: _Group
-) -> bool:
-    """Whether values at other times are clearly smoother than a group as it is stamped."""
-    stamped_error = _unpredictability(group.time, group.values, group.runs)
-    moving = stamped_error > 0.0
-    if not moving.any():
-        return False
-    # Noisy channels tell nothing (ratio 1), so the geometric mean lets the smooth ones decide.
-    regular_error = _unpredictability(time, values, runs)[moving]
-    ratios = np.maximum(regular_error, 1e-12) / stamped_error[moving]
-    return bool(np.exp(np.mean(np.log(ratios))) < _CLEARLY_SMOOTHER)
-
-
-def _unpredictability(time: FloatArray, values: FloatArray, runs: Sequence[slice]) -> FloatArray:
-    """Return, per channel, the RMS error of predicting values from two neighbours on each side."""
-    total, count = np.zeros(values.shape[1]), 0
-    for run in runs:
-        t, y = time[run], values[run]
-        if len(t) < 5:
-            continue
-        nodes = np.stack([t[:-4], t[1:-3], t[3:-1], t[4:]])
-        known = np.stack([y[:-4], y[1:-3], y[3:-1], y[4:]])
-        here, truth = t[2:-2], y[2:-2]
-        predicted = np.zeros_like(truth)
-        for i in range(4):
-            weight = np.ones_like(here)
-            for j in range(4):
-                if j != i:
-                    weight *= (here - nodes[j]) / (nodes[i] - nodes[j])
-            predicted += weight[:, np.newaxis] * known[i]
-        total += np.sum((truth - predicted) ** 2, axis=0)
-        count += len(here)
-    return np.sqrt(total / max(count, 1))
-
-
-def _common_runs(groups: Sequence[_Group]) -> list[tuple[float, float]]:
+def _common_runs(groups: Sequence[Group]) -> list[tuple[float, float]]:
     """Intersect the gap-free stretches of all groups."""
     common = [(-np.inf, np.inf)]
     for group in groups:
@@ -337,7 +172,7 @@ def _common_runs(groups: Sequence[_Group]) -> list[tuple[float, float]]:
     return common
 
 
-def _grid(group: _Group, start: float, stop: float, rate: float) -> FloatArray | None:
+def _grid(group: Group, start: float, stop: float, rate: float) -> FloatArray | None:
     """Return a uniform grid within a stretch, through the leading group's first row in it."""
     # A thousandth of a period absorbs rounding of stamps at both ends.
     slack = 1e-3 / rate
@@ -350,7 +185,7 @@ def _grid(group: _Group, start: float, stop: float, rate: float) -> FloatArray |
 
 
 def _resampled(
-    tracks: Sequence[Track], groups: Sequence[_Group], time: FloatArray, rate: float
+    tracks: Sequence[Track], groups: Sequence[Group], time: FloatArray, rate: float
 ) -> tuple[FloatArray, ...]:
     results = [np.full((len(time), track.values.shape[1]), np.nan) for track in tracks]
     for group in groups:

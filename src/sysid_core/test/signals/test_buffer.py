@@ -9,7 +9,8 @@ import pytest
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.signals.buffer import GatedRows, RecentRows
-from sysid_core.signals.synchronise import Track, synchronise
+from sysid_core.signals.group import Track
+from sysid_core.signals.synchronise import synchronise
 
 RATE = 100.0
 

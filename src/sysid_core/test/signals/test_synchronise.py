@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.signals.synchronise import Track, synchronise
+from sysid_core.signals.group import Track
+from sysid_core.signals.synchronise import synchronise
 from sysid_core.signals.timing import estimate_clock, find_passes, thin_duplicates
 
 RATE = 125.0

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a log holds between two updates of a slower sensor: repeated or interpolated values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
+
+__all__ = ["fresh_rows", "knot_rate", "quantum"]
+
+_MOVED = 2.5
+"""Quanta by which a signal moves where its rounding explains neither a repeated value nor a
+straight line."""
+_SHARE = 0.01
+"""Share of rows that must be held: fewer are chance, or do no harm."""
+_TOGETHER = 0.9
+"""Share of a channel's updates at which another one updates, for both to be of one message."""
+_REST = 4.0
+"""Updates for which a value stays the same before it is at rest rather than held."""
+_STRAIGHT = 1e-3
+"""Bend relative to the usual one below which three values lie on a line."""
+_DRAWN = 0.3
+"""Share of straight rows that a log drawn out by interpolation has at least: two rows of five."""
+_EVEN = 2.0
+"""Ratio of a long interval between knots to the usual one: the knots of a sensor are even."""
+_TURNING = 0.95
+"""Quantile of the bends that is one between two lines, down to knots at a tenth of the rate."""
+_FEW = 100
+"""Changes below which a value that occurs twice may be chance."""
+_COMMON = 0.005
+"""Share of the changes that have the same size where a signal is rounded."""
+_OFF, _MOST = 0.15, 0.6
+"""Part of a quantum by which most changes of a rounded signal miss its multiples, and how many."""
+_DIGITS = 6
+"""Digits, relative to the median change, in which equal changes agree."""
+
+
+def fresh_rows(values: FloatArray) -> BoolArray:
+    """Return which values (n, nc) are new: all of a channel's that holds none.
+
+    A sensor that is slower than the log leaves runs of equal values with jumps between them. So
+    do quantised signals that creep, but by one quantum; where noise jumps by more, it hits the
+    quanta beside a value as often as the value itself. Channels that mostly update together are
+    one message, so that a joint that rests goes on with the others.
+
+    Parameters
+    ----------
+    values : (n, nc)
+        NaN where a row lacks a channel.
+    """
+    fresh = np.isfinite(values)
+    changed = {}
+    for channel in range(values.shape[1]):
+        present = np.flatnonzero(fresh[:, channel])
+        moved = _updates(values[present, channel])
+        if moved is not None:
+            changed[channel] = np.zeros(len(values), dtype=np.bool_)
+            changed[channel][present[moved]] = True
+    for channel, own in changed.items():
+        message = own.copy()
+        for other in changed.values():
+            if (own & other).sum() >= _TOGETHER * min(own.sum(), other.sum()):
+                message |= other
+        rows = np.flatnonzero(fresh[:, channel])
+        fresh[rows, channel] = _with_rests(message[rows])
+    return fresh
+
+
+def _updates(series: FloatArray) -> BoolArray | None:
+    """Return where a series without gaps changes (n,); None if nothing is held in it."""
+    step = np.diff(series)
+    moves = np.flatnonzero(step)
+    if len(moves) < 3:
+        return None
+    size = np.abs(step[moves])
+    far = size >= _MOVED * quantum(series)
+    held = int(np.sum((np.diff(moves) - 1)[far[:-1] & far[1:]]))
+    # a step of one quantum between two long ones: how often noise stays where it is
+    beside = int(np.sum(far[:-2] & ~far[1:-1] & far[2:]))
+    if held < max(_SHARE * len(series), 2.0 * beside):
+        return None
+    return np.concatenate([[True], step != 0.0])
+
+
+def _with_rests(message: BoolArray) -> BoolArray:
+    """Return the updates (n,), and where there would have been some while nothing moved."""
+    rows = np.flatnonzero(message)
+    gaps = np.diff([*rows, len(message)])
+    usual = max(1, round(float(np.median(gaps))))
+    since = np.arange(len(message)) - np.repeat(rows, gaps)
+    return np.asarray((since % usual == 0) & np.repeat(gaps > _REST * usual, gaps) | message)
+
+
+def knot_rate(time: FloatArray, values: FloatArray) -> float:
+    """Return the lowest rate [Hz] of the knots between which channels are straight; inf if none.
+
+    A logger that interpolates leaves values on lines, which measured ones never are.
+
+    Parameters
+    ----------
+    time : (n,) [s]
+        Ascending.
+    values : (n, nc)
+        Finite.
+    """
+    knots = [_knots(time, series) for series in values.T]
+    return min((len(k) - 1) / float(np.ptp(time[k])) if len(k) > 1 else np.inf for k in knots)
+
+
+def _knots(time: FloatArray, series: FloatArray) -> IndexArray:
+    """Return the rows at which a series turns, if it is straight in between; else none."""
+    step, none = np.diff(series), np.zeros(0, dtype=np.intp)
+    least = _MOVED * quantum(series)
+    seen = (np.abs(step) > least)[1:]
+    if np.count_nonzero(seen) < 0.5 * len(step):
+        return none
+    bend = np.abs(np.diff(step / np.diff(time))) * np.diff(time)[1:]
+    usual = float(np.quantile(bend[seen], _TURNING))
+    straight = bend < _STRAIGHT * usual
+    if np.mean(straight[seen]) < _DRAWN or quantum(np.cumsum(bend[~straight])) > 0.0:
+        return none
+    turns = np.flatnonzero(~straight[1:] & straight[:-1]) + 2
+    gaps = np.diff(turns)
+    if len(gaps) < 3 or np.quantile(gaps, 0.9) > _EVEN * np.median(gaps):
+        return none
+    return turns
+
+
+def quantum(series: FloatArray) -> float:
+    """Return the smallest of the changes that a rounded channel (n,) has often; 0 if none is."""
+    size = np.abs(np.diff(series[np.isfinite(series)]))
+    size = size[size > 0.0]
+    if len(size) < _FEW:
+        return 0.0
+    usual = float(np.median(size))
+    # along a line, equal changes are no sign of rounding
+    turns = np.abs(np.diff(size)) > _STRAIGHT * usual
+    if turns.sum() >= _FEW:
+        size = size[1:][turns]
+    values, counts = np.unique(np.round(size / usual, _DIGITS), return_counts=True)
+    common = values[(counts > _COMMON * len(size)) & (values > 0.0)]
+    if not len(common):
+        return 0.0
+    step = usual * float(common[0])
+    multiples = size / step
+    return step if np.mean(np.abs(multiples - np.round(multiples)) < _OFF) > _MOST else 0.0

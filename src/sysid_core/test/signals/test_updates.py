@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values between two updates of a sensor are told from measured ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sysid_core.arrays import FloatArray
+from sysid_core.signals.group import Track
+from sysid_core.signals.synchronise import synchronise
+from sysid_core.signals.updates import fresh_rows, knot_rate, quantum
+
+RATE = 1000.0
+TIME = np.arange(0.0, 10.0, 1.0 / RATE)
+
+
+def _motion(time: FloatArray) -> FloatArray:
+    return np.column_stack(
+        [np.sin(2.0 * time), 0.5 * np.cos(3.1 * time), 0.2 * np.sin(5.0 * time)]
+    )
+
+
+@pytest.mark.parametrize("every", [2, 4, 25])
+@pytest.mark.parametrize("step", [None, 1e-5])
+def test_only_updates_of_a_slower_sensor_are_new(every: int, step: float | None) -> None:
+    values = _motion(TIME)
+    if step is not None:
+        values = step * np.round(values / step)
+    held = values[np.arange(len(TIME)) // every * every]
+    fresh = fresh_rows(held)
+    assert np.array_equal(np.flatnonzero(fresh[:, 0]), np.arange(0, len(TIME), every))
+    assert (fresh == fresh[:, :1]).all()
+
+
+@pytest.mark.parametrize("step", [1e-5, 1e-4, 1e-3])
+@pytest.mark.parametrize("noise", [0.0, 0.3, 3.0])
+def test_rounding_is_not_taken_for_a_slower_sensor(step: float, noise: float) -> None:
+    values = _motion(TIME) + noise * step * np.random.default_rng(0).normal(size=(len(TIME), 3))
+    values = step * np.round(values / step)
+    assert fresh_rows(values).all()
+    assert quantum(values[:, 1]) == pytest.approx(step, rel=1e-4) or step == 1e-5
+
+
+def test_a_joint_at_rest_goes_on_with_its_message() -> None:
+    values = _motion(TIME)
+    values[4000:7000, 1] = values[4000, 1]
+    held = values[np.arange(len(TIME)) // 10 * 10]
+    fresh = fresh_rows(held)
+    assert np.array_equal(fresh[:, 1], fresh[:, 0])
+    alone = fresh_rows(held[:, 1:2])
+    assert np.diff(np.flatnonzero(alone[:, 0])).max() <= 20
+
+
+def test_missing_values_stay_missing() -> None:
+    values = _motion(TIME)
+    values[::3, 0] = np.nan
+    assert np.array_equal(fresh_rows(values), np.isfinite(values))
+
+
+@pytest.mark.parametrize("slow", [15.0, 30.0])
+def test_a_drawn_out_log_shows_the_rate_of_its_knots(slow: float) -> None:
+    rare = np.arange(0.0, 20.0, 1.0 / slow)
+    time = np.arange(0.0, rare[-1], 0.01)
+    drawn = np.column_stack([np.interp(time, rare, column) for column in _motion(rare).T])
+    assert knot_rate(time, drawn) == pytest.approx(slow, rel=0.02)
+    assert knot_rate(time, np.round(_motion(time), 4)) == np.inf
+    assert knot_rate(TIME, _motion(TIME)) == np.inf
+
+
+def test_held_samples_give_the_grid_of_the_sensor() -> None:
+    values = _motion(TIME)
+    held = synchronise([Track(TIME, values[np.arange(len(TIME)) // 10 * 10])])
+    assert held.sensor_rate == pytest.approx(100.0)
+    assert held.held == pytest.approx(dict.fromkeys(range(3), 100.0))
+    (segment,) = held.segments
+    assert np.abs(segment.values[0] - _motion(segment.time)).max() < 1e-9
