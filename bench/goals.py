@@ -124,6 +124,15 @@ GOALS: Mapping[str, tuple[Goal, ...]] = {
         Goal("longest way to rest [s]", 1.0, f"{_DESIGN}: after a stop begins"),
         Goal("stops without a reason", 0, _DESIGN),
     ),
+    "faults": (
+        Goal("files, arguments and robots", 7000, f"{_DESIGN}: as many at least", at_least=True),
+        Goal("faults: crash", 0, _DESIGN),
+        Goal("faults: hang", 0, f"{_DESIGN}: more than 5 s"),
+        Goal("faults: memory", 0, f"{_DESIGN}: more than 1 GiB"),
+        Goal("faults: wrote outside", 0, _DESIGN),
+        Goal("faults: status", 0, f"{_DESIGN}: 0, 1 or 2"),
+        Goal("faults: lines", 0, f"{_DESIGN}: one line says why"),
+    ),
     "signal_faults": (
         Goal(
             "share of runs within 5 % of the best cut-off",

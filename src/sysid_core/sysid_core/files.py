@@ -30,7 +30,7 @@ def output_folder(text: str) -> Path:
     try:
         folder = Path(text).expanduser()
         folder.lstat()  # a name with a null byte or beyond the system's length shows here
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         pass
     except (OSError, RuntimeError, ValueError) as error:
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
@@ -49,7 +49,7 @@ def require_writable(folder: Path) -> None:
     OutputError
         If they cannot.
     """
-    folder = folder.expanduser()
+    folder = output_folder(str(folder))
     try:
         existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
         with tempfile.TemporaryFile(dir=existing):
@@ -69,7 +69,7 @@ def results_folder(folder: Path) -> Iterator[Path]:
     OutputError
         If something cannot be written.
     """
-    folder = folder.expanduser()
+    folder = output_folder(str(folder))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=".sysid-", dir=folder))
@@ -77,6 +77,11 @@ def results_folder(folder: Path) -> Iterator[Path]:
         raise OutputError(f"{folder}: cannot write there ({error.strerror}); {_HINT}") from error
     try:
         yield temporary
+        for path in temporary.iterdir():
+            if (folder / path.name).is_dir():
+                raise OutputError(
+                    f"{folder / path.name}: is a folder where a result goes; move it away"
+                )
         for path in sorted(temporary.iterdir()):
             path.chmod(0o644)
             path.replace(folder / path.name)
@@ -96,7 +101,7 @@ def write_text(path: Path, text: str) -> None:
     OutputError
         If it cannot be written.
     """
-    path = path.expanduser()
+    path = output_folder(str(path))
     temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 
 from sysid_core.cli.subcommand import Subcommand
@@ -12,10 +11,15 @@ from sysid_core.cli.subcommand import Subcommand
 __all__ = ["simulate"]
 
 
-def _positive(text: str) -> float:
+_SHORTEST, _LONGEST = 0.1, 3600.0
+
+
+def _duration(text: str) -> float:
     value = float(text)
-    if not (math.isfinite(value) and value > 0.0):
-        raise argparse.ArgumentTypeError(f"must be above zero, got {text}")
+    if not _SHORTEST <= value <= _LONGEST:
+        raise argparse.ArgumentTypeError(
+            f"must lie between {_SHORTEST:g} and {_LONGEST:g} s, got {text}"
+        )
     return value
 
 
@@ -35,7 +39,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", type=_seed, help="of truth, motion and noise [default: the scenario's]"
     )
     parser.add_argument(
-        "--duration", type=_positive, metavar="S", help="in seconds [default: the scenario's]"
+        "--duration", type=_duration, metavar="S", help="in seconds [default: the scenario's]"
     )
 
 

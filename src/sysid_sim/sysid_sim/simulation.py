@@ -20,6 +20,10 @@ from sysid_sim.sensors import BaseReading, BaseState, Reading, SensorConfig, Sen
 
 __all__ = ["Simulation", "SimulationConfig", "Stribeck", "standing_configuration"]
 
+_HEAVIEST_PAYLOAD = 10.0
+"""In masses of the robot: more than any lifts, and than the contact solver bears."""
+_LONGEST_LEVER = 10.0  # [m]
+
 
 @dataclass(frozen=True)
 class Stribeck:
@@ -304,6 +308,12 @@ class Simulation:
         if place.parentJoint == 0:
             raise SimulationError(f"frame '{frame}' does not move: choose one behind a joint")
         phi = _payload(mass, np.asarray(com, dtype=float), inertia)
+        most = _HEAVIEST_PAYLOAD * sum(body.mass for body in self.robot.model.inertias)
+        if mass > most or np.abs(com).max() > _LONGEST_LEVER:
+            raise SimulationError(
+                f"a payload of {mass:g} kg at {np.abs(com).max():g} m is too much: at most "
+                f"{most:.3g} kg, {_HEAVIEST_PAYLOAD:g} times the robot's, and {_LONGEST_LEVER:g} m"
+            )
         loads = {**self._payloads, frame: phi}
         if mass == 0.0:
             del loads[frame]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
@@ -87,6 +88,12 @@ def _run(arguments: Sequence[str]) -> int:
     return int(args.run(args))
 
 
+def _is_numerical(error: Exception) -> bool:
+    numpy = sys.modules.get("numpy")  # imported only where something is computed
+    singular = numpy is not None and isinstance(error, numpy.linalg.LinAlgError)
+    return singular or isinstance(error, OverflowError)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status.
 
@@ -97,7 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ.setdefault(library, "1")
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        status = _run(given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # numpy's; what matters is told
+            status = _run(given)
         sys.stdout.flush()
         return status
     except SysidError as error:
@@ -118,6 +127,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"sysid: needs more memory than there is ({_one_line(error)})", file=sys.stderr)
         return _BAD_INPUT
     except Exception as error:
+        if _is_numerical(error):
+            print(
+                f"sysid: the numbers of robot or data are too large, too small or too alike to "
+                f"compute with ({_one_line(error)}); check their units",
+                file=sys.stderr,
+            )
+            return _BAD_INPUT
         if isinstance(error, OSError) and error.filename is not None:  # a path of the user's
             print(f"sysid: {error.filename}: {error.strerror}", file=sys.stderr)
             return _BAD_INPUT

@@ -7,9 +7,10 @@ import csv
 import tempfile
 from array import array
 from collections.abc import Sequence
+from functools import partial
 from math import isfinite, isnan, nan
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 import numpy as np
 
@@ -23,6 +24,7 @@ __all__ = ["Table", "read_csv", "read_table", "write_csv"]
 
 _QUANTITIES = ("position", "velocity", "effort")
 _MOST_COLUMNS = 1 + len(_QUANTITIES) * MOST_JOINTS
+_LONGEST_LINE = 1 << 20
 _HEADER_HELP = "expected 'time,<joint>/position,<joint>/velocity,<joint>/effort,…'"
 
 
@@ -56,7 +58,7 @@ def read_table(path: Path, quantities: Sequence[str], header_help: str) -> Table
     try:
         check_file(path)
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file)
+            reader = csv.reader(iter(partial(_line, file), ""))
             header = [cell.strip() for cell in next(reader, [])]
             columns = _parse_header(header, quantities, header_help, source)
             lines, values = _read_rows(reader, header, source)
@@ -141,6 +143,13 @@ def _parse_header(
     if not columns:
         raise DataError(f"line 1: no columns beside the time; {header_help}", source=source)
     return columns
+
+
+def _line(file: TextIO) -> str:
+    line = file.readline(_LONGEST_LINE)
+    if len(line) == _LONGEST_LINE:
+        raise csv.Error(f"a line has more than {_LONGEST_LINE} characters")
+    return line
 
 
 # The reader's type has no public name, hence the structural one that is needed.

@@ -16,6 +16,7 @@ __all__ = ["MotionLimits", "fit_into", "motion_limits"]
 
 _UNKNOWN_VELOCITY = 2.0
 """Taken where the URDF gives no velocity limit [rad/s]."""
+_MOST_ACCELERATION = 1e6
 _RISE_TIME = 0.25
 """Time in which a joint may gain its top speed, where nobody says better [s]."""
 _TURN = np.pi
@@ -80,8 +81,11 @@ def motion_limits(
     for name, value in (("share", share), ("speed", speed)):
         if not 0.0 < value <= 1.0:
             raise ParameterError(f"{name} must lie above 0 and at most at 1, got {value:g}")
-    if acceleration is not None and not (np.isfinite(acceleration) and acceleration > 0.0):
-        raise ParameterError(f"acceleration must be positive [rad/s²], got {acceleration:g}")
+    if acceleration is not None and not 0.0 < acceleration <= _MOST_ACCELERATION:
+        raise ParameterError(
+            f"acceleration must be positive and at most {_MOST_ACCELERATION:g} rad/s², "
+            f"got {acceleration:g}"
+        )
     limits = robot.limits
     lower, upper = limits.lower.copy(), limits.upper.copy()
     open_below, open_above = ~np.isfinite(lower), ~np.isfinite(upper)

@@ -18,6 +18,11 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["Excitation", "ExciteConfig", "excite"]
 
+_LONGEST = 3600.0
+"""Of a motion [s]: it is repeated rather than made longer."""
+_MOST_HARMONICS = 50
+_MOST_STARTS = 100
+_MOST_ITERATIONS = 10_000
 _PENALTY = 3e3
 """Weight of a squared relative violation at one sample, against a unit of merit."""
 _POINTS_PER_HARMONIC = 12
@@ -61,12 +66,17 @@ class ExciteConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.duration) and self.duration >= 1.0):
-            raise ParameterError(f"duration must be at least 1 s, got {self.duration:g}")
-        if self.harmonics is not None and not 3 <= self.harmonics <= 50:
-            raise ParameterError(f"harmonics must lie between 3 and 50, got {self.harmonics}")
-        if self.starts < 1 or self.iterations < 1:
-            raise ParameterError("starts and iterations must be at least 1")
+        if not 1.0 <= self.duration <= _LONGEST:
+            raise ParameterError(
+                f"duration must lie between 1 and {_LONGEST:g} s, got {self.duration:g}"
+            )
+        if self.harmonics is not None and not 3 <= self.harmonics <= _MOST_HARMONICS:
+            raise ParameterError(
+                f"harmonics must lie between 3 and {_MOST_HARMONICS}, got {self.harmonics}"
+            )
+        for name, most in (("starts", _MOST_STARTS), ("iterations", _MOST_ITERATIONS)):
+            if not 1 <= getattr(self, name) <= most:
+                raise ParameterError(f"{name} must lie between 1 and {most}")
         if self.floor is not None and not np.isfinite(self.floor):
             raise ParameterError(f"floor must be a finite height [m], got {self.floor:g}")
 
@@ -75,7 +85,7 @@ class ExciteConfig:
         """Number of harmonics that the series gets."""
         if self.harmonics is not None:
             return self.harmonics
-        return max(5, round(0.5 * self.duration))
+        return min(max(5, round(0.5 * self.duration)), _MOST_HARMONICS)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from sysid_core.robot.description import (
 )
 from sysid_core.untrusted import read_yaml
 
-__all__ = ["parse_description", "read_description"]
+__all__ = ["check_name", "parse_description", "read_description"]
 
 _SECTIONS = {
     "": {
@@ -114,10 +114,19 @@ class _Reader:
             raise self.error(f"'{where}' names something twice")
         return tuple(value)
 
+    def mapping(self, value: Any, where: str) -> dict[str, Any]:
+        if not isinstance(value or {}, Mapping):
+            raise self.error(f"'{where}' must map names to values, got {value!r:.60}")
+        return {str(key): entry for key, entry in (value or {}).items()}
+
     def numbers(self, value: Any, where: str) -> dict[str, float]:
-        if not isinstance(value, Mapping):
-            raise self.error(f"'{where}' must map names to numbers, got {value!r}")
-        return {str(k): self.number(v, f"{where}.{k}") for k, v in value.items()}
+        return {k: self.number(v, f"{where}.{k}") for k, v in self.mapping(value, where).items()}
+
+    def items(self, where: str) -> list[Any]:
+        value = self.data.get(where) or []
+        if not isinstance(value, list):
+            raise self.error(f"'{where}' must be a list, got {value!r:.60}")
+        return value
 
     def choice(self, value: Any, where: str, choices: Iterable[str]) -> str:
         if value not in choices:
@@ -157,7 +166,7 @@ def _transmission(read: _Reader) -> Transmission | None:
 
 def _loops(read: _Reader) -> tuple[Loop, ...]:
     loops = []
-    for i, item in enumerate(read.data.get("loops") or []):
+    for i, item in enumerate(read.items("loops")):
         where = f"loops[{i}]"
         if not isinstance(item, Mapping):
             raise read.error(f"'{where}' must be a mapping with frame_a and frame_b")
@@ -174,7 +183,7 @@ def _loops(read: _Reader) -> tuple[Loop, ...]:
 
 def _contacts(read: _Reader) -> tuple[Contact, ...]:
     contacts = []
-    for i, item in enumerate(read.data.get("contacts") or []):
+    for i, item in enumerate(read.items("contacts")):
         where = f"contacts[{i}]"
         frame = read.frame(item, where)
         contacts.append(
@@ -190,22 +199,23 @@ def _contacts(read: _Reader) -> tuple[Contact, ...]:
 
 def _mass_bounds(read: _Reader) -> dict[str, tuple[float, float]]:
     bounds = {}
-    for body, pair in (read.section("bounds").get("mass") or {}).items():
+    for body, pair in read.mapping(read.section("bounds").get("mass"), "bounds.mass").items():
         where = f"bounds.mass.{body}"
         if not isinstance(pair, list) or len(pair) != 2:
             raise read.error(f"'{where}' must be [minimum, maximum] in kg")
         low, high = (read.number(v, where, low=0.0) for v in pair)
         if low >= high:
             raise read.error(f"'{where}' must rise from minimum to maximum, got {pair}")
-        bounds[str(body)] = (low, high)
+        bounds[body] = (low, high)
     return bounds
 
 
 def _limits(read: _Reader) -> dict[str, dict[str, float]]:
     limits: dict[str, dict[str, float]] = {}
     for kind in ("effort", "velocity"):
-        limits[kind] = read.numbers(read.section("limits").get(kind) or {}, f"limits.{kind}")
-    for joint, pair in (read.section("limits").get("position") or {}).items():
+        limits[kind] = read.numbers(read.section("limits").get(kind), f"limits.{kind}")
+    position = read.mapping(read.section("limits").get("position"), "limits.position")
+    for joint, pair in position.items():
         where = f"limits.position.{joint}"
         if not isinstance(pair, list) or len(pair) != 2:
             raise read.error(f"'{where}' must be [lower, upper] in rad")
@@ -228,7 +238,7 @@ def _total_mass(read: _Reader) -> tuple[float, float] | None:
 
 def _prior(read: _Reader) -> PriorConfig:
     section, default = read.section("prior"), PriorConfig()
-    confidence = read.numbers(section.get("confidence") or {}, "prior.confidence")
+    confidence = read.numbers(section.get("confidence"), "prior.confidence")
     for body, value in confidence.items():
         read.positive(value, f"prior.confidence.{body}")
     return PriorConfig(
@@ -247,10 +257,10 @@ def _friction(read: _Reader) -> dict[str, Any]:
     for term in terms:
         read.choice(term, "friction.terms", FRICTION_TERMS)
     nominal = {}
-    for joint, values in (section.get("nominal") or {}).items():
+    for joint, values in read.mapping(section.get("nominal"), "friction.nominal").items():
         where = f"friction.nominal.{joint}"
-        nominal[str(joint)] = read.numbers(values, where)
-        for term, value in nominal[str(joint)].items():
+        nominal[joint] = read.numbers(values, where)
+        for term, value in nominal[joint].items():
             read.choice(term, where, FRICTION_TERMS)
             lower = FRICTION[FRICTION_TERMS.index(term)].lower
             read.number(value, f"{where}.{term}", low=lower)
@@ -261,6 +271,22 @@ def _friction(read: _Reader) -> dict[str, Any]:
             section.get("coulomb_velocity", 0.0), "friction.coulomb_velocity", low=0.0
         ),
     }
+
+
+def check_name(name: str, source: str = "") -> None:
+    """Check a robot's name.
+
+    Raises
+    ------
+    RobotError
+        If it cannot be that of a file.
+    """
+    if not _NAME.fullmatch(name):
+        raise RobotError(
+            f"'name' is {name[:60]!r}, but results are filed under it: give letters, digits, "
+            "'_', '-' and '.', 100 at most, a letter or digit first",
+            source=source,
+        )
 
 
 def parse_description(data: Mapping[str, Any], *, source: Path | None = None) -> RobotDescription:
@@ -277,11 +303,7 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
     for key in ("name", "urdf"):
         if not isinstance(data.get(key), str):
             raise read.error(f"'{key}' is missing: add it at the top of the file")
-    if not _NAME.fullmatch(data["name"]):
-        raise read.error(
-            f"'name' is {data['name'][:60]!r}, but results are filed under it: give letters, "
-            "digits, '_', '-' and '.', 100 at most, a letter or digit first"
-        )
+    check_name(data["name"], read.source)
     joints, gain = read.section("joints"), read.section("effort").get("gain")
     inertias = read.section("identify").get("inertias", "all")
     rates = {
@@ -298,15 +320,15 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
         tool_frame=data.get("tool_frame"),
         actuated=None if actuated is None else read.strings(actuated, "joints.actuated"),
         passive=read.strings(joints.get("passive") or [], "joints.passive"),
-        locked=read.numbers(joints.get("locked") or {}, "joints.locked"),
-        names={str(k): str(v) for k, v in (data.get("names") or {}).items()},
+        locked=read.numbers(joints.get("locked"), "joints.locked"),
+        names={k: str(v) for k, v in read.mapping(data.get("names"), "names").items()},
         effort_gain=(
             read.number(gain, "effort.gain")
             if isinstance(gain, (int, float))
-            else read.numbers(gain or {}, "effort.gain")
+            else read.numbers(gain, "effort.gain")
         ),
         position_offset=read.numbers(
-            read.section("effort").get("position_offset") or {}, "effort.position_offset"
+            read.section("effort").get("position_offset"), "effort.position_offset"
         ),
         transmission=_transmission(read),
         loops=_loops(read),
@@ -318,7 +340,7 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
             else read.strings(inertias, "identify.inertias")
         ),
         prior=_prior(read),
-        ellipsoids=dict(data.get("ellipsoids") or {}),
+        ellipsoids=read.mapping(data.get("ellipsoids"), "ellipsoids"),
         mass_bounds=_mass_bounds(read),
         total_mass=_total_mass(read),
         signals=DescribedSignals(**rates),

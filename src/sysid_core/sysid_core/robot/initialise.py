@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from sysid_core.robot.description import RobotDescription
-from sysid_core.robot.description_reader import parse_description
+from sysid_core.robot.description_reader import check_name, parse_description
 from sysid_core.robot.model import Robot
 from sysid_core.robot.urdf import Urdf, read_urdf
 from sysid_core.untrusted import parse_xml, parse_yaml, read_bytes
@@ -66,6 +66,7 @@ def initialise(
     RobotError
         If the URDF cannot be used.
     """
+    check_name(name or _plain(urdf_path.stem))
     urdf = read_urdf(urdf_path)
     notes: list[str] = []
     mimics = _mimics(urdf_path)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import xml.etree.ElementTree as ET
 from collections import Counter
 from dataclasses import dataclass
@@ -21,6 +20,10 @@ __all__ = ["Geometry", "Urdf", "UrdfJoint", "UrdfLink", "read_urdf"]
 
 MOVABLE = ("revolute", "continuous", "prismatic")
 _INERTIA = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
+_LARGEST = 1e9
+"""Of masses [kg], inertias and lengths: no link's come near, and their products stay finite."""
+_LARGEST_LIMIT = 1e300
+"""Of a joint: some files write a number of this sort where they mean none."""
 _MOST_LINKS = 1000
 _MOST_DEPTH = 200
 """Of joints in a row: Pinocchio's reader calls itself for each, and ends the process at 4,000."""
@@ -77,13 +80,18 @@ class Urdf:
     joints: dict[str, UrdfJoint]
 
 
-def _numbers(text: str | None, count: int, where: str, source: str) -> FloatArray:
+def _numbers(
+    text: str | None, count: int, where: str, source: str, *, most: float = _LARGEST
+) -> FloatArray:
     try:
         values = [float(v) for v in (text or "").split()]
     except ValueError:
         values = []
-    if len(values) != count or not all(math.isfinite(v) for v in values):
-        raise RobotError(f"{where} must be {count} finite numbers, got {text!r}", source=source)
+    if len(values) != count or not all(abs(v) <= most for v in values):
+        raise RobotError(
+            f"{where} must be {count} finite numbers up to {most:g}, got {text!r:.60}",
+            source=source,
+        )
     return np.array(values)
 
 
@@ -117,7 +125,13 @@ def _inertial(link: ET.Element, source: str) -> FloatArray:
     )
     central = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     pose = _pose(element.find("origin"), f"{where} inertial", source)
-    return np.array(pose.act(pin.Inertia(mass, np.zeros(3), central)).toDynamicParameters())
+    try:
+        return np.array(pose.act(pin.Inertia(mass, np.zeros(3), central)).toDynamicParameters())
+    except (RuntimeError, ValueError) as error:
+        raise RobotError(
+            f"{where} has an inertia that Pinocchio refuses ({one_line(error)}); correct it",
+            source=source,
+        ) from error
 
 
 def _half_extents(geometry: ET.Element, source: str) -> FloatArray | None:
@@ -206,7 +220,7 @@ def _plain_joint(joint: ET.Element, source: str) -> ET.Element:
             given |= {"lower": "-1e9", "upper": "1e9"}
         limits = {key: given.get(key, "0") for key in ("lower", "upper", "effort", "velocity")}
         for key, text in limits.items():
-            _numbers(text, 1, f"{where} {key} limit", source)
+            _numbers(text, 1, f"{where} {key} limit", source, most=_LARGEST_LIMIT)
         ET.SubElement(plain, "limit", limits)
     return plain
 

@@ -65,10 +65,14 @@ class SignalConfig:
     inertial: bool = True
 
     def __post_init__(self) -> None:
-        _require(self.rate is None or _positive(self.rate), "rate", "positive [Hz]", self.rate)
-        _require(
-            self.cutoff is None or _positive(self.cutoff), "cutoff", "positive [Hz]", self.cutoff
-        )
+        for name in ("rate", "cutoff"):
+            value = getattr(self, name)
+            _require(
+                value is None or _SLOWEST <= value <= _FASTEST,
+                name,
+                f"between {_SLOWEST:g} and {_FASTEST:g} Hz",
+                value,
+            )
         if self.rate is not None and self.cutoff is not None:
             _require(
                 self.cutoff < 0.5 * self.rate,
@@ -109,6 +113,10 @@ class SignalConfig:
             "zero or positive [s]",
             self.contact_margin,
         )
+
+
+_SLOWEST, _FASTEST = 1e-4, 1e7
+"""Frequencies [Hz] of anything that a robot does or measures lie well between."""
 
 
 def _positive(value: float) -> bool:

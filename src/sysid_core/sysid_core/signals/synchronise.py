@@ -16,6 +16,10 @@ from sysid_core.signals.timing import find_passes
 
 __all__ = ["Segment", "SynchroniseReport", "Synchronised", "Track", "synchronise"]
 
+_FREE_ROWS = 1_000_000
+_ROWS_PER_ROW = 20
+"""Rows of a grid: gaps of 5 periods are filled; what wants more has scrambled times."""
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -181,6 +185,11 @@ def _grid(group: Group, start: float, stop: float, rate: float) -> FloatArray | 
     after = np.floor((stop - anchor + slack) * rate)
     if before + after < 1:
         return None
+    if before + after > max(_FREE_ROWS, _ROWS_PER_ROW * len(group.time)):
+        raise DataError(
+            f"{len(group.time)} rows would need a grid of {before + after:.3g} at {rate:.3g} Hz; "
+            "check the time stamps and the rate"
+        )
     return np.asarray(anchor + np.arange(-before, after + 1) / rate)
 
 

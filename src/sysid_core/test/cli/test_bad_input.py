@@ -15,6 +15,8 @@ import pytest
 
 from sysid_core.cli.main import main
 from sysid_core.data import write_csv, write_recording
+from sysid_core.errors import OutputError
+from sysid_core.files import results_folder
 from sysid_core.recording import Recording
 from sysid_core.robot import load_robot
 
@@ -200,6 +202,16 @@ def test_output_folder_without_permission(
         (["identify", "x.csv", "--robot", "ur10", "--out", "o", "--cutoff", "-1"], "cutoff"),
         (["replay", "x.csv", "--robot", "ur10", "--rate", "0"], "--rate"),
         (["replay", "x.csv", "--robot", "ur10", "--window", "nan"], "window"),
+        (["identify", "x.csv", "--robot", "ur10", "--out", "o", "--cutoff=1e-308"], "cutoff"),
+        (["identify", "x.csv", "--robot", "ur10", "--out", "~nosuchuser/o"], "nosuchuser"),
+        (["identify", "x.csv", "--robot", "ur10", "--out", "a\0b"], "null"),
+        (["identify", "n" * 300, "--robot", "ur10", "--out", "o"], "too long"),
+        (["excite", "ur10", "--out", "o", "--duration=1e9"], "rows"),
+        (["excite", "ur10", "--out", "o", "--duration=1e5", "--rate=5"], "duration"),
+        (["excite", "ur10", "--out", "o", "--starts=1000000"], "starts"),
+        (["excite", "ur10", "--out", "o", "--acceleration=1e308"], "acceleration"),
+        (["init", "x.urdf", "--name", "a\nb"], "'name'"),
+        (["init", "x.urdf", "--name", "../../x"], "'name'"),
         (["validate", "nowhere.json", "x.csv"], "nowhere.json"),
         (["init", "nowhere.urdf"], "nowhere.urdf"),
     ],
@@ -214,6 +226,70 @@ def test_bad_settings(
     monkeypatch.chdir(tmp_path)
     _refused(capsys, arguments, words)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("base: fixed", "base: fixed\n2: x", "unknown key"),
+        ("name: arm", "name: 2001-13-41", "valid YAML"),
+        ("name: arm", "name: 2001-01-01", "'name'"),
+        ("name: arm", "name: ../../escaped", "'name'"),
+        ("base: fixed", "base: !!int abc", "valid YAML"),
+        ("base: fixed", f"base: {'[' * 500}", "deep"),
+        ("relative_std: ", f"relative_std: {'9' * 400} #", "64 bits"),
+        ("names: ", "names: [1] #", "names"),
+        ("ellipsoids: ", "ellipsoids: x #", "ellipsoids"),
+        ("loops: ", "loops: 3 #", "loops"),
+        ("  mass: ", "  mass: [[]] #", "bounds.mass"),
+    ],
+)
+def test_descriptions_of_every_wrong_kind(
+    old: str, new: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    urdf = load_robot("ur10").urdf.path
+    made = tmp_path / "arm.yaml"
+    assert main(["init", str(urdf), "-o", str(made), "--name", "arm"]) == 0
+    capsys.readouterr()
+    text = made.read_text(encoding="utf-8")
+    assert old in text
+    made.write_text(text.replace(old, new, 1), encoding="utf-8")
+    _refused(capsys, ["info", "--robot", str(made)], words)
+
+
+def test_absurd_inertia_ends_in_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = load_robot("ur10").urdf.path.read_text().replace('ixx="', 'ixx="-1e8', 1)
+    (tmp_path / "bad.urdf").write_text(text)
+    assert main(["init", str(tmp_path / "bad.urdf"), "-o", str(tmp_path / "bad.yaml")]) == 2
+    assert len(capfd.readouterr().err.splitlines()) == 1
+
+
+def test_times_in_no_order_at_all(
+    recording: Recording, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    time = 10.0 ** np.random.default_rng(0).uniform(-9.0, 12.0, len(recording))
+    write_csv(_changed(recording, time=time), tmp_path / "x.csv")
+    out = tmp_path / "out"
+    arguments = ["identify", str(tmp_path / "x.csv"), "--robot", "ur10", "--out", str(out)]
+    _refused(capsys, [*arguments, "--lenient"], "record", out)
+
+
+def test_a_folder_in_the_place_of_a_result_leaves_all_results_as_they_were(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "report.html").mkdir()
+    (tmp_path / "estimate.json").write_text("old")
+
+    def write() -> None:
+        with results_folder(tmp_path) as folder:
+            for name in ("estimate.json", "report.html"):
+                (folder / name).write_text("new")
+
+    with pytest.raises(OutputError, match="is a folder"):
+        write()
+    assert (tmp_path / "estimate.json").read_text() == "old"
 
 
 @pytest.mark.parametrize("arguments", [[], ["fly"], ["identify"], ["info", "--fast"]])

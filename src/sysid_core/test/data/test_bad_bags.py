@@ -12,7 +12,8 @@ import pytest
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 from sysid_core.data import read_recording, write_recording
-from sysid_core.data.message_types import JOINT_STATE, message_types
+from sysid_core.data.message_types import CONTACTS, JOINT_STATE, decode, message_types
+from sysid_core.data.storage import StoredTopic
 from sysid_core.errors import DataError
 from sysid_core.recording import Recording
 
@@ -198,3 +199,14 @@ def test_joints_named_twice_and_not_at_all(tmp_path: Path) -> None:
             content = types.types[JOINT_STATE](header, names, values, values, values)
             bag.write(connection, 10**9, types.serialize_cdr(content, JOINT_STATE))
         assert ("more than once", "name no joints")[number] in _refusal(folder)
+
+
+@pytest.mark.parametrize(
+    "definition",
+    ["int32 names", "std_msgs/Header header\nstring[] names\nint8[] active\n", "x" * 70_000],
+    ids=["other fields", "another type", "too long"],
+)
+def test_another_definition_of_contacts(definition: str) -> None:
+    topic = StoredTopic("/contacts", CONTACTS, 1, "cdr", definition)
+    with pytest.raises(DataError, match="Contacts"):
+        decode(topic, [], "bag")

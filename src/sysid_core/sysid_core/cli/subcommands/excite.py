@@ -21,6 +21,7 @@ from sysid_core.robot import Robot, load_robot
 __all__ = ["run"]
 
 _RATE = 100.0
+_MOST_ROWS = 10**6
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,6 +32,10 @@ def run(args: argparse.Namespace) -> int:
         rate = min(robot.description.signals.rate or _RATE, _RATE)
     if not (math.isfinite(rate) and 5.0 <= rate <= 1e5):
         raise ParameterError(f"--rate must lie between 5 and 100000 Hz, got {rate:g}")
+    if args.duration * rate > _MOST_ROWS:
+        raise ParameterError(
+            f"{args.duration:g} s at {rate:g} Hz are more than {_MOST_ROWS} rows; lower --rate"
+        )
     limits = motion_limits(
         robot, share=args.share, speed=args.speed, acceleration=args.acceleration
     )

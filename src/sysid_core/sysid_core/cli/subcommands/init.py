@@ -9,6 +9,7 @@ from pathlib import Path
 from sysid_core.cli.console import stdout, warn
 from sysid_core.errors import OutputError
 from sysid_core.files import write_text
+from sysid_core.robot.description_reader import check_name
 from sysid_core.robot.initialise import initialise
 
 __all__ = ["run"]
@@ -16,6 +17,8 @@ __all__ = ["run"]
 
 def run(args: argparse.Namespace) -> int:
     """Run the subcommand and return its exit status."""
+    if args.name is not None:
+        check_name(args.name)
     target: Path = args.out or Path(f"{args.name or args.urdf.stem}.yaml")
     if target.is_dir():
         target = target / f"{args.name or args.urdf.stem}.yaml"
