@@ -178,9 +178,7 @@ class _Loop:
         }
         chosen = rng.choice(sorted(changes), int(rng.integers(1, 5)), replace=False)
         try:
-            settings = replace(
-                self.controller.settings, **{name: changes[name] for name in chosen}
-            )
+            settings = replace(self.controller.config, **{name: changes[name] for name in chosen})
             self.controller.configure(settings)
         except ParameterError:
             self.refused += 1

@@ -86,23 +86,23 @@ class Figaroh:
     robot : Robot
         Its URDF, friction terms and nominal friction are FIGAROH's too.
     recording : Recording
-    settings : FigarohConfig
+    config : FigarohConfig
     folder : Path
         For its configuration file.
     """
 
     def __init__(
-        self, robot: Robot, recording: Recording, settings: FigarohConfig, folder: Path
+        self, robot: Robot, recording: Recording, config: FigarohConfig, folder: Path
     ) -> None:
         logging.getLogger("figaroh").setLevel(logging.CRITICAL)
-        self._robot, self._recording, self._settings = robot, recording, settings
-        self._config = folder / f"{robot.name}.yaml"
-        self._config.write_text(yaml.safe_dump(self._configuration()), encoding="utf-8")
+        self._robot, self._recording, self._config = robot, recording, config
+        self._config_file = folder / f"{robot.name}.yaml"
+        self._config_file.write_text(yaml.safe_dump(self._configuration()), encoding="utf-8")
         self._model = FigarohRobot(str(resolve_urdf(robot.description)), str(folder))
         self._found: Any = None
 
     def _configuration(self) -> dict[str, Any]:
-        robot, settings = self._robot, self._settings
+        robot, config = self._robot, self._config
         rate = 1.0 / float(np.median(np.diff(self._recording.time)))
         terms = robot.description.friction_terms
         nominal = {
@@ -130,7 +130,7 @@ class Figaroh:
             },
             "signal_processing": {
                 "sampling_frequency": rate,
-                "cutoff_frequency": settings.cutoff,
+                "cutoff_frequency": config.cutoff,
                 "differentiation_method": "gradient",
                 "filter_order": 4,
             },
@@ -138,7 +138,7 @@ class Figaroh:
             "physical_fit": {
                 "enabled": True,
                 "solver": "cvxopt",
-                "prior_weight": settings.prior_weight,
+                "prior_weight": config.prior_weight,
             },
         }
         joints = {"active_joints": list(robot.joint_names)}
@@ -153,7 +153,7 @@ class Figaroh:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = _Identification(
-                self._model, str(self._config), self._recording, self._settings.cutoff
+                self._model, str(self._config_file), self._recording, self._config.cutoff
             )
             found.initialize()
             found.solve(decimate=False, plotting=False, wls=True)

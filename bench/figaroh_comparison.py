@@ -52,12 +52,12 @@ COMPARED = {
 
 
 def _ours(robot: Robot, experiment: Experiment, method: str) -> Identification:
-    options = IdentifyConfig(
+    config = IdentifyConfig(
         train=1.0,
         signals=SignalConfig(cutoff=CUTOFF),
         estimator=estimator(method),
     )
-    return identify(robot, experiment.recording, options)
+    return identify(robot, experiment.recording, config)
 
 
 def _judge(robot: Robot, experiment: Experiment, torque: FloatArray, masses: Any) -> Row:

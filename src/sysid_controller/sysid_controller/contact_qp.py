@@ -20,6 +20,13 @@ from sysid_core.errors import ParameterError
 __all__ = ["ConeConfig", "ContactForceQp", "QpSolution"]
 
 
+_SOLE = (0.05, 0.03)
+"""Half length and half width of a flat foot, which bound its centre of pressure [m]."""
+_JOINT_WEIGHT = 0.01
+"""Weight of the joints' acceleration errors against the base's."""
+_MAX_ITERATIONS = 2000
+
+
 @dataclass(frozen=True)
 class ConeConfig:
     """Limits of contact forces and weights of the QP.
@@ -28,13 +35,8 @@ class ConeConfig:
     ----------
     friction : float [-]
         Friction coefficient; the cone is replaced by the pyramid inside it.
-    sole : tuple[float, float] [m]
-        Half length and half width of a flat foot, which bound its centre of pressure.
     force_weight : float
         Weight of squared forces [N²] against squared acceleration errors [m²/s⁴, rad²/s⁴].
-    joint_weight : float
-        Weight of the joints' acceleration errors against the base's.
-    max_iterations : int
 
     Raises
     ------
@@ -43,20 +45,13 @@ class ConeConfig:
     """
 
     friction: float = 0.6
-    sole: tuple[float, float] = (0.05, 0.03)
     force_weight: float = 1e-5
-    joint_weight: float = 0.01
-    max_iterations: int = 2000
 
     def __post_init__(self) -> None:
-        for name in ("friction", "force_weight", "joint_weight"):
+        for name in ("friction", "force_weight"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0.0):
                 raise ParameterError(f"{name} must be positive, got {value!r}")
-        if len(self.sole) != 2 or not all(np.isfinite(s) and s > 0.0 for s in self.sole):
-            raise ParameterError(f"sole must be two positive lengths, got {self.sole!r}")
-        if self.max_iterations < 1:
-            raise ParameterError(f"max_iterations must be positive, got {self.max_iterations}")
 
 
 class QpSolution(NamedTuple):
@@ -68,13 +63,13 @@ class QpSolution(NamedTuple):
     failure: Diagnostic | None
 
 
-def _cone(flat: bool, settings: ConeConfig) -> FloatArray:
+def _cone(flat: bool, friction: float) -> FloatArray:
     """Return rows C with C w ≤ 0 for wrenches that a horizontal foot can carry."""
-    mu = settings.friction / np.sqrt(2.0)  # the pyramid inside the cone
+    mu = friction / np.sqrt(2.0)  # the pyramid inside the cone
     rows = [[1, 0, -mu], [-1, 0, -mu], [0, 1, -mu], [0, -1, -mu], [0, 0, -1]]
     if not flat:
         return np.array(rows, dtype=float)
-    length, width = settings.sole
+    length, width = _SOLE
     cone = np.zeros((11, 6))
     cone[:5, :3] = rows
     for row, (axis, bound) in enumerate(((3, width), (4, length), (5, mu * min(length, width)))):
@@ -96,22 +91,22 @@ class ContactForceQp:
     kinematics : ContactKinematics
     limit : (nj,) [N·m]
         Torque limits.
-    settings : ConeConfig
+    config : ConeConfig
     """
 
     def __init__(
-        self, nv: int, kinematics: ContactKinematics, limit: FloatArray, settings: ConeConfig
+        self, nv: int, kinematics: ContactKinematics, limit: FloatArray, config: ConeConfig
     ) -> None:
-        self.settings = settings
+        self._force_weight = config.force_weight
         self._nv, self._kinematics, self._limit = nv, kinematics, limit
         flat = kinematics.flat
         sizes = np.where(flat, 6, 3)
         self._owner = np.repeat(np.arange(len(flat)), sizes)
         self._component = np.concatenate([np.arange(size) for size in sizes])
-        cones = [_cone(bool(is_flat), settings) for is_flat in flat]
+        cones = [_cone(bool(is_flat), config.friction) for is_flat in flat]
         self._cone_owner = np.repeat(np.arange(len(flat)), [len(cone) for cone in cones])
         self._cones = scipy.sparse.block_diag(cones).toarray()
-        weight = np.full(nv, settings.joint_weight)
+        weight = np.full(nv, _JOINT_WEIGHT)
         weight[:BASE] = 1.0
         self._weight = weight
         self._solver: Any = None
@@ -178,9 +173,7 @@ class ContactForceQp:
         if self._solver is None:
             osqp: Any = import_module("osqp")
             self._solver = osqp.OSQP()
-            weights = np.concatenate(
-                [self._weight, np.full(len(self._owner), self.settings.force_weight)]
-            )
+            weights = np.concatenate([self._weight, np.full(len(self._owner), self._force_weight)])
             self._pattern = self._structure(A)
             self._solver.setup(
                 P=scipy.sparse.diags(weights, format="csc"),
@@ -191,7 +184,7 @@ class ContactForceQp:
                 verbose=False,
                 eps_abs=1e-5,
                 eps_rel=1e-5,
-                max_iter=self.settings.max_iterations,
+                max_iter=_MAX_ITERATIONS,
             )
         else:
             self._solver.update(q=linear, l=low, u=high, Ax=self._filled(A).data)

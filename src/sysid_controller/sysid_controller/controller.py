@@ -20,13 +20,13 @@ from sysid_controller.safe_hold import SafeHold
 from sysid_controller.safety_stop import SafetyStop
 from sysid_controller.safety_watch import SafetyWatch
 from sysid_controller.settings import ControllerConfig
-from sysid_controller.units import DriverUnits
 from sysid_controller.watchdog import ControlState, Watchdog
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.select import Dynamics, make_dynamics
 from sysid_core.exchange import ParameterSet, TrajectoryPoints
 from sysid_core.robot import Robot
+from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.model import Limits
 
 __all__ = ["Controller"]
@@ -47,7 +47,7 @@ class Controller:
     Parameters
     ----------
     robot : Robot
-    settings : ControllerConfig
+    config : ControllerConfig
 
     Raises
     ------
@@ -57,46 +57,48 @@ class Controller:
         If a setting does not fit the robot.
     """
 
-    def __init__(self, robot: Robot, settings: ControllerConfig) -> None:
+    def __init__(self, robot: Robot, config: ControllerConfig) -> None:
         self.robot = robot
         self.joint_names = robot.actuated_names
         chosen = robot.actuated
         self.limits = Limits(*(bounds[chosen] for bounds in robot.limits))
-        width = settings.friction_width
+        width = config.friction_width
         self._contact = ContactTorque(robot, width) if robot.floating else None
         self.dynamics: Dynamics = self._contact or make_dynamics(robot, width)
         self._inertia = self.dynamics.inertia(self.dynamics.home)
-        self._law = self._make_law(settings)
+        self._law = self._make_law(config)
         self._safe_hold = SafeHold(self._law, self._inertia, local=robot.floating)
-        self._units = DriverUnits(robot, settings.command_unit)
-        self.settings = settings
-        self.blend = ParameterBlend(robot, settings.blend_time)
+        self._conversion = JointConversion.described(robot)
+        self._check_unit(config)
+        self.config = config
+        self.blend = ParameterBlend(robot, config.blend_time)
+        aliases = robot.description.names
         self.joint_states = JointStates(
-            self.joint_names, self._units, settings.velocity_cutoff, self.limits
+            self.joint_names, self._conversion, aliases, config.velocity_cutoff, self.limits
         )
         self.reference = Reference(
             self.joint_names,
             self.limits,
-            handover_time=settings.handover_time,
-            start_tolerance=settings.start_tolerance,
-            aliases=self._units.aliases,
+            handover_time=config.handover_time,
+            start_tolerance=config.start_tolerance,
+            aliases=aliases,
             reach=self.dynamics.unreachable,
         )
-        self.watchdog = Watchdog(settings.stale_timeout, enabled=settings.start_enabled)
-        self._limiter = EffortLimiter(self.limits, settings)
+        self.watchdog = Watchdog(config.stale_timeout, enabled=config.start_enabled)
+        self._limiter = EffortLimiter(self.limits, config)
         self.watch = SafetyWatch(self.joint_names, self.limits)
         self.stop = SafetyStop(self.limits)
-        self.base = FloatingBase(robot, settings) if robot.floating else None
+        self.base = FloatingBase(robot, config) if robot.floating else None
         self._fell = ""
         self.publishers = Publishers()
         self._mass = float(robot.consistent_nominal[robot.layout.masses].sum())
-        self._choose_contact_control(settings)
+        self._choose_contact_control(config)
         self._now: float | None = None
         self._steady: float | None = None
         self._zeros_left = 0.0
         self._rejoined = False
 
-    def configure(self, settings: ControllerConfig) -> None:
+    def configure(self, config: ControllerConfig) -> None:
         """Take over new settings while running; trigger and rate are the caller's.
 
         Raises
@@ -104,32 +106,36 @@ class Controller:
         ParameterError
             If one does not fit the robot; the old ones stay then.
         """
-        law = self._make_law(settings)
-        self._units = DriverUnits(self.robot, settings.command_unit)
+        law = self._make_law(config)
+        self._check_unit(config)
         self._law = self._safe_hold.law = law
-        self.dynamics.friction.width = settings.friction_width
-        self.blend.duration = settings.blend_time
-        self.joint_states.cutoff = settings.velocity_cutoff
-        self.reference.handover_time = settings.handover_time
-        self.reference.start_tolerance = settings.start_tolerance
-        self.watchdog.timeout = settings.stale_timeout
-        self._limiter.configure(settings)
+        self.dynamics.friction.width = config.friction_width
+        self.blend.duration = config.blend_time
+        self.joint_states.cutoff = config.velocity_cutoff
+        self.reference.handover_time = config.handover_time
+        self.reference.start_tolerance = config.start_tolerance
+        self.watchdog.timeout = config.stale_timeout
+        self._limiter.configure(config)
         if self.base is not None:
-            self.base.configure(settings)
-            self._choose_contact_control(settings)
-        self.settings = settings
+            self.base.configure(config)
+            self._choose_contact_control(config)
+        self.config = config
 
-    def _make_law(self, settings: ControllerConfig) -> ControlLaw:
-        check_gains(settings, self.joint_names, self._inertia, self.limits)
-        return LAWS[settings.mode](settings, len(self.joint_names))
+    def _check_unit(self, config: ControllerConfig) -> None:
+        if config.command_unit == "driver":
+            self._conversion.check_commands()
 
-    def _choose_contact_control(self, settings: ControllerConfig) -> None:
+    def _make_law(self, config: ControllerConfig) -> ControlLaw:
+        check_gains(config, self.joint_names, self._inertia, self.limits)
+        return LAWS[config.mode](config, len(self.joint_names))
+
+    def _choose_contact_control(self, config: ControllerConfig) -> None:
         if self._contact is not None:
-            limit = self.limits.effort * settings.effort_scale
+            limit = self.limits.effort * config.effort_scale
             cones = ConeConfig(
-                friction=settings.contact_friction, force_weight=_FORCE_WEIGHT / self._mass**2
+                friction=config.contact_friction, force_weight=_FORCE_WEIGHT / self._mass**2
             )
-            self._contact.choose(settings.contact_control, cones, limit)
+            self._contact.choose(config.contact_control, cones, limit)
 
     @property
     def missing(self) -> str:
@@ -239,7 +245,7 @@ class Controller:
         steady : float [s]
             Time that only grows.
         """
-        period = 1.0 / self.settings.rate
+        period = 1.0 / self.config.rate
         elapsed = period if self._now is None else now - self._now
         steady_elapsed = period if self._steady is None else steady - self._steady
         self._now, self._steady = now, steady
@@ -297,7 +303,7 @@ class Controller:
         inertia = self.dynamics.inertia(self.joint_states.position)
         if not np.isfinite(inertia).all():
             inertia = self._inertia
-        period = max(1.0 / self.settings.rate, self.watch.interval)
+        period = max(1.0 / self.config.rate, self.watch.interval)
         self.stop.begin(reason, steady, inertia, period)
 
     def _follow(self, now: float, steady: float, elapsed: float) -> ControlState:
@@ -341,7 +347,7 @@ class Controller:
             asked = LawOutput(braked, gravity)
             limits = self._limiter.apply(braked, step, none, urgent=True)
         else:
-            if state is ControlState.STALE and self.settings.stale_action == "gravity":
+            if state is ControlState.STALE and self.config.stale_action == "gravity":
                 gravity = self._gravity()
                 asked = LawOutput(gravity, gravity)
             else:
@@ -349,7 +355,7 @@ class Controller:
             limits = self._limiter.apply(asked.effort, step, none)
         return Command(
             state,
-            self._units.command(limits.effort) if self._sends(state, limits, step) else None,
+            self._output(limits.effort) if self._sends(state, limits, step) else None,
             limits.effort,
             asked.model,
             position_error,
@@ -367,7 +373,7 @@ class Controller:
         measured = self.joint_states
         desired = self.reference.sample(now)
         error = np.abs(desired.position - measured.position).max()
-        rejoins = bool(error > self.settings.largest_error)
+        rejoins = bool(error > self.config.largest_error)
         if rejoins:
             self.reference.rejoin(now, measured.position, measured.velocity)
             desired = self.reference.sample(now)
@@ -384,7 +390,7 @@ class Controller:
         if np.isfinite(asked.effort).all():
             back = self._safe_hold.release(position, desired.position)
             apart = np.abs(desired.position - position).max()
-            if not (back and apart > self.settings.start_tolerance):
+            if not (back and apart > self.config.start_tolerance):
                 return asked, desired
             # the reference went on meanwhile: return to it gradually
             self.reference.rejoin(now, position, velocity)
@@ -393,10 +399,14 @@ class Controller:
             if np.isfinite(asked.effort).all():
                 return asked, desired
         held = LawOutput(*self._safe_hold(self.dynamics, position, velocity))
-        if self.base is not None and self.settings.stale_action == "zero":
+        if self.base is not None and self.config.stale_action == "zero":
             none = np.zeros(len(position))
             held = LawOutput(none, none)
         return held, desired
+
+    def _output(self, effort: FloatArray) -> FloatArray:
+        """Return joint torques (na,) [N·m] in the unit that is to be sent."""
+        return effort if self.config.command_unit == "joint" else self._conversion.command(effort)
 
     def _sends(self, state: ControlState, limits: LimitedEffort, step: float) -> bool:
         """Whether to send: a stopped controller ramps down, then leaves the topic alone."""

@@ -75,8 +75,8 @@ class ControllerNode(Node):
     def __init__(self) -> None:
         super().__init__("controller")
         parameters = NodeParameters(self, ControllerNodeConfig())
-        settings = parameters.config.control
-        self.controller = Controller(parameters.config.load_robot(), settings)
+        config = parameters.config.control
+        self.controller = Controller(parameters.config.load_robot(), config)
         self.health = Health()
         # times are counted from here: epoch seconds would cost a float its resolution
         self._origin: int | None = None
@@ -89,7 +89,7 @@ class ControllerNode(Node):
         parameters.on_change(lambda config: self.controller.configure(config.control))
         self.get_logger().info(
             f"controls {self.controller.robot.name} "
-            f"({len(self.controller.joint_names)} joints) by {settings.mode}"
+            f"({len(self.controller.joint_names)} joints) by {config.mode}"
         )
         for warning in self.controller.robot.warnings:
             self.get_logger().warning(warning)
@@ -110,11 +110,11 @@ class ControllerNode(Node):
         self.create_service(SetBool, "~/enable", self._on_enable)
 
     def _create_timers(self) -> None:
-        settings = self.controller.settings
-        if settings.trigger == "timer":
-            self.create_timer(1.0 / settings.rate, self._tick)
+        config = self.controller.config
+        if config.trigger == "timer":
+            self.create_timer(1.0 / config.rate, self._tick)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        watch = max(0.5 * settings.stale_timeout, _SHORTEST_WATCH)
+        watch = max(0.5 * config.stale_timeout, _SHORTEST_WATCH)
         self.create_timer(watch, self._watch, clock=steady)
         self.create_timer(_DIAGNOSTICS_PERIOD, self._report, clock=steady)
 
@@ -145,7 +145,7 @@ class ControllerNode(Node):
         self._note("joint states", refusal)
         if refusal is None:  # one that was overtaken must not set the time back
             self._newest_stamp = newest
-        if refusal is None and self.controller.settings.trigger == "joint_states":
+        if refusal is None and self.controller.config.trigger == "joint_states":
             self._tick()
 
     def _on_odometry(self, message: Odometry) -> None:
@@ -229,7 +229,7 @@ class ControllerNode(Node):
             limited=command.limited,
             robot=controller.robot.name,
             state=int(command.state),
-            mode=controller.settings.mode,
+            mode=controller.config.mode,
             identified=controller.blend.identified,
             revision=controller.blend.revision,
             blend=float(controller.blend.share),
@@ -240,7 +240,7 @@ class ControllerNode(Node):
 
     def _watch(self) -> None:
         """Tick in place of a trigger that fell silent: simulated time or joint states stopped."""
-        if time.monotonic() - self._last_tick > self.controller.settings.stale_timeout:
+        if time.monotonic() - self._last_tick > self.controller.config.stale_timeout:
             self._tick()
 
     def _count_publishers(self) -> None:

@@ -26,7 +26,7 @@ class FloatingBase:
     Parameters
     ----------
     robot : Robot
-    settings : ControllerConfig
+    config : ControllerConfig
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class FloatingBase:
         Angle between the base's vertical axis and the world's.
     """
 
-    def __init__(self, robot: Robot, settings: ControllerConfig) -> None:
+    def __init__(self, robot: Robot, config: ControllerConfig) -> None:
         self.foot_names = tuple(contact.name for contact in robot.description.contacts)
         gravity = np.array(robot.description.gravity)
         self._up = -gravity / max(float(np.linalg.norm(gravity)), 1e-300)
@@ -50,13 +50,13 @@ class FloatingBase:
         self._plans: list[tuple[float, BoolArray]] = []
         self._fed: dict[str, float] = {}
         self._tilted = 0
-        self.configure(settings)
+        self.configure(config)
 
-    def configure(self, settings: ControllerConfig) -> None:
+    def configure(self, config: ControllerConfig) -> None:
         """Take over new settings."""
-        self._timeout = settings.stale_timeout
-        self._hold = settings.contact_hold
-        self._tilt_limit = settings.tilt_limit
+        self._timeout = config.stale_timeout
+        self._hold = config.contact_hold
+        self._tilt_limit = config.tilt_limit
 
     @property
     def missing(self) -> str:

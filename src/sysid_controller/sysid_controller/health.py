@@ -150,7 +150,7 @@ class Health:
                 f"no valid joint states for {age:.2f} s: "
                 + (
                     "holds with gravity compensation"
-                    if controller.settings.stale_action == "gravity"
+                    if controller.config.stale_action == "gravity"
                     else "sends zero torque"
                 ),
             ),
@@ -165,7 +165,7 @@ class Health:
         if self._since_report["rejoined"]:
             level = max(level, Severity.WARNING)
             message += (
-                f"; an error grew beyond {controller.settings.largest_error:g} rad and the "
+                f"; an error grew beyond {controller.config.largest_error:g} rad and the "
                 "reference started anew from the robot: is it blocked or the model far off?"
             )
         if state is ControlState.DISABLED and controller.stopped:
@@ -173,7 +173,7 @@ class Health:
         if controller.failure is not None:
             level = max(level, Severity.WARNING)
             message = _held(controller.failure)
-        values = {"state": state.name, "mode": controller.settings.mode}
+        values = {"state": state.name, "mode": controller.config.mode}
         return Diagnostic("state", message, level, values=values)
 
     def _on_input(self, kind: str, controller: Controller, steady: float) -> Diagnostic:
@@ -202,7 +202,7 @@ class Health:
             age = base.age(kind, steady)
             values = {**found.values, "age [s]": f"{age:.4f}"}
             level, message = found.severity, found.message
-            if age > controller.settings.stale_timeout:
+            if age > controller.config.stale_timeout:
                 level = Severity.ERROR
                 silent = "none yet" if age == np.inf else f"none that is valid for {age:.2f} s"
                 message = silent if found.severity is Severity.OK else f"{silent}; {message}"
@@ -271,9 +271,9 @@ class Health:
             values["tick p50 [µs]"] = f"{p50:.0f}"
             values["tick p99 [µs]"] = f"{p99:.0f}"
             values["tick max [µs]"] = f"{largest:.0f}"
-        wanted = controller.settings.rate
+        wanted = controller.config.rate
         driving = controller.watchdog.state in (ControlState.HOLDING, ControlState.TRACKING)
-        if controller.settings.trigger == "timer" and driving and self.rate < 0.9 * wanted:
+        if controller.config.trigger == "timer" and driving and self.rate < 0.9 * wanted:
             return Diagnostic(
                 "timing",
                 f"runs at {self.rate:.0f} Hz instead of {wanted:.0f}: the machine is too busy "

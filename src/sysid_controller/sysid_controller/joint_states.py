@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sysid_controller.units import DriverUnits
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
+from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.model import Limits
 from sysid_core.robot.plausibility import BEYOND_RANGE, BEYOND_SPEED
 
@@ -26,7 +26,10 @@ class JointStates:
     ----------
     joint_names : tuple[str, ...]
         Actuated joints, the order of the results.
-    units : DriverUnits
+    conversion : JointConversion
+        Of the driver's values.
+    aliases : Mapping[str, str]
+        Other names of joints → their names.
     cutoff : float [Hz]
         Of the first-order low-pass on differentiated positions.
     limits : Limits
@@ -43,7 +46,12 @@ class JointStates:
     """
 
     def __init__(
-        self, joint_names: tuple[str, ...], units: DriverUnits, cutoff: float, limits: Limits
+        self,
+        joint_names: tuple[str, ...],
+        conversion: JointConversion,
+        aliases: Mapping[str, str],
+        cutoff: float,
+        limits: Limits,
     ) -> None:
         self.joint_names = joint_names
         self._lower, self._upper = limits.lower - BEYOND_RANGE, limits.upper + BEYOND_RANGE
@@ -53,7 +61,7 @@ class JointStates:
         self.position: FloatArray = np.zeros(len(joint_names))
         self.velocity: FloatArray = np.zeros(len(joint_names))
         self.velocity_measured = True
-        self._units = units
+        self._conversion, self._aliases = conversion, aliases
         self._names: Sequence[str] = ()
         self._index: list[int] = []
         self._differentiated: FloatArray = np.zeros(len(joint_names))
@@ -87,7 +95,7 @@ class JointStates:
                 return Diagnostic("refused", reason)
         if len(position) != len(names):
             return Diagnostic("refused", f"{len(position)} positions for {len(names)} joints")
-        taken = self._units.position(position[self._index])
+        taken = self._conversion.position(position[self._index])
         if not math.isfinite(float(taken.sum())):
             joint = self.joint_names[int(np.argmin(np.isfinite(taken)))]
             return Diagnostic("refused", f"the position of joint '{joint}' is not finite")
@@ -95,9 +103,9 @@ class JointStates:
             return Diagnostic(
                 "refused", f"out of order: {self._stamp - stamp:.3f} s older than the newest"
             )
-        speed = (
-            self._units.velocity(velocity[self._index]) if len(velocity) == len(names) else None
-        )
+        speed = None
+        if len(velocity) == len(names):
+            speed = self._conversion.velocity(velocity[self._index])
         reason = self._implausible(taken, speed)
         if reason:
             return Diagnostic("implausible", reason)
@@ -129,8 +137,7 @@ class JointStates:
         return ""
 
     def _find_joints(self, names: Sequence[str]) -> str:
-        aliases = self._units.aliases
-        known = [aliases.get(name, name) for name in names]
+        known = [self._aliases.get(name, name) for name in names]
         missing = [name for name in self.joint_names if name not in known]
         if missing:
             return f"without the joints {', '.join(missing)}"

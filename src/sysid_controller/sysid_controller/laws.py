@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.select import Dynamics
 from sysid_core.errors import ParameterError
@@ -19,7 +20,6 @@ __all__ = [
     "ControlLaw",
     "FeedForward",
     "Gains",
-    "LawConfig",
     "LawOutput",
     "Motion",
     "check_gains",
@@ -61,31 +61,6 @@ class LawOutput(NamedTuple):
 
     effort: FloatArray
     model: FloatArray
-
-
-class LawConfig(Protocol):
-    """What laws read of `ControllerConfig`; one with settings of its own adds them to both."""
-
-    @property
-    def bandwidth(self) -> float: ...  # noqa: D102
-
-    @property
-    def damping_ratio(self) -> float: ...  # noqa: D102
-
-    @property
-    def kp(self) -> tuple[float, ...]: ...  # noqa: D102
-
-    @property
-    def kd(self) -> tuple[float, ...]: ...  # noqa: D102
-
-    @property
-    def mode(self) -> str: ...  # noqa: D102
-
-    @property
-    def rate(self) -> float: ...  # noqa: D102
-
-    @property
-    def friction_velocity(self) -> str: ...  # noqa: D102
 
 
 class ControlLaw(Protocol):
@@ -133,7 +108,7 @@ class ComputedTorque:
         return inertia @ self.gains.feedback(error, rate)
 
     @staticmethod
-    def of(config: LawConfig, count: int) -> ComputedTorque:
+    def of(config: ControllerConfig, count: int) -> ComputedTorque:
         """Return the law of `count` joints that the settings describe."""
         given, open_gains = find_gains(config, count)
         return ComputedTorque(given.joined(open_gains), measured_sign=_measured_sign(config))
@@ -183,7 +158,7 @@ class FeedForward:
         return torque
 
     @staticmethod
-    def of(config: LawConfig, count: int) -> FeedForward:
+    def of(config: ControllerConfig, count: int) -> FeedForward:
         """Return the law of `count` joints that the settings describe."""
         given, open_gains = find_gains(config, count)
         return FeedForward(given, measured_sign=_measured_sign(config), open_gains=open_gains)
@@ -197,14 +172,14 @@ def _per_joint(values: tuple[float, ...], count: int, name: str) -> FloatArray:
     return np.array(np.broadcast_to(np.asarray(values, dtype=float), count))
 
 
-def find_gains(config: LawConfig, count: int) -> tuple[Gains, Gains]:
+def find_gains(config: ControllerConfig, count: int) -> tuple[Gains, Gains]:
     """Return the gains that are given, zero where open, and the open ones, zero where given.
 
     Open ones follow from bandwidth ω and damping ratio ζ: ``ω²`` [1/s²] and ``2ζω`` [1/s].
 
     Parameters
     ----------
-    config : LawConfig
+    config : ControllerConfig
     count : int
         Number of actuated joints.
 
@@ -222,13 +197,13 @@ def find_gains(config: LawConfig, count: int) -> tuple[Gains, Gains]:
 
 
 def check_gains(
-    config: LawConfig, joint_names: Sequence[str], inertia: FloatArray, limits: Limits
+    config: ControllerConfig, joint_names: Sequence[str], inertia: FloatArray, limits: Limits
 ) -> None:
     """Refuse gains that no robot bears at the sampling rate.
 
     Parameters
     ----------
-    config : LawConfig
+    config : ControllerConfig
     joint_names : Sequence[str]
     inertia : (na, na) [kg·m²]
         Of the nominal model: gains in torque are judged by what each joint feels of it.
@@ -266,11 +241,11 @@ def _check_gains(joint_names: Sequence[str], gains: Gains, most: Gains, source: 
             )
 
 
-def _measured_sign(config: LawConfig) -> bool:
+def _measured_sign(config: ControllerConfig) -> bool:
     return config.friction_velocity == "measured"
 
 
-LAWS: Mapping[str, Callable[[LawConfig, int], ControlLaw]] = {
+LAWS: Mapping[str, Callable[[ControllerConfig, int], ControlLaw]] = {
     "computed_torque": ComputedTorque.of,
     "feed_forward": FeedForward.of,
 }

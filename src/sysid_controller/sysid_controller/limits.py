@@ -47,19 +47,19 @@ class EffortLimiter:
     ----------
     limits : Limits
         Of the actuated joints; ±inf where there is none.
-    settings : ControllerConfig
+    config : ControllerConfig
     """
 
-    def __init__(self, limits: Limits, settings: ControllerConfig) -> None:
+    def __init__(self, limits: Limits, config: ControllerConfig) -> None:
         self._limits = limits
         self.last: FloatArray = np.zeros(len(limits.effort))
-        self.configure(settings)
+        self.configure(config)
 
-    def configure(self, settings: ControllerConfig) -> None:
+    def configure(self, config: ControllerConfig) -> None:
         """Take over new settings; the last torque stays."""
-        self.effort_limit = self._limits.effort * settings.effort_scale
-        self._rate = self.effort_limit * settings.effort_rate
-        self._margin = settings.position_margin
+        self.effort_limit = self._limits.effort * config.effort_scale
+        self._rate = self.effort_limit * config.effort_rate
+        self._margin = config.position_margin
         self._lower_zone = self._limits.lower + self._margin
         self._upper_zone = self._limits.upper - self._margin
         # without a torque limit there is no scale for spring and brake

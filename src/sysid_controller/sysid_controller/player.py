@@ -11,7 +11,6 @@ import numpy as np
 from sysid_controller.joint_states import JointStates
 from sysid_controller.motion_plan import MotionPlan, MotionPlanner
 from sysid_controller.motion_watch import MotionWatch
-from sysid_controller.units import DriverUnits
 from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
@@ -89,9 +88,9 @@ class Player:
         self.watch = MotionWatch(names, limits, tolerance, effort_tolerance)
         self._asks, self._limits, self._names = asks_controller, limits, names
         self._robot = robot
-        self._units = DriverUnits(robot, "joint")
-        self._conversion = JointConversion(robot)
-        self._states = JointStates(names, self._units, _CUTOFF, limits)
+        self._conversion = JointConversion.described(robot)
+        aliases = robot.description.names
+        self._states = JointStates(names, self._conversion, aliases, _CUTOFF, limits)
         self._plan: MotionPlan | None = None
         self._begin = self._stamp = 0.0
         self._heard: float | None = None
@@ -117,7 +116,7 @@ class Player:
     def published_joints(self) -> tuple[tuple[str, ...], FloatArray]:
         """Names and zero offsets (na,) [rad] of the joints as their driver has them."""
         offsets = self._robot.description.position_offset
-        names = {own: name for name, own in self._units.aliases.items()}
+        names = {own: name for name, own in self._robot.description.names.items()}
         return (
             tuple(names.get(name, name) for name in self._names),
             np.array([offsets.get(name, 0.0) for name in self._names]),
@@ -165,7 +164,7 @@ class Player:
         elapsed = stamp - self._begin
         measured = np.full(len(self._names), np.nan)
         if len(effort) == len(names):
-            aliases = self._units.aliases
+            aliases = self._robot.description.names
             known = [aliases.get(name, name) for name in names]
             index = [known.index(name) for name in self._names]
             measured = self._conversion.convert(position[None, index], effort[None, index])[1][0]

@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sysid_controller.contact_torque import CONTACT_METHODS
-from sysid_controller.laws import LAWS
 from sysid_core.settings import check_config, parameter
 
 __all__ = ["COMMAND_UNITS", "MODES", "STALE_ACTIONS", "TRIGGERS", "ControllerConfig"]
 
-MODES = tuple(LAWS)
+MODES = ("computed_torque", "feed_forward")
+"""Names of the laws in `laws.LAWS`."""
 STALE_ACTIONS = ("gravity", "zero")
 TRIGGERS = ("timer", "joint_states")
 COMMAND_UNITS = ("joint", "driver")

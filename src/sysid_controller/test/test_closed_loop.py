@@ -35,11 +35,11 @@ class Run:
         return np.sqrt(np.mean(self.error[chosen] ** 2, axis=0))
 
 
-def simulate(robot: Robot, truth: FloatArray, settings: ControllerConfig) -> Run:
+def simulate(robot: Robot, truth: FloatArray, config: ControllerConfig) -> Run:
     """Track sines; the true parameters are offered at `SWITCH`."""
     plant = TreeDynamics(robot, 0.03)
     plant.set_parameters(truth)
-    controller = Controller(robot, settings)
+    controller = Controller(robot, config)
     n = len(robot.joint_names)
     lower, upper = np.clip(robot.limits.lower, -3, 3), np.clip(robot.limits.upper, -3, 3)
     middle, amplitude = 0.5 * (lower + upper), np.minimum(0.4, 0.15 * (upper - lower))
@@ -80,14 +80,14 @@ def test_tracking_error_at_least_halves_without_a_jump(
     name: str, mode: str, perturbed: Callable[[Robot, int], FloatArray]
 ) -> None:
     robot = load_robot(name)
-    settings = ControllerConfig(mode=mode)
-    run = simulate(robot, perturbed(robot, 9), settings)
+    config = ControllerConfig(mode=mode)
+    run = simulate(robot, perturbed(robot, 9), config)
     before, after = run.rms(2.0, SWITCH), run.rms(SWITCH + 3.0, END)
     assert (after <= 0.5 * before).all()
     assert np.linalg.norm(after) < 0.2 * np.linalg.norm(before)
     # from the first second on nothing is limited, the change of parameters included
     assert not run.limited[run.time > 1.0].any()
-    allowed = settings.effort_rate * robot.limits.effort * PERIOD
+    allowed = config.effort_rate * robot.limits.effort * PERIOD
     assert (np.abs(np.diff(run.effort, axis=0)) <= allowed * 1.001).all()
     at = (run.time > SWITCH - 0.1) & (run.time < SWITCH + 1.5)
     assert (np.abs(np.diff(run.effort[at], axis=0)) < 0.5 * allowed).all()

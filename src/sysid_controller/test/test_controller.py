@@ -27,8 +27,8 @@ Perturbed = Callable[[Robot, int], FloatArray]
 class Bench:
     """Ticks a controller on a robot that stands wherever it is told to."""
 
-    def __init__(self, robot: Robot, settings: ControllerConfig = SETTINGS) -> None:
-        self.controller = Controller(robot, settings)
+    def __init__(self, robot: Robot, config: ControllerConfig = SETTINGS) -> None:
+        self.controller = Controller(robot, config)
         self.robot = robot
         self.now = 100.0
         self.steady = 5.0
@@ -223,7 +223,7 @@ def test_bad_settings_are_refused_and_the_old_ones_stay(bench: Bench) -> None:
     before = bench.tick().effort
     with pytest.raises(ParameterError):
         bench.controller.configure(replace(SETTINGS, kp=(1.0, 2.0)))
-    assert bench.controller.settings is SETTINGS
+    assert bench.controller.config is SETTINGS
     np.testing.assert_array_equal(bench.tick().effort, before)
 
 

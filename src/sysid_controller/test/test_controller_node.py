@@ -42,8 +42,8 @@ class Graph:
     """A controller node and a probe that plays the robot, in a namespace of their own."""
 
     def __init__(self, robot: Robot, **parameters: str) -> None:
-        settings = [f"-p {name}:={value}" for name, value in parameters.items()]
-        arguments = " ".join(["-p robot:=panda", f"-r __ns:=/t{uuid.uuid4().hex}", *settings])
+        config = [f"-p {name}:={value}" for name, value in parameters.items()]
+        arguments = " ".join(["-p robot:=panda", f"-r __ns:=/t{uuid.uuid4().hex}", *config])
         rclpy.init(args=["--ros-args", *arguments.split()])
         self.robot = robot
         self.probe = rclpy.create_node("probe")
@@ -243,7 +243,7 @@ def test_parameters_can_be_set_and_bad_values_leave_the_old(graph: Graph) -> Non
         return graph.node.set_parameters([Parameter(name, value=value)])[0]
 
     assert set_one("mode", "feed_forward").successful
-    assert graph.node.controller.settings.mode == "feed_forward"
+    assert graph.node.controller.config.mode == "feed_forward"
     for name, value, reason in (
         ("mode", "pid", "must be one of"),
         ("blend_time", float("nan"), "blend_time"),
@@ -255,7 +255,7 @@ def test_parameters_can_be_set_and_bad_values_leave_the_old(graph: Graph) -> Non
         assert not result.successful
         assert reason in result.reason
     assert graph.node.get_parameter("mode").value == "feed_forward"
-    assert graph.node.controller.settings.mode == "feed_forward"
+    assert graph.node.controller.config.mode == "feed_forward"
     description = graph.node.describe_parameter("blend_time")
     assert "[s]" in description.description
     assert description.floating_point_range[0].to_value == 60.0

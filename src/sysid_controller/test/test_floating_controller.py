@@ -37,9 +37,9 @@ def solo12() -> Robot:
 class Bench:
     """A controller, and a robot whose loaded feet the ground holds fast."""
 
-    def __init__(self, robot: Robot, settings: ControllerConfig = SETTINGS) -> None:
+    def __init__(self, robot: Robot, config: ControllerConfig = SETTINGS) -> None:
         self.robot = robot
-        self.controller = Controller(robot, settings)
+        self.controller = Controller(robot, config)
         self.plant = ContactDynamics(robot, 0.05)
         self.health = Health()
         self.feet = tuple(contact.name for contact in robot.description.contacts)
@@ -274,8 +274,8 @@ def test_whatever_arrives_no_torque_leaves_its_limits(
 ) -> None:
     """All inputs fuzzed at once, odometry and contacts among them."""
     rng = np.random.default_rng(5)
-    settings = replace(SETTINGS, contact_control=method)
-    controller = Controller(solo12, settings)
+    config = replace(SETTINGS, contact_control=method)
+    controller = Controller(solo12, config)
     limit = solo12.limits.effort
     vectors = [perturbed(solo12, seed) for seed in range(3)]
     now, steady, last, states = 10.0, 10.0, np.zeros(12), set()
@@ -311,7 +311,7 @@ def test_whatever_arrives_no_torque_leaves_its_limits(
             states.add(command.state)
             assert np.isfinite(command.effort).all()
             assert (np.abs(command.effort) <= limit).all()
-            rate = 200.0 if command.state is ControlState.STOPPED else settings.effort_rate
+            rate = 200.0 if command.state is ControlState.STOPPED else config.effort_rate
             most = rate * limit * 5.0 * PERIOD * 1.001
             assert (np.abs(command.effort - last) <= most).all()
             last = command.effort

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from sysid_controller.joint_states import JointStates
-from sysid_controller.units import DriverUnits
 from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot, load_robot
+from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.model import Limits
 
 NONE = np.zeros(0)
@@ -19,7 +19,8 @@ NONE = np.zeros(0)
 
 def make(robot: Robot, cutoff: float = 50.0) -> JointStates:
     limits = Limits(*(bounds[robot.actuated] for bounds in robot.limits))
-    return JointStates(robot.actuated_names, DriverUnits(robot, "joint"), cutoff, limits)
+    conversion, aliases = JointConversion.described(robot), robot.description.names
+    return JointStates(robot.actuated_names, conversion, aliases, cutoff, limits)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from sysid_controller.laws import (
     check_gains,
     find_gains,
 )
-from sysid_controller.settings import ControllerConfig
+from sysid_controller.settings import MODES, ControllerConfig
 from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.select import make_dynamics
 from sysid_core.dynamics.tree import TreeDynamics, TreeRegression
@@ -39,6 +39,10 @@ def robot() -> Robot:
 def states(robot: Robot) -> tuple[Motion, Motion]:
     q, v, a = random_states(robot, 2, seed=7)
     return Motion(q[0], v[0], a[0]), Motion(q[1], v[1], a[1])
+
+
+def test_every_mode_has_a_law() -> None:
+    assert tuple(LAWS) == MODES
 
 
 def test_computed_torque_is_the_regressor_at_the_commanded_acceleration(
@@ -114,8 +118,8 @@ def test_smooth_sign_changes_continuously_through_zero(robot: Robot) -> None:
 
 
 def test_open_gains_follow_from_bandwidth_and_damping() -> None:
-    settings = ControllerConfig(bandwidth=10.0, damping_ratio=0.7, kp=(0.0, 30.0))
-    given, open_gains = find_gains(settings, 2)
+    config = ControllerConfig(bandwidth=10.0, damping_ratio=0.7, kp=(0.0, 30.0))
+    given, open_gains = find_gains(config, 2)
     np.testing.assert_allclose(given.proportional, [0.0, 30.0])
     np.testing.assert_allclose(given.derivative, 0.0)
     np.testing.assert_allclose(open_gains.proportional, [100.0, 0.0])
@@ -159,6 +163,6 @@ def test_gains_beyond_what_rate_and_inertia_bear_are_refused_by_name(
     inertia = make_dynamics(robot).inertia(robot.consistent_nominal[:7] * 0.0)
     check_gains(ControllerConfig(), robot.joint_names, inertia, robot.limits)
     # kp and kd have a range of their own, which 1e308 is out of
-    config = SimpleNamespace(**{**vars(ControllerConfig()), **changes})
+    config: Any = SimpleNamespace(**{**vars(ControllerConfig()), **changes})
     with pytest.raises(ParameterError, match=r"k[pd] of .* for joint 'panda_joint\d' is more"):
         check_gains(config, robot.joint_names, inertia, robot.limits)

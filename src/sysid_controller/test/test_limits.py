@@ -78,10 +78,10 @@ def test_each_cause_is_reported_for_its_joint() -> None:
 @pytest.mark.parametrize("side", [1.0, -1.0])
 def test_nothing_pushes_further_out_of_the_range(side: float) -> None:
     rng = np.random.default_rng(12)
-    settings = replace(SETTINGS, effort_rate=1e4)
+    config = replace(SETTINGS, effort_rate=1e4)
     limit = LIMITS.upper[0] if side > 0 else LIMITS.lower[0]
     for _ in range(500):
-        limiter = EffortLimiter(LIMITS, settings)
+        limiter = EffortLimiter(LIMITS, config)
         beyond = rng.uniform(0.0, 0.2)
         effort, hold = np.zeros(3), np.zeros(3)
         effort[0], hold[0] = side * rng.uniform(0.0, 100.0), rng.uniform(-20.0, 20.0)
@@ -91,7 +91,7 @@ def test_nothing_pushes_further_out_of_the_range(side: float) -> None:
         outward = side * result.effort[0]
         # at most what gravity takes away again, and nothing at all a margin beyond
         assert outward <= max(side * hold[0], 0.0) + 1e-9
-        if beyond >= settings.position_margin:
+        if beyond >= config.position_margin:
             assert outward <= 0.0
 
 

@@ -18,7 +18,7 @@ from sysid_core.data import write_recording
 from sysid_core.errors import OutputError
 from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
 from sysid_core.robot import Robot, load_robot
-from sysid_sim.driver import Driver
+from sysid_core.robot.conversion import JointConversion
 from sysid_sim.errors import SimulationError
 from sysid_sim.scenarios import PayloadEvent, Scenario
 from sysid_sim.sensors import BaseReading, Reading
@@ -139,17 +139,15 @@ def run_scenario(
 
 
 def _recording(robot: Robot, readings: list[Reading], source: str) -> Recording:
-    driver = Driver(robot)
+    """Return what the robot's driver publishes; real robots rarely measure passive joints."""
     time = np.array([reading.time for reading in readings])
-    shown = [driver.publish(reading) for reading in readings]
-    position, velocity, effort = (np.array(series) for series in zip(*shown, strict=True))
-    bases = [reading.base for reading in readings if reading.base is not None]
-    names = driver.names
-    if not bases:
-        return Recording(time, names, position, velocity, effort, source=source)
-    return Recording(
-        time, names, position, velocity, effort, source=source, **_base_parts(robot, time, bases)
+    joints = np.array([(r.position, r.velocity, r.effort) for r in readings])
+    shown = JointConversion.described(robot).publish(
+        *np.moveaxis(joints[:, :, robot.actuated], 1, 0)
     )
+    bases = [reading.base for reading in readings if reading.base is not None]
+    parts = _base_parts(robot, time, bases) if bases else {}
+    return Recording(time, robot.actuated_names, *shown, source=source, **parts)
 
 
 def _base_parts(robot: Robot, time: FloatArray, bases: list[BaseReading]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from std_srvs.srv import Trigger
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.errors import OutputError, SysidError
+from sysid_core.robot.conversion import JointConversion
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload
 from sysid_ros.control import command_array, payload_arrays
@@ -35,7 +36,6 @@ from sysid_ros.sensors import (
     joint_state_message,
     odometry_message,
 )
-from sysid_sim.driver import Driver
 from sysid_sim.pacing import CommandGate, Pacing
 from sysid_sim.sensors import BaseReading, Reading
 from sysid_sim.simulation import Simulation
@@ -69,7 +69,7 @@ class SimulatorNode(Node):
         )
         self._period = 1.0 / config.rate
         _write_truth(config.truth_path, truth_document(self.robot, truth))
-        self._driver = Driver(self.robot)
+        self._driver = JointConversion.described(self.robot)
         self._gate = CommandGate(len(self.robot.actuated_names))
         self._reported = (0, 0)
         # Physics go by a clock that no /clock can stop; only this node may move that one.
@@ -168,8 +168,10 @@ class SimulatorNode(Node):
         if reading.base is not None:
             self._publish_base(reading.base, when)
         # last, for they set off a controller's tick, which wants the base of the same instant
-        shown = self._driver.publish(reading)
-        self._joint_states.publish(joint_state_message(self._driver.names, when, *shown))
+        names, actuated = self.robot.actuated_names, self.robot.actuated
+        values = (reading.position, reading.velocity, reading.effort)
+        shown = self._driver.publish(*(joints[actuated] for joints in values))
+        self._joint_states.publish(joint_state_message(names, when, *shown))
 
     def _publish_base(self, base: BaseReading, when: Time) -> None:
         frame = self.robot.layout.bodies[0]

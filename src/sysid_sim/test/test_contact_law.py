@@ -246,8 +246,6 @@ def test_gravity_holds_the_stance(solo12: Robot) -> None:
 def test_settings_are_checked(solo12: Robot) -> None:
     with pytest.raises(ParameterError, match="friction"):
         ConeConfig(friction=0.0)
-    with pytest.raises(ParameterError, match="sole"):
-        ConeConfig(sole=(0.0, 0.1))
     with pytest.raises(ModelError, match="floating base"):
         ContactLaw(load_robot("panda"))
 
@@ -259,8 +257,8 @@ def test_flat_feet_bound_their_centre_of_pressure(solo12: Robot) -> None:
     state = ContactState(pose, np.zeros(6), STANDING, np.zeros(12), FOUR)
     zero = np.zeros((4, 3))
     reference = ContactReference(pose, np.zeros(6), np.zeros(6), zero, zero, zero)
-    output = ContactLaw(robot, ConeConfig(sole=(0.02, 0.01)))(reference, state)
+    output = ContactLaw(robot)(reference, state)
     assert output.failure is None
     vertical = output.wrenches[:, 2]
-    assert (np.abs(output.wrenches[:, 3]) <= 0.01 * vertical + 1e-3).all()
-    assert (np.abs(output.wrenches[:, 4]) <= 0.02 * vertical + 1e-3).all()
+    assert (np.abs(output.wrenches[:, 3]) <= 0.03 * vertical + 1e-3).all()
+    assert (np.abs(output.wrenches[:, 4]) <= 0.05 * vertical + 1e-3).all()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,14 +16,13 @@ from sysid_core.data import read_recording
 from sysid_core.dynamics.closed_chain import ClosedChainDynamics
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import OutputError
-from sysid_core.robot import Robot, known_robots, load_robot
+from sysid_core.robot import known_robots, load_robot
 from sysid_sim.cli import simulate
-from sysid_sim.driver import Driver
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import PhysicsConfig
 from sysid_sim.run import Run, run_scenario, write_run
 from sysid_sim.scenarios import find_scenario, known_scenarios
-from sysid_sim.sensors import Reading, SensorConfig
+from sysid_sim.sensors import SensorConfig
 from sysid_sim.simulation import SimulationConfig, Stribeck
 from sysid_sim.truth import read_truth
 
@@ -142,15 +140,6 @@ def test_a_bag_that_exists_is_not_touched(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="exists already"):
         write_run(run, tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_driver_publishes_in_its_own_units(robot_of: Callable[[str], Robot]) -> None:
-    robot = robot_of("tx40")
-    reading = Reading(0.0, np.ones(6), np.full(6, 2.0), np.full(6, 3.0))
-    position, velocity, effort = Driver(robot).publish(reading)
-    np.testing.assert_allclose(position[1:3], [1.0 + np.pi / 2, 1.0 - np.pi / 2])
-    np.testing.assert_allclose(velocity, 2.0)
-    np.testing.assert_allclose(effort, 3.0)
 
 
 def arguments(*words: str) -> argparse.Namespace:

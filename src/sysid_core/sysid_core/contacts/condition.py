@@ -52,7 +52,7 @@ class Conditioned:
 def condition_contacts(
     robot: Robot,
     samples: Samples,
-    settings: ContactConfig | None = None,
+    config: ContactConfig | None = None,
     parameters: FloatArray | None = None,
 ) -> Conditioned:
     """Check legged samples, complete their contacts and mark what not to learn from.
@@ -66,7 +66,7 @@ def condition_contacts(
     robot : Robot
         Floating, with contacts.
     samples : Samples
-    settings : ContactConfig, optional
+    config : ContactConfig, optional
     parameters : (p,), optional
         Model for the load estimate; default: nominal.
 
@@ -75,14 +75,14 @@ def condition_contacts(
     DataError
         If the odometry is missing or unusable, e.g. its twist is given in the world frame.
     """
-    settings = settings or ContactConfig()
+    config = config or ContactConfig()
     odometry = check_odometry(robot, samples)
     for one in odometry:
         if one.fatal:
             raise DataError(str(one.diagnostic))
-    motion = foot_motion(robot, samples, parameters, settings)
+    motion = foot_motion(robot, samples, parameters, config)
     flagged = np.full(len(samples), samples.contacts is not None)
-    judged = judge_contacts(robot, samples, motion, flagged, settings)
+    judged = judge_contacts(robot, samples, motion, flagged, config)
     return replace(judged, noticed=odometry + judged.noticed)
 
 
@@ -91,7 +91,7 @@ def judge_contacts(
     samples: Samples,
     motion: FootMotion,
     flagged: BoolArray,
-    settings: ContactConfig,
+    config: ContactConfig,
 ) -> Conditioned:
     """Complete the contacts of samples whose feet's motion is known.
 
@@ -102,7 +102,7 @@ def judge_contacts(
     motion : FootMotion
     flagged : (n,) bool
         Whose flags were measured; those of the others are estimated from the load alone.
-    settings : ContactConfig
+    config : ContactConfig
     """
     measured: BoolArray = np.zeros(motion.loaded.shape, dtype=bool)
     if samples.wrenches is not None:
@@ -110,18 +110,18 @@ def judge_contacts(
     flags = motion.loaded
     if samples.contacts is not None:
         flags = np.where(flagged[:, None], samples.contacts, flags)
-    found = list(check_feet(robot, replace(samples, contacts=flags), motion, settings))
+    found = list(check_feet(robot, replace(samples, contacts=flags), motion, config))
     contacts = motion.loaded | flags
     untold = ~flagged & ~measured.all(axis=1)
     if untold.any():
         found.append(_estimated(untold))
-    contacts = widened(samples.time, contacts, settings.contact_margin)
-    near = switching(samples.time, motion.loaded, settings.switch_margin)
+    contacts = widened(samples.time, contacts, config.contact_margin)
+    near = switching(samples.time, motion.loaded, config.switch_margin)
     near &= ~measured.all(axis=1)  # measured wrenches hold through a change as well
     if near.any():
         text = "{share} of the samples lie close to a change of contacts; left out"
         found.append(noticed("switch", text, near))
-    out = {"switch", "flight_doubtful"} | ({"slip"} if settings.exclude_slip else set())
+    out = {"switch", "flight_doubtful"} | ({"slip"} if config.exclude_slip else set())
     keep: BoolArray = np.asarray(np.isfinite(motion.velocity).all(axis=(1, 2)))
     for one in found:
         if one.kind in out:

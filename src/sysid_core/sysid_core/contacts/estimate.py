@@ -88,7 +88,7 @@ def hysteresis(values: FloatArray, on: float, off: float) -> BoolArray:
 
 
 def loaded_contacts(
-    robot: Robot, forces: FloatArray, settings: ContactConfig | None = None
+    robot: Robot, forces: FloatArray, config: ContactConfig | None = None
 ) -> BoolArray:
     """Return which contacts (n, nc) carry load.
 
@@ -97,14 +97,14 @@ def loaded_contacts(
     robot : Robot
     forces : (n, nc, 3) [N]
         As `contact_forces` gives them.
-    settings : ContactConfig, optional
+    config : ContactConfig, optional
 
     Raises
     ------
     ParameterError
         If the robot has no weight: there is no scale to compare forces with.
     """
-    settings = settings or ContactConfig()
+    config = config or ContactConfig()
     gravity = np.array(robot.description.gravity)
     size = float(np.linalg.norm(gravity))
     weight = size * float(robot.consistent_nominal[robot.layout.masses].sum())
@@ -113,14 +113,14 @@ def loaded_contacts(
             "contacts cannot be estimated from torque without gravity; give flags"
         )
     load = forces @ (-gravity / size) * (forces.shape[1] / weight)
-    return hysteresis(load, settings.load_on, settings.load_off)
+    return hysteresis(load, config.load_on, config.load_off)
 
 
 def estimate_contacts(
     robot: Robot,
     samples: Samples,
     parameters: FloatArray | None = None,
-    settings: ContactConfig | None = None,
+    config: ContactConfig | None = None,
 ) -> Samples:
     """Return the samples with contact flags that their torques show.
 
@@ -130,7 +130,7 @@ def estimate_contacts(
     samples : Samples
     parameters : (p,), optional
         Default: nominal.
-    settings : ContactConfig, optional
+    config : ContactConfig, optional
 
     Raises
     ------
@@ -138,4 +138,4 @@ def estimate_contacts(
         If odometry is missing.
     """
     forces = contact_forces(robot, samples, parameters)
-    return replace(samples, contacts=loaded_contacts(robot, forces, settings))
+    return replace(samples, contacts=loaded_contacts(robot, forces, config))

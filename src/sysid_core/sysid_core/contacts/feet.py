@@ -69,7 +69,7 @@ def foot_motion(
     robot: Robot,
     samples: Samples,
     parameters: FloatArray | None = None,
-    settings: ContactConfig | None = None,
+    config: ContactConfig | None = None,
 ) -> FootMotion:
     """Return how the contact frames move and what they carry.
 
@@ -90,14 +90,14 @@ def foot_motion(
         linear = kinematics.at_ground(geometry.jacobian)[:, :, :3]
         velocity[chosen] = np.einsum("ncij,nj->nci", linear, state.v[chosen])
     force = contact_forces(robot, samples, parameters)
-    return FootMotion(position, velocity, force, loaded_contacts(robot, force, settings))
+    return FootMotion(position, velocity, force, loaded_contacts(robot, force, config))
 
 
 def check_feet(
     robot: Robot,
     samples: Samples,
     motion: FootMotion,
-    settings: ContactConfig | None = None,
+    config: ContactConfig | None = None,
 ) -> tuple[Noticed, ...]:
     """Check contact flags against motion and load.
 
@@ -106,11 +106,11 @@ def check_feet(
     """
     if samples.contacts is None:
         return ()
-    settings = settings or ContactConfig()
+    config = config or ContactConfig()
     flags = samples.contacts
     names = [contact.name for contact in robot.description.contacts]
-    fast = motion.speed > settings.slip_speed
-    near = switching(samples.time, motion.loaded, settings.switch_margin)[:, None]
+    fast = motion.speed > config.slip_speed
+    near = switching(samples.time, motion.loaded, config.switch_margin)[:, None]
     found = []
     for kind, wrong, message, hint in (
         (
@@ -128,7 +128,7 @@ def check_feet(
         (
             "slip",
             flags & motion.loaded & fast & ~near,
-            f"slips (faster than {settings.slip_speed:g} m/s under load) in {{share}} of the "
+            f"slips (faster than {config.slip_speed:g} m/s under load) in {{share}} of the "
             "samples",
             "odometry that rests on fixed feet is wrong there",
         ),

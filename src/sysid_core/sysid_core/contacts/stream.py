@@ -52,18 +52,18 @@ class ContactStream:
     ----------
     robot : Robot
         Floating, with contacts.
-    settings : ContactConfig, optional
+    config : ContactConfig, optional
     history : float [s]
         How far back samples are kept to start the hysteresis of the load from, and to compare
         pose and twist over.
     """
 
     def __init__(
-        self, robot: Robot, settings: ContactConfig | None = None, *, history: float = 0.3
+        self, robot: Robot, config: ContactConfig | None = None, *, history: float = 0.3
     ) -> None:
         self.robot = robot
-        self.settings = settings or ContactConfig()
-        self.margin = max(self.settings.switch_margin, self.settings.contact_margin)
+        self.config = config or ContactConfig()
+        self.margin = max(self.config.switch_margin, self.config.contact_margin)
         self.history = max(history, 2.0 * self.margin)
         self.parameters: FloatArray | None = None
         self._tail: _Held | None = None
@@ -106,10 +106,10 @@ class ContactStream:
         if self._tail is not None and samples.time[0] <= self._tail.samples.time[-1]:
             self.reset()
         held = self._held(samples, flagged)
-        loaded = loaded_contacts(self.robot, held.motion.force, self.settings)
+        loaded = loaded_contacts(self.robot, held.motion.force, self.config)
         held = held._replace(motion=held.motion._replace(loaded=loaded))
         known = held.samples
-        judged = judge_contacts(self.robot, known, held.motion, held.flagged, self.settings)
+        judged = judge_contacts(self.robot, known, held.motion, held.flagged, self.config)
         ready = known.time <= known.time[-1] - self.margin
         fresh = ready & (known.time > self._released)
         if ready.any():
@@ -127,7 +127,7 @@ class ContactStream:
         """Return the new samples behind those of before; wrenches that lack are NaN."""
         if flagged is None:
             flagged = np.full(len(samples), samples.contacts is not None)
-        motion = foot_motion(self.robot, samples, self.parameters, self.settings)
+        motion = foot_motion(self.robot, samples, self.parameters, self.config)
         shape = motion.loaded.shape
         if samples.contacts is None:
             samples = replace(samples, contacts=np.zeros(shape, dtype=bool))

@@ -247,7 +247,7 @@ class ClosedChainDynamics:
             if (beyond > allowed).any():
                 return self._beyond(position, beyond)
             condition = closure.map(last, found.jacobian)[1]
-            if condition > closure.options.max_condition:
+            if condition > closure.config.max_condition:
                 return self._near_singular(condition)
         return None
 
@@ -266,7 +266,7 @@ class ClosedChainDynamics:
         return Diagnostic(
             "singular_linkage",
             f"the linkage of '{self._robot.name}' is near a singular configuration (condition "
-            f"{condition:.2g} of J_u, at most {self.closure.options.max_condition:.2g} is "
+            f"{condition:.2g} of J_u, at most {self.closure.config.max_condition:.2g} is "
             "allowed)",
             Severity.ERROR,
             hint="keep away from it",
@@ -277,7 +277,7 @@ class ClosedChainDynamics:
         if not self.close(position):
             return None
         maps = self.closure.maps(self.configuration, velocity, self._jacobian)
-        regular = maps.condition <= self.closure.options.max_condition
+        regular = maps.condition <= self.closure.config.max_condition
         self._tangent = maps.G if regular else np.zeros_like(maps.G)
         if not regular:
             self.failure = self._near_singular(maps.condition)

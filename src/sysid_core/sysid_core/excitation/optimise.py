@@ -122,16 +122,16 @@ class Design:
     """The objective of the optimisation in scaled variables."""
 
     def __init__(
-        self, information: Information, limits: MotionLimits, options: ExciteConfig
+        self, information: Information, limits: MotionLimits, config: ExciteConfig
     ) -> None:
-        self.information, self.limits, self.options = information, limits, options
-        self.harmonics = options.used_harmonics
+        self.information, self.limits, self.config = information, limits, config
+        self.harmonics = config.used_harmonics
         self.joints = len(limits.lower)
         self._bases = rest_basis(self.harmonics)
         self._range = limits.upper - limits.lower
         count = max(_FEWEST_POINTS, _POINTS_PER_HARMONIC * self.harmonics)
-        self._time = options.duration * np.arange(count) / count
-        self._omega = 2.0 * np.pi / options.duration * np.arange(1, self.harmonics + 1)
+        self._time = config.duration * np.arange(count) / count
+        self._omega = 2.0 * np.pi / config.duration * np.arange(1, self.harmonics + 1)
         angle = np.outer(self._time, self._omega)
         self._sin, self._cos = np.sin(angle), np.cos(angle)
 
@@ -139,7 +139,7 @@ class Design:
         """Return the motion of scaled variables."""
         amplitudes = x[self.joints :].reshape(2, self.joints, -1) * self.limits.velocity[:, None]
         return FourierMotion(
-            self.options.duration,
+            self.config.duration,
             self.limits.lower + x[: self.joints] * self._range,
             amplitudes[0] @ self._bases[0].T,
             amplitudes[1] @ self._bases[1].T,
@@ -203,8 +203,8 @@ class Design:
             parts.append(excess / limit**2)
         by_v, by_a, by_torque = parts
         back = [np.einsum("nj,njk->nk", by_torque, jacobian) for jacobian in found.torque_by]
-        if self.options.floor is not None:
-            below = np.maximum(self.options.floor - found.demands.height, 0.0)
+        if self.config.floor is not None:
+            below = np.maximum(self.config.floor - found.demands.height, 0.0)
             total += float((below**2).sum())
             back[0] = back[0] - np.einsum("nm,nmk->nk", below, found.height_by)
         gradient = (by_q + back[0], by_v + back[1], by_a + back[2])
@@ -244,7 +244,7 @@ def _within(
 def _random(
     information: Information,
     limits: MotionLimits,
-    options: ExciteConfig,
+    config: ExciteConfig,
     rng: np.random.Generator,
 ) -> FourierMotion:
     """Return a random motion that fills the limits.
@@ -256,10 +256,10 @@ def _random(
     """
     joints = len(limits.lower)
     for _ in range(_ATTEMPTS):
-        motion = random_motion(joints, options.duration, options.used_harmonics, rng)
+        motion = random_motion(joints, config.duration, config.used_harmonics, rng)
         motion = replace(motion, centre=rng.uniform(limits.lower, limits.upper))
         motion = fit_into(motion, limits, fill=True, rate=_CHECK_RATE)
-        within = _within(information, limits, motion, options.floor)
+        within = _within(information, limits, motion, config.floor)
         if within is not None:
             return within
     raise ParameterError(
@@ -271,7 +271,7 @@ def _random(
 def excite(
     robot: Robot,
     limits: MotionLimits,
-    options: ExciteConfig | None = None,
+    config: ExciteConfig | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Excitation:
     """Design an exciting motion: a Fourier series of greatest information within the limits.
@@ -287,18 +287,18 @@ def excite(
     ParameterError
         If no motion fits the limits.
     """
-    options = options or ExciteConfig()
+    config = config or ExciteConfig()
     information = Information(robot)
-    rng = np.random.default_rng(options.seed)
-    compared = [_random(information, limits, options, rng) for _ in range(_RANDOM)]
+    rng = np.random.default_rng(config.seed)
+    compared = [_random(information, limits, config, rng) for _ in range(_RANDOM)]
     times = compared[0].times(_RATE)
 
     def merit(motion: FourierMotion) -> float:
         return information.merit(motion.states(times))
 
     ranked = sorted(compared, key=merit, reverse=True)
-    design = Design(information, limits, options)
-    steps, done = options.starts * options.iterations, 0
+    design = Design(information, limits, config)
+    steps, done = config.starts * config.iterations, 0
 
     def stepped(_: FloatArray) -> None:
         nonlocal done
@@ -307,8 +307,8 @@ def excite(
             progress("optimising", min(done / steps, 1.0))
 
     best = ranked[0]
-    for number in range(options.starts):
-        done = number * options.iterations
+    for number in range(config.starts):
+        done = number * config.iterations
         start = ranked[number % len(ranked)]
         found = scipy.optimize.minimize(
             design,
@@ -316,9 +316,9 @@ def excite(
             jac=True,
             method="L-BFGS-B",
             callback=stepped,
-            options={"maxiter": options.iterations},
+            options={"maxiter": config.iterations},
         )
-        motion = _within(information, limits, design.motion(found.x), options.floor)
+        motion = _within(information, limits, design.motion(found.x), config.floor)
         if motion is not None and merit(motion) > merit(best):
             best = motion
     return _result(information, limits, best, compared)

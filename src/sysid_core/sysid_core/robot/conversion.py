@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published joint values to joint positions and torques: gains, gears and zero offsets."""
+"""Between a driver's joint values and joint positions and torques: gains, gears, zero offsets."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.errors import ParameterError
 from sysid_core.robot.model import Robot
 
 __all__ = ["JointConversion"]
 
 
 class JointConversion:
-    """Linear maps from published values of the actuated joints to SI joint values.
+    """Linear maps between a driver's values of the actuated joints and SI joint values.
+
+    On the motors' side of a transmission M, ``q = M⁻¹ q_motor + offset`` and ``τ = Mᵀ gain u``;
+    else ``τ = gain u``, and the offset is that of a robot without transmission.
 
     Parameters
     ----------
@@ -25,17 +29,11 @@ class JointConversion:
     def __init__(self, robot: Robot, *, motor_side: bool | None = None) -> None:
         description, names = robot.description, robot.actuated_names
         self._robot = robot
-        self._gain = np.ones(len(names))
-        if isinstance(description.effort_gain, (int, float)):
-            self._gain[:] = description.effort_gain
-        else:
-            for name, value in description.effort_gain.items():
-                if name in names:
-                    self._gain[names.index(name)] = value
-        self._offset = np.zeros(len(names))
-        for name, value in description.position_offset.items():
-            if name in names:
-                self._offset[names.index(name)] = value
+        gain = description.effort_gain
+        if isinstance(gain, (int, float)):
+            gain = dict.fromkeys(names, float(gain))
+        self._gain = np.array([gain.get(name, 1.0) for name in names])
+        self._offset = np.array([description.position_offset.get(name, 0.0) for name in names])
         transmission = description.transmission
         self._gears = np.eye(len(names))
         self.motor_side = motor_side
@@ -47,20 +45,63 @@ class JointConversion:
             if motor_side is None and transmission.side != "auto":
                 self.motor_side = transmission.side == "motor"
         self._inverse = np.linalg.inv(self._gears)
-        self._coupled = transmission is not None
+        self._joint_offset = self._offset if transmission is None else np.zeros(len(names))
+
+    @classmethod
+    def described(cls, robot: Robot) -> JointConversion:
+        """Return the conversion of data that come one by one: ``auto`` is the joints' side."""
+        transmission = robot.description.transmission
+        return cls(robot, motor_side=transmission is not None and transmission.side == "motor")
 
     def convert(self, position: FloatArray, effort: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return joint positions [rad] and torques [N·m], each (m, na), of published values."""
         if self.motor_side is None:
             self.motor_side = self.on_motor_side(position)
         effort = effort * self._gain
+        return self.position(position), effort @ self._gears if self.motor_side else effort
+
+    def position(self, position: FloatArray) -> FloatArray:
+        """Return joint positions [rad] (…, na) of published ones."""
         if not self.motor_side:
-            return position + (0.0 if self._coupled else self._offset), effort
-        return position @ self._inverse.T + self._offset, effort @ self._gears
+            return position + self._joint_offset
+        return position @ self._inverse.T + self._offset
 
     def velocity(self, velocity: FloatArray) -> FloatArray:
-        """Return joint velocities [rad/s] (m, na) of published ones."""
+        """Return joint velocities [rad/s] (…, na) of published ones."""
         return velocity @ self._inverse.T if self.motor_side else velocity
+
+    def command(self, effort: FloatArray) -> FloatArray:
+        """Return what the driver calls joint torques (…, na) [N·m]."""
+        return (effort @ self._inverse if self.motor_side else effort) / self._gain
+
+    def publish(
+        self, position: FloatArray, velocity: FloatArray, effort: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what the driver publishes of joint positions, velocities and torques (…, na)."""
+        if not self.motor_side:
+            return position - self._joint_offset, velocity, self.command(effort)
+        motors = (position - self._offset) @ self._gears.T
+        return motors, velocity @ self._gears.T, self.command(effort)
+
+    def check_commands(self) -> None:
+        """Check that commands can be given in the driver's units.
+
+        Raises
+        ------
+        ParameterError
+            If the description leaves the side of the transmission open, or a gain is zero.
+        """
+        transmission, name = self._robot.description.transmission, self._robot.name
+        if transmission is not None and transmission.side == "auto":
+            raise ParameterError(
+                f"robot '{name}': command_unit 'driver' needs effort.transmission.side to be "
+                "'motor' or 'joint' in the robot description, not 'auto'"
+            )
+        if not self._gain.all():
+            raise ParameterError(
+                f"robot '{name}': effort.gain is zero for a joint, so that command_unit 'driver' "
+                "cannot divide by it"
+            )
 
     def on_motor_side(self, position: FloatArray) -> bool:
         """Whether positions (m, na) fit the joints' limits as the motors' rather than the joints'.

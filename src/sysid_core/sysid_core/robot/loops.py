@@ -36,7 +36,7 @@ class LoopClosure:
     Parameters
     ----------
     robot : Robot
-    options : ClosureConfig
+    config : ClosureConfig
 
     Attributes
     ----------
@@ -53,9 +53,9 @@ class LoopClosure:
         close, only repeat others, or fix actuated joints.
     """
 
-    def __init__(self, robot: Robot, options: ClosureConfig = _DEFAULTS) -> None:
+    def __init__(self, robot: Robot, config: ClosureConfig = _DEFAULTS) -> None:
         self.robot = robot
-        self.options = options
+        self.config = config
         self.equations = LoopEquations(robot)
         self._a, self._u = self.equations.actuated, self.equations.passive
         self._eye = np.eye(len(self._u))
@@ -79,15 +79,15 @@ class LoopClosure:
         start : (nq,) [rad]
             Its passive entries are the first guess.
         """
-        u, options, evaluate = self._u, self.options, self.equations.residual_and_jacobian
+        u, config, evaluate = self._u, self.config, self.equations.residual_and_jacobian
         q = np.array(start, dtype=float)
         q[self._a] = q_a
         r, J = evaluate(q)
         square, damping, iterations, stalled = float(r @ r), 1.0, 0, 0
         while (
-            square > options.tolerance**2
-            and np.abs(r).max() > options.tolerance
-            and iterations < options.max_iterations
+            square > config.tolerance**2
+            and np.abs(r).max() > config.tolerance
+            and iterations < config.max_iterations
             and stalled < _STALLS
         ):
             iterations += 1
@@ -101,12 +101,12 @@ class LoopClosure:
             if square_next < square:
                 q, J, r, square = trial, J_next, r_next, square_next
                 damping *= 0.25
-            elif square < 100.0 * options.tolerance**2:
+            elif square < 100.0 * config.tolerance**2:
                 break  # rounding keeps it from falling further
             else:
                 damping = max(10.0 * damping, 1e-3)
         error = float(np.abs(r).max())
-        return ClosedConfiguration(q, error, iterations, error <= options.tolerance, J)
+        return ClosedConfiguration(q, error, iterations, error <= config.tolerance, J)
 
     def excess(self, q: FloatArray) -> FloatArray:
         """Return how far the passive joints (nu,) are beyond their limits [rad]; within, < 0."""
@@ -162,7 +162,7 @@ class LoopClosure:
 
     def _lead(self, q_a: FloatArray, distance: float) -> ClosedConfiguration:
         origin = self.home[self._a]
-        steps = max(1, math.ceil(distance / self.options.max_step))
+        steps = max(1, math.ceil(distance / self.config.max_step))
         found = self.newton(origin, self.home)
         iterations = 0
         for share in np.arange(1, steps + 1) / steps:
@@ -318,7 +318,7 @@ class LoopClosure:
             G, G_dot, out.condition[i] = self.maps(q, v_a[i], found.jacobian)
             out.q[i], out.v[i], out.G[i] = q, G @ v_a[i], G
             out.a[i] = G @ a_a[i] + G_dot @ v_a[i]
-            out.valid[i] = out.condition[i] <= self.options.max_condition
+            out.valid[i] = out.condition[i] <= self.config.max_condition
             if not out.valid[i]:
                 G = np.zeros_like(G)  # its tangent leads astray
         return out
