@@ -28,10 +28,13 @@ class Data(NamedTuple):
     ----------
     information : (r, r)
     moment : (r,)
+    learned : (b, b)
+        What of the information on all base parameters came from the data, not from an anchor.
     """
 
     information: FloatArray
     moment: FloatArray
+    learned: FloatArray
 
 
 class Point(NamedTuple):

@@ -12,13 +12,11 @@ from scipy.linalg import lapack
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError
 from sysid_core.estimation.coordinates import Coordinates
-from sysid_core.parameters import INERTIAL_TERMS
 
 __all__ = [
     "Certainty",
     "Posterior",
     "determined_share",
-    "prior_base_variance",
     "symmetric_inverse",
 ]
 
@@ -75,10 +73,11 @@ class Posterior:
         """Return the variances (n,) of the free parameters."""
         return self.coordinates.variance(self.joint)
 
-    def certainty(self, prior_variance: FloatArray, wanted: str) -> Certainty | None:
+    def certainty(self, learned: FloatArray, wanted: str) -> Certainty | None:
         """Return how far the parameters are known; None if that is not `wanted`.
 
-        `prior_variance` (b,) is that of the base parameters without the data.
+        With the data's information H on the base parameters, `learned` (b, b), and their
+        covariance P, the data's share is the diagonal of the resolution matrix P H.
         """
         if wanted == "none":
             return None
@@ -87,7 +86,7 @@ class Posterior:
             self.variance(),
             self.covariance() if wanted == "full" else None,
             base,
-            determined_share(np.diagonal(base), prior_variance),
+            np.clip(np.einsum("ij,ij->i", base, learned), 0.0, 1.0),
         )
 
     def variance_of(self, rows: FloatArray) -> FloatArray:
@@ -106,24 +105,6 @@ def symmetric_inverse(factor: FloatArray) -> FloatArray:
     full = lower + lower.T
     np.einsum("ii->i", full)[:] *= 0.5
     return full
-
-
-def prior_base_variance(
-    coordinates: Coordinates, blocks: FloatArray, diagonal: FloatArray
-) -> FloatArray:
-    """Return the variances (b,) of the base parameters without the data.
-
-    Parameters
-    ----------
-    coordinates : Coordinates
-    blocks, diagonal : (k, 10, 10), (s,)
-        Hessian of the prior over free bodies and scalars.
-    """
-    mapping = coordinates.base_mapping
-    k, width = len(blocks), len(INERTIAL_TERMS)
-    bodies = mapping[:, : width * k].reshape(len(mapping), k, width).swapaxes(0, 1)
-    from_bodies = ((bodies @ np.linalg.inv(blocks)) * bodies).sum(axis=(0, 2))
-    return from_bodies + mapping[:, width * k :] ** 2 @ (1.0 / diagonal)
 
 
 def determined_share(posterior_variance: FloatArray, prior_variance: FloatArray) -> FloatArray:

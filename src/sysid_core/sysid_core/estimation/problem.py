@@ -86,6 +86,9 @@ class Problem:
         Factor ≥ 1 by which coloured residuals shrink the number of independent rows; None: 1.
     rows : Rows or None
         The data in full, for estimators that look at single residuals (Huber).
+    anchor : Statistics or None
+        What is known before the data in the form of rows, each one independent; estimators with
+        a prior let them count beside it, with the noise of their group.
     """
 
     layout: ParameterLayout
@@ -97,6 +100,7 @@ class Problem:
     noise_std: FloatArray | None = None
     correlation: FloatArray | None = None
     rows: Rows | None = None
+    anchor: Statistics | None = None
 
     def __post_init__(self) -> None:
         p, G, b = self.layout.size, len(self.groups), self.base.size

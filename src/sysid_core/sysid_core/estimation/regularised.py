@@ -69,11 +69,10 @@ class Regularised(Setting):
 
     def certainty(self, quadratic: Quadratic) -> Certainty | None:
         """Return what the quadratic problem knows, its constraints left aside."""
-        return certainty_of(quadratic, np.diag(self.variance), self.config.covariance)
+        return certainty_of(quadratic, self.config.covariance)
 
 
-def certainty_of(quadratic: Quadratic, prior: FloatArray, wanted: str) -> Certainty | None:
-    """Return how far a quadratic problem with prior covariance (n, n) knows its parameters."""
-    c = quadratic.coordinates
-    prior_base = np.diagonal(c.lifted(c.mapping @ prior @ c.mapping.T))
-    return Posterior.of(c, quadratic.factor.T).certainty(prior_base, wanted)
+def certainty_of(quadratic: Quadratic, wanted: str) -> Certainty | None:
+    """Return how far a quadratic problem knows its parameters, its constraints left aside."""
+    posterior = Posterior.of(quadratic.coordinates, quadratic.factor.T)
+    return posterior.certainty(quadratic.data.learned, wanted)

@@ -51,9 +51,13 @@ class Setting:
     def data(
         self, statistics: Statistics, noise: FloatArray, correlation: FloatArray | None
     ) -> Data:
-        """Return the data on the free base parameters, weighted for this noise (G,) [N·m]."""
-        sums = weighted_sums(statistics, row_weights(noise, correlation))
-        return Data(*self.coordinates.reduce(*sums))
+        """Return data and anchor on the free base parameters for this noise (G,) [N·m]."""
+        gram, moment = weighted_sums(statistics, row_weights(noise, correlation))
+        anchor = self.problem.anchor
+        if anchor is None:
+            return Data(*self.coordinates.reduce(gram, moment), gram)
+        known, pull = weighted_sums(anchor, row_weights(noise, None))
+        return Data(*self.coordinates.reduce(gram + known, moment + pull), gram)
 
     def residual_noise(
         self,

@@ -66,9 +66,10 @@ class GateConfig:
         range=(0.001, 1000.0),
     )
     min_determined: float = parameter(
-        0.1,
+        0.005,
         "Mean share of the base parameters' information that must come from data, else the last "
-        "accepted estimate is held [-]. More where only a thoroughly excited model will do",
+        "accepted estimate is held [-]. What data leave open stays nominal, so little is enough; "
+        "more where only a thoroughly excited model will do",
         range=(0.0, 1.0),
     )
 
@@ -264,8 +265,8 @@ def _undetermined(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
     return [
         Diagnostic(
             "poor_excitation",
-            f"poor excitation: the data determine {100.0 * evidence.determined:.0f} % of the "
-            f"parameters, below {100.0 * config.min_determined:.0f} %",
+            f"poor excitation: the data determine {100.0 * evidence.determined:.2g} % of the "
+            f"parameters, below {100.0 * config.min_determined:.2g} %",
         )
     ]
 

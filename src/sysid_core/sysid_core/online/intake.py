@@ -12,7 +12,11 @@ from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.robot.plausibility import BEYOND_RANGE, BEYOND_SPEED
 
-__all__ = ["noise_of", "usable_samples"]
+__all__ = ["MODEL_ERROR", "noise_of", "usable_samples"]
+
+MODEL_ERROR = 0.05
+"""Share of a joint's torque that no rigid body with friction explains: gears lose some percent of
+what they carry, and torque constants are known no better [-]."""
 
 _FARTHEST = 1e4
 """Range [rad] of a joint without limits: a sine of more has lost digits that a torque needs."""
@@ -41,8 +45,16 @@ def usable_samples(robot: Robot, samples: Samples) -> Samples:
     return samples.select(np.flatnonzero(usable))
 
 
-def noise_of(statistics: Statistics, base_vector: FloatArray) -> FloatArray:
-    """Return the noise (G,) [N·m] that base parameters (b,) leave, never quite zero."""
-    count = np.maximum(statistics.count, 1.0)
-    floor = 1e-4 * np.sqrt(statistics.square / count)
-    return np.maximum(statistics.rmse(base_vector), floor + 1e-12)
+def noise_of(statistics: Statistics, anchor: Statistics, base_vector: FloatArray) -> FloatArray:
+    """Return the error (G,) [N·m] to expect of a row: what base parameters (b,) leave, and more.
+
+    A motion shows errors of the model only where it goes, so that small residuals say little of
+    another motion: a share of the torque is expected to be wrong in any case. `anchor` tells the
+    usual torque of a joint that hardly moved.
+    """
+    usual = np.maximum(_mean_square(statistics), _mean_square(anchor))
+    return np.sqrt(statistics.rmse(base_vector) ** 2 + MODEL_ERROR**2 * usual) + 1e-12
+
+
+def _mean_square(statistics: Statistics) -> FloatArray:
+    return statistics.square / np.maximum(statistics.count, 1e-12)

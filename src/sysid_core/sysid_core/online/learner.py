@@ -19,11 +19,12 @@ from sysid_core.estimation import (
     Solver,
     estimator,
 )
+from sysid_core.online.anchor import wide_motion
 from sysid_core.online.colour import ResidualColour
 from sysid_core.online.intake import noise_of, usable_samples
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.prequential import Prequential
-from sysid_core.online.settings import CORRELATION, SCORED, OnlineConfig
+from sysid_core.online.settings import SCORED, OnlineConfig
 from sysid_core.online.update import Failed, Request, Solution
 from sysid_core.online.window import SlidingWindow
 from sysid_core.priors import default_constraints, default_prior
@@ -34,6 +35,10 @@ __all__ = ["Learned", "Learner"]
 
 _TOLERANCE = 2e-3
 """A solve stops when the next step would move the estimate by less standard deviations [-]."""
+
+_LEAST_CORRELATION = 20.0
+"""Samples that stand for an independent one until their colour shows, and at least: recordings
+have 9 to 63 [-]."""
 
 
 class Learned(NamedTuple):
@@ -59,6 +64,8 @@ class Learner:
     window : SlidingWindow
     scores : Prequential
     left_out : RecentlyLeftOut
+    anchor : Statistics
+        Torques of the model without data on a wide motion.
     colour : ResidualColour
         Of the innovations of the model in use.
     candidate : (p,)
@@ -77,10 +84,13 @@ class Learner:
     ) -> None:
         self.robot, self.regression, self.config, self.epoch = robot, regression, config, epoch
         self._nominal_base = regression.base.project(robot.nominal)
+        self._wide = wide_motion(robot, regression)
         self.window = self._new_window()
         self._renew_scores()
         self.colour = ResidualColour(len(regression.groups), config.sample_rate)
-        self.pose(default_prior(robot), default_constraints(robot))
+        usual = default_prior(robot)
+        self._nominal_offset = robot.consistent_nominal - usual.mean
+        self.pose(usual, default_constraints(robot))
         self.propose(self._prior.mean)
         # until the first estimate, the nominal model is what the candidate is compared with
         self._candidate_base = self._nominal_base
@@ -93,6 +103,9 @@ class Learner:
     def pose(self, prior: Prior, constraints: Constraints) -> None:
         """Let the next solves rest on another prior and other constraints."""
         self._prior, self._constraints = prior, constraints
+        # what the prior guesses for lack of a nominal value is no part of the nominal torque
+        nominal = self.regression.base.project(prior.mean + self._nominal_offset)
+        self.anchor = self._wide.shifted(nominal)
         self._solver: Solver | None = None
         self.epoch += 1
 
@@ -193,7 +206,6 @@ class Learner:
             return None
         self._solved_at = self._informative
         statistics, groups = self.statistics, self.regression.groups
-        noise = None if self.estimate is None else noise_of(statistics, self._candidate_base)
         problem = Problem(
             self.robot.layout,
             self.regression.base,
@@ -201,8 +213,9 @@ class Learner:
             statistics,
             self._prior,
             self._constraints,
-            noise_std=noise,
-            correlation=np.full(len(groups), CORRELATION),
+            noise_std=noise_of(statistics, self.anchor, self._candidate_base),
+            correlation=np.maximum(self.colour.factor, _LEAST_CORRELATION),
+            anchor=self.anchor,
         )
         if self._solver is None:
             chosen = estimator(self.config.method, tolerance=_TOLERANCE, covariance="diagonal")

@@ -326,7 +326,6 @@ def test_a_motionless_robot_leaves_the_prior_where_it_is(panda: Synthetic) -> No
 def test_newton_refuses_what_rounding_has_spoilt(panda: Synthetic) -> None:
     solver = EntropicSolver(panda.problem(count=20))
     rank = solver.coordinates.rank
+    data = Data(-1e12 * np.eye(rank), np.zeros(rank), np.eye(rank))
     with pytest.raises(EstimationError, match="rounding"):
-        newton_module.minimise(
-            solver.objective, Data(-1e12 * np.eye(rank), np.zeros(rank)), solver.inside, 1e-6, 50
-        )
+        newton_module.minimise(solver.objective, data, solver.inside, 1e-6, 50)

@@ -183,11 +183,12 @@ def test_correlated_rows_widen_the_deviations(panda: Synthetic, method: str) -> 
     problem = replace(panda.problem(noise=0.2), noise_std=np.full(7, 0.2))
     once = estimate(problem, method)
     coloured = estimate(replace(problem, correlation=np.full(7, 9.0)), method)
-    strong = once.determined > 0.9999
+    strong = once.determined > 0.99
     ratio = np.sqrt(np.diagonal(panda.base.mapping @ coloured.covariance @ panda.base.mapping.T))
     ratio /= np.sqrt(np.diagonal(panda.base.mapping @ once.covariance @ panda.base.mapping.T))
     # nine times fewer independent rows: three times the deviation, less what the prior gives
-    assert np.all((ratio[strong] > 2.9) & (ratio[strong] < 3.05))
+    assert np.all((ratio[strong] > 2.5) & (ratio[strong] < 3.05))
+    assert np.median(ratio[strong]) > 2.9
 
 
 def test_unknown_methods_are_refused_by_name() -> None:

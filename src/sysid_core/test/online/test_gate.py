@@ -66,7 +66,7 @@ def test_states_are_numbered_as_in_the_message() -> None:
             GateState.REJECTED,
             "elbow",
         ),
-        ({"determined": 0.01}, GateState.NOMINAL, GateState.HOLDING, "poor excitation"),
+        ({"determined": 0.001}, GateState.NOMINAL, GateState.HOLDING, "poor excitation"),
         (
             {"consistency": np.array([1e-3, -1e-3])},
             GateState.REJECTED,

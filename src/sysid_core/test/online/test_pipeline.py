@@ -75,8 +75,8 @@ def test_torques_on_a_motion_never_seen_are_predicted(valkyrie: Arm) -> None:
         valkyrie.robot.nominal, unseen.position, unseen.velocity, unseen.acceleration
     )
     error = np.sqrt(np.mean((predicted - unseen.effort) ** 2))
-    # the prior has its say where ten seconds of motion leave parameters open
-    assert error < 0.02 * np.sqrt(np.mean((nominal - unseen.effort) ** 2))
+    # the nominal model has its say where ten seconds of motion leave torques open
+    assert error < 0.05 * np.sqrt(np.mean((nominal - unseen.effort) ** 2))
 
 
 def test_every_update_is_possible_and_tells_why(valkyrie: Arm) -> None:

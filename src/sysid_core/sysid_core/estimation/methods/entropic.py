@@ -24,7 +24,6 @@ from sysid_core.estimation.objective import Data, Objective
 from sysid_core.estimation.posterior import (
     Certainty,
     Posterior,
-    prior_base_variance,
 )
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.setting import Setting
@@ -172,9 +171,7 @@ class EntropicSolver(Setting):
             if minimum.moved > _FRESH:
                 minimum = refreshed(self.objective, data, minimum)
             posterior = Posterior.of(c, minimum.factor)
-            curvature = minimum.curvature
-            prior_variance = prior_base_variance(c, curvature.blocks, curvature.diagonal)
-            certainty = posterior.certainty(prior_variance, wanted)
+            certainty = posterior.certainty(data.learned, wanted)
             active = self._active(minimum, posterior)
         optimum = Optimum(
             method=self.config.name,

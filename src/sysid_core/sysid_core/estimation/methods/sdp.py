@@ -90,7 +90,7 @@ class Sdp(Entropic):
                 problem.statistics, correlation=problem.correlation, start=start
             ).noise_std
         data = base.data(problem.statistics, noise, problem.correlation)
-        precision, prior = _quadratic_prior(base, self.regulariser)
+        precision = _precision(base, self.regulariser)
         measured = base.objective.measured
         quadratic = Quadratic(base.coordinates, base.divergence.mean, precision, data, measured)
         program = _Program(base, quadratic, self)
@@ -98,7 +98,7 @@ class Sdp(Entropic):
         optimum = Optimum(
             method=self.name,
             free=x,
-            certainty=certainty_of(quadratic, prior, self.covariance),
+            certainty=certainty_of(quadratic, self.covariance),
             information=data.information,
             noise_std=noise,
             optimality=optimality,
@@ -112,15 +112,12 @@ class Sdp(Entropic):
 ESTIMATOR = Sdp
 
 
-def _quadratic_prior(base: EntropicSolver, regulariser: str) -> tuple[FloatArray, FloatArray]:
-    """Return precision and covariance (n, n); neither is inverted, which would cost digits."""
-    precision, covariance = prior_precision(base.divergence), base.gaussian.covariance
+def _precision(base: EntropicSolver, regulariser: str) -> FloatArray:
+    """Return the prior's precision (n, n)."""
     if regulariser == "euclidean":
-        variance = np.diagonal(covariance)
-        return np.diag(1.0 / variance), np.diag(variance)
-    if regulariser == "none":
-        return precision * _TIE_BREAK, covariance / _TIE_BREAK
-    return precision, covariance
+        return np.diag(1.0 / np.diagonal(base.gaussian.covariance))
+    precision = prior_precision(base.divergence)
+    return precision * _TIE_BREAK if regulariser == "none" else precision
 
 
 class _Program:

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a motion does not show stays nominal: no motion makes another one's torques worse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.select import make_regression
+from sysid_core.online.anchor import wide_motion
+from sysid_core.online.pipeline import OnlineIdentifier
+from sysid_core.online.settings import OnlineConfig
+from sysid_core.online.update import Update
+from sysid_core.recording import Samples
+from sysid_core.robot import load_robot
+
+Arm = Any
+
+
+def rubbed(arm: Arm, samples: Samples) -> Samples:
+    """Return samples with friction that the model lacks: falling with speed, rising with load."""
+    coulomb = arm.truth[arm.robot.layout.term("coulomb")]
+    v = samples.velocity
+    falling = 0.2 * coulomb * np.exp(-((v / 0.1) ** 2)) * np.sign(v)
+    return replace(
+        samples, effort=samples.effort + falling + 0.03 * np.abs(samples.effort) * np.sign(v)
+    )
+
+
+def moved(arm: Arm, size: FloatArray, start: float, stop: float) -> Samples:
+    """Return samples of a motion scaled by `size` (nj,) about where it begins."""
+    q, v, a = arm.states(np.arange(round(100.0 * start), round(100.0 * stop)) / 100.0)
+    q = q[:1] + size * (q - q[:1])
+    effort = arm.torque(arm.truth, q, size * v, size * a)
+    time = start + np.arange(len(q)) / 100.0
+    return rubbed(arm, Samples(time, q, size * v, size * a, effort))
+
+
+def error(arm: Arm, parameters: FloatArray, samples: Samples) -> FloatArray:
+    """Return the root mean square error (nj,) of the model's torques."""
+    predicted = arm.torque(parameters, samples.position, samples.velocity, samples.acceleration)
+    return np.asarray(np.sqrt(np.mean((predicted - samples.effort) ** 2, axis=0)))
+
+
+def learned(arm: Arm, size: FloatArray) -> list[Update]:
+    plain = OnlineConfig()
+    identifier = OnlineIdentifier(
+        arm.robot, replace(plain, payload=replace(plain.payload, enabled=False))
+    )
+    updates = []
+    for start in np.arange(0.0, 5.0, 0.1):
+        identifier.ingest(moved(arm, size, start, start + 0.1))
+        updates.append(identifier.update())
+    return updates
+
+
+@pytest.mark.parametrize("joint", [0, 4, 6, None])
+def test_small_and_partial_motions_never_make_a_wide_motion_worse(
+    arm_of: Callable[[str], Arm], joint: int | None
+) -> None:
+    arm = arm_of("panda")
+    size = np.full(7, 0.05) if joint is None else (np.arange(7) == joint).astype(float)
+    updates = learned(arm, size)
+    wide = rubbed(arm, replace(arm, seed=77).samples(0.0, 10.0))
+    nominal = np.linalg.norm(error(arm, arm.robot.nominal, wide))
+    used = [update.parameters for update in updates if update.changed and update.identified]
+    assert used
+    assert max(np.linalg.norm(error(arm, x, wide)) for x in used) < 1.02 * nominal
+    seen = moved(arm, size, 0.0, 5.0)
+    shown = np.abs(seen.velocity).max(axis=0) > 0.0
+    before = np.linalg.norm(error(arm, arm.robot.nominal, seen)[shown])
+    assert np.linalg.norm(error(arm, updates[-1].parameters, seen)[shown]) < 0.5 * before
+
+
+@pytest.mark.parametrize("name", ["ur10", "digit_left_leg", "solo12"])
+def test_a_wide_motion_is_known_for_every_class_of_robot(name: str) -> None:
+    robot = load_robot(name)
+    regression = make_regression(robot)
+    anchor = wide_motion(robot, regression)
+    b = regression.base.size
+    assert anchor.gram.shape == (len(regression.groups), b, b)
+    assert (anchor.count > 0.0).all()
+    assert not anchor.square.any()  # torques come with the nominal parameters
+    information = anchor.gram.sum(axis=0)
+    # it holds every base parameter that torques depend on
+    assert np.diagonal(information).min() > 0.0
