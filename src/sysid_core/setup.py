@@ -31,7 +31,7 @@ setup(
         "scipy>=1.10",
         "zstandard>=0.18",
     ],
-    extras_require={"test": ["pytest"]},
+    extras_require={"dask": ["distributed>=2023.5"], "test": ["pytest"]},
     entry_points={
         "console_scripts": [
             "sysid = sysid_core.cli.main:main",

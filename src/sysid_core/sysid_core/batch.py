@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,6 +30,7 @@ from sysid_core.signals.filters import low_pass, support
 __all__ = [
     "Batch",
     "Progress",
+    "aligned_interpreted",
     "aligned_recording",
     "batch_at",
     "batch_of",
@@ -43,6 +44,8 @@ Progress = Callable[[str, float], None]
 
 _CHUNK = 500
 _ZERO = 1e-9
+_ROUNDING = 1e-6
+"""Parts of a recording, whose rates differ by rounding, are thinned alike [-]."""
 
 
 @dataclass(frozen=True)
@@ -56,43 +59,77 @@ class Batch:
         Factor from the sign of each joint's, then each coupled motor's velocity to that sign
         after the filter that torques went through.
     report : PrepareReport
+    carried : (n, p) or None
+        Parameters of a known load that the robot carries; None: none.
     """
 
     samples: Samples
     sign_factor: FloatArray
     report: PrepareReport
+    carried: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.samples)
 
+    def select(self, chosen: slice | BoolArray) -> Batch:
+        """Return the samples that a slice or a mask (n,) picks."""
+        return replace(
+            self,
+            samples=self.samples.select(chosen),
+            sign_factor=self.sign_factor[chosen],
+            carried=None if self.carried is None else self.carried[chosen],
+        )
+
     def before(self, count: int) -> Batch:
         """Return the first samples."""
-        first = slice(0, count)
-        return replace(
-            self, samples=self.samples.select(first), sign_factor=self.sign_factor[first]
+        return self.select(slice(0, count))
+
+    @staticmethod
+    def concatenate(parts: Sequence[Batch], report: PrepareReport) -> Batch:
+        """Join batches of the same fields."""
+        loads = [part.carried for part in parts if part.carried is not None]
+        return Batch(
+            Samples.concatenate([part.samples for part in parts]),
+            np.concatenate([part.sign_factor for part in parts]),
+            report,
+            np.concatenate(loads) if loads else None,
         )
 
 
 def aligned_recording(
-    robot: Robot, recording: Recording, config: SignalConfig, *, lenient: bool = False
+    robot: Robot,
+    recording: Recording,
+    config: SignalConfig,
+    *,
+    lenient: bool = False,
 ) -> Aligned:
     """Interpret a recording as a robot's and bring it onto one grid.
-
-    The description's `signals` apply where `config` leaves the choice open.
 
     Raises
     ------
     DataError
         If the recording is not usable.
     """
-    interpreted = interpret(robot, recording, lenient=lenient)
+    return aligned_interpreted(robot, interpret(robot, recording, lenient=lenient), config)
+
+
+def aligned_interpreted(robot: Robot, interpreted: Recording, config: SignalConfig) -> Aligned:
+    """Bring an interpreted recording onto one grid.
+
+    The description's `signals` apply where `config` leaves the choice open.
+
+    Raises
+    ------
+    DataError
+        If no stretch of it is usable.
+    """
     if config.cutoff is None:
         inertial = interpreted.imu is not None and config.inertial
         config = replace(config, cutoff=described_cutoff(robot, inertial=inertial))
     try:
         return align(interpreted, config)
     except DataError as err:
-        raise DataError(str(err), source=recording.source) from err
+        raise DataError(str(err), source=interpreted.source) from err
 
 
 def batch_of(
@@ -110,23 +147,46 @@ def batch_of(
 
 
 def batch_at(
-    robot: Robot, aligned: Aligned, choice: CutoffChoice, oversampling: float | None
+    robot: Robot,
+    aligned: Aligned,
+    choice: CutoffChoice,
+    oversampling: float | None,
+    *,
+    origin: float | None = None,
+    measured: bool | None = None,
 ) -> Batch:
     """Filter an aligned recording at one cut-off.
+
+    Parameters
+    ----------
+    robot : Robot
+    aligned : Aligned
+    choice : CutoffChoice
+    oversampling : float or None
+    origin : float, optional [s]
+        Time of a sample that is kept, or would be; None: the first of each stretch.
+    measured : bool, optional
+        See `filter_aligned`.
 
     Raises
     ------
     DataError
         If no stretch is longer than the filter's edges.
     """
-    prepared = filter_aligned(aligned, choice)
+    prepared = filter_aligned(aligned, choice, measured=measured)
     report = prepared.report
     step = 1
     if oversampling is not None:
-        step = max(1, int(report.rate / (oversampling * report.cutoff)))
-    thin = slice(None, None, step)
-    factors = [_sign_factor(robot, segment, report)[thin] for segment in prepared.segments]
-    thinned = [segment.select(thin) for segment in prepared.segments]
+        step = max(1, int(report.rate / (oversampling * report.cutoff) * (1.0 + _ROUNDING)))
+    factors: list[FloatArray] = []
+    thinned: list[Samples] = []
+    for segment in prepared.segments:
+        first = 0
+        if origin is not None:
+            first = -round((segment.time[0] - origin) * report.rate) % step
+        thin = slice(first, None, step)
+        factors.append(_sign_factor(robot, segment, report)[thin])
+        thinned.append(segment.select(thin))
     segments, keep, findings = _conditioned(robot, thinned)
     samples, factor = Samples.concatenate(segments), np.concatenate(factors)
     warnings = (*report.warnings, *dict.fromkeys(findings))
@@ -203,6 +263,10 @@ def rows_of(
         for group in zip(*parts, strict=True)
     )
     _filter_friction(regression, blocks, batch.sign_factor)
+    if batch.carried is not None:
+        known = batch.carried @ regression.base.mapping.T
+        for block in blocks:
+            block.target[:] -= np.einsum("mb,mb->m", block.matrix, known[block.sample])
     return Rows(blocks, left_out)
 
 

@@ -13,6 +13,7 @@ from sysid_core.errors import ModelError
 from sysid_core.estimate_file import EstimateFile
 from sysid_core.identification import IdentifyConfig, rows_at_learned_cutoff
 from sysid_core.recording import Recording
+from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
 from sysid_core.scores import score
 
@@ -128,7 +129,7 @@ def compare(first: EstimateFile, second: EstimateFile) -> Comparison:
 
 def compare_torques(
     robot: Robot,
-    recording: Recording,
+    data: Recording | Source,
     first: EstimateFile,
     second: EstimateFile,
     options: IdentifyConfig,
@@ -145,7 +146,7 @@ def compare_torques(
     vectors = [estimate.parameters(robot) for estimate in (first, second)]
     cutoffs = [e.cutoff for e in (first, second) if e.cutoff is not None]
     regression, rows, _, warnings = rows_at_learned_cutoff(
-        robot, recording, options, min(cutoffs, default=None)
+        robot, data, options, min(cutoffs, default=None)
     )
     scores = score(rows, regression.groups, regression.base, *vectors)
     gap = np.subtract(*(regression.base.project(vector) for vector in vectors))

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from sysid_core.agreement import check_agreement
 from sysid_core.arrays import FloatArray
 from sysid_core.bandwidth import predictive_cutoff
 from sysid_core.batch import (
     Progress,
-    aligned_recording,
-    batch_at,
     quiet,
     rows_of,
     training_rows,
@@ -23,13 +24,16 @@ from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
+from sysid_core.gathering import Gathering
 from sysid_core.inertia import nearest_consistent
 from sysid_core.loads import Load, expecting_loads, find_loads
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Recording, Samples
+from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
 from sysid_core.scores import WORSE, Curve, Scores, curves, score
-from sysid_core.signals import CutoffChoice, PrepareReport, SignalConfig, highest_cutoff
+from sysid_core.signals import CutoffChoice, PrepareReport, SignalConfig
+from sysid_core.workers import Workers, workers
 
 __all__ = [
     "Identification",
@@ -193,11 +197,21 @@ def _warnings(robot: Robot, estimate: Estimate, train: Scores, held: Scores | No
 
 def identify(
     robot: Robot,
-    recording: Recording,
+    data: Recording | Sequence[Source],
     options: IdentifyConfig | None = None,
     progress: Progress = quiet,
+    pool: Workers | None = None,
 ) -> Identification:
-    """Identify a robot from a recording.
+    """Identify a robot from a recording, or from several.
+
+    Parameters
+    ----------
+    robot : Robot
+    data : Recording or sequence of Source
+    options : IdentifyConfig, optional
+    progress : callable
+    pool : Workers, optional
+        Who reads and filters the recordings; default: this process.
 
     Raises
     ------
@@ -207,34 +221,43 @@ def identify(
         If the estimation cannot be done as asked.
     """
     options = options or IdentifyConfig()
+    sources = [Source(data)] if isinstance(data, Recording) else data
+    named = ", ".join(source.name for source in sources)
     nominal, prior = _start(robot, options)
     progress("signals", 0.0)
     regression = make_regression(robot)
-    aligned = aligned_recording(robot, recording, options.signals, lenient=options.lenient)
-    choice = aligned.choice
-    if not choice.given:
-        choice = predictive_cutoff(
-            aligned,
-            regression,
-            lambda rows: _problem(robot, regression, rows, prior, options),
-            train=options.train,
-            still=options.still,
-        )
-    batch = batch_at(robot, aligned, choice, options.signals.oversampling)
+    with workers() if pool is None else nullcontext(pool) as used_pool:
+        gathering = Gathering(robot, sources, options.signals, options.lenient, used_pool)
+        choice = gathering.choice
+        if not choice.given:
+            excerpt, share = gathering.excerpt(options.train)
+            choice = predictive_cutoff(
+                excerpt,
+                regression,
+                lambda rows: _problem(robot, regression, rows, prior, options),
+                train=share,
+                still=options.still,
+            )
+        gathered = gathering.gather(choice, options.train)
+    batch, split = gathered.batch, gathered.split
     progress("signals", 1.0)
     samples = batch.samples
-    split = round(options.train * len(samples))
     rows = rows_of(regression, batch, progress)
     if not rows.finite:
-        raise DataError("the samples hold gaps in a measured joint", source=recording.source)
+        raise DataError("the samples hold gaps in a measured joint", source=named)
     train_rows = select_rows(rows, lambda g, block: block.sample < split)
     held_rows = select_rows(rows, lambda g, block: block.sample >= split)
     training = batch.before(split)
     used = training_rows(regression, train_rows, training, options.still)
-    _require_enough(regression, used, recording.source)
+    _require_enough(regression, used, named)
     progress("estimation", 0.0)
     problem = _problem(robot, regression, used, prior, options)
+    problem = replace(problem, statistics=gathered.statistics(used))
     estimate, correlation = _solve(problem, used, regression, training.samples, options.estimator)
+    differ: tuple[str, ...] = ()
+    if len(sources) > 1:
+        names = [source.name for source in sources]
+        differ = check_agreement(problem, used, gathered, estimate, names)
     progress("estimation", 1.0)
     groups, base = regression.groups, regression.base
     vectors = (nominal, estimate.parameters)
@@ -242,6 +265,7 @@ def identify(
     held = score(held_rows, groups, base, *vectors) if split < len(samples) else None
     warnings = [
         *batch.report.warnings,
+        *differ,
         *map(str, rows.left_out.diagnostics),
         *_warnings(robot, estimate, train, held),
     ]
@@ -286,7 +310,7 @@ class Validation(NamedTuple):
 
 def validate(
     robot: Robot,
-    recording: Recording,
+    data: Recording | Source,
     nominal: FloatArray,
     identified: FloatArray,
     options: IdentifyConfig | None = None,
@@ -299,7 +323,7 @@ def validate(
     Parameters
     ----------
     robot : Robot
-    recording : Recording
+    data : Recording or Source
     nominal, identified : (p,)
     options : IdentifyConfig, optional
     progress : callable
@@ -318,7 +342,7 @@ def validate(
     for vector in (nominal, identified):
         robot.check_parameters(vector)
     regression, rows, cutoff, warnings = rows_at_learned_cutoff(
-        robot, recording, options, learned_cutoff, progress
+        robot, data, options, learned_cutoff, progress
     )
     scores = score(rows, regression.groups, regression.base, nominal, identified)
     return Validation(scores, cutoff, warnings)
@@ -326,7 +350,7 @@ def validate(
 
 def rows_at_learned_cutoff(
     robot: Robot,
-    recording: Recording,
+    data: Recording | Source,
     options: IdentifyConfig,
     learned_cutoff: float | None,
     progress: Progress = quiet,
@@ -336,7 +360,7 @@ def rows_at_learned_cutoff(
     Parameters
     ----------
     robot : Robot
-    recording : Recording
+    data : Recording or Source
     options : IdentifyConfig
     learned_cutoff : float or None [Hz]
         Used where `options` names none, as far as the recording's rate allows.
@@ -347,17 +371,19 @@ def rows_at_learned_cutoff(
     DataError
         If the recording is not usable.
     """
-    aligned = aligned_recording(robot, recording, options.signals, lenient=options.lenient)
-    choice = aligned.choice
-    if options.signals.cutoff is None and learned_cutoff is not None:
-        cutoff = min(learned_cutoff, highest_cutoff(aligned.sensor_rate))
-        choice = CutoffChoice(cutoff, 0.0, 0.0, f"{cutoff:.3g} Hz, as learned", given=True)
-    batch = batch_at(robot, aligned, choice, options.signals.oversampling)
+    source = Source(data) if isinstance(data, Recording) else data
+    with workers() as here:
+        gathering = Gathering(robot, [source], options.signals, options.lenient, here)
+        choice = gathering.choice
+        if options.signals.cutoff is None and learned_cutoff is not None:
+            cutoff = min(learned_cutoff, gathering.limit)
+            choice = CutoffChoice(cutoff, 0.0, 0.0, f"{cutoff:.3g} Hz, as learned", given=True)
+        batch = gathering.gather(choice, 1.0).batch
     regression = make_regression(robot)
     rows = rows_of(regression, batch, progress)
     if not rows.finite:
-        raise DataError("the samples hold gaps in a measured joint", source=recording.source)
+        raise DataError("the samples hold gaps in a measured joint", source=source.name)
     left_out = tuple(map(str, rows.left_out.diagnostics))
     if left_out and not any(len(block.target) for block in rows.blocks):
-        raise DataError("; ".join(left_out), source=recording.source)
+        raise DataError("; ".join(left_out), source=source.name)
     return regression, rows, choice.cutoff, (*batch.report.warnings, *left_out)

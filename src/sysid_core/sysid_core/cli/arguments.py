@@ -9,15 +9,21 @@ from pathlib import Path
 __all__ = ["add_data", "add_json", "add_robot", "add_signals"]
 
 
-def add_data(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Declare the recording."""
+def add_data(
+    parser: argparse.ArgumentParser, *, required: bool = True, several: bool = False
+) -> None:
+    """Declare the recording, or several."""
+    more = (
+        "; or a .yaml with a list 'recordings' of entries 'data', 'weight', 'load: {body, mass, "
+        "com}', 'contacts', 'topic'"
+    )
     parser.add_argument(
         "data",
         metavar="DATA",
         type=Path,
-        nargs=None if required else "?",
+        nargs="+" if several else None if required else "?",
         help="bag folder, .mcap, .db3 (with or without metadata.yaml), or .csv with the header "
-        "time,<joint>/position,<joint>/velocity,<joint>/effort,…",
+        "time,<joint>/position,<joint>/velocity,<joint>/effort,…" + (more if several else ""),
     )
     parser.add_argument(
         "--topic", metavar="NAME", help="topic of the joint states, if a bag has several"

@@ -72,7 +72,7 @@ info = Subcommand(
 
 
 def _identify(parser: argparse.ArgumentParser) -> None:
-    add_data(parser)
+    add_data(parser, several=True)
     add_robot(parser, required=True)
     _add_out(parser, "estimate.json, <robot>.urdf, report.html and pictures")
     _add_method(parser)
@@ -81,8 +81,20 @@ def _identify(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         type=float,
         default=0.7,
-        help="share of the recording, from its start, that is learned from; the rest "
+        help="share of each recording, from its start, that is learned from; the rest "
         "validates; default: %(default)s",
+    )
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=int,
+        default=1,
+        help="processes that read and filter the recordings; default: %(default)s",
+    )
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="of a Dask cluster that reads and filters them instead",
     )
     parser.add_argument(
         "--from",
@@ -104,7 +116,7 @@ def _identify(parser: argparse.ArgumentParser) -> None:
 
 
 identify = Subcommand(
-    "identify a robot from a recording, and validate it on the part held out",
+    "identify a robot from recordings, and validate it on the parts held out",
     _identify,
     f"{_RUNS}.identify",
 )

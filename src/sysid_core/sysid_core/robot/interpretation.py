@@ -27,7 +27,12 @@ _QUANTITIES = ("position", "velocity", "effort")
 
 
 def interpret(
-    robot: Robot, recording: Recording, *, lenient: bool = False, need_effort: bool = True
+    robot: Robot,
+    recording: Recording,
+    *,
+    lenient: bool = False,
+    need_effort: bool = True,
+    part_of: JointConversion | None = None,
 ) -> Recording:
     """Return a recording in the robot's joint order, SI units, on the joint side of the gears.
 
@@ -43,6 +48,8 @@ def interpret(
         start of another stretch, instead of refusing the recording.
     need_effort : bool
         Refuse a recording without efforts.
+    part_of : JointConversion, optional
+        That of a longer recording, of which this is a part: the robot may well rest in it.
 
     Raises
     ------
@@ -69,11 +76,12 @@ def interpret(
         )
         chosen = replace(chosen, imu=replace(recording.imu, mounting=mounting))
     chosen = _clean(robot, chosen, lenient, warnings)
-    if need_effort:
+    if need_effort and part_of is None:
         _require_effort(robot, chosen, warnings)
-    chosen = _to_joints(robot, chosen, warnings)
-    _require_motion(robot, chosen, warnings)
-    warnings += implausibilities(robot, chosen)
+    chosen = _to_joints(robot, chosen, part_of or JointConversion(robot), warnings)
+    if part_of is None:
+        _require_motion(robot, chosen, warnings)
+        warnings += implausibilities(robot, chosen)
     return replace(chosen, warnings=tuple(dict.fromkeys(warnings)))
 
 
@@ -225,9 +233,11 @@ def _require_effort(robot: Robot, recording: Recording, warnings: list[str]) -> 
         warnings.append(f"effort of joint '{name}' is always zero: is it measured?")
 
 
-def _to_joints(robot: Robot, recording: Recording, warnings: list[str]) -> Recording:
+def _to_joints(
+    robot: Robot, recording: Recording, conversion: JointConversion, warnings: list[str]
+) -> Recording:
     """Apply effort gains, the transmission and position offsets."""
-    actuated, conversion = robot.actuated, JointConversion(robot)
+    actuated = robot.actuated
     auto = conversion.motor_side is None
     position, effort = recording.position.copy(), np.full_like(recording.position, np.nan)
     published = effort if recording.effort is None else recording.effort

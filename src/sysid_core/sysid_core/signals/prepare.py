@@ -19,7 +19,7 @@ from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.switching import switching
 from sysid_core.signals.synchronise import SynchroniseReport
 
-__all__ = ["PrepareReport", "Prepared", "filter_aligned", "prepare"]
+__all__ = ["PrepareReport", "Prepared", "filter_aligned", "prepare", "use_measured"]
 
 _MINIMUM_ROWS = 8
 
@@ -75,9 +75,16 @@ class Prepared:
 
 
 def filter_aligned(
-    aligned: Aligned, choice: CutoffChoice, *, oversampling: float | None = None
+    aligned: Aligned,
+    choice: CutoffChoice,
+    *,
+    oversampling: float | None = None,
+    measured: bool | None = None,
 ) -> Prepared:
     """Low-pass and differentiate at one cut-off; thin to `oversampling` times it.
+
+    `measured` says whether joints' velocities are those that were measured; None: as the
+    configuration says.
 
     Raises
     ------
@@ -93,7 +100,8 @@ def filter_aligned(
         if trouble is not None:
             warnings.append(str(trouble))
             grids = [grid.without("imu") for grid in grids]
-    measured = _use_measured(grids, rate, choice.cutoff, options)
+    if measured is None:
+        measured = use_measured(aligned, choice.cutoff)
     chain = ChainConfig(rate, choice.cutoff, measured, options.velocity != "differentiated")
     step = 1
     if oversampling is not None:
@@ -146,7 +154,15 @@ def prepare(recording: Recording, options: SignalConfig | None = None) -> Prepar
         raise DataError(str(err), source=recording.source) from err
 
 
-def _use_measured(grids: list[Grid], rate: float, cutoff: float, options: SignalConfig) -> bool:
+def use_measured(aligned: Aligned, cutoff: float) -> bool:
+    """Whether joints' velocities are to be the measured ones, at a cut-off [Hz].
+
+    Raises
+    ------
+    DataError
+        If the configuration asks for them and none were recorded.
+    """
+    grids, options = aligned.grids, aligned.config
     if options.velocity == "differentiated":
         return False
     if "velocity" not in grids[0].joints:
@@ -156,7 +172,9 @@ def _use_measured(grids: list[Grid], rate: float, cutoff: float, options: Signal
     if options.velocity == "measured":
         return True
     joints = max(grids, key=lambda grid: len(grid.time)).joints
-    return velocity_agreement(joints["position"], joints["velocity"], rate, cutoff).preferable
+    return velocity_agreement(
+        joints["position"], joints["velocity"], aligned.rate, cutoff
+    ).preferable
 
 
 def _segments(

@@ -10,9 +10,9 @@ from rich.markup import escape
 from sysid_core.cli.console import named_table, number, print_json, print_units, stdout, warn
 from sysid_core.cli.subcommands.validate import load_estimated_robot
 from sysid_core.comparison import Comparison, TorqueDifference, compare, compare_torques
-from sysid_core.data import read_recording
 from sysid_core.estimate_file import read_estimate
 from sysid_core.identification import IdentifyConfig
+from sysid_core.recordings import Source
 from sysid_core.signals import SignalConfig
 
 __all__ = ["run"]
@@ -29,8 +29,8 @@ def run(args: argparse.Namespace) -> int:
     if args.data is not None:
         robot = load_estimated_robot(first, args.robot)
         options = IdentifyConfig(lenient=args.lenient, signals=SignalConfig(cutoff=args.cutoff))
-        recording = read_recording(args.data, joint_topic=args.topic)
-        torque = compare_torques(robot, recording, first, second, options)
+        source = Source(args.data, topic=args.topic)
+        torque = compare_torques(robot, source, first, second, options)
         warn(torque.warnings)
     agree = not (found.beyond or (torque is not None and torque.beyond))
     if args.json:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sysid identify``: a recording and a robot in, an identified and validated model out."""
+"""``sysid identify``: recordings and a robot in, an identified and validated model out."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from sysid_core.cli.console import (
     stdout,
     warn,
 )
-from sysid_core.data import read_recording
 from sysid_core.dynamics.friction import FRICTION
 from sysid_core.estimate_file import estimate_json, read_estimate, write_estimate
 from sysid_core.estimation import estimator
 from sysid_core.files import require_writable, results_folder, write_text
 from sysid_core.identification import Identification, IdentifyConfig, identify
+from sysid_core.recordings import read_sources
 from sysid_core.report.advice import advice
 from sysid_core.robot import load_robot
 from sysid_core.robot.export import identified_urdf
 from sysid_core.signals import SignalConfig
+from sysid_core.workers import workers
 
 __all__ = ["run"]
 
@@ -68,8 +69,8 @@ def run(args: argparse.Namespace) -> int:
     with progress_bar() as show:
         timing = _Timing(show)
         timing("reading", 0.0)
-        recording = read_recording(args.data, joint_topic=args.topic)
-        found = identify(robot, recording, options, timing)
+        with workers(args.workers, args.scheduler) as pool:
+            found = identify(robot, read_sources(args.data, args.topic), options, timing, pool)
         timing("report", 0.0)
         data = estimate_json(found, timing.seconds)
         with results_folder(args.out) as folder:

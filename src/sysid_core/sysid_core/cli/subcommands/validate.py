@@ -14,9 +14,9 @@ from sysid_core.cli.console import (
     stdout,
     warn,
 )
-from sysid_core.data import read_recording
 from sysid_core.estimate_file import EstimateFile, read_estimate, scores_json
 from sysid_core.identification import IdentifyConfig, validate
+from sysid_core.recordings import Source
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals import SignalConfig
 
@@ -44,11 +44,10 @@ def run(args: argparse.Namespace) -> int:
     nominal, identified = estimate.nominal(robot), estimate.parameters(robot)
     options = IdentifyConfig(lenient=args.lenient, signals=SignalConfig(cutoff=args.cutoff))
     with progress_bar() as progress:
-        progress("reading", 0.0)
-        recording = read_recording(args.data, joint_topic=args.topic)
+        progress("signals", 0.0)
         found = validate(
             robot,
-            recording,
+            Source(args.data, topic=args.topic),
             nominal,
             identified,
             options,

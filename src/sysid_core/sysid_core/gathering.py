@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gathers the samples of all recordings that one model is identified from into one batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.batch import Batch
+from sysid_core.dynamics.rows import Rows, select_rows
+from sysid_core.dynamics.statistics import Statistics
+from sysid_core.errors import DataError
+from sysid_core.pieces import Aligning, Excerpt, Filtering, Itself, Stretch
+from sysid_core.recordings import Source
+from sysid_core.robot.model import Robot
+from sysid_core.signals import Aligned, CutoffChoice, PrepareReport, SignalConfig, highest_cutoff
+from sysid_core.signals.prepare import use_measured
+from sysid_core.workers import Workers
+
+__all__ = ["Gathered", "Gathering"]
+
+_EXCERPT = 160.0
+"""Time [s] that a cut-off is chosen on: sixteen stretches of ten seconds, whatever the length."""
+_STRETCHES = 16
+_SAME_RATE = 0.01
+"""Recordings whose rates differ by more are not compared at one cut-off [-]."""
+
+
+class Gathered:
+    """Samples of recordings, those to learn from first.
+
+    Attributes
+    ----------
+    batch : Batch
+    split : int
+        First sample that is held out.
+    source : (n,)
+        Number of the recording that each sample is from.
+    weights : (k,) [-]
+        By which the rows of each recording count.
+    """
+
+    def __init__(self, batch: Batch, split: int, source: IndexArray, weights: FloatArray) -> None:
+        self.batch, self.split, self.source, self.weights = batch, split, source, weights
+
+    def of_source(self, rows: Rows, number: int) -> Rows:
+        """Return the rows of one recording."""
+        chosen = self.source == number
+        return select_rows(rows, lambda _, block: chosen[block.sample])
+
+    def statistics(self, rows: Rows) -> Statistics:
+        """Return the statistics of rows, in which each recording counts by its weight."""
+        if (self.weights == 1.0).all():
+            return Statistics.of(rows)
+        parts = [
+            Statistics.of(self.of_source(rows, number)).scaled(float(weight))
+            for number, weight in enumerate(self.weights)
+        ]
+        return sum(parts[1:], parts[0])
+
+
+class Gathering:
+    """Recordings on their way to samples.
+
+    Parameters
+    ----------
+    robot : Robot
+    sources : sequence of Source
+    config : SignalConfig
+    lenient : bool
+    workers : Workers
+
+    Attributes
+    ----------
+    choice : CutoffChoice
+        What the spectra of the motion, the description or the user say: the highest of them that
+        suits the slowest sensors.
+    limit : float [Hz]
+        Highest cut-off for these sensors.
+
+    Raises
+    ------
+    DataError
+        If a recording is not usable.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        sources: Sequence[Source],
+        config: SignalConfig,
+        lenient: bool,
+        workers: Workers,
+    ) -> None:
+        if not sources:
+            raise DataError("there are no recordings; give at least one")
+        self._robot, self._sources, self._config = robot, sources, config
+        self._workers = workers
+        self._carried = [
+            None if source.load is None else source.load.parameters(robot) for source in sources
+        ]
+        found = workers.align(Aligning(robot, config, lenient), sources)
+        self._spans = [span for spans, _ in found for span in spans]
+        self._warnings = [warnings for _, warnings in found]
+        self.limit = highest_cutoff(min(span.sensor_rate for span in self._spans))
+        self.choice = self._common()
+
+    def _common(self) -> CutoffChoice:
+        choices = [span.choice for span in self._spans]
+        given = [choice for choice in choices if choice.given]
+        if given:
+            return min(given, key=lambda choice: choice.cutoff)
+        highest = max(choices, key=lambda choice: choice.cutoff)
+        if highest.cutoff <= self.limit:
+            return highest
+        reason = f"{self.limit:.3g} Hz, 0.4 of half of the slowest sensors' rate"
+        return replace(highest, cutoff=self.limit, reason=reason)
+
+    def excerpt(self, train: float) -> tuple[Aligned, float]:
+        """Return what to choose a cut-off on, and the share of it that may be looked at.
+
+        Of long recordings, and of several, that is a part of what is learned from: sixteen
+        stretches, evenly spread.
+        """
+        spans = self._spans
+        ends = self._ends()
+        length = sum(last - first for first, last in ends.values()) * train
+        if len(spans) == 1 and length <= _EXCERPT:
+            (aligned,) = self._workers.map(Itself())
+            return aligned, train
+        parts = list(self._workers.map(Excerpt(tuple(_stretches(ends, train)))))
+        grids = sorted((g for part in parts for g in part.grids), key=lambda g: g.time[0])
+        if not grids:
+            raise DataError("the recordings hold too little to learn from; record for longer")
+        return replace(parts[0], grids=tuple(grids), choice=self.choice), 1.0
+
+    def _ends(self) -> dict[int, tuple[float, float]]:
+        """Return the ends [s] of each recording whose rate is that of the first."""
+        ends: dict[int, tuple[float, float]] = {}
+        for span in self._spans:
+            if abs(span.rate / self._spans[0].rate - 1.0) > _SAME_RATE:
+                continue
+            first, last = ends.get(span.source, (span.first, span.last))
+            ends[span.source] = min(first, span.first), max(last, span.last)
+        return ends
+
+    def gather(self, choice: CutoffChoice, train: float) -> Gathered:
+        """Return all samples at one cut-off; the first `train` of each recording learns.
+
+        Raises
+        ------
+        DataError
+            If no stretch is longer than the filter's edges.
+        """
+        filtering = Filtering(self._robot, choice, self._config.oversampling)
+        if len(self._spans) > 1:
+            # one choice for all parts, as their velocities belong together
+            filtering = replace(
+                filtering, measured=use_measured(self.excerpt(train)[0], choice.cutoff)
+            )
+        found: list[list[Batch]] = [[] for _ in self._sources]
+        for span, batch in zip(self._spans, self._workers.map(filtering), strict=True):
+            if batch is not None and len(batch):
+                found[span.source].append(batch)
+        numbers = [number for number, batches in enumerate(found) if batches]
+        if not numbers:
+            raise DataError("no uninterrupted stretch is long enough to filter; record for longer")
+        wholes = [self._labelled(number, found[number]) for number in numbers]
+        splits = [round(train * len(whole)) for whole in wholes]
+        parts = [whole.before(split) for whole, split in zip(wholes, splits, strict=True)]
+        parts += [
+            whole.select(slice(split, None)) for whole, split in zip(wholes, splits, strict=True)
+        ]
+        batch = Batch.concatenate(parts, self._report([b for batches in found for b in batches]))
+        if len(self._sources) > 1:
+            batch = _in_a_row(batch, parts)
+        source = np.repeat([*numbers, *numbers], [len(part) for part in parts])
+        weights = np.array([source.weight for source in self._sources])
+        return Gathered(batch, sum(splits), source, weights)
+
+    def _labelled(self, number: int, batches: Sequence[Batch]) -> Batch:
+        """Join a recording's batches, with its load where any recording has one."""
+        whole = Batch.concatenate(batches, batches[0].report)
+        if any(carried is not None for carried in self._carried):
+            carried = self._carried[number]
+            if carried is None:
+                carried = np.zeros(self._robot.layout.size)
+            whole = replace(whole, carried=np.tile(carried, (len(whole), 1)))
+        return whole
+
+    def _report(self, batches: Sequence[Batch]) -> PrepareReport:
+        """Return the first report with what all of them count and warn of."""
+        reports = [batch.report for batch in batches]
+        outliers = Counter[str]()
+        for report in reports:
+            outliers.update(dict(report.outliers))
+        warnings = [text for report in reports for text in report.warnings]
+        for texts in self._warnings:
+            warnings += texts
+        return replace(
+            reports[0],
+            outliers=tuple(outliers.items()),
+            duration=sum(len(batch) / batch.report.output_rate for batch in batches),
+            warnings=tuple(dict.fromkeys(warnings)),
+        )
+
+
+def _stretches(ends: dict[int, tuple[float, float]], train: float) -> Iterator[Stretch]:
+    """Yield what to look at of recordings that are learned from one after the other."""
+    spans = {source: train * (last - first) for source, (first, last) in ends.items()}
+    length = sum(spans.values())
+    take = min(_EXCERPT, length) / _STRETCHES
+    for k in range(_STRETCHES):
+        start = k * length / _STRETCHES
+        passed = 0.0
+        for source, span in spans.items():
+            a, b = max(start, passed), min(start + take, passed + span)
+            if a < b:
+                here = k * take + a - start
+                first = ends[source][0] - passed
+                yield Stretch(source, first + a, first + b, here)
+            passed += span
+
+
+def _in_a_row(batch: Batch, parts: Sequence[Batch]) -> Batch:
+    """Set the time of parts so that it ascends from each to the next."""
+    times, now = [], 0.0
+    for part in parts:
+        if len(part):
+            time = part.samples.time - part.samples.time[0] + now
+            now = float(time[-1]) + 1.0 / part.report.output_rate
+            times.append(time)
+    return replace(batch, samples=replace(batch.samples, time=np.concatenate(times)))

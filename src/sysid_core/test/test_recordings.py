@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several recordings, long ones and many workers give what one short recording would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sysid_core.arrays import FloatArray
+from sysid_core.cli.main import main
+from sysid_core.data import write_csv
+from sysid_core.errors import DataError
+from sysid_core.identification import Identification, IdentifyConfig, identify, validate
+from sysid_core.recording import Recording
+from sysid_core.recordings import KnownLoad, Source, read_sources
+from sysid_core.robot import Robot, load_robot
+from sysid_core.signals import SignalConfig
+from sysid_core.workers import Workers, workers
+
+Make = Callable[..., Recording]
+AT_FIVE = IdentifyConfig(signals=SignalConfig(cutoff=5.0))
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return load_robot("ur10")
+
+
+@pytest.fixture(scope="module")
+def truth(robot: Robot) -> FloatArray:
+    vector = robot.consistent_nominal.copy()
+    vector[robot.layout.body("forearm_link")] *= 1.3
+    vector[robot.layout.term("viscous")] = 5.0
+    return vector
+
+
+@pytest.fixture(scope="module")
+def tables(
+    robot: Robot, truth: FloatArray, make_recording: Make, tmp_path_factory: pytest.TempPathFactory
+) -> list[Path]:
+    """Return tables of two runs of one robot."""
+    folder = tmp_path_factory.mktemp("runs")
+    paths = [folder / f"{seed}.csv" for seed in (1, 2)]
+    for seed, path in enumerate(paths, 1):
+        write_csv(make_recording(robot, truth, duration=12.0, noise=0.2, seed=seed), path)
+    return paths
+
+
+def _same(one: Identification, other: Identification) -> None:
+    scale = np.abs(one.estimate.parameters).max()
+    difference = np.abs(one.estimate.parameters - other.estimate.parameters).max()
+    assert difference < 1e-9 * scale
+    assert len(one.samples) == len(other.samples)
+
+
+@pytest.mark.parametrize("rows", [1500, 2200])
+def test_a_recording_in_parts_gives_what_it_gives_whole(
+    robot: Robot,
+    truth: FloatArray,
+    make_recording: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    rows: int,
+) -> None:
+    recording = make_recording(robot, truth, duration=60.0, noise=0.2, seed=3)
+    whole = identify(robot, recording, AT_FIVE)
+    checked = validate(robot, recording, robot.nominal, truth, AT_FIVE)
+    monkeypatch.setattr(Source.parts, "__defaults__", (rows,))
+    _same(whole, identify(robot, recording, AT_FIVE))
+    again = validate(robot, recording, robot.nominal, truth, AT_FIVE)
+    np.testing.assert_allclose(
+        again.scores.rmse_identified, checked.scores.rmse_identified, rtol=1e-9
+    )
+    found = identify(robot, recording)  # its cut-off is chosen on an excerpt
+    assert found.estimate.r2.min() > 0.99
+
+
+def test_a_part_in_which_the_robot_rests_is_used(
+    robot: Robot, truth: FloatArray, make_recording: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = make_recording(robot, truth, duration=60.0, noise=0.2, seed=3)
+    assert recording.effort is not None
+    rests = (recording.time > 15.0) & (recording.time < 35.0)
+    where = int(np.argmax(rests))
+    still = replace(
+        recording,
+        position=np.where(rests[:, None], recording.position[where], recording.position),
+        velocity=None,
+    )
+    monkeypatch.setattr(Source.parts, "__defaults__", (1250,))
+    assert len(identify(robot, still, AT_FIVE).samples) > 2000
+
+
+def test_recordings_weigh_by_their_weights(
+    robot: Robot, truth: FloatArray, make_recording: Make, tables: Sequence[Path]
+) -> None:
+    viscous = robot.layout.term("viscous")
+    warmer = truth.copy()
+    warmer[viscous] *= 0.9
+    other = make_recording(robot, warmer, duration=12.0, noise=0.2, seed=6)
+    for weight, expected in ((1e-4, truth), (1e4, warmer)):
+        found = identify(robot, [Source(tables[0]), Source(other, weight=weight)], AT_FIVE)
+        np.testing.assert_allclose(
+            found.estimate.parameters[viscous], expected[viscous], rtol=0.04
+        )
+
+
+def test_a_stated_load_is_taken_off(
+    robot: Robot, truth: FloatArray, make_recording: Make, tables: Sequence[Path]
+) -> None:
+    load = KnownLoad("wrist_3_link", 4.0, (0.0, 0.02, 0.1))
+    loaded = make_recording(
+        robot, truth + load.parameters(robot), duration=12.0, noise=0.2, seed=5
+    )
+    found = identify(robot, [Source(tables[0]), Source(loaded, load=load)])
+    mass = found.estimate.parameters[robot.layout.masses]
+    assert mass[-1] == pytest.approx(truth[robot.layout.masses][-1], abs=0.5)
+    with pytest.raises(DataError, match="not of one robot under one load"):
+        identify(robot, [Source(tables[0]), Source(loaded)])
+    with pytest.raises(DataError, match="heavier than robot"):
+        KnownLoad("wrist_3_link", 4000.0, (0.0, 0.0, 0.0)).parameters(robot)
+
+
+def test_recordings_of_two_robots_end_in_one_line(
+    tables: Sequence[Path],
+    make_recording: Make,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    other = load_robot("ur10e")  # its joints have the same names
+    write_csv(make_recording(other, other.consistent_nominal, duration=12.0), tmp_path / "o.csv")
+    panda = load_robot("panda")
+    write_csv(make_recording(panda, panda.consistent_nominal, duration=5.0), tmp_path / "p.csv")
+    for second, words in (("o.csv", "not of one robot"), ("p.csv", "are missing")):
+        arguments = ["identify", str(tables[0]), str(tmp_path / second), "--robot", "ur10"]
+        assert main([*arguments, "--out", str(tmp_path / "out"), "--no-report"]) == 2
+        (line,) = (t for t in capsys.readouterr().err.splitlines() if t.startswith("sysid:"))
+        assert words in line
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_list_of_recordings_says_what_is_known_of_each(
+    robot: Robot, tables: Sequence[Path], tmp_path: Path
+) -> None:
+    listed = tmp_path / "runs.yaml"
+    listed.write_text(
+        f"recordings:\n- {tables[0]}\n- data: {tables[1]}\n  weight: 0.5\n"
+        "  load: {body: wrist_3_link, mass: 2, com: [0, 0, 0.1]}\n"
+    )
+    plain, loaded = read_sources([listed])
+    assert plain == Source(tables[0])
+    assert loaded == Source(tables[1], 0.5, KnownLoad("wrist_3_link", 2, (0, 0, 0.1)))
+    for text, words in (
+        ("recordings: []", "needs a list"),
+        ("recordings: [{weight: 1}]", "entry 1: needs 'data'"),
+        ("recordings: [{data: x, wieght: 1}]", "does not know"),
+        ("recordings: [{data: x, weight: -1}]", "positive number"),
+        ("recordings: [{data: x, load: {mass: 1}}]", "'load' needs"),
+        ("recordings: [{data: x, contacts: foot}]", "list of contacts"),
+    ):
+        listed.write_text(text)
+        with pytest.raises(DataError, match=words):
+            read_sources([listed])
+
+
+def _through(pool: Workers, robot: Robot, tables: Sequence[Path]) -> Identification:
+    return identify(robot, [Source(path) for path in tables], pool=pool)
+
+
+def test_workers_change_nothing(robot: Robot, tables: Sequence[Path]) -> None:
+    with workers() as here, workers(2) as two:
+        _same(_through(here, robot, tables), _through(two, robot, tables))
+
+
+def test_a_dask_cluster_changes_nothing(robot: Robot, tables: Sequence[Path]) -> None:
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, protocol="tcp"
+    )
+    with cluster, workers() as here, workers(scheduler=cluster.scheduler_address) as dask:
+        _same(_through(here, robot, tables), _through(dask, robot, tables))
+
+
+def test_a_scheduler_that_does_not_answer_ends_in_one_line(
+    tables: Sequence[Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sysid_core.workers._PATIENCE", 0.2)
+    arguments = ["identify", str(tables[0]), "--robot", "ur10", "--out", str(tmp_path / "out")]
+    assert main([*arguments, "--scheduler", "tcp://127.0.0.1:1"]) == 2
+    (line,) = (t for t in capsys.readouterr().err.splitlines() if t.startswith("sysid:"))
+    assert "Dask" in line
