@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 import yaml
 
-from sysid_core.errors import ParameterError
+from sysid_core.errors import DataError, ParameterError
 from sysid_ros.plain import message_text, plain
 from sysid_ros.terminal.session import Session, import_type, open_session
 
@@ -72,9 +73,12 @@ def _list(session: Session, args: argparse.Namespace) -> int:
     session.until(look, min(args.timeout, 1.0))
     own = session.node.get_fully_qualified_name()
     for node in sorted(set(found) - {own}):
-        print(f"{node}:")
-        for name in _names(session, node, args.timeout):
-            print(f"  {name}")
+        try:
+            names = _names(session, node, args.timeout)
+        except DataError as error:  # it may have ended meanwhile
+            print(f"{node}: {error}", file=sys.stderr)
+            continue
+        print("\n  ".join([f"{node}:", *names]))
     return 0
 
 
