@@ -50,6 +50,7 @@ def predictive_cutoff(
     *,
     train: float,
     still: float,
+    rungs: int | None = None,
 ) -> CutoffChoice:
     """Return the highest cut-off that predicts held-out torque as well as the next lower one.
 
@@ -71,29 +72,32 @@ def predictive_cutoff(
         Share of the recording, from its start, that may be looked at.
     still : float [-]
         See `IdentifyConfig.still`.
+    rungs : int, optional
+        Look at no more cut-offs than so many.
     """
     bound = aligned.choice
     start, end = aligned.grids[0].time[0], aligned.grids[-1].time[-1]
     edges = np.linspace(start, start + train * (end - start), _STRETCHES + 1)
-    rungs: list[_Rung] = []
+    ladder: list[_Rung] = []
     cutoff = bound.cutoff
-    while cutoff >= min(_LOWEST, bound.cutoff):
+    while cutoff >= min(_LOWEST, bound.cutoff) and len(ladder) != rungs:
         rung = _rung(aligned, cutoff, edges, regression, problem, still)
         if rung is not None:
-            rungs.append(rung)
+            ladder.append(rung)
         cutoff /= _STEP
-    if len(rungs) < 2:
+    if len(ladder) < 2:
         return bound
-    errors = _errors(rungs)
+    errors = _errors(ladder)
     # the rungs descend, so the first that its neighbour does not beat is the highest
-    chosen = next(r for r in range(len(rungs)) if not _is_beaten(errors, r))
+    chosen = next(r for r in range(len(ladder)) if not _is_beaten(errors, r))
     if chosen == 0:
         return bound
-    cutoff = rungs[chosen].cutoff
+    cutoff = ladder[chosen].cutoff
     worse = float(np.exp(np.mean(errors[0, chosen:] - errors[chosen, chosen:])))
     reason = (
         f"{cutoff:.3g} Hz predicts held-out torque {worse:.2f} times better than "
-        f"{bound.cutoff:.3g} Hz, which the spectrum would allow"
+        f"{bound.cutoff:.3g} Hz, "
+        + ("which was asked for" if bound.given else "which the spectrum would allow")
     )
     return replace(bound, cutoff=cutoff, reason=reason)
 

@@ -36,6 +36,7 @@ __all__ = [
     "batch_of",
     "quiet",
     "rows_of",
+    "scored_rows",
     "training_rows",
 ]
 
@@ -288,6 +289,11 @@ def training_rows(regression: Regression, rows: Rows, batch: Batch, still: float
         return rows_of(regression, batch, still_velocity=limit)
     actuated = regression.robot.actuated
     return moving_rows(rows, velocity[:, actuated], limit[actuated])
+
+
+def scored_rows(regression: Regression, rows: Rows, batch: Batch, still: float) -> Rows:
+    """Return the rows to judge models on: where a joint rests, friction may be anything."""
+    return training_rows(regression, rows, batch, still) if regression.per_joint else rows
 
 
 def _filter_friction(

@@ -17,6 +17,7 @@ from sysid_core.batch import (
     Progress,
     quiet,
     rows_of,
+    scored_rows,
     training_rows,
 )
 from sysid_core.dynamics.rows import Regression, Rows, select_rows
@@ -31,8 +32,9 @@ from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Recording, Samples
 from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
-from sysid_core.scores import WORSE, Curve, Scores, curves, score
+from sysid_core.scores import Curve, Scores, curves, score
 from sysid_core.signals import CutoffChoice, PrepareReport, SignalConfig
+from sysid_core.verdict import implausible_results
 from sysid_core.workers import Workers, workers
 
 __all__ = [
@@ -177,24 +179,6 @@ def _solve(
     return estimator.solve(problem, first.parameters), correlation
 
 
-def _warnings(robot: Robot, estimate: Estimate, train: Scores, held: Scores | None) -> list[str]:
-    warnings = [*robot.warnings, *estimate.warnings]
-    judged = train if held is None else held
-    for j, joint in enumerate(judged.joints):
-        if judged.rmse_identified[j] > judged.rmse_nominal[j] * WORSE:
-            warnings.append(
-                f"{joint}: the identified model predicts worse than the nominal one "
-                f"({judged.rmse_identified[j]:.3g} against {judged.rmse_nominal[j]:.3g} N·m)"
-            )
-        elif held is not None and held.rmse_identified[j] > 2.0 * train.rmse_identified[j]:
-            warnings.append(
-                f"{joint}: held-out error is {held.rmse_identified[j]:.3g} N·m against "
-                f"{train.rmse_identified[j]:.3g} N·m where it was learned: the parts differ in "
-                "motion, or friction changes"
-            )
-    return warnings
-
-
 def identify(
     robot: Robot,
     data: Recording | Sequence[Source],
@@ -226,18 +210,23 @@ def identify(
     nominal, prior = _start(robot, options)
     progress("signals", 0.0)
     regression = make_regression(robot)
+    doubts: list[str] = []
     with workers() if pool is None else nullcontext(pool) as used_pool:
         gathering = Gathering(robot, sources, options.signals, options.lenient, used_pool)
         choice = gathering.choice
+        excerpt, share = gathering.excerpt(options.train)
+        best = predictive_cutoff(
+            excerpt,
+            regression,
+            lambda rows: _problem(robot, regression, rows, prior, options),
+            train=share,
+            still=options.still,
+            rungs=2 if choice.given else None,
+        )
         if not choice.given:
-            excerpt, share = gathering.excerpt(options.train)
-            choice = predictive_cutoff(
-                excerpt,
-                regression,
-                lambda rows: _problem(robot, regression, rows, prior, options),
-                train=share,
-                still=options.still,
-            )
+            choice = best
+        elif best.cutoff < choice.cutoff:
+            doubts = [f"{best.reason}: leave the cut-off open, or lower it"]
         gathered = gathering.gather(choice, options.train)
     batch, split = gathered.batch, gathered.split
     progress("signals", 1.0)
@@ -246,7 +235,6 @@ def identify(
     if not rows.finite:
         raise DataError("the samples hold gaps in a measured joint", source=named)
     train_rows = select_rows(rows, lambda g, block: block.sample < split)
-    held_rows = select_rows(rows, lambda g, block: block.sample >= split)
     training = batch.before(split)
     used = training_rows(regression, train_rows, training, options.still)
     _require_enough(regression, used, named)
@@ -261,13 +249,20 @@ def identify(
     progress("estimation", 1.0)
     groups, base = regression.groups, regression.base
     vectors = (nominal, estimate.parameters)
-    train = score(train_rows, groups, base, *vectors)
-    held = score(held_rows, groups, base, *vectors) if split < len(samples) else None
+    judged = scored_rows(regression, rows, batch, options.still)
+    first = select_rows(judged, lambda g, block: block.sample < split)
+    rest = select_rows(judged, lambda g, block: block.sample >= split)
+    train = score(first, groups, base, *vectors)
+    held = score(rest, groups, base, *vectors) if split < len(samples) else None
+    drawn = curves(rows, groups, base, samples.time, *vectors, split)
     warnings = [
         *batch.report.warnings,
         *differ,
+        *doubts,
         *map(str, rows.left_out.diagnostics),
-        *_warnings(robot, estimate, train, held),
+        *robot.warnings,
+        *estimate.warnings,
+        *map(str, implausible_results(robot, estimate.parameters, train, held, drawn)),
     ]
     return Identification(
         robot=robot,
@@ -278,7 +273,7 @@ def identify(
         correlation=correlation,
         train=train,
         validation=held,
-        curves=curves(rows, groups, base, samples.time, *vectors, split),
+        curves=drawn,
         loads=tuple(find_loads(robot, estimate, nominal, options.only or ())),
         signals=batch.report,
         samples=samples,
@@ -383,6 +378,7 @@ def rows_at_learned_cutoff(
     rows = rows_of(regression, batch, progress)
     if not rows.finite:
         raise DataError("the samples hold gaps in a measured joint", source=source.name)
+    rows = scored_rows(regression, rows, batch, options.still)
     left_out = tuple(map(str, rows.left_out.diagnostics))
     if left_out and not any(len(block.target) for block in rows.blocks):
         raise DataError("; ".join(left_out), source=source.name)

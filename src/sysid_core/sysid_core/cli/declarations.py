@@ -110,6 +110,11 @@ def _identify(parser: argparse.ArgumentParser) -> None:
         help="identify the inertias of these bodies and hold all else: what they gain is "
         "their load",
     )
+    parser.add_argument(
+        "--any-mass",
+        action="store_true",
+        help="export models whose total mass or torques are far from the description's, too",
+    )
     add_signals(parser)
     parser.add_argument("--no-report", action="store_true", help="leave out the report")
     add_json(parser, "the estimate")

@@ -13,7 +13,7 @@ from sysid_core.files import results_folder, write_text
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.update import Update
-from sysid_core.robot.export import identified_urdf
+from sysid_core.robot.export import identified_urdf, require_believable
 from sysid_core.robot.model import Robot
 from sysid_core.scores import Scores
 
@@ -60,7 +60,10 @@ def export_update(
     ------
     OutputError
         If the folder cannot be written to.
+    ModelError
+        If the identified mass or torques are absurd.
     """
+    require_believable(robot, update.parameters, "identify offline with --any-mass")
     urdf = identified_urdf(robot, update.parameters)
     with results_folder(folder) as temporary:
         write_estimate(update_json(robot, update, identifier.groups), temporary / "estimate.json")

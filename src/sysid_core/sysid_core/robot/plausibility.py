@@ -15,7 +15,7 @@ from sysid_core.recording import Recording
 if TYPE_CHECKING:
     from sysid_core.robot.model import Robot
 
-__all__ = ["BEYOND_RANGE", "BEYOND_SPEED", "implausibilities", "inertia_fault"]
+__all__ = ["BEYOND_RANGE", "BEYOND_SPEED", "implausibilities", "inertia_fault", "mass_factor"]
 
 BEYOND_RANGE = np.pi
 """Positions so far [rad] out of range are a broken encoder or a joint that nothing stops: no
@@ -51,6 +51,15 @@ def inertia_fault(phi: FloatArray) -> str | None:
         return "impossible" if smallest < -_ROUNDING else "degenerate"
     central = phi[[4, 6, 9]].sum() - 2.0 * phi[1:4] @ phi[1:4] / mass
     return "placeholder" if central > 2.0 * mass * _LARGEST_GYRATION**2 else None
+
+
+def mass_factor(robot: Robot, parameters: FloatArray) -> float:
+    """Return the total mass of parameters (p,) over that of the robot's description."""
+    identified, nominal = (
+        float(robot.layout.inertias(vector)[:, 0].sum())
+        for vector in (parameters, robot.consistent_nominal)
+    )
+    return identified / nominal
 
 
 def implausibilities(robot: Robot, recording: Recording) -> list[str]:

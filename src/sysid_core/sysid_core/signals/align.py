@@ -24,6 +24,8 @@ from sysid_core.signals.timing import estimate_clock
 __all__ = ["Aligned", "align", "imu_rate"]
 
 _RATE_TOLERANCE = 0.1
+_SLOWER = 0.9
+"""Share of the log's rate below which a sensor is slower, rather than missing now and then."""
 _QUANTITIES = ("position", "velocity", "effort")
 _SLOW_RATE = 5.0
 """No dynamics [Hz] show at less; a table in milliseconds seems a thousand times slower."""

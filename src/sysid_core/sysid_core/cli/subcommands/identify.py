@@ -29,7 +29,7 @@ from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recordings import read_sources
 from sysid_core.report.advice import advice
 from sysid_core.robot import load_robot
-from sysid_core.robot.export import identified_urdf
+from sysid_core.robot.export import identified_urdf, require_believable
 from sysid_core.signals import SignalConfig
 from sysid_core.workers import workers
 
@@ -71,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
         timing("reading", 0.0)
         with workers(args.workers, args.scheduler) as pool:
             found = identify(robot, read_sources(args.data, args.topic), options, timing, pool)
+        if not args.any_mass:
+            require_believable(robot, found.estimate.parameters, "pass --any-mass")
         timing("report", 0.0)
         data = estimate_json(found, timing.seconds)
         with results_folder(args.out) as folder:
@@ -125,6 +127,11 @@ def _show(found: Identification, out: Path, report: bool) -> None:
         + f" · {int((estimate.determined >= 0.5).sum())} of {len(estimate.determined)} base "
         f"parameters determined by the data · low-pass {found.signals.cutoff:.3g} Hz"
     )
+    masses = [
+        float(robot.layout.inertias(p)[:, 0].sum())
+        for p in (found.nominal, found.estimate.parameters)
+    ]
+    console.print(f"total mass of moving bodies: {masses[0]:.4g} → {masses[1]:.4g} kg")
     files = ["estimate.json", f"{robot.name}.urdf"] + (["report.html"] if report else [])
     console.print(f"wrote {', '.join(files)} to {out}", markup=False)
     console.print(f"next: {advice(found, str(out))[0]}", markup=False)

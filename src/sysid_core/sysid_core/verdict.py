@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What about an identification is implausible, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.robot import Robot
+from sysid_core.robot.plausibility import mass_factor
+from sysid_core.scores import WORSE, Curve, Scores
+
+__all__ = ["implausible_results"]
+
+_FAR_OFF = -8.0
+"""R² at which the nominal error is three times the torque: no friction that a URDF lacks does
+that."""
+_BEYOND_LIMIT = 1.5
+"""Share of the effort limit that an identified model may predict where less was measured."""
+_OVERFIT = 2.0
+"""Ratio of held-out to learned errors from which the parts differ."""
+_ABSURD_MASS = 2.0
+"""Factor of the total mass that no tool, cable or load makes."""
+_UNITS = "check 'effort.gain' and the sign of its effort, or that the URDF is this robot's"
+
+
+def implausible_results(
+    robot: Robot,
+    parameters: FloatArray,
+    train: Scores,
+    held: Scores | None,
+    curves: Sequence[Curve],
+) -> Iterator[Diagnostic]:
+    """Say what is implausible about identified parameters (p,) and what they predict."""
+    yield from _errors(train, held)
+    judged = train if held is None else held
+    for joint, r2 in zip(judged.joints, judged.r2_nominal, strict=True):
+        if r2 < _FAR_OFF:
+            message = f"the nominal model is far off its efforts, R² {r2:.3g}"
+            yield Diagnostic("far_off", message, subject=joint, hint=_UNITS)
+    for joint, r2 in zip(judged.joints, judged.r2_identified, strict=True):
+        if r2 < 0.0:
+            message = f"its efforts contradict the model, R² {r2:.2g} after identification"
+            yield Diagnostic("contradiction", message, subject=joint, hint=_UNITS)
+    yield from _beyond_limits(robot, curves)
+    factor = mass_factor(robot, parameters)
+    if not 1.0 / _ABSURD_MASS <= factor <= _ABSURD_MASS:
+        message = f"the identified total mass is {factor:.2g} times the description's"
+        hint = "check effort.gain, the odometry and the URDF's masses"
+        yield Diagnostic("total_mass", message, hint=hint)
+
+
+def _errors(train: Scores, held: Scores | None) -> Iterator[Diagnostic]:
+    judged = train if held is None else held
+    for j, joint in enumerate(judged.joints):
+        nominal, identified = judged.rmse_nominal[j], judged.rmse_identified[j]
+        if identified > nominal * WORSE:
+            message = (
+                "the identified model predicts worse than the nominal one "
+                f"({identified:.3g} against {nominal:.3g} N·m)"
+            )
+            yield Diagnostic("worse", message, subject=joint)
+        elif held is not None and identified > _OVERFIT * train.rmse_identified[j]:
+            message = (
+                f"held-out error is {identified:.3g} N·m against {train.rmse_identified[j]:.3g} "
+                "N·m where it was learned: the parts differ in motion, or friction changes"
+            )
+            yield Diagnostic("held_out", message, subject=joint)
+
+
+def _beyond_limits(robot: Robot, curves: Sequence[Curve]) -> Iterator[Diagnostic]:
+    limits = dict(zip(robot.joint_names, robot.limits.effort, strict=True))
+    for curve in curves:
+        limit = float(limits.get(curve.joint, np.inf))
+        predicted = float(np.abs(curve.identified).max(initial=0.0))
+        measured = float(np.abs(curve.measured).max(initial=0.0))
+        if predicted > _BEYOND_LIMIT * max(limit, measured):
+            yield Diagnostic(
+                "beyond_effort_limit",
+                f"predicts up to {predicted:.3g} N·m, beyond its effort limit of {limit:.3g} N·m",
+                subject=curve.joint,
+                hint="lower --cutoff, or record a livelier motion",
+            )
