@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
@@ -87,6 +89,7 @@ class ControllerNode(Node):
         self._create_topics()
         self._create_timers()
         parameters.on_change(lambda config: self.controller.configure(config.control))
+        self.add_on_set_parameters_callback(self._keep_clock)
         self.get_logger().info(
             f"controls {self.controller.robot.name} "
             f"({len(self.controller.joint_names)} joints) by {config.mode}"
@@ -117,6 +120,15 @@ class ControllerNode(Node):
         watch = max(0.5 * config.stale_timeout, _SHORTEST_WATCH)
         self.create_timer(watch, self._watch, clock=steady)
         self.create_timer(_DIAGNOSTICS_PERIOD, self._report, clock=steady)
+
+    def _keep_clock(self, parameters: list[Parameter]) -> SetParametersResult:
+        """Refuse another clock while torques depend on this one: they could stop unseen."""
+        used = self.get_parameter("use_sim_time").value
+        changed = any(p.name == "use_sim_time" and p.value != used for p in parameters)
+        if changed and self.controller.watchdog.driving:
+            reason = "use_sim_time cannot change while torques are sent; call ~/enable first"
+            return SetParametersResult(successful=False, reason=reason)
+        return SetParametersResult(successful=True)
 
     def _now(self) -> float:
         clock = self.get_clock()

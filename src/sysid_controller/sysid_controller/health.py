@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ __all__ = ["Health"]
 _RECENT = 5.0  # [s] that a refusal counts as news
 _MOST_TEXTS = 5
 _TICKS = 2000
+_FIGURES = re.compile(r"-?\d[\d.e+-]*")
 
 
 def _held(failure: Diagnostic) -> str:
@@ -59,11 +61,11 @@ class Health:
         self._arrivals.note(stamp, steady)
 
     def refuse(self, kind: str, reason: str, steady: float) -> bool:
-        """Note a refusal; return whether it is news."""
+        """Note a refusal; return whether it is news: another reason, whatever its figures."""
         self._refused[kind] += 1
         self._forget(steady)
         for index, (_, known_kind, known) in enumerate(self._texts):
-            if (known_kind, known) == (kind, reason):
+            if known_kind == kind and _FIGURES.sub("", known) == _FIGURES.sub("", reason):
                 self._texts[index] = (steady, kind, reason)
                 return False
         self._texts.append((steady, kind, reason))
@@ -256,7 +258,7 @@ class Health:
         """Say who else drives the robot or sends it references."""
         rival, references = controller.publishers.rival, controller.publishers.references
         if rival:
-            drives = controller.watchdog.state not in (ControlState.DISABLED, ControlState.WAITING)
+            drives = controller.watchdog.driving
             found = "drives on, but so may they" if drives else "does not drive"
             return Diagnostic("owners", f"{rival}: {found}; stop them", Severity.ERROR)
         if references > 1:

@@ -18,6 +18,7 @@ from sysid_core.robot import Robot
 __all__ = ["ParameterBlend"]
 
 _LAGS = 6.638  # after so many lags 1 − (1 + t)·exp(−t) is 0.99
+_SEQUENCE = 3  # messages in a row; the network lets one or two overtake each other
 _ARRIVED = 1.0 - 1e-4
 _JUMP_PER_SECOND = 1.0  # torque limits per second by which a blend changes a motion's torque
 
@@ -41,6 +42,7 @@ class ParameterBlend:
         self.duration = duration
         self._target = self._between = self._current = robot.consistent_nominal
         self._latest: ParameterSet | None = None
+        self._overtaken: list[ParameterSet] = []
         self._sizes = ParameterSizes(robot)
         self._shortest = 0.0
         self._share_between = 1.0
@@ -65,15 +67,19 @@ class ParameterBlend:
         """Use offered parameters from now on, or say why not.
 
         A revision below the current one is out of date, unless it rests on newer samples or on
-        none at all: then the identifier was restarted.
+        none at all: then the identifier was restarted. So it was, or the current one is forged,
+        where three such follow each other.
         """
         reason = self._foreign(offered) or self._outdated(offered)
+        if reason and self._follows(offered):
+            reason = ""
         if not reason and offered.identified:
             reason = self._unusable(offered.vector)
         if reason:
             return Diagnostic("refused", reason)
         if self._is_repeated(offered):
             return None
+        self._overtaken.clear()
         target = offered.vector if offered.identified else self._robot.consistent_nominal
         self._latest = offered
         if not np.array_equal(target, self._target):
@@ -136,6 +142,16 @@ class ParameterBlend:
         if offered.stamp > latest.stamp or offered.stamp == 0.0:
             return ""
         return f"revision {offered.revision} is older than {latest.revision}, which is in use"
+
+    def _follows(self, offered: ParameterSet) -> bool:
+        """Whether refused parameters are the newest of a sequence that somebody goes on with."""
+        if self._foreign(offered):
+            return False
+        before = self._overtaken
+        if before and (offered.revision, offered.stamp) <= (before[-1].revision, before[-1].stamp):
+            before.clear()
+        before.append(offered)
+        return len(before) >= _SEQUENCE
 
     def _unusable(self, vector: FloatArray) -> str:
         layout = self._robot.layout

@@ -61,6 +61,11 @@ class Watchdog:
         self.state = ControlState.WAITING if enabled else ControlState.DISABLED
         self._fed: float | None = None
 
+    @property
+    def driving(self) -> bool:
+        """Whether torques are sent, if only to stop."""
+        return self.state in _IN_CHARGE
+
     def feed(self, steady: float) -> None:
         """Note that valid joint states arrived at a steady time [s]."""
         self._fed = steady

@@ -236,6 +236,19 @@ def test_the_service_stops_and_starts_it(graph: Graph) -> None:
         graph.until(graph.state(state))
 
 
+def test_another_clock_is_refused_while_torques_are_sent(graph: Graph) -> None:
+    graph.start()
+    clock = Parameter("use_sim_time", value=True)
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    result = graph.node.set_parameters([clock])[0]
+    assert not result.successful
+    assert "use_sim_time" in result.reason
+    assert graph.node.set_parameters([Parameter("use_sim_time", value=False)])[0].successful
+    graph.node.controller.set_enabled(False)
+    graph.until(graph.state(TrackingStatus.DISABLED))
+    assert graph.node.set_parameters([clock])[0].successful
+
+
 def test_parameters_can_be_set_and_bad_values_leave_the_old(graph: Graph) -> None:
     graph.start()
 

@@ -47,6 +47,13 @@ def test_all_is_well_when_it_is(controller: Controller) -> None:
     assert found["timing"].values["tick p99 [µs]"] == "100"
 
 
+def test_one_reason_with_other_figures_is_no_news() -> None:
+    health = Health()
+    texts = [f"out of order: 0.0{k} s older than the newest" for k in range(10, 99)]
+    assert [health.refuse("joint states", text, 0.0) for text in texts].count(True) == 1
+    assert health.warnings(0.1) == [f"joint states refused: {texts[-1]}"]
+
+
 def test_waiting_and_stale_joint_states_are_named(controller: Controller) -> None:
     health = Health()
     assert "driver" in findings(health, controller, 0.0)["state"].message

@@ -158,6 +158,15 @@ def test_a_restarted_identifier_may_start_over(
     assert blend.revision == 1
 
 
+def test_a_forged_revision_locks_nobody_out(blend: ParameterBlend, offered: ParameterSet) -> None:
+    blend.offer(replace(offered, revision=2**64 - 1, stamp=1e9))
+    one_late = replace(offered, revision=4)
+    assert all(blend.offer(one_late) is not None for _ in range(5))  # the same, over and over
+    answers = [blend.offer(replace(offered, revision=r)) for r in (5, 6, 7)]
+    assert [answer is None for answer in answers] == [False, True, True]
+    assert blend.revision == 7
+
+
 def test_after_the_clock_was_set_back_any_revision_is_new(
     blend: ParameterBlend, offered: ParameterSet
 ) -> None:

@@ -55,6 +55,9 @@ _FEWEST = 20
 _ANOTHER_RECORDER = 10**9
 """Samples: a sequence that leaps farther is another recorder's, and tells of no loss."""
 
+_RESTART = 1.0
+"""Silence [s] after which a sequence may start anew: its recorder was started again."""
+
 _SEVERITIES = {GateState.FAULT: Severity.ERROR, GateState.REJECTED: Severity.WARNING}
 
 
@@ -139,8 +142,14 @@ class IdentifierNode(Node):
             self._refused = str(error)
             return
         self._arrived = True
-        self._heard = time.monotonic()
         missing = 0 if self._expected is None else message.sequence - self._expected
+        if not 0 <= missing < _ANOTHER_RECORDER and self._heard_lately():
+            self._refused = (
+                f"samples of another recorder are left out (number {message.sequence} where "
+                f"{self._expected} follows): stop one recorder"
+            )
+            return
+        self._heard = time.monotonic()
         if 0 < missing < _ANOTHER_RECORDER:
             self._lost += missing
         self._expected = message.sequence + len(samples)
@@ -151,6 +160,9 @@ class IdentifierNode(Node):
                 self._identifier.ingest(samples)
             except (SysidError, ArithmeticError, ValueError) as error:
                 self._refused = str(error)
+
+    def _heard_lately(self) -> bool:
+        return time.monotonic() - self._heard < _RESTART
 
     def _adopt_rate(self, stamps: FloatArray) -> None:
         """Take the samples' own rate, so that durations mean what they say."""

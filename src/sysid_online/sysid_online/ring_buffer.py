@@ -15,6 +15,7 @@ from sysid_ros.sensors import JointBatch
 
 __all__ = ["RingBuffer"]
 
+_PARTS_PER_SECOND = 1000
 _ANOTHER_RUN = 0.1
 """Time [s] by which joint states must go back to be another run's and not merely late."""
 
@@ -29,8 +30,9 @@ class RingBuffer:
 
     def __init__(self, duration: float) -> None:
         self.duration = duration
-        self._joints: deque[JointBatch] = deque()
-        self._sensors: dict[str, deque[Any]] = {source: deque() for source in SOURCES}
+        most = round(_PARTS_PER_SECOND * duration)  # stamps that stand still make nothing old
+        self._joints: deque[JointBatch] = deque(maxlen=most)
+        self._sensors: dict[str, deque[Any]] = {source: deque(maxlen=most) for source in SOURCES}
 
     def add_joints(self, batch: JointBatch) -> None:
         """Add joint states."""

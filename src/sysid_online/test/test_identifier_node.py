@@ -234,6 +234,7 @@ def test_gaps_between_samples_do_not_start_the_window_anew(graph: Make) -> None:
         steps = np.array([0, 1, 4]) if batch % 2 else np.array([0, 3, 4])
         rows = 10 * batch + 2 * steps  # the motion has 200 Hz, the samples 100
         message = JointSamples(robot="valkyrie_arm", joint_names=list(m.robot.joint_names))
+        message.sequence = 3 * batch
         message.header.stamp = stamp(1.0 + 0.05 * batch + 0.04)
         arrays = {
             "time": (steps - 4) / 100.0,
@@ -256,3 +257,19 @@ def test_lost_samples_are_counted(graph: Make) -> None:
     g.until(lambda: g.heard["samples"])
     g.nodes["recorder"]._sequence += 7
     g.play_until(lambda: g.newest("status").lost_samples == 7)
+
+
+def test_a_second_recorder_is_named_and_left_out(graph: Make) -> None:
+    g = graph("recorder", "identifier")
+    g.play(2.0)
+    g.until(lambda: g.heard["samples"])
+    another = g.newest("samples")
+    another.sequence = 0
+
+    def disturb() -> bool:
+        g.samples_in.publish(another)
+        return bool(g.diagnosed("identification", "another recorder"))
+
+    g.play_until(disturb)
+    g.play_until(g.identified)
+    assert g.newest("status").lost_samples == 0

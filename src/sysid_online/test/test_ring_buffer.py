@@ -116,3 +116,11 @@ def test_other_joints_do_not_mix() -> None:
 def test_an_empty_buffer_says_so() -> None:
     with pytest.raises(DataError, match="no joint states"):
         RingBuffer(1.0).snapshot()
+
+
+def test_stamps_that_stand_still_do_not_fill_the_memory() -> None:
+    buffer = RingBuffer(1.0)
+    for _ in range(3000):
+        buffer.add_joints(batch(5.0, count=1))
+        buffer.add(sensors(5.0))
+    assert len(buffer.snapshot()) == 1000

@@ -15,7 +15,8 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-from sysid_core.errors import SysidError
+from sysid_core.errors import ParameterError, SysidError
+from sysid_core.wording import one_line
 
 __all__ = ["run_node"]
 
@@ -51,11 +52,8 @@ def run_node(
         Exit status: 0, or 2 where the node could not start.
     """
     with _stop_signals() as stopped:
-        rclpy.init(
-            args=None if args is None else list(args),
-            signal_handler_options=SignalHandlerOptions.NO,
-        )
         try:
+            _init(args)
             node = make()
         except SysidError as error:
             print(f"{name}: {error}", file=sys.stderr)
@@ -73,6 +71,17 @@ def run_node(
             node.destroy_node()
             rclpy.try_shutdown()
     return 0
+
+
+def _init(args: Sequence[str] | None) -> None:
+    """Start rclpy; what it says of arguments and the middleware becomes one line."""
+    try:
+        rclpy.init(
+            args=None if args is None else list(args),
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
+    except RuntimeError as error:
+        raise ParameterError(one_line(error)) from error
 
 
 @contextmanager

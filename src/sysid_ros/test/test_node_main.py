@@ -68,3 +68,10 @@ def test_a_node_that_cannot_start_says_why_in_a_line(capfd: pytest.CaptureFixtur
     assert run_node("one", make, []) == 2
     assert capfd.readouterr().err.splitlines()[-1] == "one: rate must be finite, got nan"
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_arguments_that_ros_does_not_know_end_in_a_line(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert run_node("one", lambda: pytest.fail("made"), ["--ros-args", "-r", "x"]) == 2
+    assert capfd.readouterr().err.splitlines()[-1].startswith("one: ")

@@ -29,6 +29,7 @@ __all__ = ["SampleStream"]
 _SPEED_LIMITS = 10.0
 """Changes of position beyond so many times the speed limit are none, noise and quanta included."""
 _ROUNDING = 1e-3
+_ORDERS = 16  # of joints' names that are remembered; a robot has one for each of its drivers
 """Part of a period that rounding of stamps may amount to."""
 
 
@@ -161,6 +162,8 @@ class SampleStream:
 
     def _find_columns(self, names: tuple[str, ...]) -> FloatArray | None:
         if names not in self._columns:
+            if len(self._columns) >= _ORDERS:  # somebody makes names up
+                self._columns.clear()
             renamed = [self.robot.description.names.get(name, name) for name in names]
             wanted = [self.robot.joint_names[j] for j in self._measured]
             complete = set(wanted) <= set(renamed)

@@ -120,6 +120,14 @@ def test_messages_without_the_robots_joints_are_counted(panda: Robot) -> None:
     assert stream.counts["without the robot's joints"] == 3
 
 
+def test_names_that_change_with_every_message_take_no_memory(panda: Robot) -> None:
+    stream = SampleStream(panda, SLOW)
+    for k in range(200):
+        stream.push_joint_states(np.array([0.01 * k]), [f"j{k}"], np.ones((1, 1)), np.ones((1, 1)))
+    assert stream.counts["without the robot's joints"] == 200
+    assert len(stream._columns) <= 16
+
+
 def test_gains_turn_published_units_into_torque(panda: Robot) -> None:
     gain = {name: 1.0 + i for i, name in enumerate(panda.joint_names)}
     description = parse_description(
