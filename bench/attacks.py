@@ -173,8 +173,6 @@ class _Loop:
             "mode": str(rng.choice(["computed_torque", "feed_forward"])),
             "kp": (float(rng.choice([0.0, 10.0 ** rng.uniform(0.0, 6.0)])),),
             "kd": (float(rng.choice([0.0, 10.0 ** rng.uniform(0.0, 4.0)])),),
-            "velocity_cutoff": 10.0 ** rng.uniform(-1.0, 3.0),
-            "friction_velocity": str(rng.choice(["desired", "measured"])),
         }
         chosen = rng.choice(sorted(changes), int(rng.integers(1, 5)), replace=False)
         try:

@@ -71,7 +71,7 @@ def follow(
     """Return the controller of Zhang et al. (34) with the parameters (p,) on a path."""
     dynamics = make_dynamics(robot, SIGN_WIDTH)
     dynamics.set_parameters(parameters)
-    law = FeedForward(gains, measured_sign=False)
+    law = FeedForward(gains)
     desired = motion.at(np.linspace(0.0, seconds, round(seconds / STEP), endpoint=False))
 
     def policy(tick: int, position: FloatArray, velocity: FloatArray) -> FloatArray:

@@ -208,14 +208,8 @@ def phase_rows(log: Log) -> list[dict[str, Any]]:
 
 def gate_opened(log: Log) -> float | None:
     """Return when the gate opened after the identifier was released [s]."""
-    return next(
-        (
-            t
-            for t, state, _, _ in log.status
-            if t >= RELEASE and state == IdentificationStatus.IDENTIFIED
-        ),
-        None,
-    )
+    opened = (t for t, state, _, _ in log.status if state == IdentificationStatus.IDENTIFIED)
+    return next((t for t in opened if t >= RELEASE), None)
 
 
 def loads(log: Log) -> dict[str, float]:
@@ -299,9 +293,9 @@ def main() -> int:
     parser.add_argument("--robot", default="panda", help="name of an arm (default: panda)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the true parameters")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo")
-    options = parser.parse_args()
+    given = parser.parse_args()
     console = Console()
-    out = options.out.resolve()
+    out = given.out.resolve()
     if out.exists() and any(out.iterdir()) and not (out / "log.txt").is_file():
         parser.error(f"{out} holds other files than a demo's; give an empty folder")
     shutil.rmtree(out, ignore_errors=True)
@@ -314,8 +308,8 @@ def main() -> int:
         "sysid_core.cli.main",
         "up",
         str(ROOT / "launch/sim.launch.yaml"),
-        f"robot:={options.robot}",
-        f"truth_seed:={options.seed}",
+        f"robot:={given.robot}",
+        f"truth_seed:={given.seed}",
         f"ground_truth_file:={truth}",
     ]
     log = out / "log.txt"
@@ -341,7 +335,7 @@ def main() -> int:
         finally:
             node.destroy_node()
             rclpy.try_shutdown()
-    robot = load_robot(options.robot)
+    robot = load_robot(given.robot)
     show(console, node.log, true_masses(truth, robot), out)
     report(console, out, robot, *spans)
     return 0

@@ -46,7 +46,7 @@ def draw(
         The true load.
     path : Path
     """
-    release, pick_up, put_down, end = moments
+    release, *_, end = moments
     time = np.array([row[0] for row in log.tracking])
     error = 1e3 * np.linalg.norm(np.array([row[1] for row in log.tracking]), axis=1)
     figure, (top, middle, bottom) = plt.subplots(
@@ -72,6 +72,18 @@ def draw(
             )
     low, high = top.get_ylim()
     top.set_ylim(low, high * 2.2)
+    _note((top, middle, bottom), moments, mass)
+    _draw_status(middle, log, release, end)
+    _draw_payload(bottom, log, moments, mass)
+    bottom.set_xlabel("time [s]")
+    bottom.set_xlim(0.0, end)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _note(fields: tuple[Any, Any, Any], moments: Sequence[float], mass: float) -> None:
+    """Mark in all fields when something happened, and say in the first one what."""
+    release, pick_up, put_down, _ = moments
     notes = (
         (0.0, "follows its reference\non a wrong model"),
         (release, "parameters\nreleased"),
@@ -79,9 +91,9 @@ def draw(
         (put_down, "put down"),
     )
     for moment, text in notes:
-        for axes in (top, middle, bottom):
+        for axes in fields:
             axes.axvline(moment, color=_GREY, lw=0.8, ls=":")
-        top.annotate(
+        fields[0].annotate(
             text,
             (moment, 1.0),
             xycoords=("data", "axes fraction"),
@@ -91,12 +103,6 @@ def draw(
             fontsize=9,
             color=_GREY,
         )
-    _draw_status(middle, log, release, end)
-    _draw_payload(bottom, log, moments, mass)
-    bottom.set_xlabel("time [s]")
-    bottom.set_xlim(0.0, end)
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 def _draw_status(axes: Any, log: Any, release: float, end: float) -> None:

@@ -3,34 +3,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from sysid_controller.command import Command, Publishers
+from sysid_controller.command import Command
 from sysid_controller.contact_qp import ConeConfig
 from sysid_controller.contact_torque import ContactTorque
-from sysid_controller.floating_base import FloatingBase
-from sysid_controller.joint_states import JointStates
+from sysid_controller.controller_inputs import ControllerInputs
 from sysid_controller.laws import LAWS, ControlLaw, LawOutput, Motion, check_gains
 from sysid_controller.limits import EffortLimiter, LimitedEffort
-from sysid_controller.parameter_blend import ParameterBlend
-from sysid_controller.reference import Reference
+from sysid_controller.reference import START_TOLERANCE
 from sysid_controller.safe_hold import SafeHold
-from sysid_controller.safety_stop import SafetyStop
-from sysid_controller.safety_watch import SafetyWatch
 from sysid_controller.settings import ControllerConfig
-from sysid_controller.watchdog import ControlState, Watchdog
+from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.select import Dynamics, make_dynamics
-from sysid_core.exchange import ParameterSet, TrajectoryPoints
 from sysid_core.robot import Robot
-from sysid_core.robot.conversion import JointConversion
-from sysid_core.robot.model import Limits
 
-__all__ = ["Controller"]
+__all__ = ["FRICTION_WIDTH", "LARGEST_ERROR", "Controller"]
 
+FRICTION_WIDTH = 0.05
+"""Of the smoothed sign of Coulomb friction, ``tanh(q̇/width)`` [rad/s]."""
+LARGEST_ERROR = 1.0
+"""Of a position [rad]; beyond it the reference starts anew from where the robot is."""
 _LONGEST_STEPS = 5.0  # [ticks] that the rate limit and a late tick make up for
 _GAP = 0.2  # [s] without a tick after which the reference is rejoined, not jumped to
 _FORCE_WEIGHT = 6e-3  # [-] of squared forces per weight against squared accelerations, in the QP
@@ -38,7 +33,7 @@ _DRIVING = (ControlState.HOLDING, ControlState.TRACKING)
 _ZEROS_FOR = 0.5  # [s] that zero torque is sent after a stop, before falling silent
 
 
-class Controller:
+class Controller(ControllerInputs):
     """Drives the actuated joints of one robot.
 
     Times are given in, never read: `now` [s] is the time of references and samples, which may
@@ -58,43 +53,18 @@ class Controller:
     """
 
     def __init__(self, robot: Robot, config: ControllerConfig) -> None:
-        self.robot = robot
-        self.joint_names = robot.actuated_names
-        chosen = robot.actuated
-        self.limits = Limits(*(bounds[chosen] for bounds in robot.limits))
-        width = config.friction_width
-        self._contact = ContactTorque(robot, width) if robot.floating else None
-        self.dynamics: Dynamics = self._contact or make_dynamics(robot, width)
+        self._contact = ContactTorque(robot, FRICTION_WIDTH) if robot.floating else None
+        self.dynamics: Dynamics = self._contact or make_dynamics(robot, FRICTION_WIDTH)
+        super().__init__(robot, config, self.dynamics.unreachable)
         self._inertia = self.dynamics.inertia(self.dynamics.home)
         self._law = self._make_law(config)
         self._safe_hold = SafeHold(self._law, self._inertia, local=robot.floating)
-        self._conversion = JointConversion.described(robot)
         self._check_unit(config)
         self.config = config
-        self.blend = ParameterBlend(robot, config.blend_time)
-        aliases = robot.description.names
-        self.joint_states = JointStates(
-            self.joint_names, self._conversion, aliases, config.velocity_cutoff, self.limits
-        )
-        self.reference = Reference(
-            self.joint_names,
-            self.limits,
-            handover_time=config.handover_time,
-            start_tolerance=config.start_tolerance,
-            aliases=aliases,
-            reach=self.dynamics.unreachable,
-        )
-        self.watchdog = Watchdog(config.stale_timeout, enabled=config.start_enabled)
         self._limiter = EffortLimiter(self.limits, config)
-        self.watch = SafetyWatch(self.joint_names, self.limits)
-        self.stop = SafetyStop(self.limits)
-        self.base = FloatingBase(robot, config) if robot.floating else None
-        self._fell = ""
-        self.publishers = Publishers()
         self._mass = float(robot.consistent_nominal[robot.layout.masses].sum())
         self._choose_contact_control(config)
         self._now: float | None = None
-        self._steady: float | None = None
         self._zeros_left = 0.0
         self._rejoined = False
 
@@ -109,11 +79,7 @@ class Controller:
         law = self._make_law(config)
         self._check_unit(config)
         self._law = self._safe_hold.law = law
-        self.dynamics.friction.width = config.friction_width
         self.blend.duration = config.blend_time
-        self.joint_states.cutoff = config.velocity_cutoff
-        self.reference.handover_time = config.handover_time
-        self.reference.start_tolerance = config.start_tolerance
         self.watchdog.timeout = config.stale_timeout
         self._limiter.configure(config)
         if self.base is not None:
@@ -138,13 +104,6 @@ class Controller:
             self._contact.choose(config.contact_control, cones, limit)
 
     @property
-    def missing(self) -> str:
-        """What has never been received but is needed to drive, in words; empty if all has."""
-        known = self.joint_states.known
-        base = "" if self.base is None else self.base.missing
-        return " and ".join(text for text in ("" if known else "joint states", base) if text)
-
-    @property
     def fallback(self) -> Diagnostic | None:
         """Why the projected law stood in for the contact forces' QP in the last tick."""
         return None if self._contact is None else self._contact.fallback
@@ -153,87 +112,6 @@ class Controller:
     def failure(self) -> Diagnostic | None:
         """Why the model gives no torque; None while it does."""
         return self._safe_hold.failure
-
-    def set_enabled(self, enabled: bool) -> Diagnostic | None:
-        """Start or stop driving; on a start the robot holds the position that it has then."""
-        if enabled and self.base is not None and self.base.fallen:
-            return Diagnostic("refused", f"{self.base.fallen}; put it upright first")
-        if enabled and self.publishers.rival:
-            return Diagnostic("refused", f"there is {self.publishers.rival}; stop it first")
-        self._fell = ""
-        self.watchdog.enabled = enabled
-        self.stop.forget()
-        if not enabled:
-            self.stop.release()
-        return None
-
-    @property
-    def stopped(self) -> str:
-        """Why the controller stopped the robot or no longer drives it; empty if it does."""
-        return self._fell or (str(self.stop) if self.stop.reason is not None else "")
-
-    def take_joint_states(
-        self,
-        names: Sequence[str],
-        position: FloatArray,
-        velocity: FloatArray,
-        stamp: float,
-        steady: float,
-    ) -> Diagnostic | None:
-        """Take measured joint states that arrived at `steady`, or say why not."""
-        refusal = self.joint_states.update(names, position, velocity, stamp)
-        if refusal is None:
-            self.watchdog.feed(steady)
-            self.watch.measure(self.joint_states.position, self.joint_states.velocity, stamp)
-        return refusal
-
-    def take_odometry(
-        self, pose: FloatArray, twist: FloatArray, steady: float
-    ) -> Diagnostic | None:
-        """Take the base's pose (7,) and twist (6,) that arrived at `steady`, or say why not."""
-        if self.base is None:
-            return Diagnostic("refused", f"the base of robot '{self.robot.name}' is fixed")
-        return self.base.take_odometry(pose, twist, steady)
-
-    def take_contacts(
-        self, names: Sequence[str], active: Sequence[bool], stamp: float, steady: float
-    ) -> Diagnostic | None:
-        """Take the feet's contacts that arrived at `steady`, or say why not."""
-        if self.base is None:
-            return Diagnostic("refused", f"the base of robot '{self.robot.name}' is fixed")
-        return self.base.take_contacts(names, active, stamp, steady)
-
-    def take_contact_plan(
-        self, names: Sequence[str], active: Sequence[bool], start: float, now: float
-    ) -> Diagnostic | None:
-        """Take which feet are to carry load from `start` on, or say why not."""
-        if self.base is None:
-            return Diagnostic("refused", f"the base of robot '{self.robot.name}' is fixed")
-        return self.base.plan_contacts(names, active, start, now)
-
-    def take_reference(self, points: TrajectoryPoints, now: float) -> Diagnostic | None:
-        """Follow a trajectory, brake and hold where it has no points, or say why not."""
-        if self.stop.reason is not None:
-            return Diagnostic("refused", f"the robot is stopped: {self.stop}")
-        if self.watchdog.state in (ControlState.DISABLED, ControlState.WAITING):
-            return Diagnostic(
-                "refused",
-                "the controller is not enabled; call ~/enable"
-                if not self.watchdog.enabled
-                else f"no valid {self.missing or 'joint states'} yet",
-            )
-        if not len(points.time):
-            measured = self.joint_states
-            self.reference.brake(now, measured.position, measured.velocity)
-            return None
-        return self.reference.offer(points, now)
-
-    def take_parameters(self, offered: ParameterSet) -> Diagnostic | None:
-        """Use published parameters, or say why not."""
-        barred = self.stop.bars_parameters(self._steady or 0.0) if offered.identified else ""
-        if barred:
-            return Diagnostic("refused", barred)
-        return self.blend.offer(offered)
 
     def tick(self, now: float, steady: float) -> Command:
         """Return what to do now.
@@ -373,7 +251,7 @@ class Controller:
         measured = self.joint_states
         desired = self.reference.sample(now)
         error = np.abs(desired.position - measured.position).max()
-        rejoins = bool(error > self.config.largest_error)
+        rejoins = bool(error > LARGEST_ERROR)
         if rejoins:
             self.reference.rejoin(now, measured.position, measured.velocity)
             desired = self.reference.sample(now)
@@ -390,7 +268,7 @@ class Controller:
         if np.isfinite(asked.effort).all():
             back = self._safe_hold.release(position, desired.position)
             apart = np.abs(desired.position - position).max()
-            if not (back and apart > self.config.start_tolerance):
+            if not (back and apart > START_TOLERANCE):
                 return asked, desired
             # the reference went on meanwhile: return to it gradually
             self.reference.rejoin(now, position, velocity)

@@ -14,6 +14,7 @@ from sysid_core.robot import Robot
 
 __all__ = ["FloatingBase"]
 
+_CONTACT_HOLD = 0.015  # [s] for which a foot that lost touch still counts as in contact
 _UNIT_TOLERANCE = 0.05
 _LONGEST_LEAD = 60.0  # [s] before its start that a plan is believed
 _MOST_PLANS = 1000
@@ -55,7 +56,6 @@ class FloatingBase:
     def configure(self, config: ControllerConfig) -> None:
         """Take over new settings."""
         self._timeout = config.stale_timeout
-        self._hold = config.contact_hold
         self._tilt_limit = config.tilt_limit
 
     @property
@@ -78,7 +78,7 @@ class FloatingBase:
 
         One that lost touch for a moment still counts, one that is to lift does not.
         """
-        standing = self._touched >= self._contact_stamp - self._hold
+        standing = self._touched >= self._contact_stamp - _CONTACT_HOLD
         while len(self._plans) > 1 and self._plans[1][0] <= now:
             self._plans.pop(0)
         if self._plans and self._plans[0][0] <= now:

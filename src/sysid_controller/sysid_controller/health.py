@@ -11,7 +11,7 @@ import numpy as np
 
 from sysid_controller.arrivals import Arrivals
 from sysid_controller.command import Command
-from sysid_controller.controller import Controller
+from sysid_controller.controller import LARGEST_ERROR, Controller
 from sysid_controller.watchdog import ControlState
 from sysid_core.diagnostics import Diagnostic, Severity
 
@@ -167,7 +167,7 @@ class Health:
         if self._since_report["rejoined"]:
             level = max(level, Severity.WARNING)
             message += (
-                f"; an error grew beyond {controller.config.largest_error:g} rad and the "
+                f"; an error grew beyond {LARGEST_ERROR:g} rad and the "
                 "reference started anew from the robot: is it blocked or the model far off?"
             )
         if state is ControlState.DISABLED and controller.stopped:

@@ -16,6 +16,7 @@ from sysid_core.robot.plausibility import BEYOND_RANGE, BEYOND_SPEED
 
 __all__ = ["JointStates"]
 
+_CUTOFF = 50.0  # [Hz] of the first-order low-pass on differentiated positions
 _OUT_OF_ORDER = 0.1  # [s] by which a message may be overtaken; beyond, the clock was set back
 
 
@@ -30,8 +31,6 @@ class JointStates:
         Of the driver's values.
     aliases : Mapping[str, str]
         Other names of joints → their names.
-    cutoff : float [Hz]
-        Of the first-order low-pass on differentiated positions.
     limits : Limits
         Of these joints; what is far beyond them is refused.
 
@@ -50,13 +49,11 @@ class JointStates:
         joint_names: tuple[str, ...],
         conversion: JointConversion,
         aliases: Mapping[str, str],
-        cutoff: float,
         limits: Limits,
     ) -> None:
         self.joint_names = joint_names
         self._lower, self._upper = limits.lower - BEYOND_RANGE, limits.upper + BEYOND_RANGE
         self._fastest = BEYOND_SPEED * limits.velocity
-        self.cutoff = cutoff
         self.known = False
         self.position: FloatArray = np.zeros(len(joint_names))
         self.velocity: FloatArray = np.zeros(len(joint_names))
@@ -150,7 +147,7 @@ class JointStates:
             self.restart()
         elif stamp > self._stamp:
             elapsed = stamp - self._stamp
-            gain = 1.0 - math.exp(-2.0 * math.pi * self.cutoff * elapsed)
+            gain = 1.0 - math.exp(-2.0 * math.pi * _CUTOFF * elapsed)
             rate = (position - self.position) / elapsed
             self._differentiated = self._differentiated + gain * (rate - self._differentiated)
         self._stamp = stamp

@@ -85,13 +85,10 @@ class ComputedTorque:
     ----------
     gains : Gains
         [1/s²] and [1/s].
-    measured_sign : bool
-        Coulomb friction takes the sign of the measured velocity instead of the desired one.
     """
 
-    def __init__(self, gains: Gains, *, measured_sign: bool) -> None:
+    def __init__(self, gains: Gains) -> None:
         self.gains = gains
-        self.measured_sign = measured_sign
 
     def __call__(
         self, dynamics: Dynamics, desired: Motion, position: FloatArray, velocity: FloatArray
@@ -99,8 +96,8 @@ class ComputedTorque:
         """Return the torques for a measured `position` [rad] and `velocity` [rad/s] (na,)."""
         error, rate = desired.position - position, desired.velocity - velocity
         acceleration = desired.acceleration + self.gains.feedback(error, rate)
-        sign_velocity = velocity if self.measured_sign else desired.velocity
-        torque = dynamics.torque(position, velocity, acceleration, sign_velocity)
+        # dry friction takes the sign of the desired velocity, which does not chatter
+        torque = dynamics.torque(position, velocity, acceleration, desired.velocity)
         return LawOutput(torque, torque)
 
     def feedback(self, inertia: FloatArray, error: FloatArray, rate: FloatArray) -> FloatArray:
@@ -111,7 +108,7 @@ class ComputedTorque:
     def of(config: ControllerConfig, count: int) -> ComputedTorque:
         """Return the law of `count` joints that the settings describe."""
         given, open_gains = find_gains(config, count)
-        return ComputedTorque(given.joined(open_gains), measured_sign=_measured_sign(config))
+        return ComputedTorque(given.joined(open_gains))
 
 
 class FeedForward:
@@ -125,29 +122,23 @@ class FeedForward:
     ----------
     gains : Gains
         [N·m/rad] and [N·m·s/rad]; zero where open.
-    measured_sign : bool
-        Coulomb friction takes the sign of the measured velocity instead of the desired one.
     open_gains : Gains or None
         [1/s²] and [1/s]; zero where given in torque. None: none are open.
     """
 
-    def __init__(
-        self, gains: Gains, *, measured_sign: bool, open_gains: Gains | None = None
-    ) -> None:
+    def __init__(self, gains: Gains, open_gains: Gains | None = None) -> None:
         self.gains = gains
-        self.measured_sign = measured_sign
         self.open_gains = open_gains
 
     def __call__(
         self, dynamics: Dynamics, desired: Motion, position: FloatArray, velocity: FloatArray
     ) -> LawOutput:
         """Return the torques for a measured `position` [rad] and `velocity` [rad/s] (na,)."""
-        sign_velocity = velocity if self.measured_sign else desired.velocity
         error, rate = desired.position - position, desired.velocity - velocity
         acceleration = desired.acceleration
         if self.open_gains is not None:
             acceleration = acceleration + self.open_gains.feedback(error, rate)
-        model = dynamics.torque(desired.position, desired.velocity, acceleration, sign_velocity)
+        model = dynamics.torque(desired.position, desired.velocity, acceleration, desired.velocity)
         return LawOutput(model + self.gains.feedback(error, rate), model)
 
     def feedback(self, inertia: FloatArray, error: FloatArray, rate: FloatArray) -> FloatArray:
@@ -161,7 +152,7 @@ class FeedForward:
     def of(config: ControllerConfig, count: int) -> FeedForward:
         """Return the law of `count` joints that the settings describe."""
         given, open_gains = find_gains(config, count)
-        return FeedForward(given, measured_sign=_measured_sign(config), open_gains=open_gains)
+        return FeedForward(given, open_gains)
 
 
 def _per_joint(values: tuple[float, ...], count: int, name: str) -> FloatArray:
@@ -239,10 +230,6 @@ def _check_gains(joint_names: Sequence[str], gains: Gains, most: Gains, source: 
                 f"{name} of {values[j]:.4g} for joint '{joint_names[j]}' is more than the "
                 f"{bounds[j]:.4g} that its inertia bears at this rate; gains {source}"
             )
-
-
-def _measured_sign(config: ControllerConfig) -> bool:
-    return config.friction_velocity == "measured"
 
 
 LAWS: Mapping[str, Callable[[ControllerConfig, int], ControlLaw]] = {

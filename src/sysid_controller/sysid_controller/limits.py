@@ -11,8 +11,10 @@ from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.robot.model import Limits
 
-__all__ = ["EffortLimiter", "LimitedEffort"]
+__all__ = ["POSITION_MARGIN", "EffortLimiter", "LimitedEffort"]
 
+POSITION_MARGIN = 0.05
+"""Zone before the position limits in which outward torque fades away [rad]."""
 _SHORTEST_STEP = 1e-6
 _SPRING_SHARE = 0.5
 _BRAKE_SHARE = 0.5
@@ -59,9 +61,8 @@ class EffortLimiter:
         """Take over new settings; the last torque stays."""
         self.effort_limit = self._limits.effort * config.effort_scale
         self._rate = self.effort_limit * config.effort_rate
-        self._margin = config.position_margin
-        self._lower_zone = self._limits.lower + self._margin
-        self._upper_zone = self._limits.upper - self._margin
+        self._lower_zone = self._limits.lower + POSITION_MARGIN
+        self._upper_zone = self._limits.upper - POSITION_MARGIN
         # without a torque limit there is no scale for spring and brake
         self._strength = np.where(np.isfinite(self.effort_limit), self.effort_limit, 0.0)
 
@@ -119,8 +120,8 @@ class EffortLimiter:
         if not self.near_limits(position):
             return effort
         hold = np.where(np.abs(hold) <= self.effort_limit, hold, 0.0)  # neither is NaN
-        above = np.clip((position - self._upper_zone) / self._margin, 0.0, 2.0)
-        below = np.clip((self._lower_zone - position) / self._margin, 0.0, 2.0)
+        above = np.clip((position - self._upper_zone) / POSITION_MARGIN, 0.0, 2.0)
+        below = np.clip((self._lower_zone - position) / POSITION_MARGIN, 0.0, 2.0)
         effort = self._fade_outward(effort, hold, above, velocity)
         return -self._fade_outward(-effort, -hold, below, -velocity)
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,13 +50,8 @@ class Waypoints(NamedTuple):
 
     def after(self, first: int) -> Waypoints:
         """Return the points from one on."""
-        return Waypoints(
-            self.start,
-            self.time[first:],
-            self.position[first:],
-            None if self.velocity is None else self.velocity[first:],
-            None if self.acceleration is None else self.acceleration[first:],
-        )
+        left: list[Any] = [None if part is None else part[first:] for part in self[2:]]
+        return Waypoints(self.start, self.time[first:], *left)
 
 
 class Planner:

@@ -34,8 +34,6 @@ _FEWEST = 10
 """Joint states before a motion begins; they tell whether their clock goes on."""
 _CLOCKS_APART = 0.5
 """Time [s] by which the clocks of controller and robot may differ."""
-_CUTOFF = 50.0
-"""Of the filter on differentiated positions, where velocities are not measured [Hz]."""
 
 
 class Phase(Enum):
@@ -90,7 +88,7 @@ class Player:
         self._robot = robot
         self._conversion = JointConversion.described(robot)
         aliases = robot.description.names
-        self._states = JointStates(names, self._conversion, aliases, _CUTOFF, limits)
+        self._states = JointStates(names, self._conversion, aliases, limits)
         self._plan: MotionPlan | None = None
         self._begin = self._stamp = 0.0
         self._heard: float | None = None

@@ -23,8 +23,12 @@ from sysid_core.errors import ParameterError
 from sysid_core.exchange import TrajectoryPoints
 from sysid_core.robot.model import Limits
 
-__all__ = ["Reference"]
+__all__ = ["HANDOVER_TIME", "START_TOLERANCE", "Reference"]
 
+HANDOVER_TIME = 0.3
+"""Shortest time in which a difference between two references fades away [s]."""
+START_TOLERANCE = 0.2
+"""Largest such difference [rad]."""
 _MOST_WAITING = 100
 _SAMPLES_PER_FADE = 33
 _FADE_SPEED = 1.5  # [-] of the velocity limit, while two references are joined
@@ -76,10 +80,6 @@ class Reference:
         Actuated joints, the order of all results.
     limits : Limits
         Of these joints.
-    handover_time : float [s]
-        Shortest time in which a difference between two references fades away.
-    start_tolerance : float [rad]
-        Largest such difference.
     aliases : Mapping[str, str], optional
         Other names of joints → their names.
     reach : Reach
@@ -91,15 +91,11 @@ class Reference:
         joint_names: tuple[str, ...],
         limits: Limits,
         *,
-        handover_time: float,
-        start_tolerance: float,
         aliases: Mapping[str, str] | None = None,
         reach: Reach = anywhere,
     ) -> None:
         self.joint_names = joint_names
         self.limits = limits
-        self.handover_time = handover_time
-        self.start_tolerance = start_tolerance
         self._planner = Planner(joint_names, limits, aliases or {}, reach)
         self._speed = np.where(np.isfinite(limits.velocity), limits.velocity, _USUAL_VELOCITY)
         self._tracks: list[_Track] = []
@@ -143,7 +139,7 @@ class Reference:
         self.sample(now)
         measured = Motion(position, velocity, np.zeros_like(position))
         gap = _subtract(measured, self._tracks[0].at(now))
-        self._bridge = self._fade(now, gap, shortest or self.handover_time)
+        self._bridge = self._fade(now, gap, shortest or HANDOVER_TIME)
 
     def moving(self, now: float) -> bool:
         """Whether a trajectory or the return to one is under way or to come."""
@@ -218,18 +214,18 @@ class Reference:
         if begin > points.time[0] - CLOSEST_POINTS:
             begin = takeover
         old = forerunner.at(begin)
-        path = self._planner.path(points, begin, old, self.handover_time)
+        path = self._planner.path(points, begin, old, HANDOVER_TIME)
         gap = _subtract(old, path.at(begin))
         worst = int(np.argmax(np.abs(gap.position)))
-        if abs(gap.position[worst]) > self.start_tolerance:
+        if abs(gap.position[worst]) > START_TOLERANCE:
             raise ParameterError(
                 f"starts {abs(gap.position[worst]):.3g} rad from where joint "
-                f"'{self.joint_names[worst]}' is then, more than {self.start_tolerance:g}; "
+                f"'{self.joint_names[worst]}' is then, more than {START_TOLERANCE:g}; "
                 "start nearby or give the first point some time"
             )
         if all(np.abs(part).max() < 1e-12 for part in gap):
             return _Track(begin, path, None)
-        track = _Track(begin, path, self._fade(begin, gap, self.handover_time))
+        track = _Track(begin, path, self._fade(begin, gap, HANDOVER_TIME))
         self._check_fade(track)
         return track
 
@@ -241,13 +237,13 @@ class Reference:
         distance = np.abs(points.position - old.position) / self._speed
         available = points.time - begin
         for factor in _APPROACH_TIMES:
-            needed = np.maximum(factor * distance.max(axis=1), self.handover_time)
+            needed = np.maximum(factor * distance.max(axis=1), HANDOVER_TIME)
             reachable = np.flatnonzero(available >= needed)
             if len(reachable) == 0:
                 return None
             try:
                 later = points.after(int(reachable[0]))
-                path = self._planner.path(later, begin, old, self.handover_time)
+                path = self._planner.path(later, begin, old, HANDOVER_TIME)
             except ParameterError:
                 continue
             return _Track(begin, path, None)

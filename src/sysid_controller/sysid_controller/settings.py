@@ -23,24 +23,8 @@ class ControllerConfig:
 
     Attributes
     ----------
-    friction_velocity : str
-        Whose velocity gives Coulomb friction its sign: ``desired`` does not chatter; ``measured``.
-    friction_width : float [rad/s]
-        Width of the smoothed sign, ``tanh(q̇/width)``.
     effort_rate : float [1/s]
         Torque rate limit in torque limits per second: from none to all in 50 ms.
-    position_margin : float [rad]
-        Zone before the position limits in which outward torque fades away.
-    velocity_cutoff : float [Hz]
-        Of the filter on differentiated positions, where velocities are not measured.
-    handover_time : float [s]
-        Shortest time in which a difference between two references is taken back.
-    start_tolerance : float [rad]
-        Largest difference between the current reference and a new one that starts at once.
-    largest_error : float [rad]
-        Of a joint's position; beyond it the reference starts anew from where the robot is.
-    contact_hold : float [s]
-        For so long a foot that lost touch still counts as in contact.
 
     Raises
     ------
@@ -128,15 +112,7 @@ class ControllerConfig:
         "Tilt of a floating base [rad] beyond which the robot fell and is not driven",
         range=(0.05, 3.2),
     )
-    friction_velocity: str = "desired"
-    friction_width: float = 0.05
     effort_rate: float = 20.0
-    position_margin: float = 0.05
-    velocity_cutoff: float = 50.0
-    handover_time: float = 0.3
-    start_tolerance: float = 0.2
-    largest_error: float = 1.0
-    contact_hold: float = 0.015
 
     def __post_init__(self) -> None:
         check_config(self)

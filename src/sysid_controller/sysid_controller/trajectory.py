@@ -58,11 +58,6 @@ class Quintics:
             axis=1,
         )
 
-    @property
-    def final_position(self) -> FloatArray:
-        """Position (na,) [rad] at the end."""
-        return self._last.position
-
     def at(self, time: float) -> Motion:
         """Return the motion at a time [s]; before the first knot, the first knot's."""
         if time >= self.end:

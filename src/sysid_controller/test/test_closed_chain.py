@@ -58,14 +58,14 @@ def test_feed_forward_is_the_papers_law(leg: Robot) -> None:
     )
     gains = Gains(np.full(6, 50.0), np.full(6, 2.0))
     position, velocity = desired.position - 0.01, desired.velocity + 0.1
-    out = FeedForward(gains, measured_sign=False)(dynamics, desired, position, velocity)
+    out = FeedForward(gains)(dynamics, desired, position, velocity)
     np.testing.assert_allclose(out.model, _regressed(leg, desired, x), atol=1e-9)
     np.testing.assert_allclose(out.effort - out.model, 50.0 * 0.01 - 2.0 * 0.1, atol=1e-12)
 
 
 def test_computed_torque_needs_no_feedback_on_the_reference(leg: Robot) -> None:
     dynamics = make_dynamics(leg, WIDTH)
-    law = ComputedTorque(Gains(np.full(6, 400.0), np.full(6, 40.0)), measured_sign=False)
+    law = ComputedTorque(Gains(np.full(6, 400.0), np.full(6, 40.0)))
     rest = Motion(np.zeros(6), np.zeros(6), np.zeros(6))
     out = law(dynamics, rest, rest.position, rest.velocity)
     np.testing.assert_allclose(out.effort, dynamics.gravity(rest.position), atol=1e-12)
@@ -74,7 +74,7 @@ def test_computed_torque_needs_no_feedback_on_the_reference(leg: Robot) -> None:
 def test_an_unreachable_reference_gives_no_torque_but_nan(leg: Robot) -> None:
     """A wrong torque nobody could tell from a right one."""
     dynamics = make_dynamics(leg, WIDTH)
-    out = FeedForward(Gains(np.ones(6), np.ones(6)), measured_sign=False)(
+    out = FeedForward(Gains(np.ones(6), np.ones(6)))(
         dynamics, Motion(BEYOND, np.zeros(6), np.zeros(6)), np.zeros(6), np.zeros(6)
     )
     assert np.isnan(out.model).all()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sysid_controller.command import Command
-from sysid_controller.controller import Controller
+from sysid_controller.controller import LARGEST_ERROR, Controller
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
@@ -156,7 +156,7 @@ def test_a_robot_that_was_blocked_is_not_jerked_free(bench: Bench) -> None:
         rejoined += command.rejoined
         errors.append(np.abs(command.position_error).max())
     assert rejoined >= 1
-    assert max(errors) <= SETTINGS.largest_error
+    assert max(errors) <= LARGEST_ERROR
 
 
 def test_a_clock_set_back_drops_the_reference_and_holds_here(bench: Bench) -> None:

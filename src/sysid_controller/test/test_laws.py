@@ -49,8 +49,11 @@ def test_computed_torque_is_the_regressor_at_the_commanded_acceleration(
     robot: Robot, states: tuple[Motion, Motion]
 ) -> None:
     desired, measured = states
-    law = ComputedTorque(Gains(KP, KD), measured_sign=True)
-    output = law(TreeDynamics(robot, WIDTH), desired, measured.position, measured.velocity)
+    law, dynamics = ComputedTorque(Gains(KP, KD)), TreeDynamics(robot, WIDTH)
+    smooth = robot.consistent_nominal.copy()
+    smooth[robot.layout.term("coulomb")] = 0.0  # its sign is that of the desired velocity
+    dynamics.set_parameters(smooth)
+    output = law(dynamics, desired, measured.position, measured.velocity)
     commanded = (
         desired.acceleration
         + KD * (desired.velocity - measured.velocity)
@@ -59,7 +62,7 @@ def test_computed_torque_is_the_regressor_at_the_commanded_acceleration(
     A = TreeRegression(robot).full(
         measured.position[None], measured.velocity[None], commanded[None]
     )
-    np.testing.assert_allclose(output.effort, A[0] @ robot.consistent_nominal, atol=1e-9)
+    np.testing.assert_allclose(output.effort, A[0] @ smooth, atol=1e-9)
     np.testing.assert_array_equal(output.model, output.effort)
 
 
@@ -67,7 +70,7 @@ def test_feed_forward_is_the_desired_motions_torque_plus_pd(
     robot: Robot, states: tuple[Motion, Motion]
 ) -> None:
     desired, measured = states
-    law = FeedForward(Gains(KP, KD), measured_sign=False)
+    law = FeedForward(Gains(KP, KD))
     output = law(TreeDynamics(robot, WIDTH), desired, measured.position, measured.velocity)
     A = TreeRegression(robot).full(*(part[None] for part in desired))
     model = A[0] @ robot.consistent_nominal

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sysid_controller.limits import EffortLimiter
+from sysid_controller.limits import POSITION_MARGIN, EffortLimiter
 from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
 from sysid_core.robot.model import Limits
 
 PERIOD = 0.002
-SETTINGS = ControllerConfig(effort_rate=20.0, position_margin=0.05)
+SETTINGS = ControllerConfig(effort_rate=20.0)
 LIMITS = Limits(
     np.array([-1.0, -2.0, -np.inf]),
     np.array([1.0, 0.5, np.inf]),
@@ -91,7 +91,7 @@ def test_nothing_pushes_further_out_of_the_range(side: float) -> None:
         outward = side * result.effort[0]
         # at most what gravity takes away again, and nothing at all a margin beyond
         assert outward <= max(side * hold[0], 0.0) + 1e-9
-        if beyond >= config.position_margin:
+        if beyond >= POSITION_MARGIN:
             assert outward <= 0.0
 
 

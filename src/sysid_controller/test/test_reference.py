@@ -24,7 +24,7 @@ STEP = 0.001
 
 @pytest.fixture
 def reference() -> Reference:
-    made = Reference(JOINTS, LIMITS, handover_time=0.3, start_tolerance=0.2, aliases={"A": "a"})
+    made = Reference(JOINTS, LIMITS, aliases={"A": "a"})
     made.hold(0.0, np.array([0.1, -0.1]))
     return made
 
@@ -242,7 +242,7 @@ def test_refuses_what_cannot_be_followed_and_goes_on(
 
 
 def test_without_a_place_to_start_from_it_refuses() -> None:
-    reference = Reference(JOINTS, LIMITS, handover_time=0.3, start_tolerance=0.2)
+    reference = Reference(JOINTS, LIMITS)
     assert not reference.known
     assert not reference.moving(0.0)
     assert "nowhere to start" in str(reference.offer(points([1.0], [[0.0, 0.0]]), 0.0))

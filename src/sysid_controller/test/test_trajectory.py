@@ -78,7 +78,7 @@ def test_before_and_after_it_stays_put() -> None:
     assert path.at(0.0).position[0] == 0.0
     assert path.at(5.0).position[0] == 3.0
     assert path.at(5.0).velocity[0] == 0.0
-    np.testing.assert_array_equal(path.final_position, [3.0])
+    np.testing.assert_array_equal(path.at(path.end).position, [3.0])
 
 
 def test_a_single_knot_is_a_place_to_rest() -> None:

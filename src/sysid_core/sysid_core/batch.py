@@ -126,7 +126,7 @@ def aligned_interpreted(robot: Robot, interpreted: Recording, config: SignalConf
     """
     if config.cutoff is None:
         inertial = interpreted.imu is not None and config.inertial
-        config = replace(config, cutoff=described_cutoff(robot, inertial=inertial))
+        config = replace(config, cutoff=described_cutoff(robot.description, inertial=inertial))
     try:
         return align(interpreted, config)
     except DataError as err:

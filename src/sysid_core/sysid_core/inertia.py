@@ -19,6 +19,7 @@ __all__ = [
     "equivalent_ellipsoid",
     "from_mass_com_inertia",
     "from_pseudo_inertia",
+    "inertia_fault",
     "nearest_consistent",
     "pseudo_inertia",
     "pseudo_inertia_basis",
@@ -27,6 +28,11 @@ __all__ = [
     "spatial_inertia",
     "transform_matrix",
 ]
+
+_ROUNDING = 1e-9
+"""Pseudo-inertia eigenvalues within this of zero, per mass, are zero [m²]."""
+_LARGEST_GYRATION = 1.0
+"""A link with a larger radius of gyration [m] about its centre is taken for a placeholder."""
 
 
 class Ellipsoid(NamedTuple):
@@ -208,3 +214,19 @@ def nearest_consistent(phi: FloatArray, margin: float = 1e-6) -> FloatArray:
     floor = margin * np.maximum(values[..., -1:], np.finfo(float).tiny)
     lifted = np.maximum(values, floor)
     return from_pseudo_inertia(vectors * lifted[..., None, :] @ np.swapaxes(vectors, -1, -2))
+
+
+def inertia_fault(phi: FloatArray) -> str | None:
+    """Return what is wrong with the inertial parameters (10,) that a URDF gives, if anything.
+
+    ``massless``, ``impossible`` (no body can have them), ``degenerate`` (of a body without
+    extent), or ``placeholder`` (such as 1 kg·m² about all axes).
+    """
+    mass = phi[0]
+    if mass <= 0.0:
+        return "massless"
+    smallest = smallest_eigenvalue(phi) / mass
+    if smallest <= _ROUNDING:
+        return "impossible" if smallest < -_ROUNDING else "degenerate"
+    central = phi[[4, 6, 9]].sum() - 2.0 * phi[1:4] @ phi[1:4] / mass
+    return "placeholder" if central > 2.0 * mass * _LARGEST_GYRATION**2 else None

@@ -13,9 +13,9 @@ from sysid_core.dynamics.friction import FRICTION, JointScale
 from sysid_core.dynamics.open_tree import random_states
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.problem import Constraints, Prior
+from sysid_core.inertia import inertia_fault
 from sysid_core.parameters import COUPLING_TERMS
 from sysid_core.robot.model import Robot
-from sysid_core.robot.plausibility import inertia_fault
 
 __all__ = ["default_constraints", "default_prior", "free_parameters", "torque_scale"]
 

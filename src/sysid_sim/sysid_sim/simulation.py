@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
-from sysid_core.inertia import from_mass_com_inertia, smallest_eigenvalue, transform_matrix
+from sysid_core.inertia import transform_matrix
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import PhysicsConfig, foot_radii
+from sysid_sim.payload import payload_parameters
 from sysid_sim.plant import Plant, PlantState, rest_configuration
 from sysid_sim.sensors import BaseReading, BaseState, Reading, SensorConfig, Sensors
 
@@ -307,7 +308,7 @@ class Simulation:
         place = self.robot.frame(frame)
         if place.parentJoint == 0:
             raise SimulationError(f"frame '{frame}' does not move: choose one behind a joint")
-        phi = _payload(mass, np.asarray(com, dtype=float), inertia)
+        phi = payload_parameters(mass, np.asarray(com, dtype=float), inertia)
         most = _HEAVIEST_PAYLOAD * sum(body.mass for body in self.robot.model.inertias)
         if mass > most or np.abs(com).max() > _LONGEST_LEVER:
             raise SimulationError(
@@ -329,28 +330,6 @@ class Simulation:
     def payloads(self) -> dict[str, FloatArray]:
         """Payload parameters (10,) about their frames, per frame."""
         return dict(self._payloads)
-
-
-def _payload(mass: float, com: FloatArray, about_com: npt.ArrayLike | None) -> FloatArray:
-    inertia = np.zeros((3, 3)) if about_com is None else np.asarray(about_com, dtype=float)
-    numbers = [np.array([mass]), com, inertia.ravel()]
-    if com.shape != (3,) or inertia.shape != (3, 3) or not np.isfinite(np.hstack(numbers)).all():
-        raise SimulationError(
-            "a payload needs a mass [kg], a centre of mass of three and an inertia of three by "
-            "three finite numbers"
-        )
-    if mass < 0.0 or np.abs(inertia - inertia.T).max() > 1e-9:
-        raise SimulationError(
-            f"a payload needs a mass of at least zero and a symmetric inertia, got {mass:g} kg"
-        )
-    phi = from_mass_com_inertia(mass, com, inertia)
-    scale = max(mass, float(np.trace(inertia)))
-    if smallest_eigenvalue(phi) < -1e-9 * scale or (mass == 0.0 and inertia.any()):
-        raise SimulationError(
-            f"no body of {mass:g} kg has this inertia: its principal moments must be positive "
-            "and each at most the sum of the others"
-        )
-    return phi
 
 
 def standing_configuration(robot: Robot) -> FloatArray:

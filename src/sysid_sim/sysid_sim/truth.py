@@ -11,6 +11,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, SysidError
+from sysid_core.estimate_file import named_parameters
 from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
 from sysid_core.parameters import FRICTION_TERMS, INERTIAL_TERMS
 from sysid_core.robot import Robot
@@ -150,14 +151,8 @@ def _draw_couplings(robot: Robot, truth: FloatArray, rng: np.random.Generator) -
 
 def truth_document(robot: Robot, parameters: FloatArray) -> dict[str, Any]:
     """Return true parameters (p,) as JSON-ready data, with the keys of an estimate's JSON."""
-    layout = robot.layout
-    return {
-        "robot": robot.name,
-        "model_hash": robot.model_hash,
-        "bodies": {name: phi.tolist() for name, phi in layout.bodies_of(parameters).items()},
-        "joints": layout.joints_of(parameters),
-        "couplings": layout.couplings_of(parameters),
-    }
+    named = named_parameters(robot.layout, parameters)
+    return {"robot": robot.name, "model_hash": robot.model_hash, **named}
 
 
 def read_truth(robot: Robot, path: str | Path) -> FloatArray:

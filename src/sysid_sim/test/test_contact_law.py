@@ -222,7 +222,7 @@ def test_joint_laws_drive_a_robot_in_contact(solo12: Robot) -> None:
     J, drift = plant.constraint(terms, FOUR)
     base = np.array([0.5, -0.3, 0.4, 1.0, -1.0, 0.5])
     wanted = np.linalg.solve(J[:, 6:], -drift - J[:, :6] @ base)
-    law = ComputedTorque(Gains(np.zeros(12), np.zeros(12)), measured_sign=True)
+    law = ComputedTorque(Gains(np.zeros(12), np.zeros(12)))
     desired = Motion(state.position, state.velocity, wanted)
     effort = law(checked, desired, state.position, state.velocity).effort
     moved = plant.forward(terms, effort, FOUR).acceleration

@@ -74,7 +74,7 @@ info = Subcommand(
 def _identify(parser: argparse.ArgumentParser) -> None:
     add_data(parser, several=True)
     add_robot(parser, required=True)
-    _add_out(parser, "estimate.json, <robot>.urdf, report.html and pictures")
+    _add_out(parser, "estimate.json, <robot>.urdf, report.html")
     _add_method(parser)
     parser.add_argument(
         "--train",

@@ -2,7 +2,7 @@
 """Contacts of legged robots: estimated from torque, checked against motion, made fit for use."""
 
 from sysid_core.contacts.condition import Conditioned, condition_contacts
-from sysid_core.contacts.estimate import contact_forces, estimate_contacts, loaded_contacts
+from sysid_core.contacts.estimate import contact_forces, loaded_contacts
 from sysid_core.contacts.feet import FootMotion, check_feet, foot_motion
 from sysid_core.contacts.noticed import Noticed, NoticedLog
 from sysid_core.contacts.odometry import check_odometry
@@ -20,7 +20,6 @@ __all__ = [
     "check_odometry",
     "condition_contacts",
     "contact_forces",
-    "estimate_contacts",
     "foot_motion",
     "loaded_contacts",
 ]

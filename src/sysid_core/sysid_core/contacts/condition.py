@@ -20,6 +20,13 @@ from sysid_core.signals.switching import switching, widened
 
 __all__ = ["Conditioned", "condition_contacts", "judge_contacts"]
 
+_LEFT_OUT = ("switch", "flight_doubtful")
+"""Kinds of what is noticed that make a sample unfit.
+
+Rows of a slipping foot are as valid as others: the force at the foot is projected out whether it
+slides or not.
+"""
+
 
 @dataclass(frozen=True)
 class Conditioned:
@@ -121,10 +128,9 @@ def judge_contacts(
     if near.any():
         text = "{share} of the samples lie close to a change of contacts; left out"
         found.append(noticed("switch", text, near))
-    out = {"switch", "flight_doubtful"} | ({"slip"} if config.exclude_slip else set())
     keep: BoolArray = np.asarray(np.isfinite(motion.velocity).all(axis=(1, 2)))
     for one in found:
-        if one.kind in out:
+        if one.kind in _LEFT_OUT:
             keep = keep & ~one.samples
     return Conditioned(replace(samples, contacts=contacts), keep, tuple(found))
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
@@ -15,7 +13,7 @@ from sysid_core.errors import ParameterError
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
-__all__ = ["contact_forces", "estimate_contacts", "hysteresis", "loaded_contacts"]
+__all__ = ["contact_forces", "hysteresis", "loaded_contacts"]
 
 _DAMPING = 1e-4
 """Of the force estimate, relative to a leg's mean squared Jacobian: bounds stretched legs."""
@@ -114,28 +112,3 @@ def loaded_contacts(
         )
     load = forces @ (-gravity / size) * (forces.shape[1] / weight)
     return hysteresis(load, config.load_on, config.load_off)
-
-
-def estimate_contacts(
-    robot: Robot,
-    samples: Samples,
-    parameters: FloatArray | None = None,
-    config: ContactConfig | None = None,
-) -> Samples:
-    """Return the samples with contact flags that their torques show.
-
-    Parameters
-    ----------
-    robot : Robot
-    samples : Samples
-    parameters : (p,), optional
-        Default: nominal.
-    config : ContactConfig, optional
-
-    Raises
-    ------
-    DataError
-        If odometry is missing.
-    """
-    forces = contact_forces(robot, samples, parameters)
-    return replace(samples, contacts=loaded_contacts(robot, forces, config))

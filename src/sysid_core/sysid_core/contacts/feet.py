@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,18 +52,13 @@ class FootMotion(NamedTuple):
 
     def select(self, chosen: BoolArray) -> FootMotion:
         """Return the motion over the samples that a mask (n,) picks."""
-        return FootMotion(
-            self.position[chosen], self.velocity[chosen], self.force[chosen], self.loaded[chosen]
-        )
+        parts: tuple[Any, ...] = self
+        return FootMotion(*(part[chosen] for part in parts))
 
     def joined(self, other: FootMotion) -> FootMotion:
         """Return this motion followed by another one."""
-        return FootMotion(
-            np.concatenate([self.position, other.position]),
-            np.concatenate([self.velocity, other.velocity]),
-            np.concatenate([self.force, other.force]),
-            np.concatenate([self.loaded, other.loaded]),
-        )
+        pairs: Iterable[Any] = zip(self, other, strict=True)
+        return FootMotion(*(np.concatenate(pair) for pair in pairs))
 
 
 def foot_motion(

@@ -31,10 +31,6 @@ class ContactConfig:
     switch_margin : float [s]
         Samples closer than this to a change of loaded contacts are left out: an impact is no
         smooth motion.
-    exclude_slip : bool
-        Leave slipping samples out. Their rows are as valid as others, since the force at the
-        foot is projected out whether it slides or not; odometry that rests on fixed feet is
-        wrong then, though.
     """
 
     load_on: float = 0.3
@@ -42,7 +38,6 @@ class ContactConfig:
     slip_speed: float = 0.4
     contact_margin: float = 0.02
     switch_margin: float = 0.005
-    exclude_slip: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 < self.load_off < self.load_on < 1.0:

@@ -16,7 +16,13 @@ from sysid_core.dynamics.rows import LeftOut, PerJoint, RowBlock, Rows
 from sysid_core.errors import ModelError
 from sysid_core.recording import Samples
 from sysid_core.robot.loop_check import random_closed_configurations
-from sysid_core.robot.loops import ClosedConfiguration, ClosedMotion, LoopClosure, MotionMaps
+from sysid_core.robot.loops import (
+    MAX_CONDITION,
+    ClosedConfiguration,
+    ClosedMotion,
+    LoopClosure,
+    MotionMaps,
+)
 from sysid_core.robot.model import Robot
 
 __all__ = ["ClosedChainDynamics", "ClosedChainRegression"]
@@ -247,7 +253,7 @@ class ClosedChainDynamics:
             if (beyond > allowed).any():
                 return self._beyond(position, beyond)
             condition = closure.map(last, found.jacobian)[1]
-            if condition > closure.config.max_condition:
+            if condition > MAX_CONDITION:
                 return self._near_singular(condition)
         return None
 
@@ -266,7 +272,7 @@ class ClosedChainDynamics:
         return Diagnostic(
             "singular_linkage",
             f"the linkage of '{self._robot.name}' is near a singular configuration (condition "
-            f"{condition:.2g} of J_u, at most {self.closure.config.max_condition:.2g} is "
+            f"{condition:.2g} of J_u, at most {MAX_CONDITION:.2g} is "
             "allowed)",
             Severity.ERROR,
             hint="keep away from it",
@@ -277,7 +283,7 @@ class ClosedChainDynamics:
         if not self.close(position):
             return None
         maps = self.closure.maps(self.configuration, velocity, self._jacobian)
-        regular = maps.condition <= self.closure.config.max_condition
+        regular = maps.condition <= MAX_CONDITION
         self._tangent = maps.G if regular else np.zeros_like(maps.G)
         if not regular:
             self.failure = self._near_singular(maps.condition)

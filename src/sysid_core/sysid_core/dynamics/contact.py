@@ -239,7 +239,7 @@ class ContactRegression:
         if flags is None and wrenches is None:
             raise DataError(
                 f"robot '{self.robot.name}' stands on unknown contact forces: record 'contacts', "
-                "or estimate them with sysid_core.contacts.estimate_contacts"
+                "or complete the samples by sysid_core.contacts.condition_contacts"
             )
         for value in (flags, wrenches):
             if value is not None and value.shape[:2] != shape:

@@ -119,7 +119,7 @@ class Excitation:
 
 
 class Design:
-    """The objective of the optimisation in scaled variables."""
+    """Motions within the limits, and the objective of the optimisation in scaled variables."""
 
     def __init__(
         self, information: Information, limits: MotionLimits, config: ExciteConfig
@@ -210,62 +210,46 @@ class Design:
         gradient = (by_q + back[0], by_v + back[1], by_a + back[2])
         return _PENALTY * total, States(*(2.0 * _PENALTY * part for part in gradient))
 
+    def random(self, rng: np.random.Generator) -> FourierMotion:
+        """Return a random motion that fills the limits.
 
-def _fits(
-    information: Information,
-    limits: MotionLimits,
-    motion: FourierMotion,
-    floor: float | None,
-    rate: float,
-) -> bool:
-    """Whether efforts and heights keep their limits; `fit_into` sees to the rest."""
-    demands = information.demands(motion.states(motion.times(rate)))
-    if (np.abs(demands.torque) > limits.effort).any():
-        return False
-    return floor is None or not demands.height.size or bool(demands.height.min() >= floor)
+        Raises
+        ------
+        ParameterError
+            If none is found.
+        """
+        limits, config = self.limits, self.config
+        for _ in range(_ATTEMPTS):
+            motion = random_motion(self.joints, config.duration, self.harmonics, rng)
+            motion = replace(motion, centre=rng.uniform(limits.lower, limits.upper))
+            within = self.within(fit_into(motion, limits, fill=True, rate=_CHECK_RATE))
+            if within is not None:
+                return within
+        raise ParameterError(
+            f"no motion within the limits found in {_ATTEMPTS} tries: the effort limits may not "
+            "bear the arm's weight, or the floor may be too high; widen them"
+        )
 
+    def within(self, motion: FourierMotion) -> FourierMotion | None:
+        """Return the motion, shrunk until it keeps all limits; None if that fails."""
+        fitted, share = fit_into(motion, self.limits, rate=_CHECK_RATE), 1.0
+        coarse = _POINTS_PER_HARMONIC * motion.harmonics / motion.period
+        if not self._fits(fitted.scaled(_SMALLEST), coarse):
+            return None
+        for rate in (coarse, _CHECK_RATE):
+            while not self._fits(fitted.scaled(share), rate):
+                share *= _SHRINK
+                if share < _SMALLEST:
+                    return None
+        return fitted.scaled(share)
 
-def _within(
-    information: Information, limits: MotionLimits, motion: FourierMotion, floor: float | None
-) -> FourierMotion | None:
-    """Return the motion, shrunk as little as need be to keep all limits; None if that fails."""
-    fitted, share = fit_into(motion, limits, rate=_CHECK_RATE), 1.0
-    coarse = _POINTS_PER_HARMONIC * motion.harmonics / motion.period
-    if not _fits(information, limits, fitted.scaled(_SMALLEST), floor, coarse):
-        return None
-    for rate in (coarse, _CHECK_RATE):
-        while not _fits(information, limits, fitted.scaled(share), floor, rate):
-            share *= _SHRINK
-            if share < _SMALLEST:
-                return None
-    return fitted.scaled(share)
-
-
-def _random(
-    information: Information,
-    limits: MotionLimits,
-    config: ExciteConfig,
-    rng: np.random.Generator,
-) -> FourierMotion:
-    """Return a random motion that fills the limits.
-
-    Raises
-    ------
-    ParameterError
-        If none is found.
-    """
-    joints = len(limits.lower)
-    for _ in range(_ATTEMPTS):
-        motion = random_motion(joints, config.duration, config.used_harmonics, rng)
-        motion = replace(motion, centre=rng.uniform(limits.lower, limits.upper))
-        motion = fit_into(motion, limits, fill=True, rate=_CHECK_RATE)
-        within = _within(information, limits, motion, config.floor)
-        if within is not None:
-            return within
-    raise ParameterError(
-        f"no motion within the limits found in {_ATTEMPTS} tries: the effort limits may not bear "
-        "the arm's weight, or the floor may be too high; widen them"
-    )
+    def _fits(self, motion: FourierMotion, rate: float) -> bool:
+        """Whether efforts and heights keep their limits; `fit_into` sees to the rest."""
+        demands = self.information.demands(motion.states(motion.times(rate)))
+        if (np.abs(demands.torque) > self.limits.effort).any():
+            return False
+        floor = self.config.floor
+        return floor is None or not demands.height.size or bool(demands.height.min() >= floor)
 
 
 def excite(
@@ -290,14 +274,14 @@ def excite(
     config = config or ExciteConfig()
     information = Information(robot)
     rng = np.random.default_rng(config.seed)
-    compared = [_random(information, limits, config, rng) for _ in range(_RANDOM)]
+    design = Design(information, limits, config)
+    compared = [design.random(rng) for _ in range(_RANDOM)]
     times = compared[0].times(_RATE)
 
     def merit(motion: FourierMotion) -> float:
         return information.merit(motion.states(times))
 
     ranked = sorted(compared, key=merit, reverse=True)
-    design = Design(information, limits, config)
     steps, done = config.starts * config.iterations, 0
 
     def stepped(_: FloatArray) -> None:
@@ -318,7 +302,7 @@ def excite(
             callback=stepped,
             options={"maxiter": config.iterations},
         )
-        motion = _within(information, limits, design.motion(found.x), config.floor)
+        motion = design.within(design.motion(found.x))
         if motion is not None and merit(motion) > merit(best):
             best = motion
     return _result(information, limits, best, compared)

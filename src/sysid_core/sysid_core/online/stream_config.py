@@ -38,7 +38,7 @@ def stream_cutoff(
     inertial : bool
         Whether the base has an inertial sensor.
     """
-    described = described_cutoff(robot, inertial=inertial)
+    described = described_cutoff(robot.description, inertial=inertial)
     choice = choose_cutoff((), rate, wanted=wanted or described)
     return min(choice.cutoff, highest_cutoff(rate))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sysid_core.arrays import BoolArray
 from sysid_core.identification import Identification
 from sysid_core.robot import Robot
 
@@ -37,26 +38,16 @@ def advice(found: Identification, folder: str = "DIR") -> list[str]:
             "Nothing was held out, so nothing shows that the model predicts: identify with "
             "--train 0.7, or run 'sysid validate' on another recording."
         )
-    worse = [
-        joint
-        for joint, before, after in zip(
-            judged.joints, judged.rmse_nominal, judged.rmse_identified, strict=True
-        )
-        if after > before
-    ]
+    worse = _named(judged.joints, judged.rmse_identified > judged.rmse_nominal)
     if worse:
         steps.append(
-            f"The nominal model predicts {', '.join(worse)} better: record a motion that differs "
+            f"The nominal model predicts {worse} better: record a motion that differs "
             "less from the one that the model is for, or trust the URDF more (prior.relative_std)."
         )
-    poor = [
-        joint
-        for joint, r2 in zip(judged.joints, judged.r2_identified, strict=True)
-        if np.isfinite(r2) and r2 < _POOR_R2
-    ]
+    poor = _named(judged.joints, judged.r2_identified < _POOR_R2)  # false for NaN
     if poor:
         steps.append(
-            f"R² is below {_POOR_R2} at {', '.join(poor)}: look at the residuals. Steps at "
+            f"R² is below {_POOR_R2} at {poor}: look at the residuals. Steps at "
             "changes of direction mean friction beyond Coulomb and viscous; residuals that follow "
             "the torque mean a wrong effort gain; without any pattern, look for joints that are "
             "recorded under each other's names."
@@ -80,6 +71,10 @@ def advice(found: Identification, folder: str = "DIR") -> list[str]:
         "and stand in estimate.json."
     )
     return steps
+
+
+def _named(joints: tuple[str, ...], chosen: BoolArray) -> str:
+    return ", ".join(joint for joint, is_one in zip(joints, chosen, strict=True) if is_one)
 
 
 def _motion(robot: Robot) -> str:

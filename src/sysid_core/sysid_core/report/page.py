@@ -266,10 +266,14 @@ def page(found: Identification, source: str) -> str:
         "<h2>Data and solver</h2>",
         f'<div class="panel">{_data(found)}</div>',
     ]
+    return _document(f"{robot.name} · sysid", parts)
+
+
+def _document(title: str, parts: list[str]) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(robot.name)} · sysid</title><style>{STYLE_SHEET}</style>"
+        f"<title>{escape(title)}</title><style>{STYLE_SHEET}</style>"
         f"<script>{plotly_script()}</script></head>\n<body><main>\n"
         + "\n".join(parts)
         + "\n</main></body></html>\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours and the style sheet that page and pictures share."""
+"""Colours and the style sheet that page and figures share."""
 
 from __future__ import annotations
 

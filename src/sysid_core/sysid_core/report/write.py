@@ -8,13 +8,12 @@ from pathlib import Path
 from sysid_core.files import write_text
 from sysid_core.identification import Identification
 from sysid_core.report.page import page
-from sysid_core.report.pictures import write_pictures
 
 __all__ = ["write_report"]
 
 
 def write_report(found: Identification, folder: Path, *, source: str = "") -> None:
-    """Write ``report.html`` (self-contained) and its pictures as PNG.
+    """Write ``report.html``, which needs no other file.
 
     Parameters
     ----------
@@ -28,5 +27,4 @@ def write_report(found: Identification, folder: Path, *, source: str = "") -> No
     OutputError
         If a file cannot be written.
     """
-    write_pictures(found, folder)
     write_text(folder / "report.html", page(found, source))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pinocchio as pin
@@ -12,9 +11,8 @@ import pinocchio as pin
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import RobotError
 from sysid_core.inertia import Ellipsoid, equivalent_ellipsoid, pseudo_inertia
-
-if TYPE_CHECKING:
-    from sysid_core.robot.model import Robot
+from sysid_core.robot.description import RobotDescription
+from sysid_core.robot.urdf import Urdf
 
 __all__ = ["bounding_ellipsoids"]
 
@@ -22,9 +20,8 @@ INERTIA_SCALE = 3.0
 """Stretch of the inertia's equivalent ellipsoid where no shape is known [-]."""
 
 
-def _from_description(robot: Robot, body: str) -> Ellipsoid:
-    entry = robot.description.ellipsoids[body]
-    source = str(robot.description.source or robot.name)
+def _from_description(description: RobotDescription, body: str) -> Ellipsoid:
+    entry = description.ellipsoids[body]
     try:
         center = np.array(entry["center"], dtype=float)
         axes = np.array(entry["semi_axes"], dtype=float)
@@ -33,16 +30,16 @@ def _from_description(robot: Robot, body: str) -> Ellipsoid:
     if center.shape != (3,) or axes.shape != (3,) or not (axes > 0.0).all():
         raise RobotError(
             f"ellipsoids.{body} needs 'center' and positive 'semi_axes', three numbers each [m]",
-            source=source,
+            source=str(description.source or description.name),
         )
     return Ellipsoid(center, np.diag(axes**2))
 
 
-def _corners(robot: Robot, index: int) -> FloatArray:
+def _corners(model: pin.Model, urdf: Urdf, index: int) -> FloatArray:
     """Return the corners (k, 3) [m] of all collision boxes that move with a joint."""
     points = []
-    for frame in robot.model.frames:
-        link = robot.urdf.links.get(frame.name)
+    for frame in model.frames:
+        link = urdf.links.get(frame.name)
         if frame.type != pin.FrameType.BODY or frame.parentJoint != index or link is None:
             continue
         for shape in link.collisions:
@@ -66,32 +63,41 @@ def _holds(ellipsoid: Ellipsoid, phi: FloatArray) -> bool:
     return bool(inside and np.trace(J @ ellipsoid.quadric) > 0.02 * J[3, 3])
 
 
-def bounding_ellipsoids(robot: Robot) -> tuple[Ellipsoid, ...]:
-    """Return a bounding ellipsoid for every body of the layout.
+def bounding_ellipsoids(
+    description: RobotDescription, urdf: Urdf, model: pin.Model, nominal: dict[str, FloatArray]
+) -> tuple[Ellipsoid, ...]:
+    """Return a bounding ellipsoid for every body.
 
     A shape-based ellipsoid that the nominal inertia does not fit into is replaced by the one of
     that inertia: the shapes are incomplete then.
+
+    Parameters
+    ----------
+    description : RobotDescription
+    urdf : Urdf
+    model : pin.Model
+    nominal : dict
+        Physically consistent parameters (10,) of each body, in the order of the model's joints.
 
     Raises
     ------
     RobotError
         If the description gives an ellipsoid for an unknown body or a malformed one.
     """
-    unknown = set(robot.description.ellipsoids) - set(robot.layout.bodies)
+    unknown = set(description.ellipsoids) - set(nominal)
     if unknown:
         raise RobotError(
-            f"ellipsoids names {sorted(unknown)}, but the bodies are {list(robot.layout.bodies)}",
-            source=str(robot.description.source or robot.name),
+            f"ellipsoids names {sorted(unknown)}, but the bodies are {list(nominal)}",
+            source=str(description.source or description.name),
         )
-    nominal = robot.layout.bodies_of(robot.consistent_nominal)
     found = []
-    for index, body in zip(robot.body_joint_ids, robot.layout.bodies, strict=True):
-        if body in robot.description.ellipsoids:
-            found.append(_from_description(robot, body))
+    for index, (body, phi) in enumerate(nominal.items(), start=1):
+        if body in description.ellipsoids:
+            found.append(_from_description(description, body))
             continue
-        points = _corners(robot, index)
+        points = _corners(model, urdf, index)
         ellipsoid = _around(points) if len(points) else None
-        if ellipsoid is None or not _holds(ellipsoid, nominal[body]):
-            ellipsoid = equivalent_ellipsoid(nominal[body], INERTIA_SCALE)
+        if ellipsoid is None or not _holds(ellipsoid, phi):
+            ellipsoid = equivalent_ellipsoid(phi, INERTIA_SCALE)
         found.append(ellipsoid)
     return tuple(found)

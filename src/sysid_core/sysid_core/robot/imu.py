@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
+import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import RobotError
-
-if TYPE_CHECKING:
-    from sysid_core.robot.model import Robot
+from sysid_core.robot.description import FrameOnLink, RobotDescription
 
 __all__ = ["described_cutoff", "imu_mounting"]
 
@@ -23,26 +22,36 @@ _BY_ODOMETRY = 0.5
 """Share of the described cut-off where accelerations of the base come from odometry alone."""
 
 
-def described_cutoff(robot: Robot, *, inertial: bool) -> float | None:
-    """Return the cut-off [Hz] that a robot's description asks for; None if it says nothing.
+def described_cutoff(description: RobotDescription, *, inertial: bool) -> float | None:
+    """Return the cut-off [Hz] that a description asks for; None if it says nothing.
 
     Parameters
     ----------
-    robot : Robot
+    description : RobotDescription
     inertial : bool
         Whether a floating base's inertial sensor is there: differentiated odometry is too noisy
         for the whole of it.
     """
-    described = robot.description.signals.cutoff
-    if described is None or inertial or not robot.floating:
+    described = description.signals.cutoff
+    if described is None or inertial or description.base != "floating":
         return described
     return _BY_ODOMETRY * described
 
 
-def imu_mounting(robot: Robot) -> tuple[FloatArray, FloatArray]:
+def imu_mounting(
+    description: RobotDescription, root: str, place: Callable[[FrameOnLink], tuple[int, pin.SE3]]
+) -> tuple[FloatArray, FloatArray]:
     """Return the rotation (3, 3) from the sensor's axes to the base's, and its place (3,) [m].
 
     Without a description the sensor sits at the base's origin, its axes along the base's.
+
+    Parameters
+    ----------
+    description : RobotDescription
+    root : str
+        Link of the base.
+    place : callable
+        Returns the joint that carries a frame, and the frame's placement there.
 
     Raises
     ------
@@ -50,21 +59,21 @@ def imu_mounting(robot: Robot) -> tuple[FloatArray, FloatArray]:
         If the description puts the sensor on a fixed base, on a link that the URDF lacks, or on
         one that moves against the base.
     """
-    mounted = robot.description.imu
+    mounted = description.imu
     if mounted is None:
         return np.eye(3), np.zeros(3)
-    source = str(robot.description.source or robot.name)
-    if not robot.floating:
+    source = str(description.source or description.name)
+    if description.base != "floating":
         raise RobotError(
             "'imu' tells the motion of a floating base, but this base is fixed; leave 'imu' out "
             "or give 'base: floating'",
             source=source,
         )
-    joint, placement = robot.place(mounted)
+    joint, placement = place(mounted)
     if joint != _BASE_JOINT:
         raise RobotError(
             f"'imu.link' is '{mounted.link}', which moves against the base; give a link that is "
-            f"fixed to '{robot.urdf.root}'",
+            f"fixed to '{root}'",
             source=source,
         )
     return np.array(placement.rotation), np.array(placement.translation)

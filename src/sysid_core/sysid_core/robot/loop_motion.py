@@ -9,29 +9,7 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 
-__all__ = ["ClosedConfiguration", "ClosedMotion", "ClosureConfig", "MotionMaps"]
-
-
-class ClosureConfig(NamedTuple):
-    """How closures are solved and what counts as solved.
-
-    Attributes
-    ----------
-    tolerance : float [m, rad]
-        Largest residual of any closure equation that counts as closed.
-    max_iterations : int
-        Most Levenberg–Marquardt steps of one solve.
-    max_condition : float [-]
-        Condition number of J_u beyond which a configuration counts as singular. A four-bar reaches
-        300 at 1e-4 rad, an encoder's error, from its dead point.
-    max_step : float [rad]
-        Actuated joints move by at most this between the steps of a continuation.
-    """
-
-    tolerance: float = 1e-12
-    max_iterations: int = 40
-    max_condition: float = 300.0
-    max_step: float = 0.1
+__all__ = ["ClosedConfiguration", "ClosedMotion", "MotionMaps"]
 
 
 class ClosedConfiguration(NamedTuple):

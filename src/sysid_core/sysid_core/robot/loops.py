@@ -13,21 +13,26 @@ from sysid_core.robot.loop_equations import LoopEquations
 from sysid_core.robot.loop_motion import (
     ClosedConfiguration,
     ClosedMotion,
-    ClosureConfig,
     MotionMaps,
 )
 from sysid_core.robot.model import Robot
 
-__all__ = ["ClosedConfiguration", "ClosedMotion", "ClosureConfig", "LoopClosure", "MotionMaps"]
+__all__ = ["MAX_CONDITION", "ClosedConfiguration", "ClosedMotion", "LoopClosure", "MotionMaps"]
 
+_TOLERANCE = 1e-12  # [m, rad] largest residual of any closure equation that counts as closed
+_MAX_ITERATIONS = 40  # Levenberg–Marquardt steps of one solve
+_MAX_STEP = 0.1  # [rad] of actuated joints between the steps of a continuation
+MAX_CONDITION = 300.0
+"""Condition number of J_u beyond which a configuration counts as singular [-].
+
+A four-bar reaches it at 1e-4 rad, an encoder's error, from its dead point.
+"""
 _HOME_STARTS = 60
 _BEYOND = 0.3  # [rad] that passive joints may exceed their limits in the robot's own assembly
 _NEAR = 0.1  # [rad] that passive joints move at most in one step without changing assembly
 _STALL = 0.01  # relative change of the squared residual of a step that leads nowhere
 _STALLS = 3  # such steps in a row after which a gap remains
 _FARTHEST = 4.0 * math.pi  # [rad] from home that a linkage is led: two turns, none goes farther
-
-_DEFAULTS = ClosureConfig()
 
 
 class LoopClosure:
@@ -36,7 +41,6 @@ class LoopClosure:
     Parameters
     ----------
     robot : Robot
-    config : ClosureConfig
 
     Attributes
     ----------
@@ -53,9 +57,8 @@ class LoopClosure:
         close, only repeat others, or fix actuated joints.
     """
 
-    def __init__(self, robot: Robot, config: ClosureConfig = _DEFAULTS) -> None:
+    def __init__(self, robot: Robot) -> None:
         self.robot = robot
-        self.config = config
         self.equations = LoopEquations(robot)
         self._a, self._u = self.equations.actuated, self.equations.passive
         self._eye = np.eye(len(self._u))
@@ -79,15 +82,15 @@ class LoopClosure:
         start : (nq,) [rad]
             Its passive entries are the first guess.
         """
-        u, config, evaluate = self._u, self.config, self.equations.residual_and_jacobian
+        u, evaluate = self._u, self.equations.residual_and_jacobian
         q = np.array(start, dtype=float)
         q[self._a] = q_a
         r, J = evaluate(q)
         square, damping, iterations, stalled = float(r @ r), 1.0, 0, 0
         while (
-            square > config.tolerance**2
-            and np.abs(r).max() > config.tolerance
-            and iterations < config.max_iterations
+            square > _TOLERANCE**2
+            and np.abs(r).max() > _TOLERANCE
+            and iterations < _MAX_ITERATIONS
             and stalled < _STALLS
         ):
             iterations += 1
@@ -101,12 +104,12 @@ class LoopClosure:
             if square_next < square:
                 q, J, r, square = trial, J_next, r_next, square_next
                 damping *= 0.25
-            elif square < 100.0 * config.tolerance**2:
+            elif square < 100.0 * _TOLERANCE**2:
                 break  # rounding keeps it from falling further
             else:
                 damping = max(10.0 * damping, 1e-3)
         error = float(np.abs(r).max())
-        return ClosedConfiguration(q, error, iterations, error <= config.tolerance, J)
+        return ClosedConfiguration(q, error, iterations, error <= _TOLERANCE, J)
 
     def excess(self, q: FloatArray) -> FloatArray:
         """Return how far the passive joints (nu,) are beyond their limits [rad]; within, < 0."""
@@ -162,7 +165,7 @@ class LoopClosure:
 
     def _lead(self, q_a: FloatArray, distance: float) -> ClosedConfiguration:
         origin = self.home[self._a]
-        steps = max(1, math.ceil(distance / self.config.max_step))
+        steps = max(1, math.ceil(distance / _MAX_STEP))
         found = self.newton(origin, self.home)
         iterations = 0
         for share in np.arange(1, steps + 1) / steps:
@@ -318,7 +321,7 @@ class LoopClosure:
             G, G_dot, out.condition[i] = self.maps(q, v_a[i], found.jacobian)
             out.q[i], out.v[i], out.G[i] = q, G @ v_a[i], G
             out.a[i] = G @ a_a[i] + G_dot @ v_a[i]
-            out.valid[i] = out.condition[i] <= self.config.max_condition
+            out.valid[i] = out.condition[i] <= MAX_CONDITION
             if not out.valid[i]:
                 G = np.zeros_like(G)  # its tangent leads astray
         return out

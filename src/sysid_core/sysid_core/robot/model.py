@@ -13,13 +13,12 @@ import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import ModelError, RobotError
-from sysid_core.inertia import Ellipsoid, nearest_consistent, spatial_inertia
+from sysid_core.inertia import Ellipsoid, inertia_fault, nearest_consistent, spatial_inertia
 from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
 from sysid_core.robot.bounds import bounding_ellipsoids
 from sysid_core.robot.couplings import find_couplings
 from sysid_core.robot.description import FrameOnLink, RobotDescription
 from sysid_core.robot.imu import imu_mounting
-from sysid_core.robot.plausibility import inertia_fault
 from sysid_core.robot.urdf import Urdf
 
 __all__ = ["Limits", "Robot"]
@@ -105,7 +104,7 @@ class Robot:
         self.layout = self._build_layout()
         self.limits = self._find_limits()
         self.nominal = self._nominal_parameters()
-        self.imu_rotation, self.imu_position = imu_mounting(self)
+        self.imu_rotation, self.imu_position = imu_mounting(description, urdf.root, self.place)
         self.warnings = self._inertia_warnings()
         imu = (self.imu_rotation, self.imu_position)
         for array in (self.nominal, self.passive, self.actuated, *self.limits, *imu):
@@ -259,7 +258,8 @@ class Robot:
     @cached_property
     def ellipsoids(self) -> tuple[Ellipsoid, ...]:
         """Bounding ellipsoid of every body, in the layout's order."""
-        return bounding_ellipsoids(self)
+        nominal = self.layout.bodies_of(self.consistent_nominal)
+        return bounding_ellipsoids(self.description, self.urdf, self.model, nominal)
 
     @cached_property
     def model_hash(self) -> str:

@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What looks wrong: inertias that no link has, recordings in other units or of other robots."""
+"""What looks wrong with a recording: other units, another robot."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
-from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.recording import Recording
+from sysid_core.robot.model import Robot
 
-if TYPE_CHECKING:
-    from sysid_core.robot.model import Robot
-
-__all__ = ["BEYOND_RANGE", "BEYOND_SPEED", "implausibilities", "inertia_fault", "mass_factor"]
+__all__ = ["BEYOND_RANGE", "BEYOND_SPEED", "implausibilities", "mass_factor"]
 
 BEYOND_RANGE = np.pi
 """Positions so far [rad] out of range are a broken encoder or a joint that nothing stops: no
@@ -31,26 +26,6 @@ _CORRELATION = 0.6
 """Gravity must explain torques at least so well before their scale says anything [-]."""
 _BEYOND_LIMIT = 0.1
 """Positions may pass a limit by this [rad]."""
-_ROUNDING = 1e-9
-"""Pseudo-inertia eigenvalues within this of zero, per mass, are zero [m²]."""
-_LARGEST_GYRATION = 1.0
-"""A link with a larger radius of gyration [m] about its centre is taken for a placeholder."""
-
-
-def inertia_fault(phi: FloatArray) -> str | None:
-    """Return what is wrong with the inertial parameters (10,) that a URDF gives, if anything.
-
-    ``massless``, ``impossible`` (no body can have them), ``degenerate`` (of a body without
-    extent), or ``placeholder`` (such as 1 kg·m² about all axes).
-    """
-    mass = phi[0]
-    if mass <= 0.0:
-        return "massless"
-    smallest = smallest_eigenvalue(phi) / mass
-    if smallest <= _ROUNDING:
-        return "impossible" if smallest < -_ROUNDING else "degenerate"
-    central = phi[[4, 6, 9]].sum() - 2.0 * phi[1:4] @ phi[1:4] / mass
-    return "placeholder" if central > 2.0 * mass * _LARGEST_GYRATION**2 else None
 
 
 def mass_factor(robot: Robot, parameters: FloatArray) -> float:

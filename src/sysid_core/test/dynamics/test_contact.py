@@ -243,7 +243,7 @@ def test_missing_odometry_is_named(
 
 
 def test_missing_contacts_are_named(regression: ContactRegression, samples: Samples) -> None:
-    with pytest.raises(DataError, match="estimate_contacts"):
+    with pytest.raises(DataError, match="condition_contacts"):
         regression.rows(replace(samples, contacts=None))
     with pytest.raises(DataError, match="FL, FR, HL, HR"):
         regression.rows(replace(samples, contacts=flags(samples)[:, :3]))

@@ -93,12 +93,6 @@ def test_figures_have_the_form_that_plotly_knows(
         assert (trace.xaxis or "x").replace("x", "xaxis").removesuffix("1") in checked.layout
 
 
-def test_pictures_are_drawn(found: Identification, tmp_path: Path) -> None:
-    write_report(found, tmp_path)
-    for name in ("torques", "residuals", "friction"):
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_advice_follows_from_the_findings(found: Identification, recording: Recording) -> None:
     last = advice(found)[-1]
     assert "sysid validate" in last

@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from sysid_core.errors import UnreadableError
 from sysid_core.untrusted import read_yaml
@@ -15,7 +18,6 @@ from sysid_core.untrusted import read_yaml
 from ..errors import LaunchError
 from . import packages
 from .element import Element
-from .parameters import parameter_files
 from .plan import Argument, Plan, Process
 from .substitutions import Scope
 
@@ -107,7 +109,7 @@ class _Reader:
         namespace = _below(state.namespace, element.text("namespace", ""))
         if namespace:
             command += ["-r", f"__ns:=/{namespace.strip('/')}"]
-        for file in parameter_files(element, self.scratch):
+        for file in _parameter_files(element, self.scratch):
             command += ["--params-file", str(file)]
         for item in element.items("remap"):
             command += ["-r", f"{item.text('from')}:={item.text('to')}"]
@@ -124,6 +126,35 @@ def _below(namespace: str, name: str) -> str:
     if name.startswith("/") or not namespace:
         return name
     return f"{namespace.rstrip('/')}/{name}" if name else namespace
+
+
+def _write(values: dict[str, Any], folder: Path) -> Path:
+    """Write parameters for whatever node gets the file."""
+    path = folder / f"{len(list(folder.iterdir()))}.yaml"
+    text = yaml.safe_dump({"/**": {"ros__parameters": values}}, sort_keys=False)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _named(item: Element) -> dict[str, Any]:
+    kind = item.literal("type", "")
+    value = item.value("value")
+    return {item.text("name"): item.text("value") if kind == "str" else value}
+
+
+def _from_file(item: Element) -> Path:
+    path = Path(item.text("from"))
+    if not path.is_file():
+        raise item.error(f"names a parameter file that isn't there: {path}")
+    return path
+
+
+def _parameter_files(node: Element, folder: Path) -> list[Path]:
+    """Return a node's parameter files, later ones win; those spelled out go into the folder."""
+    return [
+        _from_file(item) if "from" in item.content else _write(_named(item), folder)
+        for item in node.items("param")
+    ]
 
 
 def read(

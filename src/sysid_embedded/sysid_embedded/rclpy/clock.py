@@ -1,14 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks."""
+"""Clocks and points in time."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
 
-from .clock_type import ClockType
-from .time import Time
+from sysid_embedded.messages import message_class
 
-__all__ = ["Clock", "ClockType", "ROSClock"]
+__all__ = ["NANO", "Clock", "ClockType", "ROSClock", "Time"]
+
+NANO = 1_000_000_000
+"""Nanoseconds in a second."""
+
+
+class ClockType(IntEnum):
+    """Kind of a clock."""
+
+    ROS_TIME = 1
+    SYSTEM_TIME = 2
+    STEADY_TIME = 3
+
+
+@dataclass(frozen=True)
+class Time:
+    """A point in time of one kind of clock.
+
+    Parameters
+    ----------
+    nanoseconds : int
+        Since the epoch [ns].
+    clock_type : ClockType
+    """
+
+    nanoseconds: int = 0
+    clock_type: ClockType = ClockType.SYSTEM_TIME
+
+    def to_msg(self) -> Any:
+        """Return it as a `builtin_interfaces/Time`."""
+        seconds, nanoseconds = divmod(self.nanoseconds, NANO)
+        return message_class("builtin_interfaces/msg/Time")(sec=seconds, nanosec=nanoseconds)
 
 
 class Clock:

@@ -12,7 +12,7 @@ from sysid_embedded.qos_policies import to_dds
 from ._node_base import NodeBase, _check_interface
 from .callback_groups import MutuallyExclusiveCallbackGroup
 from .client import Client
-from .clock import Clock
+from .clock import NANO, Clock
 from .context import Context, get_default_context
 from .exceptions import NotInitializedException
 from .logging import Record, _system
@@ -27,7 +27,6 @@ from .qos import (
 )
 from .service import Service
 from .subscription import Subscription
-from .time import NANO
 from .time_source import TimeSource
 from .timer import Timer
 

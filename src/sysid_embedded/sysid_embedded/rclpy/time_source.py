@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from sysid_embedded.messages import message_class
 
-from .clock import ROSClock
+from .clock import NANO, ROSClock
 from .parameter import Parameter
 from .qos import QoSProfile, ReliabilityPolicy
-from .time import NANO
 
 if TYPE_CHECKING:
     from .node import Node

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a controller is told: joint states, base, contacts, references and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sysid_controller.command import Publishers
+from sysid_controller.floating_base import FloatingBase
+from sysid_controller.joint_states import JointStates
+from sysid_controller.parameter_blend import ParameterBlend
+from sysid_controller.planning import Reach
+from sysid_controller.reference import Reference
+from sysid_controller.safety_stop import SafetyStop
+from sysid_controller.safety_watch import SafetyWatch
+from sysid_controller.settings import ControllerConfig
+from sysid_controller.watchdog import ControlState, Watchdog
+from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.exchange import ParameterSet, TrajectoryPoints
+from sysid_core.robot import Robot
+from sysid_core.robot.conversion import JointConversion
+from sysid_core.robot.model import Limits
+
+__all__ = ["ControllerInputs"]
+
+
+class ControllerInputs:
+    """Base of the controller: checks what comes in, and keeps the newest of it.
+
+    Parameters
+    ----------
+    robot : Robot
+    config : ControllerConfig
+    reach : Reach
+        What bounds the joints besides their limits.
+    """
+
+    def __init__(self, robot: Robot, config: ControllerConfig, reach: Reach) -> None:
+        self.robot = robot
+        self.joint_names = robot.actuated_names
+        self.limits = Limits(*(bounds[robot.actuated] for bounds in robot.limits))
+        self._conversion = JointConversion.described(robot)
+        aliases = robot.description.names
+        self.joint_states = JointStates(self.joint_names, self._conversion, aliases, self.limits)
+        self.reference = Reference(self.joint_names, self.limits, aliases=aliases, reach=reach)
+        self.blend = ParameterBlend(robot, config.blend_time)
+        self.watchdog = Watchdog(config.stale_timeout, enabled=config.start_enabled)
+        self.watch = SafetyWatch(self.joint_names, self.limits)
+        self.stop = SafetyStop(self.limits)
+        self.base = FloatingBase(robot, config) if robot.floating else None
+        self.publishers = Publishers()
+        self._fell = ""
+        self._steady: float | None = None
+
+    @property
+    def missing(self) -> str:
+        """What has never been received but is needed to drive, in words; empty if all has."""
+        known = self.joint_states.known
+        base = "" if self.base is None else self.base.missing
+        return " and ".join(text for text in ("" if known else "joint states", base) if text)
+
+    def set_enabled(self, enabled: bool) -> Diagnostic | None:
+        """Start or stop driving; on a start the robot holds the position that it has then."""
+        if enabled and self.base is not None and self.base.fallen:
+            return Diagnostic("refused", f"{self.base.fallen}; put it upright first")
+        if enabled and self.publishers.rival:
+            return Diagnostic("refused", f"there is {self.publishers.rival}; stop it first")
+        self._fell = ""
+        self.watchdog.enabled = enabled
+        self.stop.forget()
+        if not enabled:
+            self.stop.release()
+        return None
+
+    @property
+    def stopped(self) -> str:
+        """Why the controller stopped the robot or no longer drives it; empty if it does."""
+        return self._fell or (str(self.stop) if self.stop.reason is not None else "")
+
+    def take_joint_states(
+        self,
+        names: Sequence[str],
+        position: FloatArray,
+        velocity: FloatArray,
+        stamp: float,
+        steady: float,
+    ) -> Diagnostic | None:
+        """Take measured joint states that arrived at `steady`, or say why not."""
+        refusal = self.joint_states.update(names, position, velocity, stamp)
+        if refusal is None:
+            self.watchdog.feed(steady)
+            self.watch.measure(self.joint_states.position, self.joint_states.velocity, stamp)
+        return refusal
+
+    def take_odometry(
+        self, pose: FloatArray, twist: FloatArray, steady: float
+    ) -> Diagnostic | None:
+        """Take the base's pose (7,) and twist (6,) that arrived at `steady`, or say why not."""
+        if self.base is None:
+            return Diagnostic("refused", f"the base of robot '{self.robot.name}' is fixed")
+        return self.base.take_odometry(pose, twist, steady)
+
+    def take_contacts(
+        self, names: Sequence[str], active: Sequence[bool], stamp: float, steady: float
+    ) -> Diagnostic | None:
+        """Take the feet's contacts that arrived at `steady`, or say why not."""
+        if self.base is None:
+            return Diagnostic("refused", f"the base of robot '{self.robot.name}' is fixed")
+        return self.base.take_contacts(names, active, stamp, steady)
+
+    def take_contact_plan(
+        self, names: Sequence[str], active: Sequence[bool], start: float, now: float
+    ) -> Diagnostic | None:
+        """Take which feet are to carry load from `start` on, or say why not."""
+        if self.base is None:
+            return Diagnostic("refused", f"the base of robot '{self.robot.name}' is fixed")
+        return self.base.plan_contacts(names, active, start, now)
+
+    def take_reference(self, points: TrajectoryPoints, now: float) -> Diagnostic | None:
+        """Follow a trajectory, brake and hold where it has no points, or say why not."""
+        if self.stop.reason is not None:
+            return Diagnostic("refused", f"the robot is stopped: {self.stop}")
+        if self.watchdog.state in (ControlState.DISABLED, ControlState.WAITING):
+            return Diagnostic(
+                "refused",
+                "the controller is not enabled; call ~/enable"
+                if not self.watchdog.enabled
+                else f"no valid {self.missing or 'joint states'} yet",
+            )
+        if not len(points.time):
+            measured = self.joint_states
+            self.reference.brake(now, measured.position, measured.velocity)
+            return None
+        return self.reference.offer(points, now)
+
+    def take_parameters(self, offered: ParameterSet) -> Diagnostic | None:
+        """Use published parameters, or say why not."""
+        barred = self.stop.bars_parameters(self._steady or 0.0) if offered.identified else ""
+        if barred:
+            return Diagnostic("refused", barred)
+        return self.blend.offer(offered)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a payload adds to the body that carries it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sysid_core.arrays import FloatArray
+from sysid_core.inertia import from_mass_com_inertia, smallest_eigenvalue
+from sysid_sim.errors import SimulationError
+
+__all__ = ["payload_parameters"]
+
+
+def payload_parameters(
+    mass: float, com: FloatArray, about_com: npt.ArrayLike | None
+) -> FloatArray:
+    """Return the parameters (10,) of a payload about the frame that it is attached to.
+
+    Parameters
+    ----------
+    mass : float [kg]
+    com : (3,) [m]
+    about_com : (3, 3) [kg·m²] or None
+        Inertia about the centre of mass; None: a point mass.
+
+    Raises
+    ------
+    SimulationError
+        If no body can have this mass and inertia.
+    """
+    inertia = np.zeros((3, 3)) if about_com is None else np.asarray(about_com, dtype=float)
+    numbers = [np.array([mass]), com, inertia.ravel()]
+    if com.shape != (3,) or inertia.shape != (3, 3) or not np.isfinite(np.hstack(numbers)).all():
+        raise SimulationError(
+            "a payload needs a mass [kg], a centre of mass of three and an inertia of three by "
+            "three finite numbers"
+        )
+    if mass < 0.0 or np.abs(inertia - inertia.T).max() > 1e-9:
+        raise SimulationError(
+            f"a payload needs a mass of at least zero and a symmetric inertia, got {mass:g} kg"
+        )
+    phi = from_mass_com_inertia(mass, com, inertia)
+    scale = max(mass, float(np.trace(inertia)))
+    if smallest_eigenvalue(phi) < -1e-9 * scale or (mass == 0.0 and inertia.any()):
+        raise SimulationError(
+            f"no body of {mass:g} kg has this inertia: its principal moments must be positive "
+            "and each at most the sum of the others"
+        )
+    return phi
