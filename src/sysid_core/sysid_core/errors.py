@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from sysid_core.wording import printable
+
 __all__ = [
     "DataError",
     "EstimationError",
@@ -18,6 +20,9 @@ __all__ = [
 
 class SysidError(Exception):
     """Base of every error that sysid raises on purpose; its message is one line for a user."""
+
+    def __str__(self) -> str:
+        return printable(" ".join(super().__str__().splitlines()))
 
 
 class DataError(SysidError):

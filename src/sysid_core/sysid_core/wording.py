@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
-__all__ = ["one_line"]
+__all__ = ["one_line", "printable"]
 
 _LIMIT = 120
+
+
+def printable(text: str) -> str:
+    """Return a text with a question mark for what would break a line or steer a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def one_line(text: object) -> str:
     """Return an error or a value as one short printable line."""
     words = str(text).split() or ([type(text).__name__] if isinstance(text, Exception) else [])
-    line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(words))
+    line = printable(" ".join(words))
     return line if len(line) <= _LIMIT else f"{line[: _LIMIT - 1]}…"
