@@ -73,10 +73,6 @@ class Information:
     Rows are scaled by each joint's usual torque, which stands for its noise. Only what is to be
     identified counts.
 
-    Parameters
-    ----------
-    robot : Robot
-
     Raises
     ------
     ModelError
