@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: bench clean demo docs-figures lint setup test
+.PHONY: bench clean demo docs-figures lint sbom setup test
 
 setup: $(VENV)/.ready
 
@@ -39,6 +39,9 @@ bench: $(VENV)/.ready-bench
 
 docs-figures: setup
 	$(BIN)/python -m bench.docs
+
+sbom: setup
+	$(BIN)/python scripts/sbom.py
 
 clean:
 	rm -rf $(VENV) build install log out

@@ -205,6 +205,25 @@ def _figaroh(results: Path) -> str:
     )
 
 
+def _faults(results: Path) -> str:
+    found = _read(results, "faults")["table"]
+    header = list(found[0])
+    return _table(header, ([str(row[name]) for name in header] for row in found))
+
+
+def _soak(results: Path) -> str:
+    found = _read(results, "soak")
+    rows = [
+        [goal.figure, goal.limit, "–" if goal.value is None else f"{goal.value:.3g}", goal.status]
+        for goal in (Outcome(**goal) for goal in found["goals"])
+    ]
+    arguments = found["arguments"]
+    return (
+        _table(("figure", "goal", "measured", "status"), rows)
+        + f"\nA run of `--seconds {arguments['seconds']:g} --rate {arguments['rate']:g}`.\n"
+    )
+
+
 FIGURES: dict[str, Callable[[Path], str]] = {
     "recordings": _recordings,
     "ur10": _ur10,
@@ -216,6 +235,8 @@ FIGURES: dict[str, Callable[[Path], str]] = {
     "coverage": _coverage,
     "digit": _digit,
     "figaroh": _figaroh,
+    "faults": _faults,
+    "soak": _soak,
 }
 """Name of a place → what writes it from the folder of results."""
 

@@ -122,6 +122,7 @@ def _work(jobs: list[tuple[str, int]], corpus: Corpus, sandbox: Path, report: in
     os.dup2(null, 1)
     os.dup2(said.fileno(), 2)
     os.environ["HOME"] = str(sandbox / "home")
+    os.environ["MPLCONFIGDIR"] = str(sandbox.parent)  # matplotlib keeps its fonts there
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -133,6 +133,12 @@ GOALS: Mapping[str, tuple[Goal, ...]] = {
         Goal("faults: status", 0, f"{_DESIGN}: 0, 1 or 2"),
         Goal("faults: lines", 0, f"{_DESIGN}: one line says why"),
     ),
+    "soak": (
+        Goal("live attacks", 500, f"{_DESIGN}: as many at least", at_least=True),
+        Goal("nodes that died", 0, _DESIGN),
+        Goal("memory growth [MB]", 5.0, f"{_DESIGN}: after the first minute"),
+        Goal("longest recovery [s]", 2.0, f"{_DESIGN}: of the robot's time, after a fault"),
+    ),
     "signal_faults": (
         Goal(
             "share of runs within 5 % of the best cut-off",

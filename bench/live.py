@@ -30,7 +30,7 @@ from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.excitation import fit_into, motion_limits, random_motion
 from sysid_core.robot import Robot, load_robot
 
-__all__ = ["run"]
+__all__ = ["EMBEDDED", "Usage", "install_embedded", "node_process", "run"]
 
 PERIOD = 10.0
 BUFFERS_FULL = 90.0
@@ -77,7 +77,7 @@ def write_motion(robot: Robot, rate: float, path: Path, seed: int) -> None:
 def drive(motion: Path, seconds: float, rate: float) -> int:
     """Publish the motion over and over, at its pace; prints the number of messages."""
     if EMBEDDED:
-        _install_embedded()
+        install_embedded()
     import rclpy
     from builtin_interfaces.msg import Time
     from sensor_msgs.msg import JointState
@@ -111,14 +111,16 @@ def drive(motion: Path, seconds: float, rate: float) -> int:
     return 0
 
 
-def _install_embedded() -> None:
+def install_embedded() -> None:
+    """Let the embedded runtime stand in for rclpy."""
     import sysid_embedded
 
     sysid_embedded.install()
 
 
 @contextlib.contextmanager
-def _process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+def node_process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run Python with arguments; interrupt it at the end."""
     child = subprocess.Popen(
         [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -134,7 +136,7 @@ def _process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 def _node(name: str, robot: Path) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
     module = f"sysid_online.{name}_node"
     runner = ("-m", "sysid_embedded.run", module) if EMBEDDED else ("-m", module)
-    return _process(*runner, "--ros-args", "-p", f"robot:={robot}")
+    return node_process(*runner, "--ros-args", "-p", f"robot:={robot}")
 
 
 @dataclass
@@ -227,7 +229,7 @@ def measure(seconds: float, joints: int, rate: float, seed: int) -> dict[str, An
         usage = {node: Usage(process.pid) for node, process in nodes.items()}
         motion = str(folder / "motion.npz")
         driver = stack.enter_context(
-            _process("-m", "bench.live", "drive", motion, str(seconds), str(rate))
+            node_process("-m", "bench.live", "drive", motion, str(seconds), str(rate))
         )
         while driver.poll() is None:
             watcher.spin(1.0)
@@ -298,7 +300,7 @@ def run(given: argparse.Namespace) -> Result:
     os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     if EMBEDDED:
-        _install_embedded()
+        install_embedded()
     result = measure(given.seconds, given.joints, given.rate, given.seed)
     _show(result)
     return Result(_figures(result), result)

@@ -81,6 +81,8 @@ class ExciteConfig:
         for name, most in (("starts", _MOST_STARTS), ("iterations", _MOST_ITERATIONS)):
             if not 1 <= getattr(self, name) <= most:
                 raise ParameterError(f"{name} must lie between 1 and {most}")
+        if self.seed < 0:
+            raise ParameterError(f"seed must be at least zero, got {self.seed}")
         if self.floor is not None and not np.isfinite(self.floor):
             raise ParameterError(f"floor must be a finite height [m], got {self.floor:g}")
 
