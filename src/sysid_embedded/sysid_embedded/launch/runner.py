@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import os
-import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import FrameType
-from typing import IO
+from typing import IO, NamedTuple
 
 from .plan import Plan, Process
 
@@ -21,38 +20,40 @@ __all__ = ["BAD_INPUT", "run"]
 BAD_INPUT = 2
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 _POLL_S = 0.1
+_LAST_WORDS_S = 1.0
+"""For so long the output of a process that ended is waited for: others may hold it open."""
 _PATIENCE_S = 5.0
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 
-@dataclass
-class _Child:
-    """A process that runs."""
+class _Child(NamedTuple):
+    """A process that runs, and the thread that prints what it writes."""
 
     prefix: str
-    popen: subprocess.Popen[bytes]
-    buffer: bytes = b""
+    popen: subprocess.Popen[str]
+    printer: threading.Thread
 
 
 class _Runner:
     def __init__(self, plan: Plan, out: IO[str]) -> None:
         self.out = out
-        self.colour = out.isatty()
-        self.selector = selectors.DefaultSelector()
         self.running: list[_Child] = []
         self.status = 0
         self.stopping = -1
         self.patience = 0.0
         self.interrupts = 0
         self.processes = plan.processes
+        self.lock = threading.Lock()
 
     def _prefix(self, process: Process, index: int) -> str:
         text = f"[{process.name}]"
-        return f"\033[{_COLOURS[index % len(_COLOURS)]}m{text}\033[0m" if self.colour else text
+        colour = _COLOURS[index % len(_COLOURS)]
+        return f"\033[{colour}m{text}\033[0m" if self.out.isatty() else text
 
     def say(self, prefix: str, text: str) -> None:
-        self.out.write(f"{prefix} {text}\n")
-        self.out.flush()
+        with self.lock:
+            self.out.write(f"{prefix} {text}\n")
+            self.out.flush()
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
         """Note that the user, or a parent, wants an end."""
@@ -65,6 +66,8 @@ class _Runner:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="replace",
                 env={**process.environment, "PYTHONUNBUFFERED": "1"},
                 # A terminal's Ctrl-C is passed on in order, not to all at once.
                 start_new_session=True,
@@ -73,44 +76,22 @@ class _Runner:
             self.say(prefix, f"can't be started: {error.strerror}: {process.command[0]}")
             self.status = max(self.status, 1)
             return
-        child = _Child(prefix, popen)
-        self.running.append(child)
-        if popen.stdout is not None:
-            os.set_blocking(popen.stdout.fileno(), False)
-            self.selector.register(popen.stdout, selectors.EVENT_READ, child)
+        printer = threading.Thread(target=self.print, args=(prefix, popen), daemon=True)
+        printer.start()
+        self.running.append(_Child(prefix, popen, printer))
 
-    def drain(self, child: _Child) -> None:
-        """Print what a process has written."""
-        if child.popen.stdout is None:
-            return
-        try:
-            data = os.read(child.popen.stdout.fileno(), 1 << 16)
-        except BlockingIOError:
-            return
-        if not data:
-            self.selector.unregister(child.popen.stdout)
-            child.popen.stdout.close()
-            child.popen.stdout = None
-        *lines, child.buffer = (child.buffer + data).split(b"\n")
-        if not data and child.buffer:
-            lines, child.buffer = [*lines, child.buffer], b""
-        for line in lines:
-            self.say(child.prefix, line.decode("utf-8", "replace").rstrip("\r"))
+    def print(self, prefix: str, popen: subprocess.Popen[str]) -> None:
+        """Print what a process writes, to its end."""
+        for line in popen.stdout or ():
+            self.say(prefix, line.rstrip("\r\n"))
 
     def reap(self) -> None:
         """Look for processes that have ended."""
         for child in list(self.running):
-            if child.popen.poll() is None:
-                continue
-            while child.popen.stdout is not None and self._has_more(child):
-                self.drain(child)
-            self.running.remove(child)
-            self.ended(child, child.popen.returncode)
-
-    def _has_more(self, child: _Child) -> bool:
-        before = child.popen.stdout
-        events = self.selector.select(0)
-        return before is not None and any(key.data is child for key, _ in events)
+            if child.popen.poll() is not None:
+                child.printer.join(_LAST_WORDS_S)
+                self.running.remove(child)
+                self.ended(child, child.popen.returncode)
 
     def ended(self, child: _Child, status: int) -> None:
         """Decide what follows from the end of a process."""
@@ -136,12 +117,11 @@ class _Runner:
             self.start(process, self._prefix(process, index))
         seen = 0
         while self.running:
-            now = time.monotonic()
-            if self.interrupts > seen or (self.stopping >= 0 and now > self.patience):
+            impatient = self.stopping >= 0 and time.monotonic() > self.patience
+            if self.interrupts > seen or impatient:
                 seen = self.interrupts
                 self.stop()
-            for key, _ in self.selector.select(_POLL_S):
-                self.drain(key.data)
+            time.sleep(_POLL_S)
             self.reap()
 
 
