@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,9 @@ from sysid_core.recording import (
 )
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals import SignalConfig, prepare
+from sysid_core.signals.chain import ChainConfig, Filtered, Grid, filter_grid
+from sysid_core.signals.filters import smoothed_value
+from sysid_core.signals.sensors import SENSORS, Rows, Sensor
 
 RATE = 500.0
 CUTOFF = 20.0
@@ -174,3 +178,28 @@ def test_a_walker_by_odometry_alone(dog: tuple[Robot, Recording]) -> None:
     assert_same(got.base_twist, expected.base_twist, ROUNDING)
     assert_same(got.base_acceleration, expected.base_acceleration, ROUNDING)
     np.testing.assert_array_equal(got.contacts, expected.contacts)
+
+
+def test_a_new_sensor_is_an_entry_of_the_table_and_a_step(
+    dog: tuple[Robot, Recording], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Torque sensors behind the gears, say, that take the place of the drives' currents."""
+
+    def rows(recording: Recording) -> Rows | None:
+        imu = recording.imu
+        return None if imu is None else Rows(imu.time, np.tile(imu.linear_acceleration, 4))
+
+    def with_step(grid: Grid, config: ChainConfig, *, every: int = 1) -> Filtered:
+        filtered = filter_grid(grid, config, every=every)
+        torque = smoothed_value(grid.sensors["torque"], config.rate, config.cutoff, every=every)
+        return filtered._replace(samples=replace(filtered.samples, effort=torque))
+
+    table = (*SENSORS, Sensor("torque", rows, "imu", "torque sensors"))
+    for module in ("signals.align", "online.sensor_feed"):
+        monkeypatch.setattr(sys.modules[f"sysid_core.{module}"], "SENSORS", table)
+    for module in ("signals.prepare", "online.stream"):
+        monkeypatch.setattr(sys.modules[f"sysid_core.{module}"], "filter_grid", with_step)
+    robot, recording = dog
+    got, expected = paired(live(robot, recording), offline(recording))
+    assert_same(got.effort, expected.effort, ROUNDING)
+    assert np.nanmax(expected.effort) > 9.0  # the sensor's, where the joints' are about 1 N·m
