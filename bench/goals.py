@@ -95,6 +95,12 @@ GOALS: Mapping[str, tuple[Goal, ...]] = {
         Goal("torque NRMS, filtered, identification", 2.2e-4, "FloBaRoID's KUKA LWR"),
         Goal("torque NRMS, filtered, validation", 4e-4, "FloBaRoID's KUKA LWR"),
     ),
+    "length": (
+        Goal("memory [MB]", 400.0, f"{_DESIGN}: 10 min at 1 kHz of 7 joints; 1700 before"),
+        Goal("beyond reading [µs a sample]", 25.0, f"{_DESIGN}; 50 before"),
+        Goal("two processes against one", 1e-9, _DESIGN),
+        Goal("Dask against one process", 1e-9, _DESIGN),
+    ),
     "compliance": (
         Goal("largest error from exact poses", 0.005, _DESIGN),
         Goal("negative coefficients", 0, _DESIGN),
