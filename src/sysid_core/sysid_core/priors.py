@@ -22,6 +22,8 @@ __all__ = ["default_constraints", "default_prior", "free_parameters", "torque_sc
 _STATES = 64
 _USUAL_SPEED = 1.0
 """Speed at which viscous friction is thought to equal Coulomb friction, if no limit is known."""
+_MOST_SPEED = 100.0
+"""Speed [rad/s] from which a limit is a placeholder: no geared joint turns so fast."""
 _UNKNOWN_BODY_STD = 2.0
 """Relative standard deviation of a body whose URDF inertia is missing or cannot be true [-]."""
 
@@ -127,7 +129,8 @@ def default_prior(robot: Robot) -> Prior:
     free = free_parameters(robot)
     mean = robot.consistent_nominal.copy()
     torque, (_, inertia) = torque_scale(robot), _gravity_and_inertia(robot)
-    speed = np.where(np.isfinite(robot.limits.velocity), robot.limits.velocity, _USUAL_SPEED)
+    limit = robot.limits.velocity
+    speed = np.where(limit < _MOST_SPEED, limit, _USUAL_SPEED)
     scale = JointScale(torque, np.maximum(speed, 1e-3), inertia)
     std = np.full(layout.size, settings.friction_relative_std)
     for term in FRICTION:

@@ -41,7 +41,22 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
 
 
 def _init(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("urdf", metavar="URDF", type=Path, help="meshes are not needed")
+    parser.add_argument(
+        "urdf",
+        metavar="URDF",
+        type=Path,
+        nargs="?",
+        help="meshes are not needed; default: the /robot_description of --data",
+    )
+    parser.add_argument(
+        "--data",
+        metavar="DATA",
+        type=Path,
+        help="a recording: joints whose effort it lacks are locked",
+    )
+    parser.add_argument(
+        "--topic", metavar="NAME", help="topic of the joint states, if a bag has several"
+    )
     parser.add_argument(
         "-o", "--out", metavar="YAML", type=Path, help="default: <name>.yaml in this folder"
     )

@@ -16,9 +16,10 @@ from sysid_core.data.storage import Bag, StoredMessage, StoredTopic, open_bag
 from sysid_core.errors import DataError
 from sysid_core.recording import LEAST_REACHES, Part, Recording, TopicInfo
 
-__all__ = ["bag_parts", "read_bag"]
+__all__ = ["bag_parts", "read_bag", "read_robot_description"]
 
 _NANOSECONDS = 1e9
+_STRING = "std_msgs/msg/String"
 
 _USUAL_NAMES = {
     JOINT_STATE: "joint_states",
@@ -43,6 +44,27 @@ def read_bag(path: Path, *, joint_topic: str | None = None) -> Recording:
     """
     (whole,) = bag_parts(path, joint_topic=joint_topic)
     return whole.recording
+
+
+def read_robot_description(path: Path) -> str:
+    """Return the URDF that a bag holds as `robot_description`.
+
+    Raises
+    ------
+    DataError
+        If it holds none.
+    """
+    with open_bag(path) as bag:
+        for topic in bag.topics:
+            if topic.name.endswith("robot_description") and topic.type == _STRING and topic.count:
+                message = next(bag.messages({topic.name}))
+                (decoded,) = decode(topic, [message], str(path))
+                return str(decoded.data)
+    raise DataError(
+        "holds no /robot_description; give the URDF, or record that topic as well (its messages "
+        "are latched)",
+        source=str(path),
+    )
 
 
 def bag_parts(

@@ -12,19 +12,25 @@ from pathlib import Path
 
 import numpy as np
 
+from sysid_core.errors import RobotError
+from sysid_core.recording import Recording
 from sysid_core.robot.description import RobotDescription
 from sysid_core.robot.description_reader import check_name, parse_description
+from sysid_core.robot.guesses import (
+    Fitted,
+    Foot,
+    Mimic,
+    feet_of,
+    fit_to,
+    floats,
+    follow_leaders,
+    tool_of,
+)
 from sysid_core.robot.model import Robot
 from sysid_core.robot.urdf import Urdf, read_urdf
 from sysid_core.untrusted import parse_xml, parse_yaml, read_bytes
 
-__all__ = ["InitialDescription", "initialise"]
-
-_TOOL = re.compile(r"tool|flange|tcp|(^|_)ee($|_)|end_?effector|hand|gripper", re.IGNORECASE)
-_FOOT = re.compile(r"foot|feet|toe|sole|ankle|contact", re.IGNORECASE)
-_ROOTED = re.compile(r"world|map|odom|footprint|palm|hand|gripper|table", re.IGNORECASE)
-_LIMBS = 3
-"""A root that carries as many limbs is taken for a trunk that walks or flies."""
+__all__ = ["InitialDescription", "initialise", "plain_name"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,13 @@ class InitialDescription:
 
 
 def initialise(
-    urdf_path: Path, target: Path, *, name: str | None = None, floating: bool | None = None
+    urdf_path: Path,
+    target: Path,
+    *,
+    name: str | None = None,
+    floating: bool | None = None,
+    recording: Recording | None = None,
+    reference: str | None = None,
 ) -> InitialDescription:
     """Describe the robot of a URDF.
 
@@ -59,42 +71,58 @@ def initialise(
     name : str, optional
         Default: the file name's stem.
     floating : bool, optional
-        Whether the base is free; None: guessed from the number of limbs at the root.
+        Whether the base is free; None: guessed from what hangs on the root.
+    recording : Recording, optional
+        Joints that it lacks are locked.
+    reference : str, optional
+        How the description names the URDF, where that is yet to be put in its place.
 
     Raises
     ------
     RobotError
-        If the URDF cannot be used.
+        If the URDF cannot be used, or is not the recorded robot's.
     """
-    check_name(name or _plain(urdf_path.stem))
+    check_name(name or plain_name(urdf_path.stem))
     urdf = read_urdf(urdf_path)
     notes: list[str] = []
     mimics = _mimics(urdf_path)
     description = RobotDescription(
-        name=name or _plain(urdf_path.stem),
-        urdf=_reference(urdf_path, target),
+        name=name or plain_name(urdf_path.stem),
+        urdf=reference or _reference(urdf_path, target),
         source=target,
-        locked=dict.fromkeys(mimics, 0.0),
     )
-    if mimics:
-        notes.append(f"joints that mimic others are locked at 0: {', '.join(mimics)}")
+    if recording is None:
+        fitted = Fitted({}, {}, {}, ())
+    else:
+        fitted = fit_to(recording, Robot(description, urdf))
+        notes += fitted.notes
+    locked = {**fitted.locked, **follow_leaders(mimics, fitted.position, notes)}
+    if len(locked) == sum(joint.type != "fixed" for joint in urdf.joints.values()):
+        raise RobotError("all of its joints would be locked", source=str(urdf_path))
+    description = replace(description, locked=locked, names=fitted.names)
     robot = Robot(description, urdf)
     if floating is None:
-        floating = _limbs(robot) >= _LIMBS and not _ROOTED.search(urdf.root)
-        if floating:
-            notes.append(
-                f"{_limbs(robot)} limbs hang on '{urdf.root}': the base is taken as floating; use "
-                "--fixed if it is bolted down"
-            )
+        floating = floats(robot, notes)
     if floating:
         robot = Robot(replace(description, base="floating"), urdf)
+        notes += _about_feet(feet_of(robot))
     notes += robot.warnings
     text = _write(robot, urdf, notes)
     robot = Robot(parse_description(parse_yaml(text), source=target), urdf)
     return InitialDescription(text, robot, tuple(notes))
 
 
-def _plain(stem: str) -> str:
+def _about_feet(feet: Sequence[Foot]) -> list[str]:
+    if not feet:
+        return ["no link is named like a foot: list what touches the ground under 'contacts'"]
+    bare = [foot.link for foot in feet if foot.type == "point" and not foot.radius]
+    if not bare:
+        return []
+    return [f"the URDF gives no radius of the feet {', '.join(bare)}: add it under 'contacts'"]
+
+
+def plain_name(stem: str) -> str:
+    """Return a name that a file can have."""
     return re.sub(r"[^0-9A-Za-z_]+", "_", stem).strip("_") or "robot"
 
 
@@ -103,45 +131,24 @@ def _reference(urdf_path: Path, target: Path) -> str:
     return relative if relative.count("..") <= 1 else str(urdf_path.resolve())
 
 
-def _mimics(urdf_path: Path) -> list[str]:
+def _mimics(urdf_path: Path) -> dict[str, Mimic]:
     """Return the movable joints that mimic others."""
-    tree = parse_xml(read_bytes(urdf_path))
-    return [
-        joint.get("name") or ""
-        for joint in tree.findall("joint")
-        if joint.find("mimic") is not None and joint.get("type") != "fixed"
-    ]
-
-
-def _limbs(robot: Robot) -> int:
-    """Return how many chains of two joints or more, wheels left out, hang on the root."""
-    model, joints = robot.model, robot.urdf.joints
-    starts = [i for i in range(1, model.njoints) if model.parents[i] == 0]
-    return sum(
-        joints[model.names[i]].type != "continuous" and len(model.subtrees[i]) > 1 for i in starts
-    )
-
-
-def _tool_frame(robot: Robot) -> str:
-    """Return the most outward frame whose name speaks of a tool, else the robot's own choice."""
-    model = robot.model
-    last = model.frames[model.getFrameId(robot.tool_frame)].parentJoint
-    names = [f.name for f in model.frames if f.parentJoint == last and f.name in robot.urdf.links]
-    named = [n for n in names if _TOOL.search(n)]
-    return named[-1] if named else robot.tool_frame
-
-
-def _feet(robot: Robot) -> list[str]:
-    """Return links at the ends of the limbs that may be feet."""
-    model = robot.model
-    ends = [i for i in range(1, model.njoints) if len(model.subtrees[i]) == 1]
-    feet = []
-    for end in ends:
-        names = [
-            f.name for f in model.frames if f.parentJoint == end and f.name in robot.urdf.links
-        ]
-        feet += [n for n in names if _FOOT.search(n)][-1:]
-    return feet
+    found = {}
+    for joint in parse_xml(read_bytes(urdf_path)).findall("joint"):
+        mimic = joint.find("mimic")
+        if mimic is None or joint.get("type") == "fixed":
+            continue
+        try:
+            factor, offset = float(mimic.get("multiplier", "1")), float(mimic.get("offset", "0"))
+        except ValueError:
+            factor = offset = np.nan
+        if not np.isfinite([factor, offset]).all():
+            raise RobotError(
+                f"joint '{joint.get('name')}' mimics another by what is no number; correct it",
+                source=str(urdf_path),
+            )
+        found[joint.get("name") or ""] = Mimic(mimic.get("joint") or "", factor, offset)
+    return found
 
 
 def _list(names: Sequence[str], indent: int) -> str:
@@ -161,6 +168,7 @@ def _mapping(values: dict[str, str], indent: int) -> str:
 def _write(robot: Robot, urdf: Urdf, notes: Sequence[str]) -> str:
     description = robot.description
     locked = {joint: repr(value) for joint, value in description.locked.items()}
+    names = {given: _quoted(joint) for given, joint in description.names.items()}
     doubtful = "".join(f"\n# note: {note}" for note in notes)
     efforts = robot.limits.effort
     usual = RobotDescription.friction_terms
@@ -173,14 +181,14 @@ name: {_quoted(description.name)}
 urdf: {_quoted(description.urdf)}  # relative to this file, absolute, or package://package/path
 base: {description.base}  # fixed | floating
 gravity: [0.0, 0.0, -9.81]  # [m/s²] in the frame of the URDF's root
-tool_frame: {_quoted(_tool_frame(robot))}  # frame that a payload is expressed in
+tool_frame: {_quoted(tool_of(robot))}  # frame that a payload is expressed in
 
 joints:
   actuated:  # joints with a motor whose torque is measured{_list(robot.joint_names, 4)}
   passive: []  # joints without a motor
   locked:{_mapping(locked, 4)}  # joint: position [rad], welded for identification
 
-names: {{}}  # name in the data: name in the URDF, where they differ
+names:{_mapping(names, 2)}  # name in the data: name in the URDF, where they differ
 
 effort:
   gain: 1.0  # [N·m per published unit]; a mapping joint: gain if drives publish currents
@@ -228,10 +236,12 @@ limits:  # overrides of the URDF's
 
 
 def _contacts(robot: Robot) -> str:
-    feet = _feet(robot) if robot.floating else []
+    feet = feet_of(robot) if robot.floating else []
     if not feet:
-        return " []  # feet: - {name: , link: , type: point | flat, xyz: [m]}"
-    return "  # frames that may touch the ground" + "".join(
-        f"\n  - {{name: {_quoted(foot)}, link: {_quoted(foot)}, type: point, xyz: [0, 0, 0]}}"
-        for foot in feet
-    )
+        return " []  # feet: - {name: , link: , type: point | flat, xyz: [m], radius: [m]}"
+    lines = []
+    for foot in feet:
+        name, (x, y, z) = _quoted(foot.link), foot.xyz.round(6).tolist()
+        rest = f"xyz: [{x}, {y}, {z}]" + (f", radius: {foot.radius:g}" if foot.radius else "")
+        lines.append(f"\n  - {{name: {name}, link: {name}, type: {foot.type}, {rest}}}")
+    return "  # frames that may touch the ground; radius [m] of a ball" + "".join(lines)

@@ -282,9 +282,15 @@ def read_urdf(path: Path) -> Urdf:
         robot = parse_xml(read_bytes(path))
     except UnreadableError as error:
         raise RobotError(str(error), source=source) from error
+    if any("xacro}" in str(element.tag) for element in robot.iter()):
+        raise RobotError(
+            f"is a xacro file, of which a URDF is yet to be made: run 'xacro {path.name} > "
+            f"{path.name.split('.')[0]}.urdf' ('ros2 run xacro xacro' on ROS 2, 'pip install "
+            "xacro' without) and give that",
+            source=source,
+        )
     if robot.tag != "robot":
-        hint = " (expand xacro files first)" if "xacro" in path.name else ""
-        raise RobotError(f"is no URDF: its root is <{robot.tag}>{hint}", source=source)
+        raise RobotError(f"is no URDF: its root is <{robot.tag}>", source=source)
     links = [_link(element, source) for element in robot.findall("link")]
     by_name = {link.name: link for link in links}
     joints = [_joint(element, by_name, source) for element in robot.findall("joint")]

@@ -17,12 +17,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rosbags.rosbag2 import Reader, Writer
 
 from sysid_core.arrays import FloatArray
 from sysid_core.cli import subcommand as subcommand_module
 from sysid_core.cli.main import main
 from sysid_core.cli.subcommand import find_subcommands
 from sysid_core.data import write_csv, write_recording
+from sysid_core.data.message_types import message_types
 from sysid_core.excitation import ExciteConfig
 from sysid_core.identification import IdentifyConfig
 from sysid_core.online.settings import OnlineConfig
@@ -211,6 +213,30 @@ def test_init_keeps_what_is_there_unless_forced(
     assert "--force" in capsys.readouterr().err
     assert main(["init", urdf, "--force"]) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["panda.yaml"]
+
+
+def test_init_reads_the_robot_from_a_bag(
+    folder: Path, ur10: Robot, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bag = tmp_path / "described"
+    store = message_types()
+    with Reader(folder / "bag") as given, Writer(bag, version=9) as made:
+        connection = made.add_connection(
+            "/robot_description", "std_msgs/msg/String", typestore=store
+        )
+        text = store.types["std_msgs/msg/String"](ur10.urdf.path.read_text())
+        made.write(connection, 0, store.serialize_cdr(text, connection.msgtype))
+        states = made.add_connection(
+            "/joint_states", "sensor_msgs/msg/JointState", typestore=store
+        )
+        for _, time, data in given.messages():
+            made.write(states, time, bytes(data))
+    target = tmp_path / "mine.yaml"
+    assert main(["init", "--data", str(bag), "-o", str(target)]) == 0
+    assert load_robot(target).model_hash == ur10.model_hash
+    assert main(["init", "--data", str(folder / "bag"), "-o", str(tmp_path / "n.yaml")]) == 2
+    assert "holds no /robot_description" in capsys.readouterr().err
+    assert not (tmp_path / "n.yaml").exists()
 
 
 def test_doctor_finds_what_is_needed(capsys: pytest.CaptureFixture[str]) -> None:

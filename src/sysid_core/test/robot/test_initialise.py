@@ -10,6 +10,7 @@ import pytest
 
 from sysid_core.errors import RobotError
 from sysid_core.priors import default_constraints, default_prior
+from sysid_core.recording import Recording
 from sysid_core.robot import load_robot
 from sysid_core.robot.description import RobotDescription
 from sysid_core.robot.initialise import initialise
@@ -22,6 +23,13 @@ ARM = """<robot name="arm"><link name="base"/>
   <limit lower="-1" upper="1" effort="10" velocity="1"/></joint>
 <joint name="b" type="continuous"><parent link="upper"/><child link="lower"/>
   <axis xyz="0 1 0"/></joint></robot>"""
+
+GRIPPER = """<link name="f"/><link name="g"/>
+<joint name="finger" type="revolute"><parent link="lower"/><child link="f"/>
+  <limit lower="-1" upper="1" effort="1" velocity="1"/></joint>
+<joint name="other" type="revolute"><parent link="lower"/><child link="g"/>
+  <limit lower="-1" upper="1" effort="1" velocity="1"/>
+  <mimic joint="finger" multiplier="-2" offset=".1"/></joint></robot>"""
 
 EXAMPLES = [
     "panda_description/urdf/panda.urdf",
@@ -55,8 +63,67 @@ def test_legged_robots_are_taken_as_floating_with_feet(
     found = initialise(urdf, tmp_path / "go2.yaml")
     assert found.robot.floating
     assert len(found.robot.description.contacts) == 4
+    assert found.robot.tool_frame == "base"
     assert any("--fixed" in note for note in found.notes)
     assert not initialise(urdf, tmp_path / "go2.yaml", floating=False).robot.floating
+
+
+def test_two_footed_robots_stand_on_flat_feet_and_shins_on_balls(
+    example_robots: Path, tmp_path: Path
+) -> None:
+    for urdf, count, kind, radius in (
+        ("talos_data/robots/talos_reduced.urdf", 2, "flat", 0.0),
+        ("bolt_description/robots/bolt.urdf", 2, "point", 0.0),
+        ("anymal_c_simple_description/urdf/anymal.urdf", 4, "point", 0.03),
+    ):
+        robot = initialise(example_robots / urdf, tmp_path / "robot.yaml").robot
+        contacts = robot.description.contacts
+        assert robot.floating
+        assert [c.type for c in contacts] == [kind] * count
+        assert [c.radius for c in contacts] == pytest.approx([radius] * count)
+
+
+@pytest.fixture
+def arm(tmp_path: Path) -> Path:
+    path = tmp_path / "arm.urdf"
+    path.write_text(ARM.replace("</robot>", GRIPPER))
+    return path
+
+
+def _recording(joints: tuple[str, ...], effort: bool = True) -> Recording:
+    time = np.linspace(0.0, 1.0, 50)
+    position = np.tile(0.2 * np.arange(1, len(joints) + 1), (50, 1))
+    position[:, 0] += 0.1 * np.sin(6.0 * time)
+    return Recording(time, joints, position, effort=position.copy() if effort else None)
+
+
+def test_what_a_recording_lacks_is_locked_where_it_was(arm: Path, tmp_path: Path) -> None:
+    recording = _recording(("a", "finger"))
+    assert recording.effort is not None
+    recording.effort[:, 1] = np.nan
+    found = initialise(arm, tmp_path / "arm.yaml", recording=recording).robot
+    # the joint that follows goes where its leader is, and what nobody saw stays neutral
+    assert found.description.locked == pytest.approx({"b": 0.0, "finger": 0.4, "other": -0.7})
+    assert found.joint_names == ("a",)
+
+
+def test_prefixed_names_are_matched_and_other_robots_refused(arm: Path, tmp_path: Path) -> None:
+    target = tmp_path / "arm.yaml"
+    found = initialise(arm, target, recording=_recording(("left_a", "left_b"))).robot
+    assert found.description.names == {"left_a": "a", "left_b": "b"}
+    assert found.joint_names == ("a", "b")
+    with pytest.raises(RobotError, match="none of its joints"):
+        initialise(arm, target, recording=_recording(("x", "y")))
+
+
+def test_xacro_is_said_to_be_xacro(tmp_path: Path) -> None:
+    path = tmp_path / "arm.urdf.xacro"
+    path.write_text(
+        '<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">'
+        '<xacro:include filename="x"/></robot>'
+    )
+    with pytest.raises(RobotError, match=r"xacro arm\.urdf\.xacro > arm\.urdf"):
+        initialise(path, tmp_path / "arm.yaml")
 
 
 def test_joints_that_mimic_others_are_locked(example_robots: Path, tmp_path: Path) -> None:
