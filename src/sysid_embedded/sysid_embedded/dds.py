@@ -235,7 +235,12 @@ class WaitSet:
 
 
 class Participant:
-    """One process' presence in a domain."""
+    """One process' presence in a domain.
+
+    Parameters
+    ----------
+    domain_id : int
+    """
 
     _domains: ClassVar[dict[int, tuple[Domain, int]]] = {}
     _lock = threading.Lock()

@@ -224,6 +224,10 @@ def message_class(name: str) -> Any:
     name : str
         Full name, e.g. ``sensor_msgs/msg/JointState``.
 
+    Returns
+    -------
+    type
+
     Raises
     ------
     DefinitionError
@@ -260,6 +264,10 @@ def service_class(name: str) -> Any:
     ----------
     name : str
         Full name, e.g. ``std_srvs/srv/Trigger``.
+
+    Returns
+    -------
+    type
 
     Raises
     ------

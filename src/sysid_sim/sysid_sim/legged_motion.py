@@ -159,7 +159,13 @@ class SwayConfig:
 
 
 class Sway:
-    """The base sways and turns over four feet that stay where they are."""
+    """The base sways and turns over four feet that stay where they are.
+
+    Parameters
+    ----------
+    stance : Stance
+    seed : int
+    """
 
     def __init__(self, stance: Stance, seed: int) -> None:
         self._stance = stance

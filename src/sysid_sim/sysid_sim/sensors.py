@@ -146,7 +146,14 @@ class Reading:
 
 
 class Sensors:
-    """Adds noise to the true state, from its own seeded source."""
+    """Adds noise to the true state, from its own seeded source.
+
+    Parameters
+    ----------
+    robot : Robot
+    config : SensorConfig
+    seed : int
+    """
 
     def __init__(self, robot: Robot, config: SensorConfig, seed: int) -> None:
         self.robot = robot

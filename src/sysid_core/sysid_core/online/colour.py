@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.rows import Rows
 
 __all__ = ["ResidualColour"]
@@ -18,6 +18,9 @@ _LONGEST = 1.5
 
 _FEWEST = 8
 """Batches of one length that must have been seen before their scatter is believed."""
+
+_LEAST = 0.5
+"""Time that a group must have been seen for [s]."""
 
 _OUTLIER = 4.0
 """Residuals beyond so many standard deviations count as that many: a step must not hide itself by
@@ -79,9 +82,8 @@ class ResidualColour:
             self._weight[g] = fade * self._weight[g] + len(residual)
             _, index = np.unique(block.sample, return_inverse=True)
             if len(index) > index[-1] + 1:
-                self._add(g, np.bincount(index, weights=predicted * residual), fade)
-            else:
-                self._add(g, residual, fade)
+                residual = np.bincount(index, predicted * residual).astype(float)
+            self._add(g, residual, fade)
 
     def _add(self, g: int, values: FloatArray, fade: float) -> None:
         """Add a stretch of values (n,) to the sums of every length."""
@@ -95,6 +97,11 @@ class ResidualColour:
             values = values[: 2 * pairs].reshape(pairs, 2).sum(axis=1)
 
     @property
+    def known(self) -> BoolArray:
+        """Whether a group (G,) was seen long enough to say what is usual."""
+        return self._seen >= _LEAST * self._rate
+
+    @property
     def variance(self) -> FloatArray:
         """Usual mean square (G,) [N²·m²] of the innovations; 0 where none were seen."""
         return self._square / np.maximum(self._weight, 1.0)
@@ -102,7 +109,12 @@ class ResidualColour:
     @property
     def factor(self) -> FloatArray:
         """Rows (G,) ≥ 1 that stand for one independent row."""
-        lengths = 2.0 ** np.arange(self._levels)
-        known = lengths * _FEWEST <= self._seen[:, None]
+        return self.factors[:, -1]
+
+    @property
+    def factors(self) -> FloatArray:
+        """The same (G, L) within stretches of 1, 2, 4, … rows, where errors vary less."""
+        usable = 2.0 ** np.arange(self._levels) * _FEWEST <= self._seen[:, None]
         ratio = self._power / np.maximum(self._power[:, :1], 1e-300)
-        return np.maximum(np.where(known, ratio, 1.0).max(axis=1), 1.0)
+        grown = np.maximum.accumulate(np.where(usable, ratio, 1.0), axis=1)
+        return np.asarray(np.maximum(grown, 1.0))

@@ -9,16 +9,16 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.base_parameters import BaseParameters, find_base_parameters
+from sysid_core.dynamics.base_parameters import find_base_parameters
+from sysid_core.dynamics.friction import FRICTION
+from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import EstimationError
-from sysid_core.estimation import Constraints, EntropicSolver, Prior, Problem
-from sysid_core.inertia import (
-    from_mass_com_inertia,
-    transform_matrix,
-)
+from sysid_core.estimation import Constraints, EntropicSolver, Estimate, Prior, Problem
+from sysid_core.inertia import from_mass_com_inertia, transform_matrix
+from sysid_core.online.changes import SCALES, ChangeTest, log_odds
+from sysid_core.online.innovations import Evidence, Innovations, Noise
 from sysid_core.parameters import ParameterLayout
-from sysid_core.robot.model import Robot
 from sysid_core.settings import check_config, parameter
 
 __all__ = ["PayloadConfig", "PayloadEstimate", "PayloadEstimator"]
@@ -32,8 +32,20 @@ _PRIOR_RADIUS = 0.1
 _PRIOR_STD = 5.0
 """Relative standard deviation of the prior: a load of ten times the mass is ordinary [-]."""
 
-_SMALLEST_SHARE = 0.01
+_SMALLEST_SHARE = 0.005
 """Payloads below this share of the robot's mass are not worth reporting [-]."""
+
+_LIKELY_SHARE = 0.05
+"""Mass of a load thought likely, as a share of the robot's [-]."""
+
+_LIKELY_LEVER = 0.15
+"""Distance of its centre of mass from the tool frame thought likely [m]."""
+
+_USUAL = 5.0
+"""Independent rows that the variance without a load is as good as, beside a load's own errors."""
+
+_EFFICIENCY = 0.05
+"""Share of a load's torque that may turn up as friction: gears are 90 to 99 % efficient [-]."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +57,7 @@ class PayloadConfig:
     )
     min_mass: float = parameter(
         0.0,
-        "Smallest payload worth reporting [kg]; 0: a hundredth of the robot's mass",
+        "Smallest payload worth reporting [kg]; 0: 0.5 % of the robot's mass",
         range=(0.0, 1000.0),
     )
 
@@ -68,8 +80,8 @@ class PayloadEstimate:
         In the tool frame.
     inertia, inertia_std : (6,) [kg·m²]
         Ixx Ixy Iyy Ixz Iyz Izz about the centre of mass.
-    explained : float [-]
-        Share of the innovations' power that the payload explains.
+    odds : float
+        Log Bayes factor of the load against none.
     """
 
     parameters: FloatArray
@@ -80,7 +92,14 @@ class PayloadEstimate:
     com_std: FloatArray
     inertia: FloatArray
     inertia_std: FloatArray
-    explained: float
+    odds: float
+
+
+def _likely_load(robot_mass: float) -> FloatArray:
+    """Return the size (10,) of a load's parameters that is thought likely."""
+    mass = _LIKELY_SHARE * robot_mass
+    first, second = mass * _LIKELY_LEVER, mass * _LIKELY_LEVER**2
+    return np.array([mass, *[first] * 3, *[second] * 6])
 
 
 def _central(parameters: FloatArray) -> FloatArray:
@@ -100,16 +119,12 @@ class PayloadEstimator:
 
     Parameters
     ----------
-    robot : Robot
-    base : BaseParameters
-    groups : int
-        Number of row groups.
+    regression : Regression
     config : PayloadConfig
     """
 
-    def __init__(
-        self, robot: Robot, base: BaseParameters, groups: int, config: PayloadConfig
-    ) -> None:
+    def __init__(self, regression: Regression, config: PayloadConfig) -> None:
+        robot, base = regression.robot, regression.base
         self.config = config
         self.frame = robot.tool_frame
         frame = robot.frame(self.frame)
@@ -121,6 +136,10 @@ class PayloadEstimator:
         self._to_body = transform_matrix(placement.rotation, placement.translation)
         self._columns = robot.layout.body(index)
         self._map = base.mapping[:, self._columns] @ self._to_body
+        dry = [robot.layout.term(term.name) for term in FRICTION if term.dry]
+        self._dry = np.stack([base.mapping[:, where][:, robot.actuated] for where in dry]).sum(0)
+        self._likely = _likely_load(self._robot_mass)
+        self.test = ChangeTest(regression, self._map, self._likely)
         self._layout = ParameterLayout((self.frame,), ())
         rows = np.vstack([self._map, np.zeros((10, 10))])
         self._structure = find_base_parameters(rows, self._layout.labels)
@@ -130,8 +149,8 @@ class PayloadEstimator:
         problem = Problem(
             self._layout,
             self._structure,
-            tuple(str(g) for g in range(groups)),
-            Statistics.zero(groups, self._structure.size),
+            ("load",),
+            Statistics.zero(1, self._structure.size),
             Prior(mean, np.array([_PRIOR_STD]), np.ones(10)),
             Constraints(
                 np.zeros(10, dtype=bool),
@@ -186,22 +205,24 @@ class PayloadEstimator:
         self,
         statistics: Statistics,
         base_vector: FloatArray,
-        noise_std: FloatArray,
-        base_covariance: FloatArray | None = None,
+        covariance: FloatArray,
+        noise: Noise,
         start: FloatArray | None = None,
     ) -> PayloadEstimate:
         """Estimate the load that a model without it leaves over.
+
+        What is not known of the robot is not known of its load either. A load brings errors of
+        its own as well: rows whose residuals are larger than usual count less, and a share of its
+        torque may turn up as friction.
 
         Parameters
         ----------
         statistics : Statistics
             Of samples taken with the load.
-        base_vector : (b,)
-            Base parameters of the robot without the load.
-        noise_std : (G,) [N·m]
-            Standard deviation of the innovations per group, coloured noise accounted for.
-        base_covariance : (b, b), optional
-            Of `base_vector`: what is not known of the robot is not known of its load either.
+        base_vector, covariance : (b,), (b, b)
+            Base parameters of the robot without the load, and how far they are known.
+        noise : Noise
+            Of the innovations without the load.
         start : (10,), optional
             A load to start the iteration from.
 
@@ -210,26 +231,18 @@ class PayloadEstimator:
         EstimationError
             If rounding defeats the solver.
         """
-        residual = statistics.shifted(-base_vector)
-        columns = self._map[:, self._structure.columns]
-        load = Statistics(
-            columns.T @ residual.gram @ columns,
-            residual.moment @ columns,
-            residual.square,
-            residual.count,
-        )
         try:
-            found = self._solver.solve(load, noise_std=noise_std, start=start)
+            innovations = Innovations(statistics, base_vector, covariance, noise)
+            found = self._solve(innovations, start)
+            shift = self._map @ found.parameters
+            left = statistics.residual_square(base_vector + shift)
+            noise = noise.with_residuals(left, statistics.count, _USUAL)
+            covariance = covariance + self._own_friction(statistics, shift)
+            innovations = Innovations(statistics, base_vector, covariance, noise)
+            found = self._solve(innovations, found.parameters)
         except np.linalg.LinAlgError as error:
             raise EstimationError(f"the payload's estimate failed ({error})") from error
-        phi, covariance = found.parameters, found.covariance
-        weight = 1.0 / noise_std**2
-        if base_covariance is not None:
-            gram = np.einsum("g,gij->ij", weight, statistics.gram)
-            gain = covariance @ self._map.T @ gram
-            covariance = covariance + gain @ base_covariance @ gain.T
-        before = float(weight @ load.square)
-        after = float(weight @ load.residual_square(found.base_parameters))
+        phi = found.parameters
         central = _central(phi)
         step = 1e-6 * np.maximum(np.abs(phi), 1e-6)
         jacobian = np.stack(
@@ -239,15 +252,47 @@ class PayloadEstimator:
             ],
             axis=1,
         )
-        std = np.sqrt(np.diag(jacobian @ covariance @ jacobian.T).clip(0.0))
+        std = np.sqrt(np.diag(jacobian @ found.covariance @ jacobian.T).clip(0.0))
         return PayloadEstimate(
             parameters=phi,
-            covariance=covariance,
+            covariance=found.covariance,
             mass=float(central[0]),
             mass_std=float(std[0]),
             com=central[1:4],
             com_std=std[1:4],
             inertia=central[4:],
             inertia_std=std[4:],
-            explained=1.0 - after / before if before > 0.0 else 0.0,
+            odds=self._odds(innovations, phi),
         )
+
+    def _solve(self, innovations: Innovations, start: FloatArray | None) -> Estimate:
+        """Return the most likely possible body, and its covariance."""
+        columns = self._map[:, self._structure.columns]
+        evidence = innovations.evidence(columns)
+        load = Statistics(
+            evidence.information[None],
+            evidence.moment[None],
+            np.array([innovations.square]),
+            np.array([innovations.count]),
+        )
+        return self._solver.solve(load, noise_std=np.ones(1), start=start)
+
+    def _own_friction(self, statistics: Statistics, shift: FloatArray) -> FloatArray:
+        """Return the covariance (b, b) of the friction that a load's torque brings with it."""
+        count = np.maximum(statistics.count, 1.0)
+        torque = np.sqrt(np.maximum((statistics.gram @ shift) @ shift, 0.0) / count)
+        dry = self._dry * (_EFFICIENCY * torque)
+        covariance: FloatArray = dry @ dry.T
+        return covariance
+
+    def _odds(self, innovations: Innovations, parameters: FloatArray) -> float:
+        """Return the log Bayes factor of a load (10,) against none."""
+        information, moment = innovations.evidence(self._map)
+        explained = float((2.0 * moment - information @ parameters) @ parameters)
+        odds = []
+        for scale in SCALES:
+            std = scale * self._likely
+            _, cost = Evidence(information, moment).explained(std)
+            unlikely = float(np.sum((parameters / std) ** 2))
+            odds.append(log_odds(explained - unlikely, cost, innovations))
+        return max(odds)

@@ -7,57 +7,51 @@ from dataclasses import dataclass
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.online.innovations import Noise
 from sysid_core.online.model_in_use import ModelInUse
 from sysid_core.online.payload import PayloadEstimate
 
 __all__ = ["Alarmed", "Carrying", "Following", "Phase", "Starting", "Watching"]
 
-_MEMORY = 10.0
-"""Time over which the usual size of the innovations is averaged [s]."""
+_LAG = 3.5
+"""Innovations are judged by the model of so long ago, which has not learned from a change [s]."""
 
 
 @dataclass(frozen=True)
 class Starting:
-    """The usual size of the innovations is not known."""
+    """What innovations are usual is not known."""
 
 
 @dataclass(frozen=True)
 class Watching:
-    """Innovations are compared with their usual size.
+    """Innovations are compared with what is usual.
 
     Attributes
     ----------
-    usual : (G,) [N²·m²]
-        Usual mean square of the innovations.
-    watched : float [s]
-        Time over which it was learned.
-    looked : float [s]
-        When it was last learned.
     calm : tuple[tuple[float, ModelInUse], ...]
-        Models that were in use over the last window, and since when [s], oldest first.
+        Models that were in use over the last while, and since when [s], oldest first.
     """
 
-    usual: FloatArray
-    watched: float
-    looked: float
     calm: tuple[tuple[float, ModelInUse], ...]
 
-    def learned(
-        self, variance: FloatArray, model: ModelInUse, time: float, window: float
-    ) -> Watching:
-        """Let calm innovations teach what is usual, and remember the model that gave them."""
-        elapsed = time - self.looked
-        watched = self.watched + elapsed
-        share = min(1.0, elapsed / min(_MEMORY, max(watched, 1e-9)))
-        calm = (*self.calm, (time, model))
-        while len(calm) > 1 and calm[1][0] <= time - window:
+    @property
+    def reference(self) -> ModelInUse:
+        """The model that innovations are judged by."""
+        return self.calm[0][1]
+
+    def remembering(self, model: ModelInUse, time: float) -> Watching:
+        """Return the same with the model in use."""
+        calm = self.calm
+        if model is not calm[-1][1]:
+            calm = (*calm, (time, model))
+        while len(calm) > 1 and calm[1][0] <= time - _LAG:
             calm = calm[1:]
-        return Watching(self.usual + share * (variance - self.usual), watched, time, calm)
+        return Watching(calm)
 
 
 @dataclass(frozen=True)
 class Alarmed:
-    """The innovations rose; it is not clear yet why.
+    """Something changed; it is not clear yet what.
 
     Attributes
     ----------
@@ -75,8 +69,8 @@ class Following:
 
     Attributes
     ----------
-    usual : (G,) [N²·m²]
-        Mean square of the innovations before the step.
+    noise : Noise
+        Of the innovations before the step.
     empty : ModelInUse
         The robot without any payload.
     load : PayloadEstimate
@@ -97,7 +91,7 @@ class Following:
     started : float [s]
     """
 
-    usual: FloatArray
+    noise: Noise
     empty: ModelInUse
     load: PayloadEstimate
     attached: bool
@@ -119,10 +113,19 @@ class Carrying:
     empty : ModelInUse
         The robot without any payload.
     load : PayloadEstimate
+    noise : Noise
+        Of the innovations before it came.
+    since : Statistics
+        Seen since it came.
+    samples : int
+        Number of those.
     """
 
     empty: ModelInUse
     load: PayloadEstimate
+    noise: Noise
+    since: Statistics
+    samples: int
 
 
 Phase = Starting | Watching | Alarmed | Following

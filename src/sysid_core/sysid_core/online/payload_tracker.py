@@ -10,6 +10,9 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.online.changes import CERTAIN, Verdict, describe
+from sysid_core.online.colour import ResidualColour
+from sysid_core.online.innovations import Innovations, Noise, negligible
 from sysid_core.online.model_in_use import ModelInUse
 from sysid_core.online.payload import PayloadEstimate, PayloadEstimator
 from sysid_core.online.payload_phases import (
@@ -20,38 +23,35 @@ from sysid_core.online.payload_phases import (
     Starting,
     Watching,
 )
-from sysid_core.online.settings import CORRELATION
 from sysid_core.online.window import SlidingWindow
 
 __all__ = ["PayloadTracker"]
 
-_WINDOW = 0.5
-"""Span of innovations that a step is looked for in: longer delays, shorter is noisier [s]."""
+_SPANS = (0.2, 0.4, 0.8, 1.6)
+"""Spans of the newest samples that a change is looked for in: a large one shows in the shortest, a
+small one needs the longest [s]."""
 
-_RISE = 2.0
-"""Factor by which the innovations must rise above their usual size [-]."""
+_LEARN = 4.0
+"""Time in which a model shows what innovations are usual, before changes are looked for [s]."""
 
-_ALARM = 0.7
-"""Share of the rise that counts as a step from which on nothing new is adopted [-]."""
+_CLEAN = 0.5
+"""Time from which samples since a step was noticed are enough for an estimate [s]."""
 
-_NEGLIGIBLE = 0.01
-"""Torque errors below this share of a joint's torque count as that share [-]."""
-
-_PATIENCE = 2.0
-"""Windows after an alarm in which a payload may still be recognised."""
+_PATIENCE = 1.0
+"""Time after an alarm in which a payload may still be recognised: nothing is adopted [s]."""
 
 _SETTLE = 3.0
 """Time after which a payload becomes part of the model and learning goes on [s]."""
 
+_REFINE = 30.0
+"""Time over which the estimate of a carried load is refined [s]: later on, the robot without it
+was too long ago."""
+
 _KEEP = 0.25
 """Weight that data from before the step keep, moved by the payload's estimate [-]."""
 
-_EXPLAINED = 0.6
-"""Share of the innovations' power that a payload must explain: friction that doubles stays below,
-loads reach 0.9 [-]."""
-
-_SIGNIFICANCE = 5.0
-"""Mass over its standard deviation from which a payload counts as real [-]."""
+_POSITIVE = 2.0
+"""Standard deviations by which a load's mass must lie above zero [-]."""
 
 
 class PayloadTracker:
@@ -88,100 +88,110 @@ class PayloadTracker:
         self._estimator = estimator
         self._rate = sample_rate
 
-    def look(self, window: SlidingWindow, model: ModelInUse, time: float) -> Diagnostic | None:
-        """Compare the newest innovations with the usual ones; begins to follow on a step.
+    def look(
+        self, window: SlidingWindow, model: ModelInUse, colour: ResidualColour, time: float
+    ) -> Diagnostic | None:
+        """Compare the newest innovations with the usual ones; begins to follow a payload.
 
         Returns
         -------
         Diagnostic or None
-            That the innovations rose but no payload explains them.
+            What else changed.
 
         Raises
         ------
         EstimationError
             If rounding defeats the estimate.
         """
-        samples = self.window_samples
-        recent = window.recent(samples)
-        if recent.count.sum() == 0.0 or window.samples < samples:
+        if colour.duration < _LEARN:
+            self.phase = Starting()
             return None
-        error, negligible = _errors(recent, model.base)
-        anew = Watching(np.maximum(error, negligible), 0.0, time, ((time, model),))
-        before = self.phase.before if isinstance(self.phase, Alarmed) else self.phase
-        if not isinstance(before, Watching) or time < before.looked:
-            self.phase = anew
-            return None
-        seen = recent.count > 0.0
-        # totals, as a joint that hardly moved until now has no usual size to speak of
-        usual = np.maximum(before.usual, negligible)
-        rise = float(np.sqrt(error[seen].sum() / usual[seen].sum()))
-        if rise < _ALARM * _RISE:
-            self.phase = before.learned(anew.usual, model, time, _WINDOW)
-            return None
-        if before.watched < _WINDOW:
+        if isinstance(self.phase, Alarmed):
+            before = self.phase.before
+        elif isinstance(self.phase, Watching):
+            before = self.phase.remembering(model, time)
+        else:
+            before = Watching(((time, model),))
+        found = None
+        for span in _SPANS:
+            recent = window.recent(self._samples(span))
+            if window.samples < self._samples(span) or recent.count.sum() == 0.0:
+                continue
+            noise = _usual(recent, colour)
+            verdict = self._judge(recent, before.reference, noise)
+            if verdict is None:
+                continue
+            if found is None or (verdict.clear, verdict.odds) > (found.clear, found.odds):
+                found = verdict
+            if verdict.clear and verdict.best.kind == "payload":
+                since = self.phase.since if isinstance(self.phase, Alarmed) else time
+                if self._recognised(recent, before.reference, noise, window, since, time):
+                    return None
+        if found is None:
+            self.phase = before
             return None
         alarm = self.phase if isinstance(self.phase, Alarmed) else Alarmed(before, time)
         self.phase = alarm
-        if rise >= _RISE and self._recognised(alarm, recent, model, window, time):
-            return None
         if time - alarm.since > _SETTLE:
             # no payload came of it: this is how the robot is now
-            self.phase = anew
-        return Diagnostic(
-            "torque_errors_rose",
-            f"the torque errors are {rise:.1f} times their usual size and no payload explains "
-            "them",
-            hint="look at friction, sensors and contacts",
-        )
+            self.phase = Starting()
+            colour.clear()
+        return describe(found)
+
+    def _judge(self, recent: Statistics, model: ModelInUse, noise: Noise) -> Verdict | None:
+        innovations = Innovations(recent, model.base, _covariance(model), noise)
+        return self._estimator.test(innovations)
 
     def _recognised(
         self,
-        alarm: Alarmed,
         recent: Statistics,
         model: ModelInUse,
+        noise: Noise,
         window: SlidingWindow,
+        since: float,
         time: float,
     ) -> bool:
-        """Begin to follow a payload if one explains the innovations."""
-        usual = alarm.before.usual
-        # the step lies before the alarm, so the model is taken from a while before that
-        empty = alarm.before.calm[0][1] if self.carried is None else self.carried.empty
-        found = self._estimate(recent, empty, usual)
-        before = recent.residual_square(model.base) / usual
-        loaded = empty.base + self._estimator.base_shift(found.parameters)
-        after = recent.residual_square(loaded) / usual
-        known = self.estimate.mass if self.attached and self.estimate is not None else 0.0
-        if 1.0 - float(after.sum() / before.sum()) < _EXPLAINED or not self._significant(
-            abs(found.mass - known), found.mass_std
-        ):
+        """Begin to follow a payload if one that can be explains the innovations."""
+        empty = model if self.carried is None else self.carried.empty
+        found = self._estimate(recent, empty, noise)
+        if self.carried is None and not self._is_load(found):
             return False
-        samples = self.window_samples
-        newest = window.recent(max(1, samples // 2))
-        older = samples + round((time - alarm.since) * self._rate)
+        older = self._samples(_SPANS[-1]) + round((time - since) * self._rate)
         shift = np.zeros_like(empty.base)
         if self.attached and self.estimate is not None:
             shift = self._estimator.base_shift(self.estimate.parameters)
         self.phase = Following(
-            usual=usual,
+            noise=noise,
             empty=empty,
             load=found,
             attached=self.attached,
             before=window.older(older) + window.memory,
             shift=shift,
-            first=newest,
-            since=Statistics.zero(*newest.moment.shape),
+            first=window.recent(self._samples(_SPANS[0])),
+            since=Statistics.zero(*recent.moment.shape),
             samples=0,
             clean=False,
             started=time,
         )
-        self.estimate, self.detected_after = found, time - alarm.since
+        self.estimate, self.detected_after = found, time - since
         return True
 
     def push(self, statistics: Statistics, samples: int) -> None:
         """Add samples taken since the step."""
+        phase, carried = self.phase, self.carried
+        if isinstance(phase, Following):
+            since = phase.since + statistics
+            self.phase = replace(phase, since=since, samples=phase.samples + samples)
+        elif carried is not None:
+            since = carried.since + statistics
+            self.carried = replace(carried, since=since, samples=carried.samples + samples)
+
+    @property
+    def listening(self) -> bool:
+        """Whether `push` wants to be told of samples."""
         if isinstance(self.phase, Following):
-            since = self.phase.since + statistics
-            self.phase = replace(self.phase, since=since, samples=self.phase.samples + samples)
+            return True
+        return self.carried is not None and self.carried.samples < _REFINE * self._rate
 
     def refined(self, phase: Following) -> bool:
         """Estimate the payload anew from the samples since the step was noticed.
@@ -194,13 +204,27 @@ class PayloadTracker:
         EstimationError
             If rounding defeats the estimate.
         """
-        clean = phase.samples >= _WINDOW * self._rate
+        clean = phase.samples >= self._samples(_CLEAN)
         seen = phase.since if clean else phase.since + phase.first
-        found = self._estimate(seen, phase.empty, phase.usual)
-        attached = self._significant(found.mass, found.mass_std)
+        found = self._estimate(seen, phase.empty, phase.noise)
+        attached = self._is_load(found)
         self.phase = replace(phase, load=found, attached=attached, clean=clean)
         self.estimate, self.attached = found, attached
         return clean and not phase.clean
+
+    def refine_carried(self) -> None:
+        """Estimate the load that is part of the model anew from all samples with it.
+
+        Raises
+        ------
+        EstimationError
+            If rounding defeats the estimate.
+        """
+        carried = self.carried
+        if carried is None or isinstance(self.phase, Alarmed) or not self.listening:
+            return
+        load = self._estimate(carried.since, carried.empty, carried.noise)
+        self.carried, self.estimate = replace(carried, load=load), load
 
     def model_of(self, phase: Following, std: FloatArray) -> ModelInUse:
         """Return the robot with its payload; `std` (p,) are the deviations to tell."""
@@ -227,17 +251,20 @@ class PayloadTracker:
 
     def abandon(self, phase: Following) -> None:
         """End the episode without result."""
-        self.carried = Carrying(phase.empty, phase.load) if phase.attached else None
+        self.carried = None
+        if phase.attached:
+            self.carried = Carrying(
+                phase.empty, phase.load, phase.noise, phase.since, phase.samples
+            )
         self.phase = Starting()
 
     def undecided(self, time: float) -> bool:
         """Whether it is too early to tell if a payload made the errors rise.
 
-        What is compared holds enough of the new samples only some windows after the alarm; until
-        then a poor prediction does not speak against the model.
+        Until then a poor prediction does not speak against the model.
         """
         phase = self.phase
-        return isinstance(phase, Alarmed) and time - phase.since <= _PATIENCE * _WINDOW
+        return isinstance(phase, Alarmed) and time - phase.since <= _PATIENCE
 
     def forget(self) -> None:
         """Forget what errors are usual: another model comes into use."""
@@ -251,28 +278,37 @@ class PayloadTracker:
             self.forget()
 
     @property
-    def window_samples(self) -> int:
-        """Number of samples that a step is looked for in."""
-        return max(1, round(_WINDOW * self._rate))
+    def clean_samples(self) -> int:
+        """Number of samples from which an estimate rests on those since the step alone."""
+        return self._samples(_CLEAN)
 
-    def _significant(self, mass: float, std: float) -> bool:
-        return mass > max(self._estimator.min_mass, _SIGNIFICANCE * std)
+    def _samples(self, span: float) -> int:
+        return max(1, round(span * self._rate))
+
+    def _is_load(self, found: PayloadEstimate) -> bool:
+        heavy = found.mass > max(self._estimator.min_mass, _POSITIVE * found.mass_std)
+        return heavy and found.odds >= CERTAIN
 
     def _estimate(
-        self, statistics: Statistics, empty: ModelInUse, usual: FloatArray
+        self, statistics: Statistics, empty: ModelInUse, noise: Noise
     ) -> PayloadEstimate:
-        known = bool(np.isfinite(empty.base_covariance).all())
         return self._estimator.estimate(
             statistics,
             empty.base,
-            np.sqrt(CORRELATION * usual),
-            empty.base_covariance if known else None,
+            _covariance(empty),
+            noise,
             None if self.estimate is None else self.estimate.parameters,
         )
 
 
-def _errors(recent: Statistics, base_vector: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean square of the errors (G,), and what of it is not worth mentioning."""
-    count = np.maximum(recent.count, 1.0)
-    negligible = _NEGLIGIBLE**2 * recent.square / count + 1e-18
-    return recent.residual_square(base_vector) / count, negligible
+def _covariance(model: ModelInUse) -> FloatArray:
+    """Return how far the base parameters are known (b, b); exactly where nobody says."""
+    known = bool(np.isfinite(model.base_covariance).all())
+    return model.base_covariance if known else np.zeros_like(model.base_covariance)
+
+
+def _usual(recent: Statistics, colour: ResidualColour) -> Noise:
+    """Return the usual noise; a joint that hardly moved until now has none to speak of."""
+    torque = recent.square / np.maximum(recent.count, 1.0)
+    usual = np.where(colour.known, colour.variance, torque)
+    return Noise(np.maximum(usual, negligible(recent)), colour.factors)

@@ -62,9 +62,7 @@ class OnlineIdentifier:
         self.config = config or OnlineConfig()
         self.regression = regression or make_regression(robot)
         self.groups = self.regression.groups
-        self._loads = PayloadEstimator(
-            robot, self.regression.base, len(self.groups), self.config.payload
-        )
+        self._loads = PayloadEstimator(self.regression, self.config.payload)
         unknown = np.full(robot.layout.size, np.nan)
         base = self.regression.base.project(robot.nominal)
         blank = np.full((len(base), len(base)), np.nan)
@@ -114,7 +112,7 @@ class OnlineIdentifier:
             self._tracker.restart(start)
             self._changed_at = start
         for rows, count in self._learner.learn(samples, self._model.base):
-            if isinstance(self._tracker.phase, Following):
+            if self._tracker.listening:
                 self._tracker.push(Statistics.of(rows), count)
 
     def snapshot(self) -> Request | None:
@@ -189,8 +187,9 @@ class OnlineIdentifier:
         tracker, learner, notes = self._tracker, self._learner, list[Diagnostic]()
         try:
             if not isinstance(tracker.phase, Following):
-                note = tracker.look(learner.window, self._model, learner.time)
+                note = tracker.look(learner.window, self._model, learner.colour, learner.time)
                 if not isinstance(tracker.phase, Following):
+                    tracker.refine_carried()
                     return [note] if note else []
                 learner.forget()
             if tracker.refined(tracker.phase):
@@ -213,7 +212,7 @@ class OnlineIdentifier:
     def _follow(self, phase: Following, scores: PrequentialScores) -> Decision:
         """Hold while a payload is followed; give up where the nominal model does better."""
         used, nominal = np.linalg.norm(scores.used.rmse), np.linalg.norm(scores.nominal.rmse)
-        enough = scores.samples >= self._tracker.window_samples
+        enough = scores.samples >= self._tracker.clean_samples
         if not (phase.clean and enough and used > nominal * WORSE):
             return _followed(self._tracker)
         self._tracker.abandon(phase)

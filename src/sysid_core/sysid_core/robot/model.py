@@ -54,6 +54,11 @@ def _parse(urdf: Urdf, floating: bool) -> pin.Model:
 class Robot:
     """A robot that can be identified.
 
+    Parameters
+    ----------
+    description : RobotDescription
+    urdf : Urdf
+
     Attributes
     ----------
     model : pin.Model

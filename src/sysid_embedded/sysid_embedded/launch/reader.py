@@ -172,6 +172,10 @@ def read(
     only_arguments : bool
         Look for arguments only, and complain of none that is missing.
 
+    Returns
+    -------
+    Plan
+
     Raises
     ------
     LaunchError

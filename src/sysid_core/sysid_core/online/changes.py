@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells whether a robot changed, and by what: a load, or the friction or gain of a joint."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.rows import Regression
+from sysid_core.online.innovations import Evidence, Innovations
+from sysid_core.parameters import FRICTION_TERMS
+from sysid_core.priors import default_prior
+
+__all__ = ["CERTAIN", "SCALES", "Change", "ChangeTest", "Verdict", "describe", "log_odds"]
+
+_FALSE_ALARMS = 1.0 / 36000.0
+"""Rate at which a robot that nothing happens to may be thought changed: once in 10 h [1/s]."""
+
+_LOOKS = 10.0
+"""Looks per second that are not the same look again: some windows, the shortest of 0.2 s [1/s]."""
+
+CERTAIN = float(np.log(_LOOKS / _FALSE_ALARMS))
+"""Log Bayes factor from which a change is certain. Where nothing changed, the mean of the Bayes
+factor is one, so it exceeds A in one look of A at most (Ville 1939; Robbins 1970)."""
+
+_CLEAR = 3.0
+"""Log odds by which the likelier of two explanations must win: twenty to one."""
+
+_RISE = 2.0
+"""Factor by which errors must rise to be worth a word when nothing explains them [-]."""
+
+_DEGREES = 50.0
+"""Independent rows that the usual variance is as good as: errors are not Gaussian, and a motion
+that is new has larger ones, so that a Student's distribution stands for them [-]."""
+
+_GAIN_STD = 0.5
+"""Change of a joint's gain thought likely, where there is one; a limp joint's is −1 [-]."""
+
+SCALES = (1.0, 0.25)
+"""Sizes of a load that are thought likely, as shares: a small one would drown in what a wide
+prior costs [-]."""
+
+_LIMP = 0.3
+"""Share of its torque below which a joint that changed is called limp [-]."""
+
+
+class Change(NamedTuple):
+    """One explanation of the innovations.
+
+    Attributes
+    ----------
+    kind : str
+        ``payload``, ``friction``, ``gain`` or ``frictions`` (of all joints together).
+    subject : str
+        The joint; empty: none in particular.
+    columns : (k,)
+        Its coefficients.
+    std : (k,)
+        Their size that is thought likely.
+    """
+
+    kind: str
+    subject: str
+    columns: IndexArray
+    std: FloatArray
+
+
+class Verdict(NamedTuple):
+    """What the innovations of a window say; made only where something changed.
+
+    Attributes
+    ----------
+    best : Change
+        The likeliest explanation.
+    value : (k,)
+        Its coefficients.
+    odds : float
+        Its log Bayes factor against no change.
+    clear : bool
+        Whether it is certain, and no other explanation comes near it.
+    """
+
+    best: Change
+    value: FloatArray
+    odds: float
+    clear: bool
+
+
+def log_odds(explained: float, cost: float, innovations: Innovations) -> float:
+    """Return the log Bayes factor of what explains so much of the square."""
+    total = _DEGREES + innovations.square
+    left = max(total - explained, _DEGREES)
+    return 0.5 * (_DEGREES + innovations.count) * float(np.log(total / left)) - cost
+
+
+class ChangeTest:
+    """Compares explanations of the innovations by their Bayes factors.
+
+    Parameters
+    ----------
+    regression : Regression
+    load_map : (b, 10)
+        What a load adds to the base parameters.
+    load_std : (10,)
+        Size of a load that is thought likely.
+    """
+
+    def __init__(self, regression: Regression, load_map: FloatArray, load_std: FloatArray) -> None:
+        robot, layout = regression.robot, regression.layout
+        actuated = np.flatnonzero(robot.actuated)
+        prior = default_prior(robot)
+        terms = [np.arange(layout.size)[layout.term(term)][actuated] for term in FRICTION_TERMS]
+        friction = np.stack(terms, axis=1)
+        free = np.abs(regression.base.mapping).sum(axis=0) > 0.0
+        likely = prior.scalar_std.copy()
+        likely[layout.nonnegative] *= prior.mean[layout.nonnegative]
+        columns = regression.base.mapping[:, friction.ravel()]
+        self._directions = np.hstack([load_map, columns])
+        self._gains = regression.per_joint
+        load = np.arange(len(load_std))
+        self.changes = [Change("payload", "", load, scale * load_std) for scale in SCALES]
+        first = len(load)
+        width = friction.shape[1]
+        for j, (joint, where) in enumerate(zip(robot.actuated_names, friction, strict=True)):
+            usable = free[where] & (likely[where] > 0.0)
+            index = first + width * j + np.flatnonzero(usable)
+            self.changes.append(Change("friction", joint, index, likely[where[usable]]))
+        every = np.concatenate([change.columns for change in self.changes[len(SCALES) :]])
+        std = np.concatenate([change.std for change in self.changes[len(SCALES) :]])
+        if self._gains:
+            start = self._directions.shape[1]
+            self.changes += [
+                Change("gain", joint, np.array([start + j]), np.array([_GAIN_STD]))
+                for j, joint in enumerate(robot.actuated_names)
+            ]
+        self.changes.append(Change("frictions", "", every, std))
+
+    def __call__(self, innovations: Innovations) -> Verdict | None:
+        """Judge the innovations of a window; None where nothing changed for certain."""
+        if log_odds(innovations.square, 0.0, innovations) < CERTAIN:
+            return None
+        evidence = innovations.evidence(self._directions, gains=self._gains)
+        odds = [
+            log_odds(*evidence.select(change.columns).explained(change.std), innovations)
+            for change in self.changes
+        ]
+        first = int(np.argmax(odds))
+        best = self.changes[first]
+        others = (o for o, c in zip(odds, self.changes, strict=True) if c[:2] != best[:2])
+        clear = odds[first] >= CERTAIN and odds[first] - max(others) >= _CLEAR
+        if not (clear or innovations.square > _RISE**2 * innovations.count):
+            return None
+        return Verdict(best, _mean(evidence, best), odds[first], bool(clear))
+
+
+def _mean(evidence: Evidence, change: Change) -> FloatArray:
+    own = evidence.select(change.columns)
+    precision = own.information + np.diag(1.0 / change.std**2)
+    return np.asarray(np.linalg.solve(precision, own.moment))
+
+
+def describe(verdict: Verdict) -> Diagnostic:
+    """Name a change that is none of the load."""
+    joint, kept = verdict.best.subject, "no payload explains the torque errors"
+    if verdict.clear and verdict.best.kind == "gain":
+        left = 1.0 + float(verdict.value[0])
+        if left < _LIMP:
+            message = f"its torque is missing; {kept}"
+            return Diagnostic("joint_limp", message, subject=joint, hint="look at its drive")
+        message = f"its torque is {left:.2f} of what it was; {kept}"
+        return Diagnostic("gain_changed", message, subject=joint, hint="look at its torque's gain")
+    if verdict.clear and verdict.best.kind == "friction":
+        message = f"its friction changed; {kept}"
+        return Diagnostic("friction_changed", message, subject=joint, hint="look at the joint")
+    return Diagnostic(
+        "torque_errors_rose",
+        "the torque errors rose and no payload explains them",
+        hint="look at friction, sensors and contacts",
+    )

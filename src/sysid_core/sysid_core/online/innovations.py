@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What innovations say of a change, with everything else that they may come from averaged out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.dynamics.statistics import Statistics
+
+__all__ = ["Evidence", "Innovations", "Noise", "negligible"]
+
+_NEGLIGIBLE = 0.01
+"""Torque errors below this share of a joint's torque count as that share [-]."""
+
+
+def negligible(statistics: Statistics) -> FloatArray:
+    """Return the mean square (G,) [N²·m²] of errors that are not worth mentioning."""
+    return _NEGLIGIBLE**2 * statistics.square / np.maximum(statistics.count, 1.0) + 1e-18
+
+
+class Noise(NamedTuple):
+    """What innovations hold besides errors of the parameters.
+
+    Attributes
+    ----------
+    variance : (G,) [N²·m²]
+        Of one row.
+    factors : (G, L) [-]
+        Rows ≥ 1 that stand for one independent row, within stretches of 1, 2, 4, … rows.
+    """
+
+    variance: FloatArray
+    factors: FloatArray
+
+    def factor(self, rows: FloatArray) -> FloatArray:
+        """Return the factor (G,) of stretches of so many rows (G,)."""
+        level = np.log2(np.maximum(rows, 1.0)).astype(int)
+        last = self.factors.shape[1] - 1
+        return np.take_along_axis(self.factors, np.minimum(level, last)[:, None], axis=1)[:, 0]
+
+    def with_residuals(self, square: FloatArray, rows: FloatArray, weight: float) -> Noise:
+        """Return the noise with the variance raised where residuals of so many rows show more.
+
+        The variance until now counts as `weight` independent rows.
+        """
+        before = weight * self.factors[:, -1]
+        seen = (before * self.variance + square) / (before + rows)
+        return Noise(np.maximum(self.variance, seen), self.factors)
+
+
+class Evidence(NamedTuple):
+    """The log-likelihood ``hᵀφ − ½ φᵀJφ`` of a change φ (k,) against no change.
+
+    Attributes
+    ----------
+    information : (k, k)
+        J.
+    moment : (k,)
+        h.
+    """
+
+    information: FloatArray
+    moment: FloatArray
+
+    def select(self, index: IndexArray) -> Evidence:
+        """Return the evidence on some coefficients where the others are zero."""
+        return Evidence(self.information[np.ix_(index, index)], self.moment[index])
+
+    def explained(self, std: FloatArray) -> tuple[float, float]:
+        """Return what coefficients that were thought N(0, std²) explain, and what they cost.
+
+        The two are ``hᵀ(J + P)⁻¹h`` and ``½ log det(I + P⁻¹J)``: half the one less the other is
+        the logarithm of the Bayes factor.
+        """
+        root = np.linalg.cholesky(np.eye(len(std)) + np.outer(std, std) * self.information)
+        turned = np.linalg.solve(root, std * self.moment)
+        return float(turned @ turned), float(np.log(np.diag(root)).sum())
+
+
+class Innovations:
+    """Innovations of some samples: ``e = A δ + C φ + ν``.
+
+    δ ~ N(0, Σ) is what is not known of the robot's base parameters and ν is coloured noise; both
+    are averaged out, so that only a change φ is left to be judged or estimated.
+
+    Parameters
+    ----------
+    statistics : Statistics
+    base_vector : (b,)
+        Of the model that predicts.
+    covariance : (b, b)
+        Σ.
+    noise : Noise
+
+    Attributes
+    ----------
+    count : float
+        Number of independent rows.
+    square : float [-]
+        Sum of squares in units of what is expected; about `count` where nothing changed.
+    """
+
+    def __init__(
+        self,
+        statistics: Statistics,
+        base_vector: FloatArray,
+        covariance: FloatArray,
+        noise: Noise,
+    ) -> None:
+        self._residual = statistics.shifted(-base_vector)
+        self._base_vector = base_vector
+        factor = noise.factor(statistics.count)
+        self._weight = 1.0 / (noise.variance * factor)
+        self._gram = np.tensordot(self._weight, statistics.gram, axes=1)
+        self._moment = self._weight @ self._residual.moment
+        # (Σ⁻¹ + G)⁻¹, for a Σ that may be singular
+        self._known = np.linalg.solve(
+            np.eye(len(base_vector)) + covariance @ self._gram, covariance
+        )
+        self.count = float((statistics.count / factor).sum())
+        total = float(self._weight @ self._residual.square)
+        self.square = total - float(self._moment @ self._known @ self._moment)
+
+    def evidence(self, directions: FloatArray, *, gains: bool = False) -> Evidence:
+        """Return the evidence on changes of the base parameters, and on the groups' gains.
+
+        Parameters
+        ----------
+        directions : (b, k)
+            Change of the base parameters per unit of each coefficient.
+        gains : bool
+            Whether G more coefficients scale the predicted torque of one group each.
+        """
+        cross, moment = self._gram @ directions, directions.T @ self._moment
+        square = directions.T @ cross
+        if gains:
+            predicted = self._weight[:, None] * (self._residual.gram @ self._base_vector)
+            scores = self._weight * (self._residual.moment @ self._base_vector)
+            between = directions.T @ predicted.T
+            own = np.diag(predicted @ self._base_vector)
+            square = np.block([[square, between], [between.T, own]])
+            cross, moment = np.hstack([cross, predicted.T]), np.concatenate([moment, scores])
+        absorbed = self._known @ cross
+        return Evidence(square - cross.T @ absorbed, moment - absorbed.T @ self._moment)
