@@ -251,16 +251,19 @@ def _pause(probe: Probe, process: Any) -> None:
     process.send_signal(signal.SIGCONT)
 
 
-def _recovery(probe: Probe, limit: float) -> float:
-    """Return the robot's time [s] until it follows its reference again."""
+def _recovery(probe: Probe, due: float, limit: float) -> float:
+    """Return the robot's time [s] from which on it follows its reference until `due`."""
     from std_srvs.srv import SetBool
 
-    begin, real = probe.now(), time.monotonic()
-    while not probe.follows() and time.monotonic() - real < limit:
-        if probe.tracking.state in (STOPPED, DISABLED) and probe.now() - begin > 1.0:
-            probe.call(SetBool, "controller/enable", data=True)  # as a user would
-        probe.spin(0.1)
-    return probe.now() - begin if probe.follows() else math.inf
+    begin = last = probe.now()
+    end = time.monotonic() + limit
+    while time.monotonic() < due or (not probe.follows() and time.monotonic() < end):
+        if not probe.follows():
+            last = probe.now()
+            if probe.tracking.state in (STOPPED, DISABLED) and last - begin > 1.0:
+                probe.call(SetBool, "controller/enable", data=True)  # as a user would
+        probe.spin(0.05)
+    return last - begin if probe.follows() else math.inf
 
 
 def _start(stack: contextlib.ExitStack, rate: float) -> dict[str, Any]:
@@ -305,8 +308,7 @@ def run(given: argparse.Namespace) -> Result:
                 FAULTS[kind](probe)
                 probe.spin(0.1)
             counts[kind] += 1
-            slow.append((kind, _recovery(probe, 30.0)))
-            probe.spin(max(0.0, due - time.monotonic()))
+            slow.append((kind, _recovery(probe, due, 30.0)))
             for name, process in processes.items():
                 if process.poll() is None:
                     usage[name].sample()

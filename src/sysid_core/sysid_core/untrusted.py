@@ -118,12 +118,12 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
-def read_yaml(path: Path, loader: Any = YamlLoader) -> Any:
+def read_yaml(path: Path, loader: Any = YamlLoader, *, most: int = _MOST_NODES) -> Any:
     """Read a YAML file as `parse_yaml` does."""
-    return parse_yaml(read_bytes(path), loader)
+    return parse_yaml(read_bytes(path), loader, most=most)
 
 
-def parse_yaml(text: str | bytes, loader: Any = YamlLoader) -> Any:
+def parse_yaml(text: str | bytes, loader: Any = YamlLoader, *, most: int = _MOST_NODES) -> Any:
     """Return what a YAML text holds.
 
     Parameters
@@ -131,6 +131,8 @@ def parse_yaml(text: str | bytes, loader: Any = YamlLoader) -> Any:
     text : str or bytes
     loader : class
         A safe loader of PyYAML's.
+    most : int
+        Values that it may hold.
 
     Raises
     ------
@@ -138,7 +140,7 @@ def parse_yaml(text: str | bytes, loader: Any = YamlLoader) -> Any:
         If it is no YAML, nested or aliased too much, or holds what Python has no value for.
     """
     try:
-        _check_size(yaml.parse(text, Loader=YamlLoader))
+        _check_size(yaml.parse(text, Loader=YamlLoader), most)
         value = yaml.load(text, Loader=loader)
         _check_integers(value)
     except UnreadableError:
@@ -149,7 +151,7 @@ def parse_yaml(text: str | bytes, loader: Any = YamlLoader) -> Any:
     return value
 
 
-def _check_size(events: Iterable[Any]) -> None:
+def _check_size(events: Iterable[Any], most: int) -> None:
     """Refuse YAML by its events, where an alias counts as what it stands for."""
     sizes: dict[str, int] = {}
     opened: list[tuple[str | None, int]] = []
@@ -173,14 +175,14 @@ def _check_size(events: Iterable[Any]) -> None:
             name, before = opened.pop()
             if name:
                 sizes[name] = count - before
-        _check_limits(len(opened), count)
+        _check_limits(len(opened), count, most)
 
 
-def _check_limits(depth: int, count: int) -> None:
+def _check_limits(depth: int, count: int, most: int = _MOST_NODES) -> None:
     if depth > _MOST_DEPTH:
         raise UnreadableError(f"is nested more than {_MOST_DEPTH} deep")
-    if count > _MOST_NODES:
-        raise UnreadableError(f"holds more than {_MOST_NODES} values")
+    if count > most:
+        raise UnreadableError(f"holds more than {most} values")
 
 
 def _check_integers(value: Any) -> None:

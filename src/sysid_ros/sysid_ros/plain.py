@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from sysid_core.errors import ParameterError
+from sysid_core.errors import ParameterError, UnreadableError
+from sysid_core.untrusted import parse_yaml
 
 __all__ = ["fill", "message_text", "plain", "read_values"]
 
@@ -28,9 +29,9 @@ def read_values(text: str) -> Mapping[str, Any]:
         If it is not a mapping in YAML.
     """
     try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ParameterError(f"'{text:.60}' is not YAML: {error}") from error
+        values = parse_yaml(text)
+    except UnreadableError as error:
+        raise ParameterError(f"'{text:.60}' {error}") from error
     if values is None:
         return {}
     if not isinstance(values, Mapping):

@@ -102,7 +102,7 @@ def test_watch_prints_lines_without_a_terminal(
         (["echo", "/nowhere", "--timeout", "0"], "topic '/nowhere' is not there; there are:"),
         (["call", "/server/enable", "{date: true}"], "no field 'date'; there are: data"),
         (["call", "/server/enable", "{data: 3}"], "field 'data' is boolean"),
-        (["call", "/server/enable", "{data"], "is not YAML"),
+        (["call", "/server/enable", "{data"], "is not valid YAML"),
         (["pub", "/t", "std_msgs/msg/Nothing"], "no type 'std_msgs/msg/Nothing'"),
         (["pub", "/t", "Nothing"], "no type 'Nothing'"),
         (["pub", "/t", "std_msgs/msg/Bool", "-1", "--timeout", "0"], "nobody listens to '/t'"),

@@ -12,6 +12,7 @@ import yaml
 
 from sysid_core.errors import OutputError, SysidError
 from sysid_core.robot import Robot, load_robot
+from sysid_core.untrusted import parse_xml, read_bytes
 from sysid_sim.errors import SimulationError
 
 __all__ = ["controller_parameters", "gazebo_urdf", "main", "write_gazebo_files"]
@@ -37,7 +38,7 @@ def gazebo_urdf(robot: Robot, controllers: Path) -> str:
             f"robot '{robot.name}' has a floating base or loops; only open arms are prepared for "
             "Gazebo, the MuJoCo simulator takes the others"
         )
-    root = ET.parse(robot.urdf.path).getroot()
+    root = parse_xml(read_bytes(robot.urdf.path))
     if robot.urdf.root != "world":
         ET.SubElement(root, "link", name="world")
         fixed = ET.SubElement(root, "joint", name="world_joint", type="fixed")

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import DataError
+from sysid_core.errors import DataError, UnreadableError
+from sysid_core.untrusted import read_json, read_yaml
 
 __all__ = ["IDENTITY", "TRAJECTORY", "JointMotion", "read_motion"]
 
@@ -21,8 +20,8 @@ TRAJECTORY = "trajectory.yaml"
 IDENTITY = "motion.json"
 """Whose it is, and what its design found."""
 
-_LARGEST = 20_000_000
-"""Bytes of a trajectory file; an hour of ten joints at 20 Hz has as many."""
+_MOST_VALUES = 1_000_000
+"""Of a trajectory file: 20 minutes of ten joints at 20 Hz."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,19 +59,15 @@ def read_motion(path: Path) -> JointMotion:
     file = path / TRAJECTORY if path.is_dir() else path
     identity: dict[str, Any] = {}
     try:
-        if file.stat().st_size > _LARGEST:
-            raise DataError(f"is larger than {_LARGEST // 10**6} MB", source=str(file))
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        message = yaml.load(file.read_text(encoding="utf-8"), Loader=loader)
+        message = read_yaml(file, most=_MOST_VALUES)
         if (file.parent / IDENTITY).is_file():
-            identity = json.loads((file.parent / IDENTITY).read_text(encoding="utf-8"))
+            identity = read_json(file.parent / IDENTITY)
         return _motion(message, identity)
-    except OSError as error:
+    except UnreadableError as error:
         raise DataError(
-            f"cannot be read ({error.strerror}); give a folder that 'sysid excite' wrote",
-            source=str(file),
+            f"{error}; give a folder that 'sysid excite' wrote", source=str(file)
         ) from error
-    except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         why = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise DataError(
             "is not a trajectory_msgs/JointTrajectory with positions, velocities and "

@@ -7,9 +7,8 @@ import argparse
 import sys
 from typing import Any
 
-import yaml
-
-from sysid_core.errors import DataError, ParameterError
+from sysid_core.errors import DataError, ParameterError, UnreadableError
+from sysid_core.untrusted import parse_yaml
 from sysid_ros.plain import message_text, plain
 from sysid_ros.terminal.session import Session, import_type, open_session
 
@@ -111,7 +110,7 @@ def _set(session: Session, node: str, args: argparse.Namespace) -> int:
     value, field = now[0], _FIELDS[now[0].type]
     try:
         setattr(value, field, _converted(args.value, field))
-    except (AssertionError, TypeError, ValueError, OverflowError, yaml.YAMLError) as error:
+    except (AssertionError, TypeError, ValueError, OverflowError, UnreadableError) as error:
         kind = field.removesuffix("_value").replace("_", " ")
         raise ParameterError(f"'{args.value}' is not what '{args.name}' is: {kind}") from error
     parameter = import_type("rcl_interfaces/msg/Parameter", "msg")(name=args.name, value=value)
@@ -125,7 +124,7 @@ def _converted(text: str, field: str) -> Any:
     """Return what a text means as a parameter of its present type."""
     if field == "string_value":
         return text
-    value = yaml.safe_load(text)
+    value = parse_yaml(text)
     if "array" in field and not isinstance(value, list):
         value = [value]
     if field == "double_value":
