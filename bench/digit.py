@@ -58,9 +58,7 @@ def _torques(bench: Bench, found: Identification, log: Log) -> Scores:
     """Table I: torques of inverse dynamics on a motion that nothing was learned from."""
     regression = found.regression
     rows = rows_of(regression, batch_of(bench.robot, log.recording(bench.robot), SignalConfig()))
-    return score(
-        rows, regression.groups, regression.base, found.nominal, found.estimate.parameters
-    )
+    return score(rows, regression, found.nominal, found.estimate.parameters)
 
 
 def _compare(

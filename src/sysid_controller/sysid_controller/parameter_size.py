@@ -21,7 +21,7 @@ _USUAL_VELOCITY = 1.0  # [rad/s] where no limit is known
 # none left to move: what asks for more is not this robot.
 _GRAVITY = 1.0
 _GRAVITY_OF_NOMINAL = 1.5  # of the nominal model's, where its own is beyond the limit already
-_FRICTION = 1.0  # Coulomb and viscous at the velocity limit
+_FRICTION = 1.0  # dry and viscous at the velocity limit
 _ARMATURE = 1.0  # at the acceleration above
 _OFFSET = 0.25  # zero errors of torque sensors are a few hundredths
 _JUMP = 1.0  # change of the torque of one motion against that of the parameters in use
@@ -79,11 +79,11 @@ class ParameterSizes:
             Parameters in use.
         """
         layout, active = self._robot.layout, self._robot.actuated
-        viscous, coulomb, armature, offset = (
+        viscous, coulomb, sigmoid, stribeck, armature, offset = (
             vector[layout.term(term)][active]
-            for term in ("viscous", "coulomb", "armature", "offset")
+            for term in ("viscous", "coulomb", "sigmoid", "stribeck", "armature", "offset")
         )
-        friction = coulomb + viscous * self._speed
+        friction = coulomb + sigmoid + stribeck + viscous * self._speed
         judged = (
             ("an offset", np.abs(offset), _OFFSET * self._limit),
             ("friction at full speed", friction, _FRICTION * self._limit),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,6 @@ from sysid_core.identification import IdentifyConfig, rows_at_learned_cutoff
 from sysid_core.recording import Recording
 from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
-from sysid_core.scores import score
 
 __all__ = ["Comparison", "Difference", "TorqueDifference", "compare", "compare_torques"]
 
@@ -143,18 +143,22 @@ def compare_torques(
     ModelError
         If an estimate does not belong to the robot.
     """
-    vectors = [estimate.parameters(robot) for estimate in (first, second)]
     cutoffs = [e.cutoff for e in (first, second) if e.cutoff is not None]
-    regression, rows, _, warnings = rows_at_learned_cutoff(
-        robot, data, options, min(cutoffs, default=None)
-    )
-    scores = score(rows, regression.groups, regression.base, *vectors)
-    gap = np.subtract(*(regression.base.project(vector) for vector in vectors))
-    between = [np.sqrt(np.mean((block.matrix @ gap) ** 2)) for block in rows.blocks]
+    errors = []
+    for estimate in (first, second):
+        own = estimate.with_friction(robot)
+        vector = estimate.parameters(own)
+        regression, rows, _, warnings = rows_at_learned_cutoff(
+            own, data, options, min(cutoffs, default=None)
+        )
+        rows = regression.with_load(rows, vector)
+        errors.append(rows.residuals(regression.base.project(vector)))
+    between = [one - other for one, other in zip(*errors, strict=True)]
     return TorqueDifference(
-        scores.joints,
-        scores.rmse_nominal,
-        scores.rmse_identified,
-        np.array(between),
-        warnings,
+        regression.groups, _sizes(errors[0]), _sizes(errors[1]), _sizes(between), warnings
     )
+
+
+def _sizes(errors: Iterable[FloatArray]) -> FloatArray:
+    """Return the root mean square of each group's errors (m,)."""
+    return np.array([np.sqrt(np.mean(e**2)) for e in errors])

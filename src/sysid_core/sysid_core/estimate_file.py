@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.friction import FRICTION
 from sysid_core.errors import ModelError, ParameterError, UnreadableError
 from sysid_core.files import write_text
-from sysid_core.parameters import COUPLING_TERMS, FRICTION_TERMS, INERTIAL_TERMS, ParameterLayout
+from sysid_core.parameters import COUPLING_TERMS, INERTIAL_TERMS, ParameterLayout
 from sysid_core.robot.model import Robot
 from sysid_core.scores import Scores
 from sysid_core.untrusted import existing, read_json
@@ -26,12 +27,17 @@ if TYPE_CHECKING:  # the nodes write such files too, and do without all that ide
 
 __all__ = [
     "EstimateFile",
+    "chosen_friction",
     "estimate_json",
     "named_parameters",
     "read_estimate",
     "scores_json",
     "write_estimate",
 ]
+
+
+_CHOSEN_TERMS = {term.name for term in FRICTION if term.chosen}
+_LEAST_TERMS = tuple(term.name for term in FRICTION if not term.chosen)
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,25 @@ class EstimateFile:
         if not isinstance(value, int | float) or not math.isfinite(value) or value <= 0.0:
             return None
         return float(value)
+
+    @property
+    def friction(self) -> dict[str, dict[str, float]] | None:
+        """Chosen friction terms, joint → term → scale; None in files of older versions."""
+        found: dict[str, dict[str, float]] | None = self._data.get("friction")
+        return found
+
+    def with_friction(self, robot: Robot) -> Robot:
+        """Return the robot with the friction terms that were chosen for the estimate.
+
+        Raises
+        ------
+        RobotError
+            If the file names joints that the robot lacks.
+        """
+        friction = self.friction
+        if friction is None or friction == robot.description.friction_chosen:
+            return robot
+        return robot.with_friction(friction)
 
     def check_model(self, robot: Robot) -> None:
         """Check that a robot is the one that was identified.
@@ -119,8 +144,11 @@ class EstimateFile:
                 found["bodies", f"{body}.{term}"] = (value, deviation)
         for section in ("joints", "couplings"):
             for name, terms in self._data.get(section, {}).items():
+                # terms of different laws do not mean the same
+                law = "+".join(sorted((self.friction or {}).get(name, {})))
                 for term, value in terms.items():
-                    found["friction", f"{name}.{term}"] = (value, std[section][name][term])
+                    label = f"{name}.{term}" + (f" (with {law})" if law else "")
+                    found["friction", label] = (value, std[section][name][term])
         for entry in self._data.get("base_parameters", ()):
             if _is_numbers([entry.get("value"), entry.get("std")], 2):
                 found["base", entry["expression"]] = (entry["value"], entry["std"])
@@ -143,13 +171,28 @@ def _numbers(values: FloatArray) -> list[float | None]:
     return [float(v) if math.isfinite(v) else None for v in values]
 
 
-def named_parameters(layout: ParameterLayout, vector: FloatArray) -> dict[str, Any]:
+def named_parameters(robot: Robot, vector: FloatArray) -> dict[str, Any]:
     """Return ``bodies``, ``joints`` and ``couplings`` of a parameter vector by name."""
+    layout = robot.layout
+    lacking = [
+        [term.name for term, scale in zip(FRICTION, scales, strict=True) if scale == 0.0]
+        for scales in robot.friction_scales.T
+    ]
+    joints = layout.joints_of(vector)
+    for terms, missing in zip(joints.values(), lacking, strict=True):
+        for term in missing:
+            del terms[term]
     return {
         "bodies": {name: phi.tolist() for name, phi in layout.bodies_of(vector).items()},
-        "joints": layout.joints_of(vector),
+        "joints": joints,
         "couplings": layout.couplings_of(vector),
     }
+
+
+def chosen_friction(robot: Robot) -> dict[str, dict[str, float]]:
+    """Return the chosen friction terms as joint → term → scale."""
+    chosen = robot.description.friction_chosen
+    return {joint: dict(terms) for joint, terms in chosen.items()}
 
 
 def scores_json(scores: Scores) -> dict[str, Any]:
@@ -184,15 +227,16 @@ def estimate_json(found: Identification, timing: Mapping[str, float]) -> dict[st
         "robot": robot.name,
         "model_hash": robot.model_hash,
         "method": estimate.method,
-        **named_parameters(layout, estimate.parameters),
-        "std": named_parameters(layout, np.nan_to_num(estimate.std)),
+        **named_parameters(robot, estimate.parameters),
+        "std": named_parameters(robot, np.nan_to_num(estimate.std)),
         "consistency": dict(zip(layout.bodies, _numbers(estimate.consistency), strict=True)),
         "train": scores_json(found.train),
         "validation": None if found.validation is None else scores_json(found.validation),
         "timing_s": float(sum(timing.values())),
         "warnings": list(found.warnings),
         "description": None if source is None else str(Path(source).resolve()),
-        "nominal": named_parameters(layout, found.nominal),
+        "nominal": named_parameters(robot, found.nominal),
+        "friction": chosen_friction(robot),
         "groups": list(found.regression.groups),
         "noise_std": _numbers(estimate.noise_std),
         "correlation": _numbers(found.correlation),
@@ -289,15 +333,29 @@ def _check(data: Any, source: str) -> None:
         for name, values in bodies.items():
             if not _is_numbers(values, len(INERTIAL_TERMS)):
                 raise fail(f"{prefix}bodies.{name}", "must be 10 finite numbers")
-        for kind, terms in (("joints", FRICTION_TERMS), ("couplings", COUPLING_TERMS)):
+        for kind, terms in (("joints", _LEAST_TERMS), ("couplings", COUPLING_TERMS)):
             group = section.get(kind, {} if kind == "couplings" else None)
             if not isinstance(group, dict):
                 raise fail(f"{prefix}{kind}", "is missing")
             for name, entry in group.items():
                 if not isinstance(entry, dict) or not _is_numbers(
-                    [entry.get(term) for term in terms], len(terms)
+                    [entry.get(term) for term in {*terms, *entry}], len({*terms, *entry})
                 ):
                     raise fail(f"{prefix}{kind}.{name}", f"needs the numbers {', '.join(terms)}")
+
+    _check_friction(data.get("friction", {}), fail)
+
+
+def _check_friction(friction: Any, fail: Callable[[str, str], ModelError]) -> None:
+    """Check what a file says of chosen friction terms."""
+    if not isinstance(friction, dict):
+        raise fail("friction", "must map joints to terms")
+    for joint, terms in friction.items():
+        known = isinstance(terms, dict) and terms.keys() <= _CHOSEN_TERMS
+        if not known or not _is_numbers(list(terms.values()), len(terms)):
+            raise fail(f"friction.{joint}", f"may have numbers for {sorted(_CHOSEN_TERMS)}")
+        if any(scale <= 0.0 for scale in terms.values()):
+            raise fail(f"friction.{joint}", "needs scales above zero")
 
 
 def _is_numbers(values: Any, count: int) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from sysid_core.agreement import check_agreement
 from sysid_core.arrays import FloatArray
 from sysid_core.bandwidth import predictive_cutoff
 from sysid_core.batch import (
+    Batch,
     Progress,
     quiet,
     rows_of,
@@ -25,6 +26,7 @@ from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
+from sysid_core.friction_choice import choose_friction, thinned
 from sysid_core.gathering import Gathering
 from sysid_core.inertia import nearest_consistent
 from sysid_core.loads import Load, expecting_loads, find_loads
@@ -36,6 +38,9 @@ from sysid_core.scores import Curve, Scores, curves, score
 from sysid_core.signals import CutoffChoice, PrepareReport, SignalConfig
 from sysid_core.verdict import implausible_results
 from sysid_core.workers import Workers, workers
+
+_LOAD_ROUNDS = 2
+"""First estimates for the load that friction takes: a third would move it by a thousandth."""
 
 __all__ = [
     "Identification",
@@ -64,6 +69,10 @@ class IdentifyConfig:
         Parameters that take the place of the nominal ones, e.g. of an earlier identification.
     lenient : bool
         Use what is usable of a faulty recording.
+    friction : str
+        ``chosen``: each joint of a tree gets the terms that predict held-out torque better,
+        unless the description chooses, or `only` or `start` are given. ``described``: none is
+        added to the description's.
     signals : SignalConfig
     estimator : Estimator
     """
@@ -73,12 +82,15 @@ class IdentifyConfig:
     only: tuple[str, ...] | None = None
     start: FloatArray | None = None
     lenient: bool = False
+    friction: Literal["chosen", "described"] = "chosen"
     signals: SignalConfig = field(default_factory=SignalConfig)
     estimator: Estimator = field(default_factory=Entropic)
 
     def __post_init__(self) -> None:
         if not 0.0 < self.train <= 1.0:
             raise ParameterError(f"train must lie above 0 and at most at 1, got {self.train:g}")
+        if self.friction not in ("chosen", "described"):
+            raise ParameterError(f"friction is chosen or described, got {self.friction!r}")
         if not 0.0 <= self.still < 1.0:
             raise ParameterError(f"still must lie between 0 and 1, got {self.still:g}")
 
@@ -179,6 +191,38 @@ def _solve(
     return estimator.solve(problem, first.parameters), correlation
 
 
+def _settled_friction(
+    regression: Regression, training: Batch, options: IdentifyConfig
+) -> Regression:
+    """Choose each joint's friction terms, and the load that they take from a first estimate."""
+    described = options.friction == "described" or regression.robot.description.friction_chosen
+    choose = not described and options.only is None and options.start is None
+    if not (choose and regression.robot.is_tree) and not regression.robot.load_friction:
+        return regression
+
+    def solution(regression: Regression, rows: Rows) -> FloatArray:
+        prior = _start(regression.robot, options)[1]
+        problem = _problem(regression.robot, regression, rows, prior, options)
+        return Entropic(covariance="none").solve(problem).parameters
+
+    batch = thinned(training)
+    rows = training_rows(regression, rows_of(regression, batch), batch, options.still)
+    if not rows.finite or sum(len(b.target) for b in rows.blocks) < regression.base.size:
+        return regression
+    if choose:
+        chosen = choose_friction(regression, batch, rows, solution(regression, rows))
+        if not chosen:
+            return regression
+        regression = make_regression(regression.robot.with_friction(chosen))
+        rows = training_rows(regression, rows_of(regression, batch), batch, options.still)
+    if regression.robot.load_friction:
+        for _ in range(_LOAD_ROUNDS):
+            parameters = solution(regression, rows)
+            rows = regression.with_load(rows, parameters)
+        regression.assume_load(parameters)
+    return regression
+
+
 def identify(
     robot: Robot,
     data: Recording | Sequence[Source],
@@ -229,13 +273,16 @@ def identify(
             doubts = [f"{best.reason}: leave the cut-off open, or lower it"]
         gathered = gathering.gather(choice, options.train)
     batch, split = gathered.batch, gathered.split
+    training = batch.before(split)
+    regression = _settled_friction(regression, training, options)
+    robot = regression.robot
+    nominal, prior = _start(robot, options)
     progress("signals", 1.0)
     samples = batch.samples
     rows = rows_of(regression, batch, progress)
     if not rows.finite:
         raise DataError("the samples hold gaps in a measured joint", source=named)
     train_rows = select_rows(rows, lambda g, block: block.sample < split)
-    training = batch.before(split)
     used = training_rows(regression, train_rows, training, options.still)
     _require_enough(regression, used, named)
     progress("estimation", 0.0)
@@ -247,14 +294,13 @@ def identify(
         names = [source.name for source in sources]
         differ = check_agreement(problem, used, gathered, estimate, names)
     progress("estimation", 1.0)
-    groups, base = regression.groups, regression.base
     vectors = (nominal, estimate.parameters)
     judged = scored_rows(regression, rows, batch, options.still)
     first = select_rows(judged, lambda g, block: block.sample < split)
     rest = select_rows(judged, lambda g, block: block.sample >= split)
-    train = score(first, groups, base, *vectors)
-    held = score(rest, groups, base, *vectors) if split < len(samples) else None
-    drawn = curves(rows, groups, base, samples.time, *vectors, split)
+    train = score(first, regression, *vectors)
+    held = score(rest, regression, *vectors) if split < len(samples) else None
+    drawn = curves(rows, regression, samples.time, *vectors, split)
     warnings = [
         *batch.report.warnings,
         *differ,
@@ -339,7 +385,7 @@ def validate(
     regression, rows, cutoff, warnings = rows_at_learned_cutoff(
         robot, data, options, learned_cutoff, progress
     )
-    scores = score(rows, regression.groups, regression.base, nominal, identified)
+    scores = score(rows, regression, nominal, identified)
     return Validation(scores, cutoff, warnings)
 
 

@@ -97,6 +97,14 @@ class ParameterLayout:
         return np.arange(len(self.bodies)) * len(INERTIAL_TERMS)
 
     @cached_property
+    def upper(self) -> FloatArray:
+        """Upper bounds (p,) of the parameters, inf where there is none."""
+        bound = np.full(self.size, np.inf)
+        for term in FRICTION:
+            bound[self.term(term.name)] = term.upper
+        return bound
+
+    @cached_property
     def nonnegative(self) -> IndexArray:
         """Indices of the friction parameters that cannot be negative."""
         keep = np.zeros(self.size, dtype=bool)

@@ -89,10 +89,11 @@ def free_parameters(robot: Robot, only: Iterable[str] | None = None) -> BoolArra
     for body in bodies:
         free[layout.body(body)] = True
     if only is None:
-        for term in description.friction_terms:
-            free[layout.term(term)] = robot.actuated
-        for term in set(description.friction_terms) & set(COUPLING_TERMS):
-            free[layout.coupling_term(term)] = True
+        for term, scale in zip(FRICTION, robot.friction_scales, strict=True):
+            if term.chosen or term.name in description.friction_terms:
+                free[layout.term(term.name)] = robot.actuated & (scale > 0.0)
+        for name in set(description.friction_terms) & set(COUPLING_TERMS):
+            free[layout.coupling_term(name)] = True
     return free
 
 
@@ -172,7 +173,7 @@ def default_constraints(
         raise ParameterError(
             f"bounds.mass names {unknown}; the bodies are {', '.join(layout.bodies)}"
         )
-    lower, upper = np.full(layout.size, -np.inf), np.full(layout.size, np.inf)
+    lower, upper = np.full(layout.size, -np.inf), layout.upper.copy()
     lower[layout.masses] = 0.0
     lower[layout.nonnegative] = 0.0
     for body, (low, high) in description.mass_bounds.items():

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.base_parameters import BaseParameters
-from sysid_core.dynamics.rows import Rows
+from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.errors import DataError
 
 __all__ = ["WORSE", "Curve", "Fit", "Scores", "curves", "score"]
@@ -106,13 +105,9 @@ def _fit(rows: Rows, base_vector: FloatArray) -> Fit:
 
 
 def score(
-    rows: Rows,
-    groups: tuple[str, ...],
-    base: BaseParameters,
-    nominal: FloatArray,
-    identified: FloatArray,
+    rows: Rows, regression: Regression, nominal: FloatArray, identified: FloatArray
 ) -> Scores:
-    """Compare two parameter vectors (p,) on the rows of the named groups.
+    """Compare two parameter vectors (p,) on rows of a regression.
 
     Raises
     ------
@@ -122,14 +117,16 @@ def score(
     samples = max((len(block.target) for block in rows.blocks), default=0)
     if samples == 0:
         raise DataError("no samples to compare torques on; record for longer")
-    before, after = (_fit(rows, base.project(vector)) for vector in (nominal, identified))
-    return Scores(groups, before.rmse, after.rmse, before.r2, after.r2, samples)
+    before, after = (
+        _fit(regression.with_load(rows, vector), regression.base.project(vector))
+        for vector in (nominal, identified)
+    )
+    return Scores(regression.groups, before.rmse, after.rmse, before.r2, after.r2, samples)
 
 
 def curves(
     rows: Rows,
-    groups: tuple[str, ...],
-    base: BaseParameters,
+    regression: Regression,
     time: FloatArray,
     nominal: FloatArray,
     identified: FloatArray,
@@ -144,15 +141,17 @@ def curves(
     split : int
         First sample that was held out.
     """
+    base = regression.base
+    before, after = (regression.with_load(rows, vector) for vector in (nominal, identified))
     nominal_base, identified_base = base.project(nominal), base.project(identified)
     return tuple(
         Curve(
             name,
             time[block.sample],
             block.target,
-            block.matrix @ nominal_base,
+            first.matrix @ nominal_base,
             block.matrix @ identified_base,
             block.sample >= split,
         )
-        for name, block in zip(groups, rows.blocks, strict=True)
+        for name, first, block in zip(regression.groups, before.blocks, after.blocks, strict=True)
     )

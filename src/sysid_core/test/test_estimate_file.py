@@ -15,7 +15,6 @@ import pytest
 from sysid_core.errors import ModelError
 from sysid_core.estimate_file import estimate_json, read_estimate, write_estimate
 from sysid_core.identification import Identification, identify
-from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.recording import Recording
 from sysid_core.robot import load_robot
 
@@ -54,8 +53,7 @@ def test_keys_are_the_contract(found: Identification, data: dict[str, Any]) -> N
     assert data["timing_s"] == 0.75
     assert all(len(values) == 10 for values in data["bodies"].values())
     for terms in data["joints"].values():
-        assert tuple(terms) == FRICTION_TERMS
-        assert {"viscous", "coulomb", "armature", "offset"} <= set(terms)
+        assert tuple(terms) == ("viscous", "coulomb", "armature", "offset")
     assert set(data["consistency"]) == set(data["bodies"])
     for part in ("train", "validation"):
         assert data[part]["joints"] == list(found.robot.joint_names)
@@ -73,6 +71,23 @@ def test_parameters_survive_writing_and_reading(
         np.testing.assert_array_equal(read, found.estimate.parameters)
         np.testing.assert_array_equal(estimate.nominal(found.robot), found.nominal)
         np.testing.assert_array_equal(estimate.std(found.robot), found.estimate.std)
+
+
+def test_chosen_friction_survives_writing_and_reading(
+    found: Identification, data: dict[str, Any], tmp_path: Path
+) -> None:
+    """A file of a version that knew no chosen friction leaves the robot as it is."""
+    data["friction"] = {"joint_3": {"load": 1.0, "sigmoid": 0.2}}
+    data["joints"]["joint_3"].update(load=0.1, sigmoid=2.5)
+    write_estimate(data, tmp_path / "estimate.json")
+    estimate = read_estimate(tmp_path)
+    robot = estimate.with_friction(found.robot)
+    assert robot.model_hash == found.robot.model_hash
+    assert robot.description.friction_chosen == data["friction"]
+    assert robot.layout.joints_of(estimate.parameters(robot))["joint_3"]["sigmoid"] == 2.5
+    del data["friction"]
+    write_estimate(data, tmp_path / "estimate.json")
+    assert read_estimate(tmp_path).with_friction(found.robot) is found.robot
 
 
 def test_another_model_is_refused(
@@ -95,6 +110,10 @@ def test_another_model_is_refused(
         (lambda d: d["joints"]["joint_2"].update(coulomb=None), "joints.joint_2"),
         (lambda d: d.update(bodies=3), "'bodies'"),
         (lambda d: d.pop("std"), "'std'"),
+        (lambda d: d.update(friction=3), "'friction'"),
+        (lambda d: d.update(friction={"joint_1": {"magic": 1.0}}), "friction.joint_1"),
+        (lambda d: d.update(friction={"joint_1": {"load": 0.0}}), "friction.joint_1"),
+        (lambda d: d["joints"]["joint_2"].update(load="much"), "joints.joint_2"),
     ],
 )
 def test_the_place_of_a_fault_is_named(

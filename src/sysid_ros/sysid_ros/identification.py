@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.friction import FRICTION
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.exchange import ParameterSet
 from sysid_core.online.payload import PayloadEstimate
@@ -43,6 +45,9 @@ def parameters_message(robot: Robot, update: Update) -> DynamicParameters:
     for term in FRICTION_TERMS:
         setattr(message, term, doubles(update.parameters[layout.term(term)]))
         setattr(message, f"{term}_std", known_doubles(update.std[layout.term(term)]))
+    for friction, scales in zip(FRICTION, robot.friction_scales, strict=True):
+        if friction.chosen:
+            setattr(message, f"{friction.name}_scale", doubles(scales))
     for term in COUPLING_TERMS:
         values = update.parameters[layout.coupling_term(term)]
         setattr(message, f"coupling_{term}", doubles(values))
@@ -67,12 +72,47 @@ def parameters_from_message(message: DynamicParameters, robot: Robot) -> Paramet
     try:
         width = len(INERTIAL_TERMS)
         inertial = rows(message.inertial, len(message.bodies), width, "inertial")
-        friction = _terms(message, message.joints, FRICTION_TERMS, "")
+        friction = _friction(message)
         coupling = _terms(message, message.couplings, COUPLING_TERMS, "coupling_")
+        _check_scales(message, robot)
     except DataError as error:
         raise ParameterError(str(error)) from error
     bodies = dict(zip(message.bodies, inertial, strict=True))
     return ParameterSet(*identity, True, robot.layout.assemble(bodies, friction, coupling))
+
+
+def _per_joint(message: DynamicParameters, name: str) -> FloatArray:
+    """Return a chosen term's numbers per joint: zeros where nothing was chosen."""
+    values = getattr(message, name)
+    if not len(values):
+        return np.zeros(len(message.joints))
+    return rows(values, len(message.joints), 1, name)[:, 0]
+
+
+def _friction(message: DynamicParameters) -> dict[str, dict[str, float]]:
+    least = [term.name for term in FRICTION if not term.chosen]
+    friction = _terms(message, message.joints, least, "")
+    for term in FRICTION:
+        if term.chosen:
+            values = _per_joint(message, term.name)
+            for joint, value in zip(message.joints, values.tolist(), strict=True):
+                friction[joint][term.name] = value
+    return friction
+
+
+def _check_scales(message: DynamicParameters, robot: Robot) -> None:
+    """Refuse friction that bends elsewhere than the robot's: its parameters mean another law."""
+    order = [message.joints.index(name) for name in robot.joint_names if name in message.joints]
+    for term, scales in zip(FRICTION, robot.friction_scales, strict=True):
+        if not term.chosen:
+            continue
+        name = f"{term.name}_scale"
+        given = _per_joint(message, name)[order]
+        if len(given) == len(scales) and not np.allclose(given, scales, rtol=1e-9, atol=0.0):
+            raise ParameterError(
+                f"{name} is {given.tolist()}, but robot '{robot.name}' has {scales.tolist()}; "
+                "give all nodes the same friction.chosen"
+            )
 
 
 def _terms(

@@ -49,6 +49,21 @@ def test_parameters_in_any_order_find_their_places(name: str) -> None:
     assert (offered.revision, offered.stamp, offered.identified) == (7, 12.5, True)
 
 
+def test_friction_that_bends_elsewhere_is_refused() -> None:
+    panda = load_robot("panda")
+    bent = panda.with_friction({"panda_joint2": {"sigmoid": 0.2}})
+    message = permuted_message(bent, perturbed(bent))
+    with pytest.raises(ParameterError, match=r"sigmoid_scale .* friction\.chosen"):
+        parameters_from_message(message, bent)
+    scales = dict(
+        zip(panda.joint_names, bent.friction_scales[FRICTION_TERMS.index("sigmoid")], strict=True)
+    )
+    message.sigmoid_scale = [float(scales[joint]) for joint in message.joints]
+    np.testing.assert_array_equal(parameters_from_message(message, bent).vector, perturbed(bent))
+    with pytest.raises(ParameterError, match="sigmoid_scale"):
+        parameters_from_message(message, panda)
+
+
 def test_parameters_that_do_not_fit_are_refused() -> None:
     panda = load_robot("panda")
     vector = perturbed(panda)

@@ -13,8 +13,9 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, SysidError
 from sysid_core.estimate_file import named_parameters
 from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
-from sysid_core.parameters import FRICTION_TERMS, INERTIAL_TERMS
+from sysid_core.parameters import INERTIAL_TERMS
 from sysid_core.robot import Robot
+from sysid_core.robot.description import RobotDescription
 from sysid_core.untrusted import read_json
 from sysid_sim.errors import SimulationError
 
@@ -123,7 +124,7 @@ def _draw_friction(
     effort = np.where(np.isfinite(limits.effort), limits.effort, 0.0)
     speed = np.where(np.isfinite(limits.velocity), limits.velocity, np.pi)
     share = {"viscous": effort / speed, "coulomb": effort, "armature": effort / speed}
-    for term in FRICTION_TERMS:
+    for term in RobotDescription.friction_terms:
         nominal = truth[layout.term(term)]
         relative, fresh = rng.uniform(-1.0, 1.0, nominal.shape), rng.uniform(size=nominal.shape)
         if term not in robot.description.friction_terms:

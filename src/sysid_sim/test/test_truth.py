@@ -12,8 +12,8 @@ import pytest
 
 from sysid_core.errors import DataError
 from sysid_core.inertia import smallest_eigenvalue
-from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot import Robot, known_robots
+from sysid_core.robot.description import RobotDescription
 from sysid_sim.errors import SimulationError
 from sysid_sim.plant import Plant
 from sysid_sim.truth import TruthSpread, draw_truth, read_truth, truth_document
@@ -63,7 +63,7 @@ def test_terms_that_are_not_identified_stay_nominal(panda: Robot) -> None:
 def test_friction_of_passive_joints_stays_nominal(robot_of: Callable[[str], Robot]) -> None:
     leg = robot_of("digit_left_leg")
     truth = draw_truth(leg, 1)
-    for term in FRICTION_TERMS:
+    for term in RobotDescription.friction_terms:
         where = leg.layout.term(term)
         changed = truth[where] != leg.nominal[where]
         np.testing.assert_array_equal(changed, leg.actuated)

@@ -130,6 +130,13 @@ def _identify(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="export models whose total mass or torques are far from the description's, too",
     )
+    parser.add_argument(
+        "--friction",
+        choices=("chosen", "described"),
+        default="chosen",
+        help="give each joint the friction terms that predict better, or those of the "
+        "description alone; default: %(default)s",
+    )
     add_signals(parser)
     parser.add_argument("--no-report", action="store_true", help="leave out the report")
     add_json(parser, "the estimate")

@@ -311,6 +311,13 @@ class ContactRegression:
         order = np.argsort(sample)
         return ProjectedResiduals(sample[order], residual[order], target[order])
 
+    def assume_load(self, parameters: FloatArray) -> None:
+        """Do nothing: no friction depends on the load."""
+
+    def with_load(self, rows: Rows, parameters: FloatArray) -> Rows:
+        """Return the rows as they are: no friction depends on the load."""
+        return rows
+
     def correlation(self, rows: Rows, samples: Samples, parameters: FloatArray) -> FloatArray:
         """Return the factor (1,) of the residuals in joint space; see `Regression`.
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The friction law: one table of terms, from which layout, columns, torque and priors follow.
 
-A new term is a new entry of `FRICTION`. One that depends on more than `JointMotion` holds, such
-as the rigid torque or a presliding state, adds a field there and its value in `OpenTree`.
+A new term is a new entry of `FRICTION`. One that depends on more than `JointMotion` holds adds a
+field there and its value in `OpenTree`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ _FRICTION_SHARE = 0.02
 """Friction thought likely where nobody gives any, as a share of the joint's torque scale [-]."""
 _ARMATURE_SHARE = 0.1
 """The same for a rotor's inertia, as a share of the inertia that the joint moves [-]."""
+_MOST_LOAD = 0.3
+"""Most friction per load [-]: gears that lose more lock themselves when driven from outside."""
 _ARMATURE_PER_TORQUE = 1e-3
 """Its least value per torque scale [s²]: strong motors have large rotors whatever they carry."""
 
@@ -35,12 +37,18 @@ class JointMotion(NamedTuple):
     acceleration : [rad/s²]
     sign : [-]
         Sign of the velocity, smoothed where the law says so.
+    load : [N·m]
+        Size of the torque that the rigid bodies need.
+    scale : [as the term's]
+        Where a term with a scale bends.
     """
 
     position: FloatArray
     velocity: FloatArray
     acceleration: FloatArray
     sign: FloatArray
+    load: FloatArray | float = 0.0
+    scale: FloatArray | float = 1.0
 
 
 class JointScale(NamedTuple):
@@ -63,15 +71,17 @@ class FrictionTerm:
     guess : callable or None
         Likely size (nj,) for a `JointScale`, where nobody gives one; None: zero, within the
         description's `offset_std` of the torque scale.
-    lower : float
-        Lower bound of the parameter.
+    lower, upper : float
+        Bounds of the parameter.
     dry : bool
         Whether it follows the sign of the velocity, which is unknown at rest.
     coupling : str
         What a motor that turns with several joints has of its own: ``none``, ``whole``, or
         ``cross`` where each joint's parameter holds the diagonal share already.
-    usual : bool
-        Whether it is identified where a description does not choose terms.
+    chosen : bool
+        Whether only those joints have it for which it is chosen, with a scale.
+    scale_unit : str
+        Unit of that scale; ``-``: it has none and is 1.
     """
 
     name: str
@@ -80,9 +90,11 @@ class FrictionTerm:
     column: Callable[[JointMotion], FloatArray] | None
     guess: Callable[[JointScale], FloatArray] | None
     lower: float = 0.0
+    upper: float = np.inf
     dry: bool = False
     coupling: Literal["none", "whole", "cross"] = "none"
-    usual: bool = True
+    chosen: bool = False
+    scale_unit: str = "-"
 
 
 FRICTION = (
@@ -114,8 +126,42 @@ FRICTION = (
         coupling="cross",
     ),
     FrictionTerm("offset", "β", "N·m", None, None, lower=-np.inf),
+    FrictionTerm(
+        "load",
+        "μ",
+        "-",
+        lambda motion: motion.load * motion.sign,
+        lambda scale: np.full_like(scale.torque, _FRICTION_SHARE),
+        upper=_MOST_LOAD,
+        dry=True,
+        chosen=True,
+    ),
+    FrictionTerm(
+        "sigmoid",
+        "Fσ",
+        "N·m",
+        lambda motion: np.tanh(motion.velocity / motion.scale),
+        lambda scale: _FRICTION_SHARE * scale.torque,
+        chosen=True,
+        scale_unit="rad/s",
+    ),
+    FrictionTerm(
+        "stribeck",
+        "Fs",
+        "N·m",
+        lambda motion: np.exp(-((motion.velocity / motion.scale) ** 2)) * motion.sign,
+        lambda scale: _FRICTION_SHARE * scale.torque,
+        dry=True,
+        chosen=True,
+        scale_unit="rad/s",
+    ),
 )
-"""``τ = Fc·sign(q̇) + Fv·q̇ + Ia·q̈ + β`` per joint (Zhang et al. eq. 7).
+"""``τ = Fc·sign(q̇) + Fv·q̇ + Ia·q̈ + β`` per joint (Zhang et al. eq. 7), and, for the joints that
+it is chosen for, ``(μ·|τ_rigid| + Fs·exp(−(q̇/v_s)²))·sign(q̇) + Fσ·tanh(q̇/v_σ)``.
+
+Teeth are pressed together by the load (Hamon, Gautier & Garrec 2010); lubricant films make
+friction fall (Stribeck, see Armstrong-Hélouvry et al. 1994) or rise smoothly with speed (Makkar et
+al. 2005). With no coefficient below zero, no term ever drives its joint.
 
 A motor that turns with several joints adds, per coupling with direction d, Coulomb friction
 ``d·sign(dᵀq̇)`` and the off-diagonal share of its viscous friction and inertia (Gautier's TX40
@@ -142,11 +188,21 @@ class FrictionLaw:
         Speed of every coupled motor per speed of the joints.
     width : float [rad/s]
         Width of the smoothed sign; 0: the sign itself.
+    scales : (len(FRICTION), nj), optional
+        Of each term and joint, 0 where a joint lacks the term. None: joints have all terms but
+        those that are to be chosen.
     """
 
-    def __init__(self, directions: FloatArray, width: float) -> None:
+    def __init__(
+        self, directions: FloatArray, width: float, scales: FloatArray | None = None
+    ) -> None:
         self.directions, self.width = directions, width
         nc, nj = directions.shape
+        if scales is None:
+            usual = np.array([float(not term.chosen) for term in FRICTION])
+            scales = np.repeat(usual[:, None], nj, axis=1)
+        self._has = scales > 0.0
+        self._scales = np.where(self._has, scales, 1.0)
         self.set_parameters(np.zeros(len(FRICTION) * nj + len(_COUPLED) * nc))
 
     def set_parameters(self, parameters: FloatArray) -> None:
@@ -157,12 +213,13 @@ class FrictionLaw:
         couplings = parameters[split:].reshape(len(_COUPLED), nc).copy()
         # only terms that are not zero cost time in a control loop
         self._constant: FloatArray = np.zeros(nj)
-        self._joints: list[tuple[Callable[[JointMotion], FloatArray], FloatArray]] = []
-        for term, value in zip(FRICTION, joints, strict=True):
+        self._joints: list[tuple[Callable[[JointMotion], FloatArray], FloatArray, FloatArray]] = []
+        joints *= self._has
+        for term, value, scale in zip(FRICTION, joints, self._scales, strict=True):
             if term.column is None:
                 self._constant += value
             elif value.any():
-                self._joints.append((term.column, value))
+                self._joints.append((term.column, value, scale))
         squares = self.directions**2
         self._couplings = [
             (term.column, value, value @ squares if term.coupling == "cross" else None)
@@ -191,17 +248,19 @@ class FrictionLaw:
         velocity: FloatArray,
         acceleration: FloatArray,
         sign_velocity: FloatArray | None = None,
+        rigid: FloatArray | float = 0.0,
     ) -> FloatArray:
         """Return the friction torque (…, nj) [N·m] of a motion (…, nj).
 
         `sign_velocity` [rad/s] is the velocity whose sign dry friction takes, by default
-        `velocity`.
+        `velocity`; `rigid` (…, nj) [N·m] is what the rigid bodies need.
         """
         turning = velocity if sign_velocity is None else sign_velocity
-        joints = JointMotion(position, velocity, acceleration, smooth_sign(turning, self.width))
+        sign = smooth_sign(turning, self.width)
+        joints = JointMotion(position, velocity, acceleration, sign, np.abs(rigid))
         torque = self._constant
-        for column, value in self._joints:
-            torque = torque + value * column(joints)
+        for column, value, scale in self._joints:
+            torque = torque + value * column(joints._replace(scale=scale))
         if self._couplings:
             motors = self._motors(joints, turning)
             for column, value, own in self._couplings:
@@ -211,15 +270,23 @@ class FrictionLaw:
         return torque if self._joints else np.broadcast_to(torque, velocity.shape)
 
     def columns(
-        self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray
+        self,
+        position: FloatArray,
+        velocity: FloatArray,
+        acceleration: FloatArray,
+        rigid: FloatArray | float = 0.0,
     ) -> FloatArray:
         """Return the friction part F (n, nj, pf) of the regressor: ``τ = F x[friction]``."""
-        motion = JointMotion(position, velocity, acceleration, smooth_sign(velocity, self.width))
+        sign = smooth_sign(velocity, self.width)
+        motion = JointMotion(position, velocity, acceleration, sign, np.abs(rigid))
         nc, nj = self.directions.shape
         split, joints = len(FRICTION) * nj, np.arange(nj)
         F = np.zeros((len(velocity), nj, split + len(_COUPLED) * nc))
-        for k, term in enumerate(FRICTION):
-            F[:, joints, k * nj + joints] = 1.0 if term.column is None else term.column(motion)
+        for k, (term, has) in enumerate(zip(FRICTION, self._has, strict=True)):
+            if has.any():
+                scaled = motion._replace(scale=self._scales[k])
+                column = 1.0 if term.column is None else term.column(scaled)
+                F[:, joints, k * nj + joints] = np.where(has, column, 0.0)
         if not nc:
             return F
         motors = self._motors(motion, velocity)

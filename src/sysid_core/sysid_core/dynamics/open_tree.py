@@ -58,7 +58,7 @@ class OpenTree:
         self._driven = slice(self.base_size, None)
         directions = np.array([c.direction for c in robot.couplings]).reshape(-1, nj)
         width = robot.description.coulomb_velocity if sign_width is None else sign_width
-        self.friction = FrictionLaw(directions, width)
+        self.friction = FrictionLaw(directions, width, robot.friction_scales)
         self.model = robot.model.copy()
         # armature is a parameter of ours; Pinocchio must not add its own
         self.model.armature = np.zeros(self.model.nv)
@@ -76,6 +76,7 @@ class OpenTree:
         """
         self.robot.check_parameters(parameters)
         layout = self.robot.layout
+        self._parameters = parameters
         inertias = [spatial_inertia(phi) for phi in layout.inertias(parameters)]
         for index, inertia in zip(self.robot.body_joint_ids, inertias, strict=True):
             self.model.inertias[index] = inertia
@@ -84,7 +85,10 @@ class OpenTree:
     # -- rows -------------------------------------------------------------------------------
 
     def regressor(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
-        """Return the regressor ``[Y | SᵀF]`` (n, nv, p) at n states."""
+        """Return the regressor ``[Y | SᵀF]`` (n, nv, p) at n states.
+
+        Friction that depends on the load takes the load of the parameters in use.
+        """
         inertial: Callable[..., FloatArray] = pin.computeJointTorqueRegressor
         layout = self.robot.layout
         A = np.empty((len(q), self.model.nv, layout.size))
@@ -92,7 +96,10 @@ class OpenTree:
         bodies = A[:, :, layout.inertial]
         for i in range(len(q)):
             bodies[i] = inertial(self.model, self.data, q[i], v[i], a[i])
-        A[:, self._driven, layout.friction] = self.friction.columns(*self._joints(q, v, a))
+        rigid: FloatArray | float = 0.0
+        if self.robot.load_friction:
+            rigid = bodies[:, self._driven] @ self._parameters[layout.inertial]
+        A[:, self._driven, layout.friction] = self.friction.columns(*self._joints(q, v, a), rigid)
         return A
 
     def columns(
@@ -143,7 +150,8 @@ class OpenTree:
         `sign_velocity` (nj,) [rad/s] is the velocity whose sign dry friction takes.
         """
         rigid: FloatArray = pin.rnea(self.model, self.data, q, v, a)
-        friction = self.friction.torque(*self._joints(q, v, a), sign_velocity)
+        joints = self._joints(q, v, a)
+        friction = self.friction.torque(*joints, sign_velocity, rigid[self._driven])
         if not self.base_size:
             return rigid + friction
         force = np.array(rigid)
@@ -154,7 +162,8 @@ class OpenTree:
         """Return the generalised forces (n, nv) [N, N·m] of n states."""
         rows = [pin.rnea(self.model, self.data, *state) for state in zip(q, v, a, strict=True)]
         force = np.reshape(rows, v.shape)
-        force[:, self._driven] += self.friction.torque(*self._joints(q, v, a))
+        rigid = force[:, self._driven]
+        force[:, self._driven] += self.friction.torque(*self._joints(q, v, a), rigid=rigid)
         return force
 
     def bias(
@@ -163,7 +172,7 @@ class OpenTree:
         """Return the generalised force (nv,) [N, N·m] of zero acceleration."""
         force = np.array(pin.nonLinearEffects(self.model, self.data, q, v))
         joints = self._joints(q, v, np.zeros(len(v)))
-        force[self._driven] += self.friction.torque(*joints, sign_velocity)
+        force[self._driven] += self.friction.torque(*joints, sign_velocity, force[self._driven])
         return force
 
     def gravity(self, q: FloatArray) -> FloatArray:

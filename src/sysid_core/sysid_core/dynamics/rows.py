@@ -175,6 +175,14 @@ class Regression(Protocol):
         """
         ...
 
+    def assume_load(self, parameters: FloatArray) -> None:
+        """Let friction of later rows take the load of parameters (p,); at first the nominal."""
+        ...
+
+    def with_load(self, rows: Rows, parameters: FloatArray) -> Rows:
+        """Return rows whose friction takes the load of parameters (p,) instead."""
+        ...
+
     def correlation(self, rows: Rows, samples: Samples, parameters: FloatArray) -> FloatArray:
         """Return by what factor ≥ 1 (G,) residuals count for less than their number of rows.
 
@@ -213,6 +221,20 @@ class PerJoint:
         actuated = self.robot.actuated
         still = np.broadcast_to(still_velocity, actuated.shape)[actuated]
         return moving_rows(self.all_rows(samples), samples.velocity[:, actuated], still)
+
+    def rigid_torques(self, rows: Rows, parameters: FloatArray) -> tuple[FloatArray, ...]:
+        """Return what the rigid bodies of parameters (p,) need (m,) [N·m], per block."""
+        inertial = self.layout.inertial
+        count = int(np.searchsorted(self.base.columns, inertial.stop))
+        bodies = self.base.mapping[:count, inertial] @ parameters[inertial]
+        return tuple(block.matrix[:, :count] @ bodies for block in rows.blocks)
+
+    def assume_load(self, parameters: FloatArray) -> None:
+        """Do nothing: no friction depends on the load."""
+
+    def with_load(self, rows: Rows, parameters: FloatArray) -> Rows:
+        """Return the rows as they are: no friction depends on the load."""
+        return rows
 
     def correlation(self, rows: Rows, samples: Samples, parameters: FloatArray) -> FloatArray:
         """Return the factors (G,) from the residuals of the rows; see `Regression`."""

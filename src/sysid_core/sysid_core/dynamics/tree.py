@@ -10,9 +10,11 @@ import numpy as np
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.base_parameters import BaseParameters, find_base_parameters
+from sysid_core.dynamics.friction import FRICTION
 from sysid_core.dynamics.open_tree import OpenTree, random_states
 from sysid_core.dynamics.rows import PerJoint, RowBlock, Rows
 from sysid_core.errors import ModelError
+from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
@@ -44,19 +46,53 @@ class TreeRegression(PerJoint):
     @cached_property
     def base(self) -> BaseParameters:
         """Structural base of the regressor."""
-        count = max(60, 4 * self.layout.size // self.robot.model.nv)
-        A = self.full(*random_states(self.robot, count))
+        A = self._anywhere(max(60, 4 * self.layout.size // self.robot.model.nv))
         return find_base_parameters(A.reshape(-1, self.layout.size), self.layout.labels)
 
     @cached_property
     def supports(self) -> tuple[IndexArray, ...]:
         """Per group the base columns of the joint and of the bodies that it carries."""
-        A = self.full(*random_states(self.robot, 20))[:, :, self.base.columns]
+        A = self._anywhere(20)[:, :, self.base.columns]
         return tuple(np.flatnonzero(np.abs(A[:, j]).max(axis=0)) for j in range(A.shape[1]))
+
+    def _anywhere(self, count: int) -> FloatArray:
+        """Return the full regressor at random states, also at the speeds where friction bends."""
+        q, v, a = random_states(self.robot, count)
+        speeds = [np.where(row > 0.0, row, 1.0) for row in self._bends if row.any()]
+        parts = [self.full(q, v, a), *(self.full(q, v * speed, a) for speed in speeds)]
+        return np.concatenate(parts)
+
+    @property
+    def _bends(self) -> FloatArray:
+        scaled = [term.scale_unit == "rad/s" for term in FRICTION]
+        return self.robot.friction_scales[scaled]
 
     def full(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
         """Return the full regressor (n, nv, p) at states q (n, nq), v, a (n, nv)."""
         return self._tree.regressor(q, v, a)
+
+    def assume_load(self, parameters: FloatArray) -> None:
+        """Let friction of later rows take the load of parameters (p,)."""
+        self._tree.set_parameters(parameters)
+
+    def with_load(self, rows: Rows, parameters: FloatArray) -> Rows:
+        """Return rows whose friction takes the load of parameters (p,) instead."""
+        loads = self.robot.friction_scales[FRICTION_TERMS.index("load")] > 0.0
+        if not loads.any():
+            return rows
+        layout, columns = self.layout, self.base.columns
+        sign, load = (
+            np.searchsorted(columns, np.arange(layout.size)[layout.term(term)])
+            for term in ("coulomb", "load")
+        )
+        blocks = list(rows.blocks)
+        for j, rigid in enumerate(self.rigid_torques(rows, parameters)):
+            if not loads[j]:
+                continue
+            matrix = blocks[j].matrix.copy()
+            matrix[:, load[j]] = np.abs(rigid) * matrix[:, sign[j]]
+            blocks[j] = blocks[j]._replace(matrix=matrix)
+        return rows._replace(blocks=tuple(blocks))
 
     def all_rows(self, samples: Samples) -> Rows:
         """Return the rows of the samples, one block per joint."""

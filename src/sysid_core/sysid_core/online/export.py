@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sysid_core.estimate_file import named_parameters, scores_json, write_estimate
+from sysid_core.estimate_file import chosen_friction, named_parameters, scores_json, write_estimate
 from sysid_core.files import results_folder, write_text
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.online.pipeline import OnlineIdentifier
@@ -34,15 +34,16 @@ def update_json(robot: Robot, update: Update, groups: tuple[str, ...]) -> dict[s
         "robot": robot.name,
         "model_hash": robot.model_hash,
         "method": "online" if update.identified else "nominal",
-        **named_parameters(layout, update.parameters),
-        "std": named_parameters(layout, np.nan_to_num(update.std)),
+        **named_parameters(robot, update.parameters),
+        "std": named_parameters(robot, np.nan_to_num(update.std)),
         "consistency": dict(zip(layout.bodies, consistency.tolist(), strict=True)),
         "train": scores_json(scores),
         "validation": scores_json(scores),
         "timing_s": 0.0,
         "warnings": list(update.warnings),
         "description": None if source is None else str(source.resolve()),
-        "nominal": named_parameters(layout, robot.nominal),
+        "nominal": named_parameters(robot, robot.nominal),
+        "friction": chosen_friction(robot),
         "groups": list(groups),
         "state": update.state.name,
         "reasons": list(update.reasons),

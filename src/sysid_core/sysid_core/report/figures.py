@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.friction import FRICTION
 from sysid_core.identification import Identification
 from sysid_core.inertia import pseudo_inertia
 from sysid_core.report.style import HELD_OUT, IDENTIFIED, INK, MEASURED, MUTED, NOMINAL
@@ -237,9 +236,9 @@ def _with_bars(
 def friction_figure(found: Identification) -> Figure:
     """Draw the friction terms of every joint with bars of two standard deviations."""
     layout, estimate = found.robot.layout, found.estimate
-    titles = [f"{term.name} [{term.unit}]" for term in FRICTION]
-    figure = _fields(titles, 2, (0.1, 0.12), 620)
-    for field, term in enumerate(FRICTION):
+    titles = [f"{term.name} [{term.unit}]" for term in found.robot.friction_terms]
+    figure = _fields(titles, 2, (0.1, 0.12), 310 * ((len(titles) + 1) // 2))
+    for field, term in enumerate(found.robot.friction_terms):
         where = layout.term(term.name)
         values = (found.nominal[where], estimate.parameters[where], estimate.std[where])
         _with_bars(figure, layout.joints, values, field, term.lower < 0.0)

@@ -132,7 +132,8 @@ class RobotDescription:
     effort_gain: Mapping[str, float] | float = 1.0
     position_offset: Mapping[str, float] = field(default_factory=dict)
     transmission: Transmission | None = None
-    friction_terms: tuple[str, ...] = tuple(term.name for term in FRICTION if term.usual)
+    friction_terms: tuple[str, ...] = tuple(term.name for term in FRICTION if not term.chosen)
+    friction_chosen: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     friction_nominal: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     coulomb_velocity: float = 0.0
     loops: tuple[Loop, ...] = ()

@@ -50,7 +50,7 @@ _SECTIONS = {
     "joints": {"actuated", "passive", "locked"},
     "effort": {"gain", "transmission", "position_offset"},
     "effort.transmission": {"joints", "matrix", "side"},
-    "friction": {"terms", "nominal", "coulomb_velocity"},
+    "friction": {"terms", "chosen", "nominal", "coulomb_velocity"},
     "imu": {"link", "xyz", "rpy"},
     "identify": {"inertias"},
     "prior": {"relative_std", "friction_relative_std", "offset_std", "confidence"},
@@ -255,7 +255,15 @@ def _friction(read: _Reader) -> dict[str, Any]:
     usual = list(RobotDescription.friction_terms)
     terms = read.strings(section.get("terms", usual), "friction.terms")
     for term in terms:
-        read.choice(term, "friction.terms", FRICTION_TERMS)
+        read.choice(term, "friction.terms", usual)
+    special = [term.name for term in FRICTION if term.chosen]
+    chosen = {}
+    for joint, scales in (section.get("chosen") or {}).items():
+        where = f"friction.chosen.{joint}"
+        chosen[str(joint)] = read.numbers(scales, where)
+        for term, scale in chosen[str(joint)].items():
+            read.choice(term, where, special)
+            read.positive(scale, f"{where}.{term}")
     nominal = {}
     for joint, values in read.mapping(section.get("nominal"), "friction.nominal").items():
         where = f"friction.nominal.{joint}"
@@ -266,6 +274,7 @@ def _friction(read: _Reader) -> dict[str, Any]:
             read.number(value, f"{where}.{term}", low=lower)
     return {
         "friction_terms": terms,
+        "friction_chosen": chosen,
         "friction_nominal": nominal,
         "coulomb_velocity": read.number(
             section.get("coulomb_velocity", 0.0), "friction.coulomb_velocity", low=0.0

@@ -74,7 +74,8 @@ def identified_urdf(robot: Robot, parameters: FloatArray) -> str:
     A body of the model lumps the link that a joint moves with the links fixed to it. Their own
     inertias are kept and the moving link takes the difference, unless that would leave it an
     impossible inertia: then it takes everything and the fixed links' inertial tags go. Viscous
-    and Coulomb friction go to ``<dynamics>``; armature and offsets have no place in a URDF.
+    and Coulomb friction go to ``<dynamics>``, a sigmoid as the Coulomb friction that it becomes
+    with speed; other terms, armature and offsets have no place in a URDF.
 
     Parameters
     ----------
@@ -173,7 +174,10 @@ def _write_inertial(link: ET.Element, phi: FloatArray) -> None:
 
 def _write_friction(joint: ET.Element, robot: Robot, name: str, terms: dict[str, float]) -> None:
     nominal = robot.urdf.joints[name]
-    values = {"damping": terms["viscous"], "friction": terms["coulomb"]}
+    dry = terms["coulomb"]
+    if "sigmoid" in robot.description.friction_chosen.get(name, {}):
+        dry += terms["sigmoid"]
+    values = {"damping": terms["viscous"], "friction": dry}
     if values == {"damping": nominal.damping, "friction": nominal.friction}:
         return
     element = joint.find("dynamics")

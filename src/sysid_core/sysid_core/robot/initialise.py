@@ -200,6 +200,8 @@ effort:
 
 friction:
   terms: [{", ".join(usual)}]  # identified; the others keep their nominal value
+  # terms that 'sysid identify' chose: joint: {{load: 1, sigmoid: rad/s, stribeck: rad/s}}
+  chosen: {{}}
   # nominal values [N·m·s/rad, N·m, kg·m², N·m]; default: the URDF's damping and friction
   nominal: {{}}  # e.g. joint: {{viscous: 0, coulomb: 0}}
   coulomb_velocity: 0.0  # [rad/s] width of the smoothed sign of the velocity; 0: the sign itself

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,6 +14,7 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.dynamics.friction import FRICTION, FrictionTerm
 from sysid_core.errors import ModelError, RobotError
 from sysid_core.inertia import Ellipsoid, inertia_fault, nearest_consistent, spatial_inertia
 from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
@@ -96,6 +99,11 @@ class Robot:
             passive |= set(self.joint_names) - set(description.actuated)
         self.passive: BoolArray = np.array([name in passive for name in self.joint_names])
         self.actuated: BoolArray = ~self.passive
+        if description.friction_chosen and not self.is_tree:
+            raise self._error(
+                "friction.chosen needs a robot on a fixed base, without loops, whose joints are "
+                "all actuated; leave it out"
+            )
         self.actuated_names = tuple(n for n in self.joint_names if n not in passive)
         try:
             self.couplings = find_couplings(description.transmission, self.joint_names)
@@ -109,6 +117,11 @@ class Robot:
         imu = (self.imu_rotation, self.imu_position)
         for array in (self.nominal, self.passive, self.actuated, *self.limits, *imu):
             array.setflags(write=False)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether it stands on a fixed base, without loops, and all its joints are actuated."""
+        return not (self.floating or self.passive.any() or self.description.loops)
 
     @property
     def prismatic_names(self) -> tuple[str, ...]:
@@ -149,6 +162,7 @@ class Robot:
         named = {
             "joints.actuated": description.actuated or (),
             "joints.passive": description.passive,
+            "friction.chosen": tuple(description.friction_chosen),
             "friction.nominal": tuple(description.friction_nominal),
             "effort.position_offset": tuple(description.position_offset),
             "effort.transmission.joints": (
@@ -238,6 +252,41 @@ class Robot:
         return tuple(warnings)
 
     # -- derived ----------------------------------------------------------------------------
+
+    @cached_property
+    def friction_scales(self) -> FloatArray:
+        """Scale (terms, nj) of every friction term for every joint, 0 where it lacks the term."""
+        chosen = self.description.friction_chosen
+        return np.array(
+            [
+                [
+                    chosen.get(joint, {}).get(term.name, 0.0) if term.chosen else 1.0
+                    for joint in self.joint_names
+                ]
+                for term in FRICTION
+            ]
+        ).reshape(len(FRICTION), -1)
+
+    @property
+    def friction_terms(self) -> tuple[FrictionTerm, ...]:
+        """The friction terms that a joint has."""
+        rows = zip(FRICTION, self.friction_scales, strict=True)
+        return tuple(term for term, scales in rows if scales.any())
+
+    @property
+    def load_friction(self) -> bool:
+        """Whether a joint's friction depends on its load."""
+        return bool(self.friction_scales[FRICTION_TERMS.index("load")].any())
+
+    def with_friction(self, chosen: Mapping[str, Mapping[str, float]]) -> Robot:
+        """Return the robot with other chosen friction terms: joint → term → scale.
+
+        Raises
+        ------
+        RobotError
+            If a joint is unknown.
+        """
+        return Robot(replace(self.description, friction_chosen=chosen), self.urdf)
 
     @cached_property
     def consistent_nominal(self) -> FloatArray:

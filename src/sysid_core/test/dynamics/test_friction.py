@@ -8,20 +8,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.dynamics.closed_chain import ClosedChainDynamics, ClosedChainRegression
 from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.dynamics.contact_dynamics import ContactDynamics
 from sysid_core.dynamics.friction import FRICTION, FrictionLaw, FrictionTerm
 from sysid_core.dynamics.open_tree import OpenTree, random_states
+from sysid_core.dynamics.tree import TreeRegression
+from sysid_core.errors import RobotError
 from sysid_core.parameters import ParameterLayout
 from sysid_core.priors import default_prior, free_parameters
+from sysid_core.recording import Samples
 from sysid_core.robot.description import Transmission
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot
 
 LAYOUT = ParameterLayout((), ("a", "b", "c"), ("b_motor",))
 DIRECTIONS = np.array([[0.0, 1.0, 0.7]])
+SCALES = np.full((len(FRICTION), 3), 0.4)
+CHOSEN = {"panda_joint2": {"load": 1.0, "sigmoid": 0.3}, "panda_joint4": {"stribeck": 0.01}}
 
 
 def motion(n: int = 20) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -49,14 +54,41 @@ def drawn(robot: Robot) -> FloatArray:
 @pytest.mark.parametrize("term", FRICTION, ids=lambda term: term.name)
 def test_columns_times_a_parameter_are_its_torque(term: FrictionTerm, width: float) -> None:
     """For every term alone, of joints and of the coupled motor."""
-    law = FrictionLaw(DIRECTIONS, width)
-    columns = law.columns(*motion())
+    law, rigid = FrictionLaw(DIRECTIONS, width, SCALES), motion()[2]
+    columns = law.columns(*motion(), rigid)
     for where in LAYOUT.places(term.name):
         for index in range(where.start, where.stop):
             x = np.zeros(LAYOUT.size)
             x[index] = 0.8
             law.set_parameters(x)
-            np.testing.assert_allclose(law.torque(*motion()), columns @ x, atol=1e-12)
+            np.testing.assert_allclose(law.torque(*motion(), rigid=rigid), columns @ x, atol=1e-12)
+
+
+def test_no_friction_drives_its_joint() -> None:
+    """Not at any speed, load or acceleration, whatever the parameters within their bounds."""
+    law, rng = FrictionLaw(DIRECTIONS, 0.0, SCALES), np.random.default_rng(4)
+    q, v, a = rng.normal(size=(3, 500, 3)) * np.logspace(-4, 1, 500)[:, None]
+    x = rng.uniform(0.0, 1.0, LAYOUT.size)
+    for term in ("offset", "armature"):  # they store energy, or are no friction
+        for where in LAYOUT.places(term):
+            x[where] = 0.0
+    x[LAYOUT.term("viscous")] += DIRECTIONS[0] ** 2  # the joints hold the motor's diagonal share
+    law.set_parameters(np.minimum(x, LAYOUT.upper))
+    torque = law.torque(q, v, a, rigid=100.0 * rng.normal(size=v.shape))
+    assert ((torque * v).sum(axis=1) >= 0.0).all()
+
+
+def test_joints_lack_terms_that_are_not_chosen_for_them() -> None:
+    x = np.ones(LAYOUT.size)
+    scales = SCALES.copy()
+    scales[[term.chosen for term in FRICTION], 1] = 0.0
+    law, least = FrictionLaw(DIRECTIONS, 0.0, scales), FrictionLaw(DIRECTIONS, 0.0)
+    for each in (law, least):
+        each.set_parameters(x)
+    rigid = motion()[2]
+    with_terms, without = (each.torque(*motion(), rigid=rigid) for each in (law, least))
+    np.testing.assert_array_equal(with_terms[:, 1], without[:, 1])
+    assert (with_terms[:, [0, 2]] != without[:, [0, 2]]).all()
 
 
 def test_all_terms_together_and_one_state_at_a_time() -> None:
@@ -87,7 +119,7 @@ def test_layout_bounds_and_priors_follow_from_the_table() -> None:
         where = np.arange(layout.size)[layout.term(term.name)]
         assert np.isin(where, layout.nonnegative).all() == (term.lower == 0.0)
         assert np.isin(where, layout.dry[:, 0]).all() == term.dry
-        identified = term.name in robot.description.friction_terms
+        identified = term in robot.friction_terms
         assert free[where].all() == identified
         if term.guess is not None and identified:
             assert (prior.mean[where] > 0.0).all()
@@ -105,6 +137,36 @@ def test_a_tree_has_one_law() -> None:
         np.testing.assert_allclose(parts, rows[i] @ x, atol=1e-9)
         still = np.zeros_like(v[i])
         np.testing.assert_allclose(tree.gravity(q[i]), tree.torque(q[i], still, still), atol=1e-9)
+
+
+def test_a_tree_has_one_law_with_chosen_terms() -> None:
+    """Its rows take the load of the parameters that they are asked to."""
+    robot = coupled("panda").with_friction(CHOSEN)
+    regression, x = TreeRegression(robot), drawn(robot)
+    tree = OpenTree(robot, parameters=x)
+    q, v, a = random_states(robot, 10)
+    samples = Samples(np.arange(10.0), q, v, a, tree.torques(q, v, a))
+    rows = regression.with_load(regression.all_rows(samples), x)
+    for errors in rows.residuals(regression.base.project(x)):
+        np.testing.assert_allclose(errors, 0.0, atol=1e-9)
+    regression.assume_load(x)
+    for block, other in zip(rows.blocks, regression.all_rows(samples).blocks, strict=True):
+        np.testing.assert_allclose(block.matrix, other.matrix, atol=1e-9)
+    for i in range(10):
+        parts = tree.torque(q[i], v[i], a[i]), samples.effort[i]
+        np.testing.assert_allclose(*parts, atol=1e-9)
+    nowhere = layout_places(robot, "stribeck")
+    assert np.isin(nowhere, regression.base.columns).sum() == 1
+
+
+def layout_places(robot: Robot, term: str) -> IndexArray:
+    return np.arange(robot.layout.size)[robot.layout.term(term)]
+
+
+def test_chosen_terms_are_for_trees() -> None:
+    legged = load_robot("solo12")
+    with pytest.raises(RobotError, match="fixed base"):
+        legged.with_friction({legged.joint_names[0]: {"load": 1.0}})
 
 
 def test_a_closed_chain_has_one_law() -> None:

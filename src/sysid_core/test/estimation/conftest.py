@@ -41,6 +41,7 @@ class Synthetic:
         model, data = self.model, self.model.createData()
         nv, p = model.nv, self.layout.size
         result = np.zeros((count, nv, p))
+        others = np.random.default_rng([seed, 1])  # columns that are unlike all others
         for A in result:
             q = pin.integrate(model, pin.neutral(model), rng.uniform(-2.0, 2.0, nv))
             v, a = rng.uniform(-2.0, 2.0, (2, nv))
@@ -50,6 +51,7 @@ class Synthetic:
                 ("coulomb", np.sign(v)),
                 ("armature", 3 * a),
                 ("offset", np.ones(nv)),
+                *zip(("load", "sigmoid", "stribeck"), others.normal(size=(3, nv)), strict=True),
             ):
                 A[:, self.layout.term(term)] = np.diag(column)
         return result
@@ -101,6 +103,8 @@ def synthetic(model: pin.Model) -> Synthetic:
     truth[layout.term("coulomb")] = rng.uniform(0.2, 2.0, nv)
     truth[layout.term("armature")] = rng.uniform(0.05, 0.2, nv)
     truth[layout.term("offset")] = rng.uniform(-0.3, 0.3, nv)
+    for term in ("load", "sigmoid", "stribeck"):
+        truth[layout.term(term)] = rng.uniform(0.1, 0.3, nv)
     blank = Synthetic(model, layout, BaseParameters(np.arange(1), np.eye(1), ("",)), truth)
     full = blank.matrices(layout.size // 2 + 20, seed=11).reshape(-1, layout.size)
     return replace(blank, base=find_base_parameters(full, layout.labels))

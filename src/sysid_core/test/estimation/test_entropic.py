@@ -213,7 +213,10 @@ def test_posterior_deviations_cover_the_truth_as_often_as_they_say(panda: Synthe
     """Truths are drawn from the prior, data from the truths."""
     layout, template = panda.layout, panda.problem(count=40)
     prior = replace(
-        template.prior, mean=panda.truth, body_std=np.full(7, 0.05), scalar_std=np.full(98, 0.1)
+        template.prior,
+        mean=panda.truth,
+        body_std=np.full(7, 0.05),
+        scalar_std=np.full(layout.size, 0.1),
     )
     solver = EntropicSolver(replace(template, prior=prior))
     rng = np.random.default_rng(12)

@@ -21,7 +21,6 @@ from sysid_core.cli.console import (
     stdout,
     warn,
 )
-from sysid_core.dynamics.friction import FRICTION
 from sysid_core.estimate_file import estimate_json, read_estimate, write_estimate
 from sysid_core.estimation import estimator
 from sysid_core.files import require_writable, results_folder, write_text
@@ -56,12 +55,17 @@ class _Timing:
 def run(args: argparse.Namespace) -> int:
     """Run the subcommand and return its exit status."""
     robot = load_robot(args.robot)
-    start = None if args.start is None else read_estimate(args.start).parameters(robot)
+    start = None
+    if args.start is not None:
+        file = read_estimate(args.start)
+        robot = file.with_friction(robot)
+        start = file.parameters(robot)
     options = IdentifyConfig(
         train=args.train,
         only=None if args.only is None else tuple(args.only),
         start=start,
         lenient=args.lenient,
+        friction=args.friction,
         signals=SignalConfig(cutoff=args.cutoff),
         estimator=estimator(args.method),
     )
@@ -143,16 +147,26 @@ def _show_friction(found: Identification) -> None:
     if found.loads or not identified:
         return
     std = layout.joints_of(estimate.std)
-    units = {term.name: term.unit for term in FRICTION}
+    units = {term.name: term.unit for term in found.robot.friction_terms}
     table = named_table("friction and armature", "joint")
     for term, unit in units.items():
         table.add_column(escape(f"{term}\n[{unit}]"), justify="right")
+    chosen = found.robot.description.friction_chosen
+    has = {
+        (joint, term.name)
+        for joint in layout.joints
+        for term in found.robot.friction_terms
+        if not term.chosen or term.name in chosen.get(joint, {})
+    }
     for joint, values in identified.items():
         if not any(std[joint][term] > 0.0 for term in units):
             continue  # nothing of it was identified
         table.add_row(
             escape(joint),
-            *(_with_std(values[term], std[joint][term]) for term in units),
+            *(
+                _with_std(values[term], std[joint][term]) if (joint, term) in has else "–"
+                for term in units
+            ),
         )
     stdout().print(table)
 

@@ -31,10 +31,10 @@ def load_estimated_robot(estimate: EstimateFile, given: str | None) -> Robot:
     RobotError
         If it cannot be found.
     """
-    if given is not None:
-        return load_robot(given)
-    used = estimate.description
-    return load_robot(used if used is not None and Path(used).is_file() else estimate.robot)
+    if given is None:
+        used = estimate.description
+        given = used if used is not None and Path(used).is_file() else estimate.robot
+    return estimate.with_friction(load_robot(given))
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chooses friction terms for each joint by what predicts torque on held-out stretches."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import nnls
+
+from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.batch import Batch
+from sysid_core.dynamics.friction import FRICTION, FrictionTerm, JointMotion, smooth_sign
+from sysid_core.dynamics.rows import PerJoint, Regression, Rows
+
+__all__ = ["choose_friction", "thinned"]
+
+_STRETCHES = 16
+"""Stretches that are held out in turn: enough to tell a difference from its standard error."""
+_LEAST = _STRETCHES // 2
+"""Stretches with motion that a joint needs: fewer tell nothing of how its friction varies."""
+_SPEEDS = (0.03, 0.1, 0.3)
+"""Where friction may bend, as shares of a joint's top speed: errors hardly change between two."""
+_WORTH = 1.05
+"""Ratio of errors that makes a term worth having: the low-pass makes up less than that [-]."""
+_MOST_SAMPLES = 6000
+"""Samples to choose from: more would not change the choice, but take longer."""
+_RIDGE = 1e-9
+"""Added to Gram matrices of unit columns, so that two that agree can be told apart."""
+
+
+class _Candidate(NamedTuple):
+    """A term with its scale, and its column among those of a joint."""
+
+    term: FrictionTerm
+    scale: float
+    column: int
+
+
+class _Fold(NamedTuple):
+    """Gram matrix, moment and square of a joint's rows without a stretch, and of the stretch."""
+
+    gram: FloatArray
+    moment: FloatArray
+    held: FloatArray
+    held_moment: FloatArray
+    held_square: float
+
+
+def thinned(batch: Batch) -> Batch:
+    """Return as many of the samples as the choice needs."""
+    return batch.select(slice(None, None, max(1, len(batch) // _MOST_SAMPLES)))
+
+
+def choose_friction(
+    regression: Regression, batch: Batch, rows: Rows, parameters: FloatArray
+) -> dict[str, dict[str, float]]:
+    """Return the terms that each joint's friction gains from: joint → term → scale.
+
+    The rigid bodies and the coupled motors are taken from an estimate by the least law; what they
+    leave of each joint's torque is fitted by non-negative least squares. Terms are added one by
+    one. One stays if held-out stretches are predicted better by more than one standard error over
+    the stretches, and by more than noise does: where nothing predicts better, the least law stays.
+
+    Parameters
+    ----------
+    regression : Regression
+        With one group per joint of a tree on a fixed base; others have the least law.
+    batch : Batch
+        Samples of the training part.
+    rows : Rows
+        To learn from.
+    parameters : (p,)
+        Estimate by the least law.
+    """
+    robot = regression.robot
+    if not (isinstance(regression, PerJoint) and robot.is_tree):
+        return {}
+    edges = np.linspace(0, len(batch), _STRETCHES + 1)
+    loads = regression.rigid_torques(rows, parameters)
+    residuals = rows.residuals(regression.base.project(parameters))
+    chosen: dict[str, dict[str, float]] = {}
+    for j, (block, load) in enumerate(zip(rows.blocks, loads, strict=True)):
+        columns, least, candidates = _columns(regression, batch, block.sample, j, load)
+        values = np.array([parameters[robot.layout.term(t.name)][j] for t in least])
+        own = columns[:, : len(least)] @ values
+        stretch = np.searchsorted(edges, block.sample, side="right") - 1
+        folds = _folds(columns, residuals[j] + own, stretch)
+        if len(folds) >= _LEAST:
+            terms = _forward(folds, least, candidates)
+            if terms:
+                chosen[robot.joint_names[j]] = terms
+    return chosen
+
+
+def _columns(
+    regression: PerJoint, batch: Batch, sample: IndexArray, j: int, load: FloatArray
+) -> tuple[FloatArray, list[FrictionTerm], list[_Candidate]]:
+    """Return a joint's columns (m, k): the least law's terms first, then the candidates."""
+    description, samples = regression.robot.description, batch.samples
+    velocity = samples.velocity[sample, j]
+    motion = JointMotion(
+        samples.position[sample, j],
+        velocity,
+        samples.acceleration[sample, j],
+        smooth_sign(velocity, description.coulomb_velocity) * batch.sign_factor[sample, j],
+        np.abs(load),
+    )
+    least = [t for t in FRICTION if not t.chosen and t.name in description.friction_terms]
+    pairs = [(term, 1.0) for term in least]
+    top = float(np.abs(velocity).max(initial=0.0))
+    for term in FRICTION:
+        if term.chosen and top > 0.0:
+            pairs += [(term, share) for share in (_SPEEDS if term.scale_unit != "-" else (1.0,))]
+    columns = [
+        np.ones_like(velocity)
+        if term.column is None
+        else term.column(motion._replace(scale=_scale(term, share, top)))
+        for term, share in pairs
+    ]
+    candidates = [
+        _Candidate(term, _scale(term, share, top), k)
+        for k, (term, share) in enumerate(pairs)
+        if term.chosen
+    ]
+    return np.stack(columns, axis=1), least, candidates
+
+
+def _scale(term: FrictionTerm, share: float, top: float) -> float:
+    return 1.0 if term.scale_unit == "-" else share * top
+
+
+def _folds(columns: FloatArray, target: FloatArray, stretch: IndexArray) -> list[_Fold]:
+    """Return what is learned from without each stretch that has rows, in turn."""
+    parts = [(columns[stretch == k], target[stretch == k]) for k in range(_STRETCHES)]
+    grams = np.array([A.T @ A for A, _ in parts])
+    moments = np.array([A.T @ b for A, b in parts])
+    return [
+        _Fold(
+            grams.sum(axis=0) - grams[k], moments.sum(axis=0) - moments[k],
+            grams[k] / len(b), moments[k] / len(b), float(b @ b) / len(b),
+        )
+        for k, (_, b) in enumerate(parts)
+        if len(b)
+    ]  # fmt: skip
+
+
+def _forward(
+    folds: list[_Fold], least: list[FrictionTerm], candidates: list[_Candidate]
+) -> dict[str, float]:
+    """Add terms one by one while held-out stretches gain from it."""
+    used = list(range(len(least)))
+    free = [k for k, term in enumerate(least) if term.lower < 0.0]
+    errors = _errors(folds, used, free)
+    terms: dict[str, float] = {}
+    while True:
+        rest = [c for c in candidates if c.term.name not in terms]
+        if not rest:
+            return terms
+        trials = [_errors(folds, [*used, c.column], free) for c in rest]
+        k = int(np.argmin([trial.mean() for trial in trials]))
+        best, better = rest[k], trials[k]
+        gain = errors - better
+        usual = float(gain.std(ddof=1)) / np.sqrt(len(gain))
+        if float(gain.mean()) <= max(usual, float(np.log(_WORTH))):
+            return terms
+        terms[best.term.name] = best.scale
+        used.append(best.column)
+        errors = better
+
+
+def _errors(folds: list[_Fold], used: list[int], free: list[int]) -> FloatArray:
+    """Return the log error of each stretch (folds,), predicted from the others."""
+    log = np.empty(len(folds))
+    for f, fold in enumerate(folds):
+        x = _non_negative(fold.gram[np.ix_(used, used)], fold.moment[used], free)
+        square = fold.held_square - 2.0 * fold.held_moment[used] @ x
+        square += x @ fold.held[np.ix_(used, used)] @ x
+        log[f] = 0.5 * np.log(max(float(square), 1e-300))
+    return log
+
+
+def _non_negative(gram: FloatArray, moment: FloatArray, free: list[int]) -> FloatArray:
+    """Return the least squares solution, of which only the entries `free` may be negative."""
+    size = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
+    bound = [k for k in range(len(moment)) if k not in free]
+    G, g = gram / np.outer(size, size) + _RIDGE * np.eye(len(size)), moment / size
+    inner = np.linalg.solve(G[np.ix_(free, free)], np.column_stack([G[free][:, bound], g[free]]))
+    reduced = G[np.ix_(bound, bound)] - G[np.ix_(bound, free)] @ inner[:, :-1]
+    L = np.linalg.cholesky(reduced)
+    x = np.zeros(len(moment))
+    x[bound] = nnls(L.T, np.linalg.solve(L, g[bound] - G[np.ix_(bound, free)] @ inner[:, -1]))[0]
+    x[free] = inner[:, -1] - inner[:, :-1] @ x[bound]
+    return x / size

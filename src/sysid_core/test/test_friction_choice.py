@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joints get the friction terms that their data show, and none where the least law is true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.open_tree import OpenTree, random_states
+from sysid_core.identification import Identification, IdentifyConfig, identify
+from sysid_core.recording import Recording
+from sysid_core.robot import Robot, load_robot
+
+ACTUAL = {
+    "shoulder_lift_joint": {"load": 1.0},
+    "elbow_joint": {"sigmoid": 0.15},
+    "wrist_1_joint": {"stribeck": 0.1},
+}
+LOAD = 3.0
+
+
+@pytest.fixture(scope="module")
+def least() -> Robot:
+    return load_robot("ur10")
+
+
+def _truth(robot: Robot) -> FloatArray:
+    vector, layout = robot.consistent_nominal.copy(), robot.layout
+    vector[layout.term("viscous")] = [12.0, 15.0, 8.0, 2.0, 2.0, 1.5]
+    vector[layout.term("coulomb")] = [9.0, 11.0, 6.0, 2.0, 1.8, 1.5]
+    vector[layout.term("armature")] = [1.0, 1.0, 0.6, 0.2, 0.2, 0.2]
+    vector[layout.term("load")] = 0.1
+    vector[layout.term("sigmoid")] = 12.0
+    vector[layout.term("stribeck")] = 6.0
+    return vector
+
+
+@pytest.fixture(scope="module")
+def found(least: Robot, make_recording: Callable[..., Recording]) -> Identification:
+    actual = least.with_friction(ACTUAL)
+    recording = make_recording(actual, _truth(actual), duration=30.0, noise=0.3, seed=3)
+    return identify(least, recording)
+
+
+def test_joints_get_the_terms_that_their_friction_has(found: Identification) -> None:
+    chosen = found.robot.description.friction_chosen
+    assert chosen.keys() == ACTUAL.keys()
+    assert all(terms.keys() <= chosen[joint].keys() for joint, terms in ACTUAL.items())
+
+
+def test_a_load_never_seen_is_predicted_no_worse_at_any_joint(
+    found: Identification, least: Robot, make_recording: Callable[..., Recording]
+) -> None:
+    actual = least.with_friction(ACTUAL)
+    recording = make_recording(actual, _truth(actual), duration=30.0, noise=0.3, seed=3)
+    plain = identify(least, recording, IdentifyConfig(friction="described"))
+    q, v, a = random_states(least, 200)
+    q, v = 0.5 * q, 0.5 * v
+
+    def torques(robot: Robot, parameters: FloatArray) -> FloatArray:
+        loaded = parameters.copy()
+        loaded[robot.layout.body(5)] += LOAD * np.array([1, 0, 0, 0.1, 0.01, 0, 0.01, 0, 0, 0])
+        return OpenTree(robot, parameters=loaded).torques(q, v, a)
+
+    true = torques(actual, _truth(actual))
+    errors = [
+        np.sqrt(np.mean((torques(each.robot, each.estimate.parameters) - true) ** 2, axis=0))
+        for each in (plain, found)
+    ]
+    assert (errors[1] < 1.05 * errors[0] + 0.05).all()
+    assert np.linalg.norm(errors[1]) < 0.5 * np.linalg.norm(errors[0])
+
+
+def test_where_the_least_law_is_true_it_stays(
+    least: Robot, make_recording: Callable[..., Recording]
+) -> None:
+    recording = make_recording(least, _truth(least), duration=30.0, noise=0.3, seed=4)
+    assert not identify(least, recording).robot.description.friction_chosen
