@@ -110,14 +110,16 @@ class Player:
         """Measured velocities (na,) [rad/s]."""
         return self._states.velocity
 
-    @property
-    def published_joints(self) -> tuple[tuple[str, ...], FloatArray]:
-        """Names and zero offsets (na,) [rad] of the joints as their driver has them."""
-        offsets = self._robot.description.position_offset
+    def published(
+        self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray
+    ) -> tuple[tuple[str, ...], FloatArray, FloatArray, FloatArray]:
+        """Return names and motion (n, na) of the joints as their driver has them."""
         names = {own: name for name, own in self._robot.description.names.items()}
         return (
             tuple(names.get(name, name) for name in self._names),
-            np.array([offsets.get(name, 0.0) for name in self._names]),
+            self._conversion.published_position(position),
+            self._conversion.published_velocity(velocity),
+            self._conversion.published_velocity(acceleration),
         )
 
     def stop(self, reason: str) -> None:

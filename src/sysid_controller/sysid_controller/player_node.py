@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rclpy.clock import Clock, ClockType
@@ -20,6 +19,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from sysid_controller.player import Phase, Player
+from sysid_core.arrays import FloatArray
 from sysid_core.data.write import write_recording
 from sysid_core.errors import DataError, ParameterError, SysidError
 from sysid_core.excitation.motion_file import read_motion
@@ -218,13 +218,18 @@ class PlayerNode(Node):
             self.status = 0 if player.phase is Phase.DONE else 1 if player.moved else 2
             self._write()
 
-    def _publish(self, times: Any, position: Any, velocity: Any, acceleration: Any) -> None:
-        names = self.robot.actuated_names
+    def _publish(
+        self,
+        times: FloatArray,
+        position: FloatArray,
+        velocity: FloatArray,
+        acceleration: FloatArray,
+    ) -> None:
+        names: tuple[str, ...] = self.robot.actuated_names
+        states: list[FloatArray] = [position, velocity, acceleration]
         if self._config.target != "controller":
-            names, offset = self.player.published_joints
-            position = position - offset
-        points = (times, position, velocity, acceleration)
-        self._reference.publish(trajectory_message(names, stamp(0.0), *points))
+            names, *states = self.player.published(*states)
+        self._reference.publish(trajectory_message(names, stamp(0.0), times, *states))
 
     def _brake(self) -> None:
         """Have the robot come to rest: a trajectory without points, or one to where it stops."""

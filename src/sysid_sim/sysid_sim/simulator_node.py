@@ -169,8 +169,11 @@ class SimulatorNode(Node):
             self._publish_base(reading.base, when)
         # last, for they set off a controller's tick, which wants the base of the same instant
         names, actuated = self.robot.actuated_names, self.robot.actuated
-        values = (reading.position, reading.velocity, reading.effort)
-        shown = self._driver.publish(*(joints[actuated] for joints in values))
+        shown = (
+            self._driver.published_position(reading.position[actuated]),
+            self._driver.published_velocity(reading.velocity[actuated]),
+            self._driver.command(reading.effort[actuated]),
+        )
         self._joint_states.publish(joint_state_message(names, when, *shown))
 
     def _publish_base(self, base: BaseReading, when: Time) -> None:

@@ -74,14 +74,15 @@ class JointConversion:
         """Return what the driver calls joint torques (…, na) [N·m]."""
         return (effort @ self._inverse if self.motor_side else effort) / self._gain
 
-    def publish(
-        self, position: FloatArray, velocity: FloatArray, effort: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return what the driver publishes of joint positions, velocities and torques (…, na)."""
+    def published_position(self, position: FloatArray) -> FloatArray:
+        """Return what the driver calls joint positions (…, na) [rad]."""
         if not self.motor_side:
-            return position - self._joint_offset, velocity, self.command(effort)
-        motors = (position - self._offset) @ self._gears.T
-        return motors, velocity @ self._gears.T, self.command(effort)
+            return position - self._joint_offset
+        return (position - self._offset) @ self._gears.T
+
+    def published_velocity(self, velocity: FloatArray) -> FloatArray:
+        """Return what the driver calls joint velocities (…, na) [rad/s], or accelerations."""
+        return velocity @ self._gears.T if self.motor_side else velocity
 
     def check_commands(self) -> None:
         """Check that commands can be given in the driver's units.

@@ -32,7 +32,8 @@ def test_what_a_driver_publishes_comes_back(tx40: Robot, side: str) -> None:
     rng = np.random.default_rng(1)
     q, v, tau = rng.normal(size=(3, 5, 6))
     driver = JointConversion.described(robot)
-    position, velocity, effort = driver.publish(q, v, tau)
+    position, velocity = driver.published_position(q), driver.published_velocity(v)
+    effort = driver.command(tau)
     found = JointConversion(robot)
     for actual, expected in zip(found.convert(position, effort), (q, tau), strict=True):
         np.testing.assert_allclose(actual, expected, atol=1e-12)
