@@ -28,7 +28,7 @@ from sysid_core.errors import SysidError
 from sysid_core.settings import group
 from sysid_msgs.msg import Contacts, DynamicParameters, TrackingStatus
 from sysid_ros.control import command_message, tracking_message, trajectory_points
-from sysid_ros.diagnostics import diagnostics_message
+from sysid_ros.diagnostics import clock_fault, diagnostics_message
 from sysid_ros.fields import nanoseconds
 from sysid_ros.identification import parameters_from_message
 from sysid_ros.node_main import run_node
@@ -150,6 +150,10 @@ class ControllerNode(Node):
         newest, steady = nanoseconds(message.header.stamp), time.monotonic()
         stamp = _NANO * newest
         self.health.measured(stamp, steady)
+        fault = clock_fault(self, newest)
+        if fault and not self.health.clock_fault:
+            self.get_logger().warning(f"joint states: {fault}")
+        self.health.clock_fault = fault
         refusal = self.controller.take_joint_states(
             message.name, *joint_arrays(message), stamp, steady
         )

@@ -32,7 +32,13 @@ def _stopped(reason: str) -> str:
 
 
 class Health:
-    """Book of what happened to a controller; times are steady ones [s]."""
+    """Book of what happened to a controller; times are steady ones [s].
+
+    Attributes
+    ----------
+    clock_fault : str
+        What is wrong between the joint states' clock and the controller's; empty if nothing is.
+    """
 
     def __init__(self) -> None:
         self._accepted: Counter[str] = Counter()
@@ -46,6 +52,7 @@ class Health:
         self._command: Command | None = None
         self._fallback: Diagnostic | None = None
         self._arrivals = Arrivals()
+        self.clock_fault = ""
 
     @property
     def rate(self) -> float:
@@ -75,6 +82,8 @@ class Health:
         """Return the refusals of the last seconds in words, and why the model gives no torque."""
         self._forget(steady)
         texts = [f"{kind} refused: {reason}" for _, kind, reason in self._texts]
+        if self.clock_fault:
+            texts.append(f"joint states: {self.clock_fault}")
         command = self._command
         if command is not None and command.stopped:
             return [_stopped(command.stopped), *texts]
@@ -189,8 +198,9 @@ class Health:
         refusals = self._refusals(kind)
         if refusals:
             return Diagnostic(kind, f"refused: {refusals}", values=values)
-        if kind == "joint states" and self._arrivals.fault:
-            return Diagnostic(kind, self._arrivals.fault, values=values)
+        fault = self.clock_fault or self._arrivals.fault
+        if kind == "joint states" and fault:
+            return Diagnostic(kind, fault, values=values)
         return Diagnostic(kind, "in order", Severity.OK, values=values)
 
     def _on_base(self, controller: Controller, steady: float) -> list[Diagnostic]:

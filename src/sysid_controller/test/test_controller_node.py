@@ -348,6 +348,20 @@ def test_a_simulated_clock_may_run_stop_and_jump_back(graph: Graph) -> None:
     graph.until(graph.state(TrackingStatus.STALE))  # with the clock at a stand
 
 
+def test_stamps_of_another_clock_are_told(graph: Graph) -> None:
+    """A simulation's stamps come to a node that goes by the wall's clock."""
+    graph.start()
+    graph.message = None
+    state = graph.joint_state()
+    state.header.stamp = Time(sec=5)
+
+    def told() -> bool:
+        graph.states.publish(state)
+        return graph.diagnosed("joint states", "set use_sim_time")()
+
+    graph.until(told)
+
+
 @pytest.mark.parametrize("graph", [{"use_sim_time": "true"}], indirect=True)
 def test_joint_states_tell_simulated_time_between_messages_on_the_clock(graph: Graph) -> None:
     graph.start()

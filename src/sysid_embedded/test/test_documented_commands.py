@@ -46,7 +46,7 @@ def _commands(path: Path) -> list[str]:
         prose = re.sub(r"^\|.*?[^\\]\|", "", prose, flags=re.MULTILINE)
     inline = re.findall(r"`((?:sysid|ros2)[ \n][^`]+)`", prose)
     found = [part for line in lines for part in line.split("&&")] + inline
-    found = [" ".join(command.split()) for command in found]
+    found = [" ".join(command.partition(" | ")[0].split()) for command in found]
     return [command for command in found if command.startswith(("sysid ", "ros2 "))]
 
 

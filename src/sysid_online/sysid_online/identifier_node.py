@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
@@ -34,7 +35,7 @@ from sysid_msgs.msg import (
     Payload,
 )
 from sysid_msgs.srv import ExportModel
-from sysid_ros.diagnostics import diagnostics_message
+from sysid_ros.diagnostics import clock_fault, diagnostics_message
 from sysid_ros.identification import parameters_message, payload_message, status_message
 from sysid_ros.node_main import run_node
 from sysid_ros.parameters import NodeParameters, RobotConfig
@@ -113,7 +114,8 @@ class IdentifierNode(Node):
         self.create_service(SetBool, "~/freeze", self._on_freeze)
         self.create_service(ExportModel, "~/export", self._on_export)
         self._timer = self.create_timer(1.0 / config.solve_rate, self._wake.set)
-        self.create_timer(1.0, self._report)
+        # by the wall's clock: who waits for a /clock that never comes is told so
+        self.create_timer(1.0, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._worker = threading.Thread(target=self._work, name="solver", daemon=True)
         self._worker.start()
         self.get_logger().info(f"identifying robot '{self.robot.name}'")
@@ -284,12 +286,17 @@ class IdentifierNode(Node):
     def _report(self) -> None:
         with self._lock:
             update = self._update
+        if self._frozen:
+            self._status.publish(self._status_of(update))
+        clock = clock_fault(self)
         severity = _SEVERITIES.get(update.state, Severity.OK)
         message = f"{update.state.name}: {'; '.join(update.reasons)}"
         if self._failure:
             severity, message = Severity.ERROR, f"FAULT: the identifier failed, {self._failure}"
         elif self._refused:
             severity, message = max(severity, Severity.WARNING), self._refused
+        elif clock:
+            severity, message = max(severity, Severity.WARNING), f"{clock}: nothing is solved"
         elif not self._arrived:
             severity = max(severity, Severity.WARNING)
             message = "no samples arrive: is the recorder running?"

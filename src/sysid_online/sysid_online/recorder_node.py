@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
@@ -29,7 +31,7 @@ from sysid_msgs.msg import JointSamples
 from sysid_msgs.srv import SaveBuffer
 from sysid_online.opening import OpeningStream
 from sysid_online.ring_buffer import RingBuffer
-from sysid_ros.diagnostics import diagnostics_message
+from sysid_ros.diagnostics import clock_fault, diagnostics_message
 from sysid_ros.node_main import run_node
 from sysid_ros.parameters import NodeParameters, RobotConfig
 from sysid_ros.qos import readings
@@ -97,7 +99,8 @@ class RecorderNode(Node):
         )
         self._announced = False
         self._sequence = 0
-        self._last_arrival = self._now()
+        self._last_arrival = time.monotonic()
+        self._efforts = True
         self._contact_source = ""
         self._faults: Counter[str] = Counter()
         self._reported: Mapping[str, int] = {}
@@ -112,7 +115,8 @@ class RecorderNode(Node):
             SaveBuffer, "~/save", self._on_save, callback_group=MutuallyExclusiveCallbackGroup()
         )
         self.create_timer(_PERIOD, self._process)
-        self.create_timer(1.0, self._report)
+        # by the wall's clock: who waits for a /clock that never comes is told so
+        self.create_timer(1.0, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.get_logger().info(f"recording robot '{self.robot.name}'")
 
     def destroy_node(self) -> None:
@@ -140,9 +144,10 @@ class RecorderNode(Node):
         messages, self._pending = self._pending, []
         if not messages:
             return
-        self._last_arrival = self._now()
+        self._last_arrival = time.monotonic()
         batches, faults = joint_batches(messages)
         self._faults.update(faults)
+        self._efforts |= any(batch.effort.any() for batch in batches)
         for batch in batches:
             self._buffer.add_joints(batch)
             for samples in self._source.push_joint_states(batch):
@@ -204,6 +209,7 @@ class RecorderNode(Node):
         return response
 
     def _report(self) -> None:
+        self._process()  # also where simulated time stands still
         stream = self._source.stream
         faults = self._faults + self._source.counts
         values: dict[str, object] = {"rate [Hz]": round(self._source.rate, 2)}
@@ -218,7 +224,11 @@ class RecorderNode(Node):
             self._say_contact_source(stream.contact_source)
             troubles += map(str, stream.take_diagnostics())
         troubles = self._risen(faults) + troubles
-        idle = self._now() - self._last_arrival
+        troubles += filter(None, [clock_fault(self)])
+        if stream is not None and not self._efforts:
+            troubles.append("all efforts are zero: does the driver measure them?")
+        self._efforts = False
+        idle = time.monotonic() - self._last_arrival
         severity = Severity.WARNING if troubles else Severity.OK
         if idle > _STALE:
             severity = Severity.ERROR

@@ -80,6 +80,8 @@ def test_freezing_holds_the_parameters_and_thawing_lets_go(learned: Any) -> None
 
     assert learned.call(SetBool, "identifier/freeze", SetBool.Request(data=True)).success
     learned.until(lambda: learned.newest("status").frozen)
+    told = len(learned.heard["status"])
+    learned.until(lambda: len(learned.heard["status"]) > told)  # also while nothing is solved
     count = len(learned.heard["parameters"])
     learned.play(2.0)
     assert len(learned.heard["parameters"]) == count

@@ -78,6 +78,20 @@ def test_silence_is_an_error_that_names_the_driver(graph: Make) -> None:
     assert g.diagnostics["joint states"][-1].level == b"\x02"
 
 
+def test_a_clock_that_never_comes_is_told(graph: Make) -> None:
+    g = graph("recorder", use_sim_time=True)
+    g.until(lambda: g.diagnosed("joint states", "no /clock comes"))
+
+
+def test_efforts_that_nobody_measures_are_told(graph: Make) -> None:
+    def without(index: int, message: Any) -> Sequence[Any]:
+        message.effort = [0.0] * len(message.effort)
+        return [message]
+
+    g = graph("recorder")
+    g.play(4.0, without, until=lambda: g.diagnosed("joint states", "all efforts are zero"))
+
+
 def test_a_simulation_starts_at_zero(graph: Make, tmp_path: Path) -> None:
     """Its first stamp is zero, which is no missing one."""
     from rosgraph_msgs.msg import Clock

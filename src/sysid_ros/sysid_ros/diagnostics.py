@@ -10,7 +10,30 @@ from rclpy.node import Node
 
 from sysid_core.diagnostics import Diagnostic
 
-__all__ = ["diagnostics_message"]
+__all__ = ["clock_fault", "diagnostics_message"]
+
+_CLOCKS_APART = 0.5
+"""Time [s] by which a driver's clock may differ from a node's: networks and slow starts."""
+
+
+def clock_fault(node: Node, stamp: int | None = None) -> str:
+    """Say what is wrong with a node's clock; empty if nothing is.
+
+    Parameters
+    ----------
+    node : Node
+    stamp : int [ns], optional
+        Of a message that arrives now; 0: it has none.
+    """
+    now = int(node.get_clock().now().nanoseconds)
+    simulated = bool(node.get_clock().ros_time_is_active)
+    if simulated and now == 0:
+        return "use_sim_time is set, but no /clock comes"
+    apart = 1e-9 * ((stamp or now) - now)
+    if abs(apart) < _CLOCKS_APART:
+        return ""
+    mend = "is /clock of another run?" if simulated else "set use_sim_time, or the driver's clock"
+    return f"stamps are {apart:+.3g} s from this node's clock: {mend}"
 
 
 def diagnostics_message(

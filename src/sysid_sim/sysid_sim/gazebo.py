@@ -4,22 +4,29 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import yaml
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import OutputError, SysidError
 from sysid_core.robot import Robot, load_robot
-from sysid_core.untrusted import parse_xml, read_bytes
+from sysid_core.robot.export import identified_urdf
+from sysid_core.untrusted import parse_xml
 from sysid_sim.errors import SimulationError
+from sysid_sim.plant import rest_configuration
+from sysid_sim.truth import TruthSpread, draw_truth, truth_document
 
 __all__ = ["controller_parameters", "gazebo_urdf", "main", "write_gazebo_files"]
 
 
-def gazebo_urdf(robot: Robot, controllers: Path) -> str:
+def gazebo_urdf(robot: Robot, controllers: Path, truth: FloatArray | None = None) -> str:
     """Return the robot's URDF, fixed to the world, with effort interfaces for gz_ros2_control.
+
+    It starts in the middle of its ranges: at zero some joints would be out of theirs.
 
     Parameters
     ----------
@@ -27,6 +34,8 @@ def gazebo_urdf(robot: Robot, controllers: Path) -> str:
         On a fixed base and without loops, which a URDF cannot close.
     controllers : Path
         Parameter file that the plugin gives to the controller manager.
+    truth : (p,), optional
+        Parameters that the simulated robot has; default: the nominal ones.
 
     Raises
     ------
@@ -38,7 +47,8 @@ def gazebo_urdf(robot: Robot, controllers: Path) -> str:
             f"robot '{robot.name}' has a floating base or loops; only open arms are prepared for "
             "Gazebo, the MuJoCo simulator takes the others"
         )
-    root = parse_xml(read_bytes(robot.urdf.path))
+    parameters = robot.consistent_nominal if truth is None else truth
+    root = parse_xml(identified_urdf(robot, parameters).encode())
     if robot.urdf.root != "world":
         ET.SubElement(root, "link", name="world")
         fixed = ET.SubElement(root, "joint", name="world_joint", type="fixed")
@@ -47,11 +57,14 @@ def gazebo_urdf(robot: Robot, controllers: Path) -> str:
     control = ET.SubElement(root, "ros2_control", name="gazebo", type="system")
     hardware = ET.SubElement(control, "hardware")
     ET.SubElement(hardware, "plugin").text = "gz_ros2_control/GazeboSimSystem"
-    for name in robot.actuated_names:
+    start = rest_configuration(robot)[robot.actuated]
+    for name, position in zip(robot.actuated_names, start.tolist(), strict=True):
         joint = ET.SubElement(control, "joint", name=name)
         ET.SubElement(joint, "command_interface", name="effort")
         for state in ("position", "velocity", "effort"):
-            ET.SubElement(joint, "state_interface", name=state)
+            interface = ET.SubElement(joint, "state_interface", name=state)
+            if state == "position":
+                ET.SubElement(interface, "param", name="initial_value").text = f"{position:.6g}"
     plugin = ET.SubElement(
         ET.SubElement(root, "gazebo"),
         "plugin",
@@ -78,16 +91,23 @@ def controller_parameters(robot: Robot, rate: int = 500) -> str:
                 "joint_state_broadcaster": {
                     "type": "joint_state_broadcaster/JointStateBroadcaster"
                 },
-                "effort_controller": {"type": "effort_controllers/JointGroupEffortController"},
+                "effort_controller": {
+                    "type": "forward_command_controller/ForwardCommandController"
+                },
             }
         },
-        "effort_controller": {"ros__parameters": {"joints": list(robot.actuated_names)}},
+        "effort_controller": {
+            "ros__parameters": {"joints": list(robot.actuated_names), "interface_name": "effort"}
+        },
     }
     return yaml.safe_dump(parameters, sort_keys=False)
 
 
-def write_gazebo_files(robot: Robot, folder: Path) -> None:
-    """Write ``robot.urdf`` and ``controllers.yaml`` into a folder.
+def write_gazebo_files(robot: Robot, folder: Path, seed: int) -> None:
+    """Write ``robot.urdf``, ``controllers.yaml`` and ``ground_truth.json`` into a folder.
+
+    The robot's true parameters are drawn with a seed around the nominal ones; of friction, a URDF
+    takes the viscous and the Coulomb part.
 
     Raises
     ------
@@ -97,11 +117,14 @@ def write_gazebo_files(robot: Robot, folder: Path) -> None:
         If the folder cannot be written.
     """
     folder = folder.expanduser().absolute()
-    urdf = gazebo_urdf(robot, folder / "controllers.yaml")
+    truth = draw_truth(robot, seed, TruthSpread())
+    urdf = gazebo_urdf(robot, folder / "controllers.yaml", truth)
+    document = json.dumps(truth_document(robot, truth), indent=2)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "robot.urdf").write_text(urdf + "\n", encoding="utf-8")
         (folder / "controllers.yaml").write_text(controller_parameters(robot), encoding="utf-8")
+        (folder / "ground_truth.json").write_text(document + "\n", encoding="utf-8")
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror})") from error
 
@@ -111,13 +134,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="gazebo_robot", description=__doc__)
     parser.add_argument("robot", help="name of a robot in config/robots, or path of its YAML")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument(
+        "--truth-seed", type=int, default=1, help="of the true parameters; default: %(default)s"
+    )
     given = parser.parse_args(arguments)
     try:
-        write_gazebo_files(load_robot(given.robot), given.out)
+        write_gazebo_files(load_robot(given.robot), given.out, given.truth_seed)
     except SysidError as error:
         print(f"gazebo_robot: {error}", file=sys.stderr)
         return 2
-    print(f"{given.out}: robot.urdf and controllers.yaml")
+    print(f"{given.out}: robot.urdf, controllers.yaml and ground_truth.json")
     return 0
 
 

@@ -221,7 +221,9 @@ class SimulatorNode(Node):
             Severity.WARNING if troubles else Severity.OK,
             values={key: str(value) for key, value in values.items()},
         )
-        self._diagnostics.publish(diagnostics_message(self, self.robot.name, [diagnostic]))
+        message = diagnostics_message(self, self.robot.name, [diagnostic])
+        message.header.stamp = stamp(self._origin + self._pacing.ticks * self._period)
+        self._diagnostics.publish(message)
 
 
 def _write_truth(path: str, document: dict[str, Any]) -> None:

@@ -27,6 +27,12 @@ def test_every_motor_gets_an_effort_interface(tmp_path: Path, panda: Robot) -> N
         assert [c.get("name") for c in joint.findall("command_interface")] == ["effort"]
         states = {s.get("name") for s in joint.findall("state_interface")}
         assert states == {"position", "velocity", "effort"}
+        position = joint.findtext("state_interface[@name='position']/param")
+        limit = root.find(f"joint[@name='{joint.get('name')}']/limit")
+        assert limit is not None
+        assert (
+            float(limit.get("lower", "")) < float(position or "") < float(limit.get("upper", ""))
+        )
     controllers = Path(root.findtext("gazebo/plugin/parameters") or "")
     parameters = yaml.safe_load(controllers.read_text())
     joints_driven = parameters["effort_controller"]["ros__parameters"]["joints"]
