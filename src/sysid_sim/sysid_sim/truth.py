@@ -152,7 +152,7 @@ def _draw_couplings(robot: Robot, truth: FloatArray, rng: np.random.Generator) -
 
 def truth_document(robot: Robot, parameters: FloatArray) -> dict[str, Any]:
     """Return true parameters (p,) as JSON-ready data, with the keys of an estimate's JSON."""
-    named = named_parameters(robot.layout, parameters)
+    named = named_parameters(robot, parameters)
     return {"robot": robot.name, "model_hash": robot.model_hash, **named}
 
 
