@@ -23,12 +23,14 @@ from sysid_core.untrusted import existing, read_json
 from sysid_core.wording import one_line
 
 if TYPE_CHECKING:  # the nodes write such files too, and do without all that identifies offline
+    from sysid_core.gains import DriveGains
     from sysid_core.identification import Identification
 
 __all__ = [
     "EstimateFile",
     "chosen_friction",
     "estimate_json",
+    "gains_json",
     "named_parameters",
     "read_estimate",
     "scores_json",
@@ -209,6 +211,12 @@ def scores_json(scores: Scores) -> dict[str, Any]:
         },
         "samples": scores.samples,
     }
+
+
+def gains_json(gains: DriveGains) -> dict[str, dict[str, float]]:
+    """Return drive gains by joint."""
+    table = zip(gains.joints, gains.gain, gains.std, strict=True)
+    return {joint: {"gain": float(gain), "std": float(std)} for joint, gain, std in table}
 
 
 def estimate_json(found: Identification, timing: Mapping[str, float]) -> dict[str, Any]:

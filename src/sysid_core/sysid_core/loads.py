@@ -61,7 +61,10 @@ def expecting_loads(robot: Robot, prior: Prior, loaded: BoolArray) -> Prior:
 def find_loads(
     robot: Robot, estimate: Estimate, nominal: FloatArray, bodies: tuple[str, ...]
 ) -> list[Load]:
-    """Return what bodies gained over nominal parameters (p,), with standard deviations."""
+    """Return what bodies gained over nominal parameters (p,), with standard deviations.
+
+    An error of all effort gains scales the mass, and leaves the centre of mass.
+    """
     loads = []
     for body in bodies:
         where = robot.layout.body(body)
@@ -72,7 +75,6 @@ def find_loads(
         # first order: d(mc/m) = (d(mc) − c dm) / m
         jacobian = np.hstack([-com[:, None], np.eye(3)]) / mass
         variance = np.diag(jacobian @ covariance[:4, :4] @ jacobian.T)
-        loads.append(
-            Load(body, mass, float(estimate.std[where][0]), com, np.sqrt(variance.clip(min=0.0)))
-        )
+        mass_std = np.hypot(estimate.std[where][0], robot.description.effort_gain_std * mass)
+        loads.append(Load(body, mass, float(mass_std), com, np.sqrt(variance.clip(min=0.0))))
     return loads

@@ -18,7 +18,7 @@ from sysid_core.recording import ContactRecording, Part, Recording, cut
 from sysid_core.robot.model import Robot
 from sysid_core.untrusted import existing, read_yaml
 
-__all__ = ["PART_ROWS", "KnownLoad", "Source", "read_sources"]
+__all__ = ["PART_ROWS", "KnownLoad", "Source", "parse_load", "read_sources"]
 
 PART_ROWS = 40_000
 """Rows of a part, forty seconds at 1 kHz: more take more memory, less filter more overlaps."""
@@ -124,6 +124,27 @@ class Source:
         held = np.array([name in self.contacts for name in names])
         active = np.tile(held, (len(recording), 1))
         return replace(recording, contacts=ContactRecording(recording.time, names, active))
+
+
+def parse_load(text: str) -> tuple[KnownLoad, bool]:
+    """Return the load that ``BODY=MASS[,X,Y,Z]`` states, and whether that has its centre of mass.
+
+    Without one it is taken at the origin of the body's joint frame.
+
+    Raises
+    ------
+    DataError
+        If the text has another form.
+    """
+    body, _, numbers = text.partition("=")
+    try:
+        mass, *com = (float(number) for number in numbers.split(","))
+    except ValueError:
+        mass, com = np.nan, []
+    if not (body and 0.0 < mass < np.inf and len(com) in (0, 3) and np.isfinite(com).all()):
+        raise DataError(f"--load is BODY=MASS[,X,Y,Z] in kg and m, not '{text}'")
+    x, y, z = com or (0.0, 0.0, 0.0)
+    return KnownLoad(body, mass, (x, y, z)), bool(com)
 
 
 def read_sources(paths: Sequence[Path], topic: str | None = None) -> list[Source]:

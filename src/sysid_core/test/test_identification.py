@@ -118,7 +118,7 @@ def test_a_load_is_found_with_the_rest_held(
     (load,) = result.loads
     assert load.body == "wrist_3_link"
     assert load.mass == pytest.approx(3.0, rel=0.03)
-    assert 0.0 < load.mass_std < 0.1
+    assert 0.0 < load.mass_std < 0.2
     np.testing.assert_allclose(load.com, com, atol=0.02)
     held = np.ones(ur10.layout.size, dtype=bool)
     held[ur10.layout.body("wrist_3_link")] = False

@@ -126,6 +126,12 @@ def _identify(parser: argparse.ArgumentParser) -> None:
         "their load",
     )
     parser.add_argument(
+        "--load",
+        metavar="BODY=MASS[,X,Y,Z]",
+        help="known load [kg] and its centre of mass in the body's joint frame [m] in the last "
+        "recording; the ones before it are without it: reports the gain of each joint's drive",
+    )
+    parser.add_argument(
         "--any-mass",
         action="store_true",
         help="export models whose total mass or torques are far from the description's, too",

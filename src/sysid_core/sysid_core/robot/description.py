@@ -130,6 +130,7 @@ class RobotDescription:
     locked: Mapping[str, float] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     effort_gain: Mapping[str, float] | float = 1.0
+    effort_gain_std: float = 0.05
     position_offset: Mapping[str, float] = field(default_factory=dict)
     transmission: Transmission | None = None
     friction_terms: tuple[str, ...] = tuple(term.name for term in FRICTION if not term.chosen)

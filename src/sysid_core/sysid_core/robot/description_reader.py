@@ -48,7 +48,7 @@ _SECTIONS = {
         "limits",
     },
     "joints": {"actuated", "passive", "locked"},
-    "effort": {"gain", "transmission", "position_offset"},
+    "effort": {"gain", "gain_std", "transmission", "position_offset"},
     "effort.transmission": {"joints", "matrix", "side"},
     "friction": {"terms", "chosen", "nominal", "coulomb_velocity"},
     "imu": {"link", "xyz", "rpy"},
@@ -335,6 +335,9 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
             read.number(gain, "effort.gain")
             if isinstance(gain, (int, float))
             else read.numbers(gain, "effort.gain")
+        ),
+        effort_gain_std=read.number(
+            read.section("effort").get("gain_std", 0.05), "effort.gain_std", low=0.0
         ),
         position_offset=read.numbers(
             read.section("effort").get("position_offset"), "effort.position_offset"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +22,13 @@ from sysid_core.cli.console import (
     stdout,
     warn,
 )
-from sysid_core.estimate_file import estimate_json, read_estimate, write_estimate
+from sysid_core.errors import DataError
+from sysid_core.estimate_file import estimate_json, gains_json, read_estimate, write_estimate
 from sysid_core.estimation import estimator
 from sysid_core.files import require_writable, results_folder, write_text
+from sysid_core.gains import DriveGains, measured_gains
 from sysid_core.identification import Identification, IdentifyConfig, identify
-from sysid_core.recordings import read_sources
+from sysid_core.recordings import parse_load, read_sources
 from sysid_core.report.advice import advice
 from sysid_core.robot import load_robot
 from sysid_core.robot.export import identified_urdf, require_believable
@@ -73,12 +76,25 @@ def run(args: argparse.Namespace) -> int:
     with progress_bar() as show:
         timing = _Timing(show)
         timing("reading", 0.0)
+        sources = read_sources(args.data, args.topic)
+        bare = sources if args.load is None else sources[:-1]
+        if not bare:
+            raise DataError("--load needs a recording without the load, too: give it first")
         with workers(args.workers, args.scheduler) as pool:
-            found = identify(robot, read_sources(args.data, args.topic), options, timing, pool)
+            found = identify(robot, bare, options, timing, pool)
+        gains = None
+        if args.load is not None:
+            load, placed = parse_load(args.load)
+            loaded = replace(sources[-1], load=load)
+            gains = measured_gains(
+                robot, [*bare, loaded], found.signals.cutoff, options, com=placed
+            )
         if not args.any_mass:
             require_believable(robot, found.estimate.parameters, "pass --any-mass")
         timing("report", 0.0)
         data = estimate_json(found, timing.seconds)
+        if gains is not None:
+            data["gains"] = gains_json(gains)
         with results_folder(args.out) as folder:
             write_text(
                 folder / f"{robot.name}.urdf",
@@ -94,7 +110,18 @@ def run(args: argparse.Namespace) -> int:
         print_json(data)
     else:
         _show(found, args.out, not args.no_report)
+        if gains is not None:
+            _show_gains(gains)
     return 0
+
+
+def _show_gains(gains: DriveGains) -> None:
+    table = named_table("drive gains: true torque over effort as described", "joint")
+    table.add_column(escape("gain [-]"), justify="right")
+    for joint, gain, std in zip(gains.joints, gains.gain, gains.std, strict=True):
+        table.add_row(escape(joint), _with_std(gain, std))
+    stdout().print(table)
+    stdout().print("multiply 'effort.gain' of the robot description with them")
 
 
 def _show(found: Identification, out: Path, report: bool) -> None:
@@ -121,8 +148,8 @@ def _show(found: Identification, out: Path, report: bool) -> None:
             markup=False,
         )
         console.print(
-            "  (± is one standard deviation of the fit; an error of the effort gains scales the "
-            "mass by as much)"
+            "  (± is one standard deviation; in the mass with effort gains known to "
+            f"{robot.description.effort_gain_std:.0%}, effort.gain_std)"
         )
     smallest = float(np.min(estimate.consistency))
     console.print(

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A known load tells the scale of each joint's efforts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sysid_core.errors import DataError
+from sysid_core.gains import measured_gains
+from sysid_core.identification import IdentifyConfig
+from sysid_core.inertia import from_mass_com_inertia
+from sysid_core.recording import Recording
+from sysid_core.recordings import KnownLoad, Source, parse_load
+from sysid_core.robot import load_robot
+
+SCALE = np.array([1.1, 1.08, 1.12, 0.95, 1.0, 1.05])
+MASS, COM = 3.0, (0.05, 0.1, 0.1)
+
+
+@pytest.mark.parametrize("placed", [True, False])
+def test_a_known_load_tells_the_gains(
+    make_recording: Callable[..., Recording], placed: bool
+) -> None:
+    robot = load_robot("ur10")
+    truth = robot.consistent_nominal.copy()
+    truth[robot.layout.term("coulomb")] = 2.0
+    loaded = truth.copy()
+    load = from_mass_com_inertia(MASS, np.array(COM), 0.01 * np.eye(3))
+    loaded[robot.layout.body("wrist_3_link")] += load
+    recordings = []
+    for vector, seed in ((truth, 1), (loaded, 2)):
+        recording = make_recording(robot, vector, duration=20.0, noise=0.3, seed=seed)
+        assert recording.effort is not None
+        recordings.append(replace(recording, effort=SCALE * recording.effort))
+    known = KnownLoad("wrist_3_link", MASS, COM if placed else (0.0, 0.0, 0.0))
+    sources = [Source(recordings[0]), Source(recordings[1], load=known)]
+    found = measured_gains(robot, sources, 8.0, IdentifyConfig(), com=placed)
+    truth_of = dict(zip(robot.joint_names, 1.0 / SCALE, strict=True))
+    wanted = np.array([truth_of[joint] for joint in found.joints])
+    assert {"shoulder_lift_joint", "elbow_joint", "wrist_1_joint"} <= set(found.joints)
+    assert (np.abs(found.gain - wanted) < 4.0 * found.std + 1e-3).all()
+    lift = found.joints.index("shoulder_lift_joint")
+    assert found.gain[lift] == pytest.approx(wanted[lift], rel=0.02)
+    with pytest.raises(DataError, match="without it"):
+        measured_gains(robot, sources[1:], 8.0, IdentifyConfig(), com=placed)
+
+
+def test_a_load_is_stated_with_or_without_its_centre() -> None:
+    assert parse_load("tool=2.5") == (KnownLoad("tool", 2.5, (0.0, 0.0, 0.0)), False)
+    assert parse_load("tool=2.5,0,0.1,-1e-2") == (KnownLoad("tool", 2.5, (0.0, 0.1, -0.01)), True)
+
+
+@pytest.mark.parametrize("text", ["tool", "tool=", "=1", "tool=-1", "tool=1,2", "tool=nan"])
+def test_other_loads_are_refused_in_one_line(text: str) -> None:
+    with pytest.raises(DataError, match=r"BODY=MASS\[,X,Y,Z\]"):
+        parse_load(text)
