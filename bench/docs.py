@@ -171,6 +171,19 @@ def _speed(results: Path) -> str:
     return f"{solves}\n{ingestion}"
 
 
+def _coverage(results: Path) -> str:
+    found = _read(results, "coverage")
+    names = ("covered", "parameters alone", "Coulomb")
+    shares = [*found["recordings"], {"what": "simulated arms", **found["mean"]}]
+    rows = [
+        [one["what"], *(f"{one[name]:.3f}" if name in one else "–" for name in names)]
+        for one in shares
+    ]
+    return _table(
+        ("data", "torques", "torques, by the parameters alone", "Coulomb friction"), rows
+    )
+
+
 def _figaroh(results: Path) -> str:
     found = _read(results, "figaroh_comparison")
     keys = ("torque_error", "torque_nrms", "mass_error", "mass_error_kg")
@@ -219,6 +232,7 @@ FIGURES: dict[str, Callable[[Path], str]] = {
     "speed": _speed,
     "compliance": _compliance,
     "noise_free": _noise_free,
+    "coverage": _coverage,
     "digit": _digit,
     "figaroh": _figaroh,
     "faults": _faults,

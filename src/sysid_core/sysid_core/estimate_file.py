@@ -248,6 +248,7 @@ def estimate_json(found: Identification, timing: Mapping[str, float]) -> dict[st
         "groups": list(found.regression.groups),
         "noise_std": _numbers(estimate.noise_std),
         "correlation": _numbers(found.correlation),
+        "discrepancy": _numbers(found.discrepancy),
         "base_parameters": [
             {
                 "expression": text,

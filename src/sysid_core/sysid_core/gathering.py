@@ -62,6 +62,16 @@ class Gathered:
         ]
         return sum(parts[1:], parts[0])
 
+    def stretches(self, rows: Rows, count: int) -> list[Statistics]:
+        """Return the statistics of equally many samples each of what is learned from."""
+        edges = np.linspace(0, self.split, count + 1)
+        number = np.searchsorted(edges, np.arange(len(self.source)), side="right") - 1
+
+        def part(k: int) -> Rows:
+            return select_rows(rows, lambda _, block: number[block.sample] == k)
+
+        return [self.statistics(part(k)) for k in range(count)]
+
 
 class Gathering:
     """Recordings on their way to samples.

@@ -26,6 +26,7 @@ from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
+from sysid_core.estimation.misfit import STRETCHES, widened
 from sysid_core.friction_choice import choose_friction, thinned
 from sysid_core.gathering import Gathering
 from sysid_core.inertia import nearest_consistent
@@ -109,6 +110,8 @@ class Identification:
     estimate : Estimate
     correlation : (G,) [-]
         Number of samples that count as one independent observation, from the residuals' colour.
+    discrepancy : (G,) [N·m]
+        See `Widened`.
     train, validation : Scores
         `validation` is None when everything was learned from.
     curves : tuple[Curve, ...]
@@ -127,6 +130,7 @@ class Identification:
     prior: Prior
     estimate: Estimate
     correlation: FloatArray
+    discrepancy: FloatArray
     train: Scores
     validation: Scores | None
     curves: tuple[Curve, ...]
@@ -287,8 +291,10 @@ def identify(
     _require_enough(regression, used, named)
     progress("estimation", 0.0)
     problem = _problem(robot, regression, used, prior, options)
-    problem = replace(problem, statistics=gathered.statistics(used))
+    stretches = gathered.stretches(used, STRETCHES)
+    problem = replace(problem, statistics=sum(stretches[1:], stretches[0]))
     estimate, correlation = _solve(problem, used, regression, training.samples, options.estimator)
+    estimate, discrepancy = widened(estimate, regression.base, stretches, correlation)
     differ: tuple[str, ...] = ()
     if len(sources) > 1:
         names = [source.name for source in sources]
@@ -317,6 +323,7 @@ def identify(
         prior=problem.prior,
         estimate=estimate,
         correlation=correlation,
+        discrepancy=discrepancy,
         train=train,
         validation=held,
         curves=drawn,

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Intervals grow with what stretches of the data disagree on, and only with that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.rows import RowBlock, Rows
+from sysid_core.dynamics.statistics import Statistics
+from sysid_core.estimation import Entropic, Problem
+from sysid_core.estimation.misfit import Widened, widened
+
+if TYPE_CHECKING:
+    from test.estimation.conftest import Synthetic
+
+STRETCHES = 16
+COUNT = 1600
+
+
+def _widened(problem: Problem, rows: Rows) -> tuple[Widened, FloatArray]:
+    """Return the widened estimate of rows in equal stretches, and the covariance before."""
+    parts = [
+        Statistics.of(Rows(tuple(block.select(part) for block in rows.blocks)))
+        for part in (slice(k, k + COUNT // STRETCHES) for k in range(0, COUNT, COUNT // STRETCHES))
+    ]
+    problem = replace(problem, statistics=sum(parts[1:], parts[0]), rows=None)
+    estimate = Entropic().solve(problem)
+    return widened(estimate, problem.base, parts, None), estimate.base_covariance
+
+
+def _disturbed(rows: Rows, size: float) -> Rows:
+    """Add an error that stays the same for a stretch."""
+    rng = np.random.default_rng(5)
+    return Rows(
+        tuple(
+            RowBlock(
+                b.matrix,
+                b.target + size * np.repeat(rng.normal(size=STRETCHES), COUNT // STRETCHES),
+                b.sample,
+            )
+            for b in rows.blocks
+        )
+    )
+
+
+@pytest.mark.parametrize("size", [0.0, 1.0])
+def test_predictions_are_covered_whether_errors_are_independent_or_last(
+    panda: Synthetic, size: float
+) -> None:
+    problem = panda.problem(COUNT, noise=0.5)
+    assert problem.rows is not None
+    rows = _disturbed(problem.rows, size)
+    (found, discrepancy), before = _widened(problem, rows)
+    fresh = np.vstack([block.matrix for block in panda.rows(100, seed=99).blocks])
+    error = fresh @ (found.base_parameters - panda.truth[None] @ panda.base.mapping.T).ravel()
+    std, bare = (
+        np.sqrt(np.einsum("ij,jk,ik->i", fresh, covariance, fresh))
+        for covariance in (found.base_covariance, before)
+    )
+    # an error that lasts moves offsets, of which there are few to count
+    assert np.mean(np.abs(error) < 1.96 * std) > (0.9 if size == 0.0 else 0.7)
+    assert (std >= bare * (1.0 - 1e-9)).all()
+    ratio = float(np.median(std / bare))
+    assert ratio < 1.6 if size == 0.0 else ratio > 2.0
+    assert np.allclose(discrepancy, np.hypot(0.5, size), rtol=0.35)
+
+
+def test_parameters_follow_their_base(panda: Synthetic) -> None:
+    problem = panda.problem(COUNT, noise=0.5)
+    assert problem.rows is not None
+    (found, _), _ = _widened(problem, _disturbed(problem.rows, 1.0))
+    B = panda.base.mapping
+    scale = np.sqrt(np.diagonal(found.base_covariance))
+    difference = (B @ found.covariance @ B.T - found.base_covariance) / scale / scale[:, None]
+    assert np.abs(difference).max() < 1e-6
