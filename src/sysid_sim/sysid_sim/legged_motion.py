@@ -11,7 +11,6 @@ import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_sim.contact_law import ContactReference
-from sysid_sim.gait import Wander
 
 __all__ = [
     "ANGULAR",
@@ -22,6 +21,7 @@ __all__ = [
     "Stance",
     "Sway",
     "SwayConfig",
+    "Wander",
     "about_up",
     "at_rest",
     "attitude_of",
@@ -131,6 +131,50 @@ def at_rest(stance: Stance) -> ContactReference:
     zero = np.zeros_like(stance.feet)
     pose = stance.pose.copy()
     return ContactReference(pose, np.zeros(6), np.zeros(6), stance.feet.copy(), zero, zero.copy())
+
+
+class Wander:
+    """A smooth random signal: sines of drawn frequencies that grow from rest.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    amplitude : (k,)
+        About the largest value.
+    band : tuple[float, float] [Hz]
+        From which frequencies are drawn.
+    fade : float [s]
+        In which the signal grows.
+    """
+
+    _SINES = 3
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        amplitude: FloatArray,
+        band: tuple[float, float],
+        fade: float = 1.0,
+    ) -> None:
+        shape = (self._SINES, len(amplitude))
+        self._rate = 2.0 * np.pi * rng.uniform(*band, shape)
+        self._phase = rng.uniform(0.0, 2.0 * np.pi, shape)
+        size = rng.uniform(0.5, 1.0, shape)
+        self._size = amplitude * size / size.sum(axis=0)
+        self._fade = fade
+
+    def at(self, time: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the signal (k,) and its first two derivatives."""
+        angle = self._rate * time + self._phase
+        s, c = self._size * np.sin(angle), self._size * np.cos(angle)
+        x, dx, ddx = s.sum(0), (self._rate * c).sum(0), -(self._rate**2 * s).sum(0)
+        if time >= self._fade:
+            return x, dx, ddx
+        # a cubic step, whose curvature is steady enough for a body that begins to move
+        u = time / self._fade
+        w = u * u * (3.0 - 2.0 * u)
+        dw, ddw = 6.0 * u * (1.0 - u) / self._fade, (6.0 - 12.0 * u) / self._fade**2
+        return w * x, dw * x + w * dx, ddw * x + 2.0 * dw * dx + w * ddx
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.excitation import quintic_step
 from sysid_sim.contact_law import ContactReference
-from sysid_sim.gait import TROT, Leg, Phase, Wander, phase_of
 from sysid_sim.legged_motion import (
     LINEAR,
     Plan,
     Sensed,
     Stance,
     SwayConfig,
+    Wander,
     about_up,
     at_rest,
     attitude_of,
@@ -25,7 +26,65 @@ from sysid_sim.legged_motion import (
     yaw_of,
 )
 
-__all__ = ["Walk", "WalkConfig"]
+__all__ = ["CRAWL", "TROT", "Walk", "WalkConfig"]
+
+Leg = tuple[bool, bool]
+"""Whether a leg is in front, and whether it is on the left."""
+
+_FRONT_LEFT, _FRONT_RIGHT = (True, True), (True, False)
+_REAR_LEFT, _REAR_RIGHT = (False, True), (False, False)
+
+TROT: Mapping[Leg, float] = {
+    _FRONT_LEFT: 0.0,
+    _FRONT_RIGHT: 0.5,
+    _REAR_LEFT: 0.5,
+    _REAR_RIGHT: 0.0,
+}
+"""Share of the cycle by which a leg is ahead: diagonal pairs step together."""
+
+CRAWL: Mapping[Leg, float] = {
+    _FRONT_LEFT: 0.5,
+    _FRONT_RIGHT: 0.0,
+    _REAR_LEFT: 0.75,
+    _REAR_RIGHT: 0.25,
+}
+"""The same where one leg steps after the other, a front one after the rear one of its side."""
+
+
+class _Phase(NamedTuple):
+    """Where each leg is in its cycle.
+
+    Attributes
+    ----------
+    swing : (nc,) bool
+    share : (nc,) [-]
+        Of the swing that has passed; of a standing leg, 1.
+    """
+
+    swing: BoolArray
+    share: FloatArray
+
+
+def _phase_of(
+    offsets: Mapping[Leg, float], duty: float, cycle: float, places: FloatArray
+) -> _Phase:
+    """Return where the legs are.
+
+    Parameters
+    ----------
+    offsets : Mapping
+        Share of the cycle by which each leg is ahead.
+    duty : float [-]
+        Share of the cycle that a foot stands.
+    cycle : float [-]
+        Cycles since the start; legs with offset zero begin to stand at whole numbers.
+    places : (nc, 2) [m]
+        Where the feet stand at rest, seen from the base: this tells which leg is which.
+    """
+    ahead = np.array([offsets[bool(x > 0.0), bool(y > 0.0)] for x, y in places])
+    part = (cycle + ahead) % 1.0
+    swing = part >= duty
+    return _Phase(swing, np.where(swing, (part - duty) / (1.0 - duty), 1.0))
 
 
 @dataclass(frozen=True)
@@ -125,10 +184,10 @@ class Walk:
         )
         return ~phase.swing | self._early, phase.share
 
-    def _phase(self, walked: float) -> Phase:
+    def _phase(self, walked: float) -> _Phase:
         """Return where the legs are after a time [s] of walking."""
         config, cycle = self._config, walked / self._period
-        return phase_of(config.offsets, config.duty, cycle, self._places[:, :2])
+        return _phase_of(config.offsets, config.duty, cycle, self._places[:, :2])
 
     def _base(self, step: float, wanted: FloatArray, sensed: Sensed) -> ContactReference:
         stance = self._stance

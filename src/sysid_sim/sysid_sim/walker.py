@@ -14,13 +14,12 @@ from sysid_core.dynamics.contact_kinematics import ContactKinematics
 from sysid_core.robot import Robot
 from sysid_sim.contact_law import BASE_BANDWIDTH, ContactLaw, ContactState
 from sysid_sim.errors import SimulationError
-from sysid_sim.gait import CRAWL
 from sysid_sim.jump_motion import Jump
 from sysid_sim.legged_motion import LeggedMotion, Sensed, Stance, Sway, SwayConfig
 from sysid_sim.mjcf import foot_radii
 from sysid_sim.plant import rest_configuration, rotation_of
 from sysid_sim.simulation import Simulation
-from sysid_sim.walk_motion import Walk, WalkConfig
+from sysid_sim.walk_motion import CRAWL, Walk, WalkConfig
 
 __all__ = ["MOTIONS", "MotionFactory", "Walker", "legs_of", "stance_of"]
 

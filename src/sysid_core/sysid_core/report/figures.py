@@ -16,7 +16,6 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.identification import Identification
 from sysid_core.inertia import pseudo_inertia
-from sysid_core.report.style import HELD_OUT, IDENTIFIED, INK, MEASURED, MUTED, NOMINAL
 from sysid_core.scores import Curve
 
 __all__ = [
@@ -30,6 +29,12 @@ __all__ = [
     "torque_figure",
 ]
 
+_MEASURED = "#333a45"
+_NOMINAL = "#e08214"
+_IDENTIFIED = "#1f6fd1"
+_HELD_OUT = "#eef3fa"
+_INK = "#1d2430"
+_MUTED = "#667085"
 _MOST_POINTS = 1500
 _POINTS_OF_ALL = 12000
 
@@ -52,7 +57,7 @@ def _figure(height: int, **layout: Any) -> Figure:
         "template": json.loads(template),
         "height": height,
         "margin": {"l": 60, "r": 20, "t": 60, "b": 40},
-        "font": {"family": "system-ui, DejaVu Sans, sans-serif", "size": 12, "color": INK},
+        "font": {"family": "system-ui, DejaVu Sans, sans-serif", "size": 12, "color": _INK},
         "legend": {
             "orientation": "h",
             "y": 0.995,
@@ -143,7 +148,7 @@ def _over_time(
                     "x1": float(held[-1]),
                     "y0": 0,
                     "y1": 1,
-                    "fillcolor": HELD_OUT,
+                    "fillcolor": _HELD_OUT,
                     "layer": "below",
                     "line": {"width": 0},
                 }
@@ -171,9 +176,9 @@ def torque_figure(curves: Sequence[Curve]) -> Figure:
     """Draw measured, nominal and identified torque of every joint over time."""
     lines = [
         {
-            "nominal": (curve.nominal, NOMINAL),
-            "measured": (curve.measured, MEASURED),
-            "identified": (curve.identified, IDENTIFIED),
+            "nominal": (curve.nominal, _NOMINAL),
+            "measured": (curve.measured, _MEASURED),
+            "identified": (curve.identified, _IDENTIFIED),
         }
         for curve in curves
     ]
@@ -184,8 +189,8 @@ def residual_figure(curves: Sequence[Curve]) -> Figure:
     """Draw measured minus predicted torque of every joint over time."""
     lines = [
         {
-            "nominal": (curve.measured - curve.nominal, NOMINAL),
-            "identified": (curve.measured - curve.identified, IDENTIFIED),
+            "nominal": (curve.measured - curve.nominal, _NOMINAL),
+            "identified": (curve.measured - curve.identified, _IDENTIFIED),
         }
         for curve in curves
     ]
@@ -211,7 +216,7 @@ def _with_bars(
         "mode": "markers",
         "showlegend": field == 0,
     }
-    dash = {"symbol": "line-ew-open", "size": 18, "color": NOMINAL, "line": {"width": 3}}
+    dash = {"symbol": "line-ew-open", "size": 18, "color": _NOMINAL, "line": {"width": 3}}
     figure.data.append(
         {
             **common,
@@ -227,7 +232,7 @@ def _with_bars(
             "y": identified.tolist(),
             "name": "identified ± 2 σ",
             "legendgroup": "identified",
-            "marker": {"size": 8, "color": IDENTIFIED},
+            "marker": {"size": 8, "color": _IDENTIFIED},
             "error_y": {"type": "data", "array": up.tolist(), "arrayminus": down.tolist()},
         }
     )
@@ -264,8 +269,8 @@ def consistency_figure(found: Identification) -> Figure:
     title = {"text": "smallest / largest eigenvalue"}
     figure = _figure(340, yaxis={"type": "log", "title": title, "exponentformat": "e"})
     for name, vector, colour in (
-        ("nominal", found.nominal, NOMINAL),
-        ("identified", found.estimate.parameters, IDENTIFIED),
+        ("nominal", found.nominal, _NOMINAL),
+        ("identified", found.estimate.parameters, _IDENTIFIED),
     ):
         eigenvalues = np.linalg.eigvalsh(pseudo_inertia(layout.inertias(vector)))
         ratio = eigenvalues[:, 0] / np.maximum(eigenvalues[:, -1], 1e-300)
@@ -303,7 +308,7 @@ def determination_figure(found: Identification) -> Figure:
             "y": share.tolist(),
             "customdata": [labels[i][:90] for i in order],
             "hovertemplate": "%{customdata}<br>%{y:.0%} from the data<extra></extra>",
-            "marker": {"color": [IDENTIFIED if s >= 0.5 else MUTED for s in share]},
+            "marker": {"color": [_IDENTIFIED if s >= 0.5 else _MUTED for s in share]},
         }
     )
     return figure

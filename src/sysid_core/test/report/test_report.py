@@ -17,7 +17,7 @@ from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.report import figures
 from sysid_core.report.advice import advice
-from sysid_core.report.write import write_report
+from sysid_core.report.page import write_report
 from sysid_core.robot import load_robot
 
 LARGEST = 6e6  # bytes; most of it is the plotting library

@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
                 identified_urdf(robot, found.estimate.parameters),
             )
             if not args.no_report:
-                from sysid_core.report.write import write_report  # takes matplotlib and plotly
+                from sysid_core.report.page import write_report  # takes plotly
 
                 write_report(found, folder, source=str(args.data))
             write_estimate(data, folder / "estimate.json")
