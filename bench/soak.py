@@ -40,6 +40,8 @@ LONGEST_FAULT = 0.5
 """Seconds that a fault lasts at most."""
 SETTLED = 0.1
 """Largest tracking error [rad] of a robot that follows its reference."""
+PATIENCE = 120.0
+"""Seconds until the robot should follow its reference at first."""
 WARM = 60.0
 """Seconds after which memory should be flat: the recorder's buffer is full."""
 TRACKING, STOPPED, DISABLED = 3, 5, 0
@@ -296,8 +298,10 @@ def run(given: argparse.Namespace) -> Result:
         begin = time.monotonic()
         while probe.tracking is None or not probe.follows():
             probe.spin(0.2)
-            if time.monotonic() - begin > 60.0:
-                raise SystemExit("bench.soak: the robot does not follow its reference")
+            ended = [name for name, process in processes.items() if process.poll() is not None]
+            if ended or time.monotonic() - begin > PATIENCE:
+                why = f"{', '.join(ended)} ended" if ended else "it does not follow its reference"
+                raise SystemExit(f"bench.soak: the robot cannot be soaked: {why}")
         begin = time.monotonic()
         while time.monotonic() - begin < given.seconds:
             kind = str(probe.rng.choice([*FAULTS, "pause"]))

@@ -31,8 +31,8 @@ __all__ = [
 
 MOST_MESSAGE = 1 << 20
 """Bytes of a message of joints or a sensor: one of 1,000 joints has 50 kB."""
-_MOST_QOS = 1 << 20
-"""Bytes of quality of service, over all topics: `rosbags` reads them as YAML, 0.1 MB/s."""
+_MOST_QOS = 1 << 18
+"""Bytes of quality of service, over all topics: `rosbags` reads them as YAML, 0.07 MB/s."""
 _STRANGE = (
     "SELECT 1 FROM messages WHERE typeof(data) <> 'blob' OR typeof(timestamp) <> 'integer' LIMIT 1"
 )
@@ -134,7 +134,7 @@ def check_database(path: Path) -> None:
 
 def _check_described(size: float) -> None:
     if size > _MOST_QOS:
-        raise UnreadableError(f"describes its topics in more than {_MOST_QOS >> 20} MiB")
+        raise UnreadableError(f"describes its topics in more than {_MOST_QOS >> 10} KiB")
 
 
 def too_large(topic: str) -> str:

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
-from sysid_core.errors import RobotError, UnknownRobotError
+from sysid_core.errors import RobotError, UnknownRobotError, UnreadableError
 from sysid_core.robot.description import RobotDescription
 from sysid_core.robot.description_reader import read_description
 from sysid_core.robot.model import Robot
 from sysid_core.robot.urdf import read_urdf
+from sysid_core.untrusted import check_file
 
 __all__ = ["known_robots", "load_robot", "resolve_urdf"]
 
@@ -62,7 +64,8 @@ def resolve_urdf(description: RobotDescription) -> Path:
         beside = description.source.parent if description.source else Path()
         tried = [Path(text).expanduser() if Path(text).is_absolute() else beside / text]
     for path in tried:
-        if path.is_file():
+        with suppress(UnreadableError):
+            check_file(path)
             return path
     places = ", ".join(map(str, tried)) or f"package of '{text}' not found"
     raise RobotError(
