@@ -31,6 +31,7 @@ setup(
             "player = sysid_controller.programs:player",
         ],
         "sysid.subcommands": [
+            "calibrate = sysid_controller.cli:calibrate",
             "play = sysid_controller.cli:play",
         ],
     },

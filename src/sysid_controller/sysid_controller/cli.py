@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The subcommand ``sysid play``, as the ``sysid`` command finds it."""
+"""The subcommands ``sysid play`` and ``sysid calibrate``, as the ``sysid`` command finds them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sysid_core.cli.subcommand import Subcommand
 
-__all__ = ["play"]
+__all__ = ["calibrate", "play"]
 
 
 def _add_playing(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +39,13 @@ def _add_playing(parser: argparse.ArgumentParser) -> None:
         help="of a joint's effort limit, beyond what its model asks for, that stops the robot; "
         "default: %(default)g",
     )
+    parser.add_argument(
+        "--wait",
+        metavar="S",
+        type=float,
+        default=5.0,
+        help="how long robot and controller are waited for; default: %(default)g s",
+    )
     parser.add_argument("-n", "--namespace", metavar="NS", default="", help="of the nodes")
 
 
@@ -59,4 +66,35 @@ play = Subcommand(
     "player/stop, or true on the topic stop",
     _play,
     "sysid_controller.play",
+)
+
+
+def _calibrate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "robot", metavar="ROBOT", help="name of a known robot, or the path of its description"
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, required=True, help="folder for motions, bags, result"
+    )
+    parser.add_argument(
+        "--duration",
+        metavar="S",
+        type=float,
+        default=20.0,
+        help="of the motion that is learned from; that to validate takes half as long; default: "
+        "%(default)g s",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the motions")
+    parser.add_argument(
+        "--simulate",
+        action="store_true",
+        help="start a simulated robot with a wrong model, and stop it in the end",
+    )
+    _add_playing(parser)
+
+
+calibrate = Subcommand(
+    "the whole round: design motions, play and record them, identify, validate",
+    _calibrate,
+    "sysid_controller.calibrate",
 )

@@ -22,6 +22,7 @@ from trajectory_msgs.msg import JointTrajectory
 from sysid_controller.command import Command, Publishers
 from sysid_controller.controller import Controller
 from sysid_controller.health import Health
+from sysid_controller.robot_time import RobotTime
 from sysid_controller.settings import ControllerConfig
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import SysidError
@@ -40,7 +41,7 @@ __all__ = ["ControllerNode", "ControllerNodeConfig", "main"]
 
 _NANO = 1e-9
 
-_CLOCK_LAG = 100_000_000
+_CLOCK_LAG = 500_000_000
 """Time [ns] that /clock may be behind joint states stamped with its time."""
 
 _DIAGNOSTICS_PERIOD = 1.0
@@ -81,9 +82,10 @@ class ControllerNode(Node):
         self.health = Health()
         # times are counted from here: epoch seconds would cost a float its resolution
         self._origin: int | None = None
-        self._newest_stamp = 0
+        self._newest_stamp = self._latest = 0
+        self._robot_time = RobotTime()
         self._next_status = self._next_clock_warning = self._next_failure_warning = 0.0
-        self._last_tick = time.monotonic()
+        self._last_tick = self._steady()
         self._stopped = ""
         self._create_topics()
         self._create_timers()
@@ -129,25 +131,38 @@ class ControllerNode(Node):
             return SetParametersResult(successful=False, reason=reason)
         return SetParametersResult(successful=True)
 
-    def _now(self) -> float:
+    def _nanoseconds(self) -> int:
+        """Return the clock's time [ns], or that of the newest stamp where /clock lags behind."""
         clock = self.get_clock()
-        now = clock.now().nanoseconds
-        if clock.ros_time_is_active and 0 < self._newest_stamp - now < _CLOCK_LAG:
-            now = self._newest_stamp
+        now = int(clock.now().nanoseconds)
+        if clock.ros_time_is_active:
+            ahead = max(self._newest_stamp, self._latest)
+            now = ahead if 0 < ahead - now < _CLOCK_LAG else now
+        self._latest = now
+        return now
+
+    def _now(self) -> float:
+        now = self._nanoseconds()
         if self._origin is None:
             self._origin = now
         return _NANO * (now - self._origin)
+
+    def _steady(self) -> float:
+        """Return a time [s] that only grows, at the robot's pace."""
+        simulated = self.get_clock().ros_time_is_active
+        now = _NANO * self._nanoseconds()
+        return self._robot_time(time.monotonic(), now, simulated=simulated)
 
     # -- inputs -----------------------------------------------------------------------------
 
     def _note(self, kind: str, refusal: Diagnostic | None) -> None:
         if refusal is None:
             self.health.accept(kind)
-        elif self.health.refuse(kind, str(refusal), time.monotonic()):
+        elif self.health.refuse(kind, str(refusal), self._steady()):
             self.get_logger().warning(f"{kind} refused: {refusal}")
 
     def _on_joint_states(self, message: JointState) -> None:
-        newest, steady = nanoseconds(message.header.stamp), time.monotonic()
+        newest, steady = nanoseconds(message.header.stamp), self._steady()
         stamp = _NANO * newest
         self.health.measured(stamp, steady)
         fault = clock_fault(self, newest)
@@ -164,13 +179,13 @@ class ControllerNode(Node):
             self._tick()
 
     def _on_odometry(self, message: Odometry) -> None:
-        refusal = self.controller.take_odometry(*odometry_arrays(message), time.monotonic())
+        refusal = self.controller.take_odometry(*odometry_arrays(message), self._steady())
         self._note("odometry", refusal)
 
     def _on_contacts(self, message: Contacts) -> None:
         stamp = nanoseconds(message.header.stamp) or self.get_clock().now().nanoseconds
         refusal = self.controller.take_contacts(
-            message.names, message.active, _NANO * stamp, time.monotonic()
+            message.names, message.active, _NANO * stamp, self._steady()
         )
         self._note("contacts", refusal)
 
@@ -211,10 +226,10 @@ class ControllerNode(Node):
     def _tick(self) -> None:
         if self.get_clock().now().nanoseconds == 0:
             return  # simulated time has not begun: torques could not rise with it
-        now, steady = self._now(), time.monotonic()
+        now, steady, begin = self._now(), self._steady(), time.monotonic()
         self._last_tick = steady
         command = self.controller.tick(now, steady)
-        tick_time = time.monotonic() - steady
+        tick_time = time.monotonic() - begin
         if command.output is not None:
             self._commands.publish(command_message(command.output))
         self.health.ticked(command, tick_time, steady)
@@ -255,7 +270,7 @@ class ControllerNode(Node):
 
     def _watch(self) -> None:
         """Tick in place of a trigger that fell silent: simulated time or joint states stopped."""
-        if time.monotonic() - self._last_tick > self.controller.config.stale_timeout:
+        if self._steady() - self._last_tick > self.controller.config.stale_timeout:
             self._tick()
 
     def _count_publishers(self) -> None:
@@ -269,7 +284,7 @@ class ControllerNode(Node):
 
     def _report(self) -> None:
         self._count_publishers()
-        report = self.health.report(self.controller, time.monotonic())
+        report = self.health.report(self.controller, self._steady())
         self._diagnostics.publish(diagnostics_message(self, self.controller.robot.name, report))
 
 

@@ -22,6 +22,7 @@ def run(args: argparse.Namespace) -> int:
         speed=args.speed,
         tolerance=args.tolerance,
         effort_tolerance=args.effort_tolerance,
+        wait=args.wait,
         out="" if args.out is None else str(args.out),
         dry_run=args.dry_run,
     )

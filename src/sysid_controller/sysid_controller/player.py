@@ -20,8 +20,6 @@ from sysid_core.robot.conversion import JointConversion
 
 __all__ = ["Phase", "Player"]
 
-_PATIENCE = 5.0
-"""Time [s] in which joint states and a controller have to show themselves."""
 _SILENCE = 1.0
 """Time [s] without joint states after which a motion counts as lost."""
 _ANSWER = 1.0
@@ -57,6 +55,8 @@ class Player:
         See `MotionPlanner`.
     tolerance, effort_tolerance : float [rad, -]
         See `MotionWatch`.
+    patience : float [s]
+        In which joint states and a controller have to show themselves.
     asks_controller : bool
         Whether a controller's state has to be known, as that of this project tells it.
 
@@ -78,19 +78,21 @@ class Player:
         approach_speed: float,
         tolerance: float,
         effort_tolerance: float,
+        patience: float,
         asks_controller: bool,
     ) -> None:
         self.planner = MotionPlanner(robot, motion, speed=speed, approach_speed=approach_speed)
         limits, names = self.planner.limits, robot.actuated_names
         self.phase, self.reason, self.moved = Phase.WAITING, "", False
         self.watch = MotionWatch(names, limits, tolerance, effort_tolerance)
+        self._patience = patience
         self._asks, self._limits, self._names = asks_controller, limits, names
         self._robot = robot
         self._conversion = JointConversion.described(robot)
         aliases = robot.description.names
         self._states = JointStates(names, self._conversion, aliases, limits)
         self._plan: MotionPlan | None = None
-        self._begin = self._stamp = 0.0
+        self._begin = self._stamp = self._followed = 0.0
         self._heard: float | None = None
         self._since: float | None = None
         self._count = 0
@@ -131,9 +133,9 @@ class Player:
         """Take what the controller says of itself, and when by its clock [s]."""
         self._control, self._warnings = ControlState(state), list(warnings)
         self._apart = stamp - self._stamp
-        if self.phase is not Phase.PLAYING or self._stamp - self._begin < _ANSWER:
-            return
-        if self._control is not ControlState.TRACKING and not self._over:
+        if self._control is ControlState.TRACKING or self._over:
+            self._followed = self._stamp
+        if self.phase is Phase.PLAYING and self._stamp - self._followed > _ANSWER:
             why = "; ".join(warnings) or "no reason given"
             self.stop(f"the controller is {self._control.name} and does not follow: {why}")
 
@@ -190,7 +192,7 @@ class Player:
             lack = self._lacks(answered)
             if not lack:
                 self.phase = Phase.READY
-            elif steady - self._since > _PATIENCE:
+            elif steady - self._since > self._patience:
                 self.stop(lack)
         elif self.phase is Phase.PLAYING and steady - (self._heard or steady) > _SILENCE:
             self.stop(f"joint states are silent for {_SILENCE:g} s: is the driver running?")
@@ -239,7 +241,7 @@ class Player:
         except SysidError as error:
             self.stop(f"the way to the start: {error}")
             return None
-        self._plan, self._begin = plan, self._stamp
+        self._plan, self._begin, self._followed = plan, self._stamp, self._stamp
         self.phase = Phase.DONE if dry_run else Phase.PLAYING
         self.moved = not dry_run
         return None if dry_run else plan

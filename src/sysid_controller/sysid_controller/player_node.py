@@ -93,6 +93,12 @@ class PlayerConfig:
         range=(0.01, 2.0),
         read_only=True,
     )
+    wait: float = parameter(
+        5.0,
+        "How long robot and controller are waited for [s]",
+        range=(0.1, 3600.0),
+        read_only=True,
+    )
     out: str = parameter("", "Bag folder to record to; empty: none", read_only=True)
     dry_run: bool = parameter(
         False, "Check everything and say what would be done; nothing moves", read_only=True
@@ -138,6 +144,7 @@ class PlayerNode(Node):
             approach_speed=config.approach_speed,
             tolerance=config.tolerance,
             effort_tolerance=config.effort_tolerance,
+            patience=config.wait,
             asks_controller=config.target == "controller",
         )
         self._messages: list[JointState] = []

@@ -51,6 +51,7 @@ class World:
             approach_speed=0.2,
             tolerance=tolerance,
             effort_tolerance=0.3,
+            patience=5.0,
             asks_controller=True,
         )
         self.q, self.v = HOME + 0.2, np.zeros(7)
@@ -191,6 +192,7 @@ def test_what_is_missing_is_said_and_nothing_moves(broken: str, says: str, panda
         approach_speed=0.2,
         tolerance=0.2,
         effort_tolerance=0.3,
+        patience=5.0,
         asks_controller=True,
     )
     for k in range(400):

@@ -229,9 +229,20 @@ def _excite(parser: argparse.ArgumentParser) -> None:
         help="from rest to rest; the end meets the start, so it can be repeated; "
         "default: %(default)g s",
     )
+    parser.add_argument(
+        "--joints", metavar="JOINT", nargs="+", help="that are to move; default: all actuated ones"
+    )
+    parser.add_argument(
+        "--after",
+        metavar="MOTION",
+        nargs="+",
+        type=Path,
+        default=[],
+        help="motions that were recorded already: design what tells what they did not",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the random starts")
-    parser.add_argument("--starts", type=int, default=3, help="default: %(default)s")
-    parser.add_argument("--harmonics", type=int, help="default: up to half a hertz, at least 5")
+    parser.add_argument("--starts", type=int, help="default: 3, of linkages 1, for the time")
+    parser.add_argument("--harmonics", type=int, help="default: up to half a hertz, or to 10")
     parser.add_argument(
         "--share",
         type=float,

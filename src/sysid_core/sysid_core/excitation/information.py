@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray, IndexArray
-from sysid_core.dynamics.base_parameters import find_base_parameters
-from sysid_core.dynamics.open_tree import random_states
-from sysid_core.dynamics.tree import TreeDynamics, TreeRegression
-from sysid_core.errors import ModelError
+from sysid_core.dynamics.select import make_dynamics
+from sysid_core.errors import ModelError, ParameterError
 from sysid_core.excitation.fourier import States
+from sysid_core.excitation.mechanism import make_mechanism
 from sysid_core.priors import free_parameters, torque_scale
-from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot
 
 __all__ = ["Demands", "Information", "Sensitivity"]
@@ -26,8 +24,6 @@ _STEP = 1e-6
 _CONDITION_WEIGHT = 0.2
 """Of the logarithm of the condition number, per base parameter."""
 _TINY = 1e-30
-_SMOOTH = 0.05
-"""Width of the smoothed sign of velocity in derivatives [rad/s]."""
 
 
 class Demands(NamedTuple):
@@ -39,10 +35,13 @@ class Demands(NamedTuple):
         By the nominal model.
     height : (n, m) [m]
         Of the origins of all joint frames that move up or down, and of the tool.
+    room : (n, k) [rad]
+        Of passive joints to their limits; negative beyond, or where loops do not close.
     """
 
     torque: FloatArray
     height: FloatArray
+    room: FloatArray
 
 
 class Sensitivity(NamedTuple):
@@ -58,6 +57,7 @@ class Sensitivity(NamedTuple):
     torque_by : States
         Jacobians, each (n, nj, nj): torque by state.
     height_by : (n, m, nj) [m/rad]
+    room_by : (n, k, nj) [-]
     """
 
     merit: float
@@ -65,13 +65,27 @@ class Sensitivity(NamedTuple):
     demands: Demands
     torque_by: States
     height_by: FloatArray
+    room_by: FloatArray
 
 
 class Information:
-    """Information that motions of a fully actuated tree on a fixed base carry.
+    """Information that motions of a robot on a fixed base carry, linkages included.
 
     Rows are scaled by each joint's usual torque, which stands for its noise. Only what is to be
-    identified counts.
+    identified, and what the moving joints can show, counts.
+
+    Parameters
+    ----------
+    robot : Robot
+    joints : sequence of str, optional
+        Those that move; the others rest at `rest`. Default: all that are actuated.
+
+    Attributes
+    ----------
+    moving : (k,)
+        Indices of the joints that move, among the actuated ones.
+    rest : (na,) [rad]
+        Positions in the middle of the ranges, or where the loops close.
 
     Parameters
     ----------
@@ -80,43 +94,58 @@ class Information:
     Raises
     ------
     ModelError
-        If the robot has a floating base or passive joints, or nothing to identify.
+        If the robot has a floating base, or nothing to identify.
+    ParameterError
+        If a joint is unknown or not actuated.
     """
 
-    def __init__(self, robot: Robot) -> None:
-        if robot.floating or robot.passive.any() or robot.description.loops:
-            kind = "a floating base" if robot.floating else "closed loops or passive joints"
-            raise ModelError(
-                f"robot '{robot.name}' has {kind}; exciting motions are designed for fully "
-                "actuated trees on a fixed base only"
-            )
+    def __init__(self, robot: Robot, joints: Sequence[str] | None = None) -> None:
+        self._mechanism = make_mechanism(robot)
         self.robot = robot
-        self._exact = TreeRegression(robot)
-        smooth = max(_SMOOTH, robot.description.coulomb_velocity)
-        self._smooth = TreeRegression(
-            load_robot(replace(robot.description, coulomb_velocity=smooth))
-        )
+        self._nominal = make_dynamics(robot)
+        self.rest: FloatArray = self._nominal.home
+        self.moving = _moving(robot, joints)
         self._columns = self._base_columns()
-        self._scale = torque_scale(robot)
-        self._nominal = TreeDynamics(robot)
+        self._scale = torque_scale(robot)[robot.actuated]
         self._data = robot.model.createData()
         self._points = self._moving_points()
+        self._known = np.zeros((self.size, self.size))
+
+    def count(self, states: States) -> None:
+        """Count what an earlier motion told: the next ones are judged by what they add."""
+        rows = self.rows(states)
+        self._known = self._known + rows.T @ rows
+
+    def _scaled(self, A: FloatArray) -> FloatArray:
+        """Return the base columns (n, na, b) in units of noise over √n."""
+        scale = self._scale[:, None] * np.sqrt(len(A))
+        return np.asarray(A.take(self._columns, axis=2) / scale)
+
+    def _random(self, count: int) -> States:
+        """Return random states in which only the moving joints move."""
+        states = self._mechanism.random(count)
+        if len(self.moving) == len(self.rest):
+            return states
+        still = np.setdiff1d(np.arange(len(self.rest)), self.moving)
+        states.position[:, still] = self.rest[still]
+        states.velocity[:, still] = states.acceleration[:, still] = 0.0
+        return states
 
     def _base_columns(self) -> IndexArray:
         free = np.flatnonzero(free_parameters(self.robot))
         if not len(free):
             raise ModelError(f"nothing of robot '{self.robot.name}' is to be identified")
-        count = max(60, 4 * self.robot.layout.size // self.robot.model.nv)
-        A = self._exact.full(*random_states(self.robot, count))[:, :, free]
+        count = max(60, 4 * self.robot.layout.size // len(self.rest))
+        A = self._mechanism.columns(self._random(count))[:, :, free]
         labels = tuple(self.robot.layout.labels[k] for k in free)
-        return free[find_base_parameters(A.reshape(-1, len(free)), labels).columns]
+        return free[self._mechanism.base(A.reshape(-1, len(free)), labels).columns]
 
     def _moving_points(self) -> IndexArray:
         model = self.robot.model
-        frames = [model.getFrameId(name) for name in self.robot.joint_names]
+        frames = [model.getFrameId(name, pin.FrameType.JOINT) for name in self.robot.joint_names]
         frames.append(model.getFrameId(self.robot.tool_frame, pin.FrameType.BODY))
         everything = np.array(frames, dtype=np.intp)
-        q = random_states(self.robot, 20)[0]
+        q = self._mechanism.configurations(self._random(20).position)
         return everything[np.ptp(self._heights(q, everything), axis=0) > 1e-6]
 
     def _heights(self, q: FloatArray, points: IndexArray) -> FloatArray:
@@ -127,6 +156,11 @@ class Information:
             heights[i] = [data.oMf[int(k)].translation[2] for k in points]
         return heights
 
+    def _geometry(self, position: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return heights (n, m) and room (n, k)."""
+        q = self._mechanism.configurations(position)
+        return self._heights(q, self._points), self._mechanism.room(q)
+
     @property
     def size(self) -> int:
         """Number of base parameters that can be identified."""
@@ -134,14 +168,11 @@ class Information:
 
     def demands(self, states: States) -> Demands:
         """Return what a motion asks of the robot."""
-        return Demands(
-            self._nominal.torques(*states), self._heights(states.position, self._points)
-        )
+        return Demands(self._nominal.torques(*states), *self._geometry(states.position))
 
     def rows(self, states: States) -> FloatArray:
         """Return the scaled base regressor (n·nj, b)."""
-        A = self._exact.full(*states).take(self._columns, axis=2) / self._scale[:, None]
-        return A.reshape(-1, self.size)
+        return self._scaled(self._mechanism.columns(states)).reshape(-1, self.size)
 
     def condition(self, states: States) -> float:
         """Return the condition number of the base regressor, its columns scaled to unit norm."""
@@ -154,43 +185,63 @@ class Information:
     def merit(self, states: States) -> float:
         """Return how good a motion is: log det of its information, less where it is lopsided."""
         rows = self.rows(states)
-        return _merit(rows.T @ rows)[0]
+        return _merit(self._known + rows.T @ rows)[0]
 
     def sharpness(self, states: States, other: States) -> float:
         """Return by what factor parameters come out more exactly than from another motion.
 
         The geometric mean of the ratio of standard deviations over all base parameters.
         """
-        log_det = [np.linalg.slogdet(r.T @ r)[1] for r in (self.rows(states), self.rows(other))]
+        both = (self.rows(states), self.rows(other))
+        log_det = [np.linalg.slogdet(self._known + r.T @ r)[1] for r in both]
         return float(np.exp(0.5 * (log_det[0] - log_det[1]) / self.size))
 
     def sensitivity(self, states: States) -> Sensitivity:
         """Return information, demands and their derivatives by forward differences."""
         n, nj = states.position.shape
-        A = self._smooth.full(*states)
+        A = self._mechanism.columns(states, smooth=True)
         nominal = self.robot.consistent_nominal
-        rows = A.take(self._columns, axis=2) / self._scale[:, None]
+        rows = self._scaled(A)
         flat = rows.reshape(-1, self.size)
-        merit, slope = _merit(flat.T @ flat)
+        merit, slope = _merit(self._known + flat.T @ flat)
         pull = 2.0 * rows @ slope
-        torque, height = A @ nominal, self._heights(states.position, self._points)
+        height, room = self._geometry(states.position)
         gradient = np.zeros((3, n, nj))
         jacobian = np.zeros((3, n, nj, nj))
-        height_by = np.zeros((n, len(self._points), nj))
+        height_by, room_by = (np.zeros((*part.shape, nj)) for part in (height, room))
         for kind in range(3):
-            for joint in range(nj):
+            for joint in self.moving.tolist():
                 moved = [array.copy() for array in states]
                 moved[kind][:, joint] += _STEP
-                change = (self._smooth.full(*moved) - A) / _STEP
-                by = change.take(self._columns, axis=2) / self._scale[:, None]
-                gradient[kind, :, joint] = np.einsum("njb,njb->n", pull, by)
+                change = (self._mechanism.columns(States(*moved), smooth=True) - A) / _STEP
+                gradient[kind, :, joint] = np.einsum("njb,njb->n", pull, self._scaled(change))
                 jacobian[kind, :, :, joint] = change @ nominal
-                if kind == 0 and len(self._points):
-                    raised = self._heights(moved[0], self._points)
+                if kind == 0 and (height.size or room.size):
+                    raised, widened = self._geometry(moved[0])
                     height_by[:, :, joint] = (raised - height) / _STEP
+                    room_by[:, :, joint] = (widened - room) / _STEP
         return Sensitivity(
-            merit, States(*gradient), Demands(torque, height), States(*jacobian), height_by
+            merit,
+            States(*gradient),
+            Demands(A @ nominal, height, room),
+            States(*jacobian),
+            height_by,
+            room_by,
         )
+
+
+def _moving(robot: Robot, joints: Sequence[str] | None) -> IndexArray:
+    """Return where the joints are among the actuated ones."""
+    names = robot.actuated_names
+    if joints is None:
+        return np.arange(len(names))
+    unknown = [joint for joint in joints if joint not in names]
+    if unknown or not joints:
+        raise ParameterError(
+            f"robot '{robot.name}' has no actuated joint {', '.join(map(repr, unknown))}; it has "
+            f"{', '.join(names)}"
+        )
+    return np.array([k for k, name in enumerate(names) if name in joints])
 
 
 def _merit(information: FloatArray) -> tuple[float, FloatArray]:

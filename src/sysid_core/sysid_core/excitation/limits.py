@@ -61,7 +61,7 @@ def motion_limits(
     speed: float = 0.9,
     acceleration: float | None = None,
 ) -> MotionLimits:
-    """Return the limits of a robot's moving joints.
+    """Return the limits of a robot's actuated joints.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def motion_limits(
             f"acceleration must be positive and at most {_MOST_ACCELERATION:g} rad/s², "
             f"got {acceleration:g}"
         )
-    limits = robot.limits
+    limits = type(robot.limits)(*(bound[robot.actuated] for bound in robot.limits))
     lower, upper = limits.lower.copy(), limits.upper.copy()
     open_below, open_above = ~np.isfinite(lower), ~np.isfinite(upper)
     lower[open_below] = np.where(open_above, -_TURN, upper - 2.0 * _TURN)[open_below]

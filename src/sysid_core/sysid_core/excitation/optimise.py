@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,7 +49,7 @@ class ExciteConfig:
     duration : float [s]
         One period, from rest to rest.
     harmonics : int or None
-        Of the Fourier series; None: up to half a hertz, at least 5.
+        Of the Fourier series; None: up to half a hertz, at least 5; up to 10, one hertz.
     starts : int
         Random motions that the optimisation starts from.
     iterations : int
@@ -56,6 +57,8 @@ class ExciteConfig:
     floor : float or None [m]
         Least height of every joint's frame and of the tool in the world frame.
     seed : int
+    joints : tuple[str, ...] or None
+        Those that move; None: all that are actuated.
     """
 
     duration: float = 10.0
@@ -64,6 +67,7 @@ class ExciteConfig:
     iterations: int = 60
     floor: float | None = None
     seed: int = 0
+    joints: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not 1.0 <= self.duration <= _LONGEST:
@@ -87,7 +91,8 @@ class ExciteConfig:
         """Number of harmonics that the series gets."""
         if self.harmonics is not None:
             return self.harmonics
-        return min(max(5, round(0.5 * self.duration)), _MOST_HARMONICS)
+        slow, quick = round(0.5 * self.duration), min(round(self.duration), 10)
+        return min(max(5, slow, quick), _MOST_HARMONICS)
 
 
 @dataclass(frozen=True)
@@ -128,9 +133,11 @@ class Design:
     ) -> None:
         self.information, self.limits, self.config = information, limits, config
         self.harmonics = config.used_harmonics
-        self.joints = len(limits.lower)
+        self._moving = information.moving
         self._bases = rest_basis(self.harmonics)
-        self._range = limits.upper - limits.lower
+        self._lower = limits.lower[self._moving]
+        self._range = limits.upper[self._moving] - self._lower
+        self._speed = limits.velocity[self._moving, None]
         count = max(_FEWEST_POINTS, _POINTS_PER_HARMONIC * self.harmonics)
         self._time = config.duration * np.arange(count) / count
         self._omega = 2.0 * np.pi / config.duration * np.arange(1, self.harmonics + 1)
@@ -138,23 +145,24 @@ class Design:
         self._sin, self._cos = np.sin(angle), np.cos(angle)
 
     def motion(self, x: FloatArray) -> FourierMotion:
-        """Return the motion of scaled variables."""
-        amplitudes = x[self.joints :].reshape(2, self.joints, -1) * self.limits.velocity[:, None]
-        return FourierMotion(
-            self.config.duration,
-            self.limits.lower + x[: self.joints] * self._range,
-            amplitudes[0] @ self._bases[0].T,
-            amplitudes[1] @ self._bases[1].T,
-        )
+        """Return the motion of scaled variables; joints that do not move rest."""
+        count, moving = len(self._moving), self._moving
+        amplitudes = x[count:].reshape(2, count, -1) * self._speed
+        centre = self.information.rest.copy()
+        centre[moving] = self._lower + x[:count] * self._range
+        sine, cosine = np.zeros((2, len(centre), self.harmonics))
+        sine[moving] = amplitudes[0] @ self._bases[0].T
+        cosine[moving] = amplitudes[1] @ self._bases[1].T
+        return FourierMotion(self.config.duration, centre, sine, cosine)
 
     def variables(self, motion: FourierMotion) -> FloatArray:
         """Return the scaled variables of a motion that is at rest at its ends."""
-        speed = self.limits.velocity[:, None]
+        moving = self._moving
         return np.concatenate(
             [
-                (motion.centre - self.limits.lower) / self._range,
-                (motion.sine @ self._bases[0] / speed).ravel(),
-                (motion.cosine @ self._bases[1] / speed).ravel(),
+                (motion.centre[moving] - self._lower) / self._range,
+                (motion.sine[moving] @ self._bases[0] / self._speed).ravel(),
+                (motion.cosine[moving] @ self._bases[1] / self._speed).ravel(),
             ]
         )
 
@@ -178,12 +186,12 @@ class Design:
             + by.velocity.T @ self._sin
             + by.acceleration.T @ (self._cos * self._omega)
         )
-        speed = self.limits.velocity[:, None]
+        moving = self._moving
         return np.concatenate(
             [
-                by.position.sum(axis=0) * self._range,
-                (sine @ self._bases[0] * speed).ravel(),
-                (cosine @ self._bases[1] * speed).ravel(),
+                by.position.sum(axis=0)[moving] * self._range,
+                (sine[moving] @ self._bases[0] * self._speed).ravel(),
+                (cosine[moving] @ self._bases[1] * self._speed).ravel(),
             ]
         )
 
@@ -192,8 +200,9 @@ class Design:
         limits, q = self.limits, states.position
         total = 0.0
         above = np.maximum(q - limits.upper, 0.0) - np.maximum(limits.lower - q, 0.0)
-        by_q = above / self._range**2
-        total += float((above**2 / self._range**2).sum())
+        span = limits.upper - limits.lower
+        by_q = above / span**2
+        total += float((above**2 / span**2).sum())
         parts = []
         for values, limit in (
             (states.velocity, limits.velocity),
@@ -205,10 +214,13 @@ class Design:
             parts.append(excess / limit**2)
         by_v, by_a, by_torque = parts
         back = [np.einsum("nj,njk->nk", by_torque, jacobian) for jacobian in found.torque_by]
+        lacks = [(np.maximum(-found.demands.room, 0.0), found.room_by)]
         if self.config.floor is not None:
             below = np.maximum(self.config.floor - found.demands.height, 0.0)
-            total += float((below**2).sum())
-            back[0] = back[0] - np.einsum("nm,nmk->nk", below, found.height_by)
+            lacks.append((below, found.height_by))
+        for lack, lack_by in lacks:
+            total += float((lack**2).sum())
+            back[0] = back[0] - np.einsum("nm,nmk->nk", lack, lack_by)
         gradient = (by_q + back[0], by_v + back[1], by_a + back[2])
         return _PENALTY * total, States(*(2.0 * _PENALTY * part for part in gradient))
 
@@ -220,38 +232,61 @@ class Design:
         ParameterError
             If none is found.
         """
-        limits, config = self.limits, self.config
+        limits, information = self.limits, self.information
+        moves = np.isin(np.arange(len(information.rest)), self._moving)
+        rest = np.clip(information.rest, limits.lower, limits.upper)
+        reasons: Counter[str] = Counter()
         for _ in range(_ATTEMPTS):
-            motion = random_motion(self.joints, config.duration, self.harmonics, rng)
-            motion = replace(motion, centre=rng.uniform(limits.lower, limits.upper))
-            within = self.within(fit_into(motion, limits, fill=True, rate=_CHECK_RATE))
+            motion = random_motion(len(rest), self.config.duration, self.harmonics, rng)
+            centre = rng.uniform(limits.lower, limits.upper)
+            # a linkage reaches little of its joints' ranges, most of it around its rest
+            near = rng.uniform() if information.robot.description.loops else 1.0
+            centre = np.where(moves, rest + near * (centre - rest), information.rest)
+            motion = replace(motion.scaled(moves.astype(float)), centre=centre)
+            within = self.within(fit_into(motion, limits, fill=True, rate=_CHECK_RATE), reasons)
             if within is not None:
                 return within
+        (reason, count), *_ = reasons.most_common(1)
         raise ParameterError(
-            f"no motion within the limits found in {_ATTEMPTS} tries: the effort limits may not "
-            "bear the arm's weight, or the floor may be too high; widen them"
+            f"no motion within the limits found in {_ATTEMPTS} tries; in the way was {count} "
+            f"times {reason}; widen it, or move fewer joints"
         )
 
-    def within(self, motion: FourierMotion) -> FourierMotion | None:
-        """Return the motion, shrunk until it keeps all limits; None if that fails."""
+    def within(
+        self, motion: FourierMotion, reasons: Counter[str] | None = None
+    ) -> FourierMotion | None:
+        """Return the motion, shrunk until it keeps all limits; None if that fails.
+
+        What was in the way is counted in `reasons`.
+        """
+        reasons = Counter() if reasons is None else reasons
         fitted, share = fit_into(motion, self.limits, rate=_CHECK_RATE), 1.0
         coarse = _POINTS_PER_HARMONIC * motion.harmonics / motion.period
-        if not self._fits(fitted.scaled(_SMALLEST), coarse):
-            return None
-        for rate in (coarse, _CHECK_RATE):
-            while not self._fits(fitted.scaled(share), rate):
+        obstacle = self._obstacle(fitted.scaled(_SMALLEST), coarse)
+        for rate in () if obstacle else (coarse, _CHECK_RATE):
+            while obstacle := self._obstacle(fitted.scaled(share), rate):
                 share *= _SHRINK
                 if share < _SMALLEST:
-                    return None
+                    break
+        if obstacle:
+            reasons[obstacle] += 1
+            return None
         return fitted.scaled(share)
 
-    def _fits(self, motion: FourierMotion, rate: float) -> bool:
-        """Whether efforts and heights keep their limits; `fit_into` sees to the rest."""
-        demands = self.information.demands(motion.states(motion.times(rate)))
-        if (np.abs(demands.torque) > self.limits.effort).any():
-            return False
+    def _obstacle(self, motion: FourierMotion, rate: float) -> str:
+        """Say what is in a motion's way besides what `fit_into` sees to; empty if nothing is."""
+        demands, limit = self.information.demands(motion.states(motion.times(rate))), self.limits
+        if not (demands.room >= 0.0).all():
+            return "the linkage: its loops do not close, or its passive joints are at their limits"
+        beyond = ~(np.abs(demands.torque) <= limit.effort)
+        if beyond.any():
+            joint = int(np.argmax(beyond.sum(axis=0)))
+            name = self.information.robot.actuated_names[joint]
+            return f"the effort limit of joint '{name}', {limit.effort[joint]:.4g} N·m"
         floor = self.config.floor
-        return floor is None or not demands.height.size or bool(demands.height.min() >= floor)
+        if floor is not None and demands.height.size and demands.height.min() < floor:
+            return f"the floor at {floor:g} m"
+        return ""
 
 
 def excite(
@@ -259,6 +294,8 @@ def excite(
     limits: MotionLimits,
     config: ExciteConfig | None = None,
     progress: Callable[[str, float], None] | None = None,
+    *,
+    earlier: Sequence[States] = (),
 ) -> Excitation:
     """Design an exciting motion: a Fourier series of greatest information within the limits.
 
@@ -266,15 +303,27 @@ def excite(
     share of its condition number, is maximised from several random starts; what still leaves the
     limits afterwards is scaled down, so that the result always keeps them.
 
+    Parameters
+    ----------
+    robot : Robot
+    limits : MotionLimits
+        Of the actuated joints.
+    config : ExciteConfig, optional
+    progress : callable, optional
+    earlier : sequence of States
+        Motions that were recorded already: this one is to tell what they did not.
+
     Raises
     ------
     ModelError
-        If the robot is no fully actuated tree on a fixed base.
+        If the robot's base floats.
     ParameterError
         If no motion fits the limits.
     """
     config = config or ExciteConfig()
-    information = Information(robot)
+    information = Information(robot, config.joints)
+    for states in earlier:
+        information.count(states)
     rng = np.random.default_rng(config.seed)
     design = Design(information, limits, config)
     compared = [design.random(rng) for _ in range(_RANDOM)]

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -12,6 +15,7 @@ from sysid_core.excitation import (
     Excitation,
     ExciteConfig,
     MotionLimits,
+    States,
     excite,
     fit_into,
     motion_limits,
@@ -94,15 +98,69 @@ def test_the_same_seed_gives_the_same_motion(
 
 
 def test_robots_of_other_classes_are_refused() -> None:
-    with pytest.raises(ModelError, match="closed loops"):
-        Information(load_robot("digit_left_leg"))
     with pytest.raises(ModelError, match="floating base"):
         Information(load_robot("solo12"))
 
 
 def test_limits_that_nothing_keeps_are_reported(panda: Robot, limits: MotionLimits) -> None:
-    with pytest.raises(ParameterError, match="no motion within the limits"):
+    with pytest.raises(ParameterError, match="in the way was 200 times the floor at 10 m"):
         excite(panda, limits, ExciteConfig(floor=10.0))
+    weak = replace(limits, effort=np.where(np.arange(7) == 1, 1e-3, limits.effort))
+    with pytest.raises(ParameterError, match="effort limit of joint 'panda_joint2'"):
+        excite(panda, weak, OPTIONS)
+
+
+def test_only_the_joints_asked_for_move(panda: Robot, limits: MotionLimits) -> None:
+    two = ("panda_joint3", "panda_joint6")
+    motion = excite(panda, limits, replace(OPTIONS, joints=two)).motion
+    swing = np.ptp(motion.states(motion.times(50.0)).position, axis=0)
+    assert [name for name, s in zip(panda.joint_names, swing, strict=True) if s > 0.0] == list(two)
+    with pytest.raises(ParameterError, match="no actuated joint 'thumb'"):
+        Information(panda, ["thumb"])
+
+
+def test_a_motion_after_others_tells_what_they_did_not(panda: Robot, limits: MotionLimits) -> None:
+    """Joints 1 to 4 have moved: the next motion adds most where they told nothing."""
+    options = replace(OPTIONS, floor=None, iterations=5)
+    first = excite(panda, limits, replace(options, joints=panda.joint_names[:4])).motion
+    known = first.states(first.times(50.0))
+    information = Information(panda)
+    information.count(known)
+
+    def together(states: States) -> float:
+        return information.merit(states)
+
+    alone = excite(panda, limits, options).motion
+    after = excite(panda, limits, options, earlier=[known]).motion
+    both = [together(m.states(m.times(50.0))) for m in (after, alone)]
+    assert both[0] >= both[1] - 1e-6
+
+
+def test_a_linkages_gradient_keeps_its_passive_joints_within_reach() -> None:
+    leg = load_robot("digit_left_leg")
+    information = Information(leg)
+    limits = motion_limits(leg)
+    design = Design(information, limits, replace(OPTIONS, floor=None))
+    rng = np.random.default_rng(1)
+    motion = random_motion(6, OPTIONS.duration, design.harmonics, rng)
+    motion = replace(fit_into(motion, limits, fill=True).scaled(0.2), centre=information.rest)
+    x, step = design.variables(motion), 1e-5
+    direction = rng.normal(size=x.shape)
+    _, gradient = design(x)
+    expected = (design(x + step * direction)[0] - design(x - step * direction)[0]) / (2.0 * step)
+    assert gradient @ direction == pytest.approx(expected, rel=1e-2)
+    wide = information.demands(motion.scaled(5.0).states(motion.times(2.0)))
+    assert wide.room.min() < 0.0
+
+
+def test_frames_that_are_named_like_joints_confuse_nothing(tmp_path: Path) -> None:
+    text = """<robot name="r"><link name="base"/><link name="a"><inertial><mass value="1"/>
+      <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <joint name="a" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 1 0"/>
+      <limit lower="-1" upper="1" velocity="1" effort="50"/></joint></robot>"""
+    (tmp_path / "r.urdf").write_text(text, encoding="utf-8")
+    (tmp_path / "r.yaml").write_text("name: r\nurdf: r.urdf\n", encoding="utf-8")
+    Information(load_robot(str(tmp_path / "r.yaml")))
 
 
 @pytest.mark.parametrize(

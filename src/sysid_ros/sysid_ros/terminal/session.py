@@ -125,10 +125,9 @@ def import_type(name: str, folder: str) -> Any:
     raise ParameterError(f"there is no type '{name}'; the form is package/{folder}/Name")
 
 
-def provide_rclpy() -> None:
-    """Have ``import rclpy`` find the embedded runtime where it finds no other."""
-    for point in entry_points(group="sysid.rclpy"):
-        point.load()()
+def provide_rclpy() -> bool:
+    """Have ``import rclpy`` find the embedded runtime where it finds no other; say whether so."""
+    return any(point.load()() for point in entry_points(group="sysid.rclpy"))
 
 
 @contextlib.contextmanager

@@ -13,7 +13,8 @@ from rich.table import Table
 
 from sysid_core.cli.console import number, print_json, progress_bar, stdout
 from sysid_core.errors import ParameterError
-from sysid_core.excitation import Excitation, ExciteConfig, excite, motion_limits
+from sysid_core.excitation import Excitation, ExciteConfig, States, excite, motion_limits
+from sysid_core.excitation.motion_file import read_motion
 from sysid_core.excitation.write import FILES, write_excitation
 from sysid_core.files import require_writable, results_folder
 from sysid_core.robot import Robot, load_robot
@@ -39,24 +40,40 @@ def run(args: argparse.Namespace) -> int:
     limits = motion_limits(
         robot, share=args.share, speed=args.speed, acceleration=args.acceleration
     )
+    starts = 1 if robot.description.loops else 3
     options = ExciteConfig(
         duration=args.duration,
         harmonics=args.harmonics,
-        starts=args.starts,
+        starts=starts if args.starts is None else args.starts,
         floor=args.floor,
         seed=args.seed,
+        joints=None if args.joints is None else tuple(args.joints),
     )
+    earlier = [_states(robot, path) for path in args.after]
     require_writable(args.out)
     with progress_bar() as show:
-        found = excite(robot, limits, options, show)
+        found = excite(robot, limits, options, show, earlier=earlier)
         with results_folder(args.out) as folder:
             summary = _summary(robot, found, options)
-            write_excitation(found, robot.joint_names, summary, folder, rate=rate)
+            write_excitation(found, robot.actuated_names, summary, folder, rate=rate)
     if args.json:
         print_json(summary)
     else:
         _show(robot, found, args.out)
     return 0
+
+
+def _states(robot: Robot, path: Path) -> States:
+    """Return an earlier motion of the robot."""
+    motion = read_motion(path)
+    if motion.model_hash not in ("", robot.model_hash):
+        raise ParameterError(f"{path} is a motion of another robot or model than '{robot.name}'")
+    missing = set(robot.actuated_names) - set(motion.joint_names)
+    if missing:
+        raise ParameterError(f"{path} lacks the joints {', '.join(sorted(missing))}")
+    order = [motion.joint_names.index(name) for name in robot.actuated_names]
+    parts = (motion.position, motion.velocity, motion.acceleration)
+    return States(*(part[:, order] for part in parts))
 
 
 def _summary(robot: Robot, found: Excitation, options: ExciteConfig) -> dict[str, Any]:
@@ -68,7 +85,7 @@ def _summary(robot: Robot, found: Excitation, options: ExciteConfig) -> dict[str
         "duration_s": found.motion.period,
         "harmonics": found.motion.harmonics,
         "seed": options.seed,
-        "joints": list(robot.joint_names),
+        "joints": list(robot.actuated_names),
         "start": found.motion.states(found.motion.times(1.0)[:1]).position[0].tolist(),
         "condition": {"optimised": found.condition, "random": found.random_condition},
         "sharpness": found.sharpness,
@@ -88,7 +105,7 @@ def _show(robot: Robot, found: Excitation, out: Path) -> None:
     for heading in ("joint", escape("start [rad]"), *found.usage):
         table.add_column(heading, justify="left" if heading == "joint" else "right")
     start = found.motion.states(found.motion.times(1.0)[:1]).position[0]
-    for j, joint in enumerate(robot.joint_names):
+    for j, joint in enumerate(robot.actuated_names):
         shares = [f"{values[j]:.0%}" for values in found.usage.values()]
         table.add_row(escape(joint), f"{start[j]:.3f}", *shares)
     console.print(table)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sysid calibrate ROBOT``: design, play, record, identify, validate, as commands in a row."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from sysid_core.errors import OutputError
+from sysid_core.robot import load_robot
+from sysid_ros.terminal.session import provide_rclpy
+
+__all__ = ["run"]
+
+_COMMAND = (sys.executable, "-m", "sysid_core.cli.main")
+_SHARE = 0.8
+"""Of ranges, speeds and torques that motions use: they are designed with a model that is wrong."""
+_WAIT = 60.0
+"""Time [s] in which a simulation has to start, on a busy computer, too."""
+_END = 15.0
+"""Time [s] that a simulation is given to end."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the subcommand and return its exit status: that of the command that failed, or 0."""
+    out: Path = args.out.expanduser()
+    if out.exists() and any(out.iterdir()):
+        raise OutputError(f"{out}: is not empty; choose another folder")
+    out.mkdir(parents=True, exist_ok=True)
+    robot = ["--robot", args.robot]
+    motions, bags = (out / "motion", out / "check_motion"), (out / "bag", out / "check_bag")
+    for seed, (motion, share) in enumerate(zip(motions, (1.0, 0.5), strict=True), args.seed):
+        status = _sysid(
+            "excite",
+            args.robot,
+            "--out",
+            motion,
+            "--seed",
+            seed,
+            "--duration",
+            share * args.duration,
+            "--share",
+            _SHARE,
+            "--speed",
+            _SHARE,
+        )
+        if status:
+            return status
+    with _simulation(args.robot, out) if args.simulate else contextlib.nullcontext():
+        for motion, bag in zip(motions, bags, strict=True):
+            status = _sysid("play", motion, *robot, "--out", bag, *_playing(args))
+            if status:
+                return status
+    result = out / "result"
+    return _sysid("identify", bags[0], *robot, "--train", 1.0, "--out", result) or _sysid(
+        "validate", result / "estimate.json", bags[1], *robot
+    )
+
+
+def _playing(args: argparse.Namespace) -> list[object]:
+    """Return the arguments that are passed on to ``sysid play``."""
+    wait = max(args.wait, _WAIT) if args.simulate else args.wait
+    words: list[object] = ["--to", args.to, "--speed", args.speed, "--wait", wait]
+    words += ["--tolerance", args.tolerance, "--effort-tolerance", args.effort_tolerance]
+    return [*words, "--namespace", args.namespace] if args.namespace else words
+
+
+def _sysid(*words: object) -> int:
+    """Show a command of sysid, run it and return its exit status."""
+    texts = [str(word) for word in words]
+    print(f"$ {shlex.join(['sysid', *texts])}", flush=True)
+    return subprocess.run([*_COMMAND, *texts], check=False).returncode
+
+
+@contextlib.contextmanager
+def _simulation(robot: str, out: Path) -> Iterator[None]:
+    """Run a simulated robot with its controller; what it says goes to ``simulation.log``."""
+    name = "digit_leg" if load_robot(robot).description.loops else "sim"
+    given = [f"robot:={robot}", "reference:=false", f"ground_truth_file:={out / 'truth.json'}"]
+    start = ["ros2", "launch", "sysid_bringup"]
+    if provide_rclpy():
+        start = [*_COMMAND, "up"]
+    command = [*start, f"{name}.launch.yaml", *given]
+    with (out / "simulation.log").open("wb") as log:
+        nodes = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        try:
+            yield
+        finally:
+            nodes.send_signal(signal.SIGINT)
+            try:
+                nodes.wait(_END)
+            except subprocess.TimeoutExpired:
+                nodes.kill()
