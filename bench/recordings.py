@@ -21,6 +21,7 @@ from scipy.signal import butter, filtfilt
 from bench.runner import Result, run_benchmark, show_table
 from sysid_core.arrays import FloatArray
 from sysid_core.data import read_recording
+from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot, parse_description
@@ -177,9 +178,9 @@ def plain_wls(A: FloatArray, tau: FloatArray, rounds: int = 3) -> FloatArray:
     return np.asarray(x)
 
 
-def _error(A: FloatArray, tau: FloatArray, moving: np.ndarray, x: FloatArray) -> FloatArray:
+def _error(error: FloatArray, moving: np.ndarray) -> FloatArray:
     """Return the root mean square error (nj,) [N·m] over the samples where each joint moves."""
-    square = np.where(moving, (tau - A @ x) ** 2, 0.0).sum(axis=0)
+    square = np.where(moving, error**2, 0.0).sum(axis=0)
     return np.sqrt(square / np.maximum(moving.sum(axis=0), 1))
 
 
@@ -192,9 +193,13 @@ def compare(case: Case, root: Path) -> dict[str, Any]:
     split = round(TRAIN * len(tau))
     x = plain_wls(A[:split], tau[:split])
     moving = np.abs(samples.velocity) > STILL * np.abs(samples.velocity).max(axis=0)
-    held = A[split:], tau[split:], moving[split:]
-    vectors = {"nominal": found.nominal, "plain": x, "identified": found.estimate.parameters}
-    rmse = {name: _error(*held, vector) for name, vector in vectors.items()}
+    model, predicted = TreeDynamics(found.robot), {"plain": A @ x}
+    for name, vector in (("nominal", found.nominal), ("identified", found.estimate.parameters)):
+        model.set_parameters(vector)
+        predicted[name] = model.torques(*samples[:3])
+    rmse = {
+        name: _error((tau - values)[split:], moving[split:]) for name, values in predicted.items()
+    }
     total = {name: float(np.sqrt((values**2).sum())) for name, values in rmse.items()}
     own = found.validation or found.train
     return {
