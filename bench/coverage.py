@@ -52,6 +52,7 @@ class GearedPlant(Plant):
 def covered(found: Identification, rows: Rows, discrepancy: bool = True) -> list[np.ndarray]:
     """Return per joint which torques lie within the 95 % interval of their prediction."""
     estimate, inside = found.estimate, []
+    rows = found.regression.with_load(rows, estimate.parameters)
     for group, block in enumerate(rows.blocks):
         error = block.target - block.matrix @ estimate.base_parameters
         known = np.einsum(
@@ -85,7 +86,7 @@ def halves(case: Case, root: Path) -> dict[str, Any]:
     for learned, other in (parts, parts[::-1]):
         found = identify(robot, learned, IdentifyConfig(train=1.0))
         config = IdentifyConfig(signals=SignalConfig(cutoff=found.signals.cutoff))
-        rows = rows_at_learned_cutoff(robot, other, config, None)[1]
+        rows = rows_at_learned_cutoff(found.robot, other, config, None)[1]
         inside += covered(found, rows)
         alone += covered(found, rows, discrepancy=False)
     return {"what": case.name, "covered": _share(inside), "parameters alone": _share(alone)}
@@ -101,9 +102,9 @@ def simulated(joints: int, seed: int) -> dict[str, Any]:
     noisy = q + 1e-5 * rng.normal(size=q.shape)
     recording = Recording(time, plant.robot.joint_names, noisy, effort=effort, source="simulated")
     found = identify(plant.robot, recording, IdentifyConfig(train=1.0))
-    time, *states = plant.motion(50.0, 10.0)
-    rows = found.regression.rows(Samples(time, *states, plant.torque(*states)))
-    moving = np.abs(states[1]) > STILL * np.abs(states[1]).max(axis=0)
+    time, q, v, a = plant.motion(50.0, 10.0)
+    rows = found.regression.rows(Samples(time, q, v, a, plant.torque(q, v, a)))
+    moving = np.abs(v) > STILL * np.abs(v).max(axis=0)
     inside, alone = (
         [joint[moving[:, j]] for j, joint in enumerate(covered(found, rows, discrepancy))]
         for discrepancy in (True, False)

@@ -4,8 +4,8 @@
 ``python -m bench.signal_faults`` records random arms of four to seven joints, spoils the signals
 in several ways at three strengths, and identifies each recording at its default and at every rung
 of a ladder. The error is that of the predicted torque on another motion, without noise. The plant
-is Pinocchio's recursive Newton-Euler algorithm with Stribeck and load-dependent friction, which
-the identified model does not have.
+is Pinocchio's recursive Newton-Euler algorithm with Stribeck and load-dependent friction of its
+own.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from bench.runner import Result, run_benchmark, say, show_table
 from bench.trees import chain_urdf, perturbed
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
-from sysid_core.identification import IdentifyConfig, identify
-from sysid_core.recording import Recording
+from sysid_core.identification import Identification, IdentifyConfig, identify
+from sysid_core.recording import Recording, Samples
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.signals import SignalConfig
 
@@ -173,7 +173,7 @@ def run(fault: str, strength: int, joints: int, seed: int) -> dict[str, Any]:
             if cutoff is None:
                 return {"fault": fault, "strength": strength, "seed": seed, "error": str(error)}
             continue
-        predicted = _predict(plant.robot, found.estimate.parameters, states)
+        predicted = _predict(found, states)
         errors["default" if cutoff is None else f"{cutoff:g}"] = float(
             np.linalg.norm(np.sqrt(np.mean((predicted - expected) ** 2, axis=0)))
         )
@@ -191,19 +191,13 @@ def run(fault: str, strength: int, joints: int, seed: int) -> dict[str, Any]:
     }
 
 
-def _predict(robot: Robot, parameters: FloatArray, states: Sequence[FloatArray]) -> FloatArray:
-    """Return the torque (n, nj) of the identified model, by Pinocchio and Zhang et al. (7)."""
+def _predict(found: Identification, states: Sequence[FloatArray]) -> FloatArray:
+    """Return the torque (n, nj) of the identified model."""
     q, v, a = states
-    model, layout = robot.model.copy(), robot.layout
-    model.armature = np.zeros(model.nv)
-    for index, phi in zip(robot.body_joint_ids, layout.inertias(parameters), strict=True):
-        model.inertias[index] = pin.Inertia.FromDynamicParameters(phi)
-    data = model.createData()
-    rigid = np.array([pin.rnea(model, data, *state) for state in zip(q, v, a, strict=True)])
-    viscous, coulomb, armature, offset = (
-        parameters[layout.term(term)] for term in ("viscous", "coulomb", "armature", "offset")
-    )
-    return np.asarray(rigid + coulomb * np.sign(v) + viscous * v + armature * a + offset)
+    samples = Samples(np.arange(float(len(q))), q, v, a, np.zeros_like(q))
+    parameters, regression = found.estimate.parameters, found.regression
+    rows = regression.with_load(regression.rows(samples), parameters)
+    return -np.array(rows.residuals(regression.base.project(parameters))).T
 
 
 def measure(given: argparse.Namespace) -> Result:
