@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from sysid_controller.laws import Motion
 from sysid_core.arrays import FloatArray
 from sysid_core.robot.model import Limits
 
@@ -42,49 +41,47 @@ class MotionWatch:
         self._most = effort_tolerance * limits.effort
         self._pushed = np.zeros(len(joint_names))
         self._time: float | None = None
-        self.largest_error = np.zeros(len(joint_names))
 
-    def judge(
-        self,
-        time: float,
-        desired: Motion,
-        position: FloatArray,
-        velocity: FloatArray,
-        effort: FloatArray,
-        model: FloatArray,
-    ) -> str:
-        """Say why the robot must stop; empty while it need not.
+    def follow(self, error: FloatArray, velocity_error: FloatArray) -> str:
+        """Say why the robot must stop, judged by its errors; empty while it need not.
+
+        Parameters
+        ----------
+        error, velocity_error : (na,) [rad, rad/s]
+            What was asked for less what was measured; velocities that are not count as right.
+        """
+        ahead = np.abs(error + _AHEAD * np.nan_to_num(velocity_error))
+        now = np.abs(error)
+        j = int(np.argmax(np.maximum(ahead, now)))
+        if max(ahead[j], now[j]) <= self._tolerance:
+            return ""
+        return (
+            f"joint '{self._names[j]}' is {1e3 * now[j]:.0f} mrad from where it should be, and "
+            f"soon {1e3 * ahead[j]:.0f}, more than {1e3 * self._tolerance:.0f}: is it blocked, "
+            "or its model far off?"
+        )
+
+    def push(self, time: float, effort: FloatArray, model: FloatArray) -> str:
+        """Say why the robot must stop, judged by its torques; empty while it need not.
 
         Parameters
         ----------
         time : float [s]
             Of the joint state.
-        desired : Motion
-            What was asked for at that time.
-        position, velocity, effort : (na,) [rad, rad/s, N·m]
-            As measured; velocities and efforts that are not count as right.
+        effort : (na,) [N·m]
+            As measured; what is not counts as right.
         model : (na,) [N·m]
             What the nominal model asks for.
         """
         elapsed = 0.0 if self._time is None else max(time - self._time, 0.0)
         self._time = time
-        error = desired.position - position
-        self.largest_error = np.maximum(self.largest_error, np.abs(error))
-        ahead = np.abs(error + _AHEAD * np.nan_to_num(desired.velocity - velocity))
-        j = int(np.argmax(np.maximum(ahead, np.abs(error))))
-        if max(ahead[j], abs(error[j])) > self._tolerance:
-            return (
-                f"joint '{self._names[j]}' is {1e3 * abs(error[j]):.0f} mrad from where it should "
-                f"be, and soon {1e3 * ahead[j]:.0f}, more than {1e3 * self._tolerance:.0f}: is it "
-                "blocked, or its model far off?"
-            )
         beyond = np.nan_to_num(np.abs(effort - model))
         self._pushed = np.where(beyond > self._most, self._pushed + elapsed, 0.0)
         j = int(np.argmax(self._pushed))
-        if self._pushed[j] > _PUSHES_FOR:
-            return (
-                f"joint '{self._names[j]}' gives {effort[j]:.4g} N·m where its model asks for "
-                f"{model[j]:.4g}, more than {self._most[j]:.4g} apart: is it blocked, or its "
-                "model far off?"
-            )
-        return ""
+        if self._pushed[j] <= _PUSHES_FOR:
+            return ""
+        return (
+            f"joint '{self._names[j]}' gives {effort[j]:.4g} N·m where its model asks for "
+            f"{model[j]:.4g}, more than {self._most[j]:.4g} apart: is it blocked, or its model "
+            "far off?"
+        )

@@ -129,8 +129,22 @@ class Player:
         if self.phase not in (Phase.DONE, Phase.STOPPED):
             self.phase, self.reason = Phase.STOPPED, reason
 
-    def take_tracking(self, state: int, warnings: Sequence[str], stamp: float) -> None:
-        """Take what the controller says of itself, and when by its clock [s]."""
+    def _heed(self, reason: str) -> None:
+        if reason:
+            self.stop(reason)
+
+    def take_tracking(
+        self,
+        state: int,
+        warnings: Sequence[str],
+        stamp: float,
+        error: FloatArray,
+        velocity_error: FloatArray,
+    ) -> None:
+        """Take what the controller says of itself, and when by its clock [s].
+
+        It alone knows its errors (na,) [rad, rad/s] whatever time its messages take.
+        """
         self._control, self._warnings = ControlState(state), list(warnings)
         self._apart = stamp - self._stamp
         if self._control is ControlState.TRACKING or self._over:
@@ -138,6 +152,8 @@ class Player:
         if self.phase is Phase.PLAYING and self._stamp - self._followed > _ANSWER:
             why = "; ".join(warnings) or "no reason given"
             self.stop(f"the controller is {self._control.name} and does not follow: {why}")
+        if self.phase is Phase.PLAYING and len(error) == len(self._names):
+            self._heed(self.watch.follow(error, velocity_error))
 
     @property
     def _over(self) -> bool:
@@ -170,11 +186,12 @@ class Player:
             known = [aliases.get(name, name) for name in names]
             index = [known.index(name) for name in self._names]
             measured = self._conversion.convert(position[None, index], effort[None, index])[1][0]
-        desired, model = self._plan.path.at(elapsed), self._plan.torque(elapsed)
-        reason = self.watch.judge(elapsed, desired, self.position, self.velocity, measured, model)
-        if reason:
-            self.stop(reason)
-        elif elapsed > self._plan.duration + _SETTLE:
+        self._heed(self.watch.push(elapsed, measured, self._plan.torque(elapsed)))
+        if not self._asks:
+            desired = self._plan.path.at(elapsed)
+            error = desired.position - self.position
+            self._heed(self.watch.follow(error, desired.velocity - self.velocity))
+        if self.phase is Phase.PLAYING and elapsed > self._plan.duration + _SETTLE:
             self.phase = Phase.DONE
 
     def look(self, steady: float, *, answered: bool) -> None:

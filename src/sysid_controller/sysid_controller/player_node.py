@@ -183,7 +183,9 @@ class PlayerNode(Node):
 
     def _on_tracking(self, message: TrackingStatus) -> None:
         stamped = 1e-9 * nanoseconds(message.header.stamp)
-        self.player.take_tracking(int(message.state), list(message.warnings), stamped)
+        errors = (np.array(e) for e in (message.position_error, message.velocity_error))
+        self.player.take_tracking(int(message.state), list(message.warnings), stamped, *errors)
+        self._act()
 
     def _on_stop(self, message: Bool) -> None:
         if message.data:

@@ -15,7 +15,6 @@ from sysid_controller.motion_plan import MotionPlanner
 from sysid_controller.motion_watch import MotionWatch
 from sysid_controller.player import Phase, Player
 from sysid_controller.settings import ControllerConfig
-from sysid_controller.trajectory import rest
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.errors import ParameterError
@@ -39,7 +38,7 @@ def sway(robot: Robot, reach: float = 0.4, period: float = 4.0) -> JointMotion:
 class World:
     """An arm with a true model of its own, its controller, and a player, tick by tick."""
 
-    def __init__(self, robot: Robot, truth: FloatArray, tolerance: float = 0.2) -> None:
+    def __init__(self, robot: Robot, truth: FloatArray, *, asks: bool = True) -> None:
         self.plant = TreeDynamics(robot, 0.03)
         self.plant.set_parameters(truth)
         self.robot = robot
@@ -49,10 +48,10 @@ class World:
             sway(robot),
             speed=1.0,
             approach_speed=0.2,
-            tolerance=tolerance,
+            tolerance=0.2,
             effort_tolerance=0.3,
             patience=5.0,
-            asks_controller=True,
+            asks_controller=asks,
         )
         self.q, self.v = HOME + 0.2, np.zeros(7)
         self.ticks = 0
@@ -71,7 +70,9 @@ class World:
         self.controller.take_joint_states(names, self.q, self.v, t, t)
         command = self.controller.tick(t, t)
         self.player.take_joint_states(names, self.q, self.v, command.effort, t, t)
-        self.player.take_tracking(int(command.state), [], t)
+        self.player.take_tracking(
+            int(command.state), [], t, command.position_error, command.velocity_error
+        )
         self.player.look(t, answered=True)
         before = self.player.phase
         if before is Phase.READY:
@@ -101,10 +102,11 @@ class World:
         assert self.controller.take_reference(none, self.time) is None
 
 
+@pytest.mark.parametrize("asks", [True, False])
 def test_a_motion_is_approached_played_and_ends_at_rest(
-    panda: Robot, perturbed: Callable[[Robot, int], FloatArray]
+    asks: bool, panda: Robot, perturbed: Callable[[Robot, int], FloatArray]
 ) -> None:
-    world = World(panda, 0.5 * (panda.consistent_nominal + perturbed(panda, 3)))
+    world = World(panda, 0.5 * (panda.consistent_nominal + perturbed(panda, 3)), asks=asks)
     world.run(lambda: world.player.phase in (Phase.DONE, Phase.STOPPED))
     assert world.player.phase is Phase.DONE, world.player.reason
     np.testing.assert_allclose(world.q, HOME, atol=0.1)
@@ -133,10 +135,10 @@ def test_a_blocked_joint_stops_the_robot_within_a_fifth_of_a_second(
 
 def test_a_joint_that_pushes_too_much_stops_the_robot(panda: Robot) -> None:
     watch = MotionWatch(panda.joint_names, panda.limits, tolerance=1.0, effort_tolerance=0.3)
-    desired, model = rest(HOME), np.full(7, 5.0)
+    model = np.full(7, 5.0)
     for share, stops in ((0.25, False), (0.35, True)):
         effort = model - share * panda.limits.effort
-        said = [watch.judge(0.01 * k, desired, HOME, 0.0 * HOME, effort, model) for k in range(9)]
+        said = [watch.push(0.01 * k, effort, model) for k in range(9)]
         assert any(said) is stops
         assert not said[2]  # a moment of noise stops nothing
 
@@ -203,7 +205,8 @@ def test_what_is_missing_is_said_and_nothing_moves(broken: str, says: str, panda
             player.take_joint_states(panda.joint_names, HOME, speed, np.zeros(7), still, t)
         if broken != "untold":
             state = 0 if broken == "disabled" else 2
-            player.take_tracking(state, [], t + (60.0 if broken == "another clock" else 0.0))
+            apart = 60.0 if broken == "another clock" else 0.0
+            player.take_tracking(state, [], t + apart, np.zeros(7), np.zeros(7))
         player.look(t, answered=broken != "unheard")
         if player.phase is Phase.STOPPED:
             break

@@ -87,10 +87,6 @@ class Information:
     rest : (na,) [rad]
         Positions in the middle of the ranges, or where the loops close.
 
-    Parameters
-    ----------
-    robot : Robot
-
     Raises
     ------
     ModelError
