@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sysid_embedded import finder
@@ -89,47 +91,32 @@ def create_node(node_name: str, **options: Any) -> _node.Node:
     return _node.Node(node_name, **options)
 
 
-def _with_node(
-    node: _node.Node, executor: _executors.SingleThreadedExecutor | None
-) -> _executors.SingleThreadedExecutor:
-    executor = get_global_executor() if executor is None else executor
+@contextmanager
+def _running(node: _node.Node) -> Iterator[_executors.SingleThreadedExecutor]:
+    """Let the global executor run a node's callbacks meanwhile."""
+    executor = get_global_executor()
     executor.add_node(node)
-    return executor
+    try:
+        yield executor
+    finally:
+        executor.remove_node(node)
 
 
-def spin_once(
-    node: _node.Node,
-    *,
-    executor: _executors.SingleThreadedExecutor | None = None,
-    timeout_sec: float | None = None,
-) -> None:
+def spin_once(node: _node.Node, *, timeout_sec: float | None = None) -> None:
     """Run one callback of a node, or wait for one up to a time-out."""
-    executor = _with_node(node, executor)
-    try:
+    with _running(node) as executor:
         executor.spin_once(timeout_sec=timeout_sec)
-    finally:
-        executor.remove_node(node)
 
 
-def spin(node: _node.Node, executor: _executors.SingleThreadedExecutor | None = None) -> None:
+def spin(node: _node.Node) -> None:
     """Run the callbacks of a node until shutdown."""
-    executor = _with_node(node, executor)
-    try:
-        while executor.context.ok():
-            executor.spin_once()
-    finally:
-        executor.remove_node(node)
+    with _running(node) as executor:
+        executor.spin()
 
 
 def spin_until_future_complete(
-    node: _node.Node,
-    future: Future,
-    executor: _executors.SingleThreadedExecutor | None = None,
-    timeout_sec: float | None = None,
+    node: _node.Node, future: Future, *, timeout_sec: float | None = None
 ) -> None:
     """Run the callbacks of a node until a future is done or the time-out."""
-    executor = _with_node(node, executor)
-    try:
+    with _running(node) as executor:
         executor.spin_until_future_complete(future, timeout_sec)
-    finally:
-        executor.remove_node(node)

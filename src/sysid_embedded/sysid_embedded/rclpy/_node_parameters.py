@@ -174,12 +174,6 @@ def _misfit(parameter: Parameter, descriptor: Any) -> str:
             return (
                 f"Parameter {parameter.name} out of range. Min: {low}, Max: {high}, value: {value}"
             )
-        nearest = low + round((value - low) / limits.step) * limits.step if limits.step else value
-        if nearest != value and not _close(nearest, value):
-            return (
-                f"The parameter value for {parameter.name} is not a valid step. "
-                f"Min: {low}, max: {high}, value: {value}, step: {limits.step}"
-            )
     return ""
 
 
