@@ -16,12 +16,13 @@ import pinocchio as pin
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.friction import FRICTION, FrictionTerm
 from sysid_core.errors import ModelError, RobotError
-from sysid_core.inertia import Ellipsoid, inertia_fault, nearest_consistent, spatial_inertia
+from sysid_core.inertia import Ellipsoid, spatial_inertia
 from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
 from sysid_core.robot.bounds import bounding_ellipsoids
 from sysid_core.robot.couplings import find_couplings
 from sysid_core.robot.description import FrameOnLink, RobotDescription
 from sysid_core.robot.imu import imu_mounting
+from sysid_core.robot.nominal import consistent, inertia_warnings, nominal_parameters
 from sysid_core.robot.urdf import Urdf
 
 __all__ = ["Limits", "Robot"]
@@ -56,11 +57,6 @@ def _parse(urdf: Urdf, floating: bool) -> pin.Model:
 
 class Robot:
     """A robot that can be identified.
-
-    Parameters
-    ----------
-    description : RobotDescription
-    urdf : Urdf
 
     Attributes
     ----------
@@ -111,9 +107,9 @@ class Robot:
             raise self._error(str(error)) from error
         self.layout = self._build_layout()
         self.limits = self._find_limits()
-        self.nominal = self._nominal_parameters()
+        self.nominal = nominal_parameters(description, urdf, self.model, self.layout)
         self.imu_rotation, self.imu_position = imu_mounting(description, urdf.root, self.place)
-        self.warnings = self._inertia_warnings()
+        self.warnings = inertia_warnings(urdf, self.layout, self.nominal)
         imu = (self.imu_rotation, self.imu_position)
         for array in (self.nominal, self.passive, self.actuated, *self.limits, *imu):
             array.setflags(write=False)
@@ -217,40 +213,6 @@ class Robot:
                 arrays[kind][self.joint_names.index(joint)] = value
         return Limits(**arrays)
 
-    def _nominal_parameters(self) -> FloatArray:
-        vector = np.zeros(self.layout.size)
-        for index in range(1, self.model.njoints):
-            vector[self.layout.body(index - 1)] = self.model.inertias[index].toDynamicParameters()
-        given = self.description.friction_nominal
-        for j, name in enumerate(self.joint_names):
-            urdf = self.urdf.joints[name]
-            values = {"viscous": urdf.damping, "coulomb": urdf.friction, **given.get(name, {})}
-            for term in FRICTION_TERMS:
-                vector[self.layout.term(term)][j] = values.get(term, 0.0)
-        return vector
-
-    def _inertia_warnings(self) -> tuple[str, ...]:
-        links, moved = self.urdf.links, (joint.child for joint in self.urdf.joints.values())
-        warnings = [
-            f"link '{name}' has an inertia that no body of {links[name].inertial[0]:g} kg can "
-            "have; the prior uses the nearest possible one"
-            for name in sorted(moved)
-            if inertia_fault(links[name].inertial) == "impossible"
-        ]
-        for body, phi in self.layout.bodies_of(self.nominal).items():
-            fault = inertia_fault(phi)
-            if fault == "massless":
-                warnings.append(
-                    f"body '{body}' has no mass in the URDF; the prior starts it from a small "
-                    "one, with little confidence"
-                )
-            elif fault in ("impossible", "degenerate"):
-                warnings.append(
-                    f"body '{body}' has an impossible or degenerate inertia in the URDF; the "
-                    "prior starts from the nearest possible one"
-                )
-        return tuple(warnings)
-
     # -- derived ----------------------------------------------------------------------------
 
     @cached_property
@@ -291,18 +253,7 @@ class Robot:
     @cached_property
     def consistent_nominal(self) -> FloatArray:
         """Nominal parameters (p,) with every body made physically possible."""
-        vector = self.nominal.copy()
-        phi = self.layout.inertias(vector)
-        total = max(float(phi[:, 0].clip(0.0).sum()), 1.0)
-        for index in range(len(phi)):
-            floor = 1e-3 * total
-            if phi[index, 0] <= 1e-9 * total:
-                phi[index] = 0.0
-                phi[index, 0] = floor
-                phi[index, [4, 6, 9]] = 0.4 * floor * 0.05**2  # a ball of 5 cm
-            phi[index] = nearest_consistent(phi[index], margin=1e-6)
-        vector.setflags(write=False)
-        return vector
+        return consistent(self.layout, self.nominal)
 
     @cached_property
     def ellipsoids(self) -> tuple[Ellipsoid, ...]:

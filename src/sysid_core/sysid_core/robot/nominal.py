@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nominal parameters: as URDF and description give them, what is wrong with them, and mended."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from sysid_core.arrays import FloatArray
+from sysid_core.inertia import inertia_fault, nearest_consistent
+from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
+from sysid_core.robot.description import RobotDescription
+from sysid_core.robot.urdf import Urdf
+
+__all__ = ["consistent", "inertia_warnings", "nominal_parameters"]
+
+_SMALLEST_MASS = 1e-3
+"""Share of the robot's mass that a body without mass starts from [-]."""
+_RADIUS = 0.05
+"""Of the ball that such a body starts as [m]."""
+
+
+def nominal_parameters(
+    description: RobotDescription, urdf: Urdf, model: pin.Model, layout: ParameterLayout
+) -> FloatArray:
+    """Return the parameters (p,) that URDF and description give."""
+    vector = np.zeros(layout.size)
+    for index in range(1, model.njoints):
+        vector[layout.body(index - 1)] = model.inertias[index].toDynamicParameters()
+    for j, name in enumerate(layout.joints):
+        joint, given = urdf.joints[name], description.friction_nominal.get(name, {})
+        values = {"viscous": joint.damping, "coulomb": joint.friction, **given}
+        for term in FRICTION_TERMS:
+            vector[layout.term(term)][j] = values.get(term, 0.0)
+    return vector
+
+
+def inertia_warnings(urdf: Urdf, layout: ParameterLayout, nominal: FloatArray) -> tuple[str, ...]:
+    """Return what is wrong with the URDF's links and with the bodies of parameters (p,)."""
+    links, moved = urdf.links, (joint.child for joint in urdf.joints.values())
+    warnings = [
+        f"link '{name}' has an inertia that no body of {links[name].inertial[0]:g} kg can "
+        "have; the prior uses the nearest possible one"
+        for name in sorted(moved)
+        if inertia_fault(links[name].inertial) == "impossible"
+    ]
+    for body, phi in layout.bodies_of(nominal).items():
+        fault = inertia_fault(phi)
+        if fault == "massless":
+            warnings.append(
+                f"body '{body}' has no mass in the URDF; the prior starts it from a small "
+                "one, with little confidence"
+            )
+        elif fault in ("impossible", "degenerate"):
+            warnings.append(
+                f"body '{body}' has an impossible or degenerate inertia in the URDF; the "
+                "prior starts from the nearest possible one"
+            )
+    return tuple(warnings)
+
+
+def consistent(layout: ParameterLayout, nominal: FloatArray) -> FloatArray:
+    """Return parameters (p,) with every body made physically possible, read-only."""
+    vector = nominal.copy()
+    phi = layout.inertias(vector)
+    total = max(float(phi[:, 0].clip(0.0).sum()), 1.0)
+    mass = _SMALLEST_MASS * total
+    for body in phi:
+        if body[0] <= 1e-9 * total:
+            body[:] = 0.0
+            body[0] = mass
+            body[[4, 6, 9]] = 0.4 * mass * _RADIUS**2
+        body[:] = nearest_consistent(body, margin=1e-6)
+    vector.setflags(write=False)
+    return vector
