@@ -51,6 +51,7 @@ SECTIONS = [
     *("name", "urdf", "base", "gravity", "tool_frame", "joints", "names", "effort", "friction"),
     *("loops", "contacts", "imu", "identify", "prior", "ellipsoids", "bounds", "signals"),
     *("limits", "joints.locked", "effort.gain", "effort.transmission", "friction.nominal"),
+    "friction.chosen",
     *("bounds.mass", "limits.position", "limits.effort", "prior.confidence", "signals.rate"),
 ]
 

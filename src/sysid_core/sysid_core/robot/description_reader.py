@@ -258,10 +258,10 @@ def _friction(read: _Reader) -> dict[str, Any]:
         read.choice(term, "friction.terms", usual)
     special = [term.name for term in FRICTION if term.chosen]
     chosen = {}
-    for joint, scales in (section.get("chosen") or {}).items():
+    for joint, scales in read.mapping(section.get("chosen"), "friction.chosen").items():
         where = f"friction.chosen.{joint}"
-        chosen[str(joint)] = read.numbers(scales, where)
-        for term, scale in chosen[str(joint)].items():
+        chosen[joint] = read.numbers(scales, where)
+        for term, scale in chosen[joint].items():
             read.choice(term, where, special)
             read.positive(scale, f"{where}.{term}")
     nominal = {}

@@ -241,6 +241,7 @@ def test_bad_settings(
         ("names: ", "names: [1] #", "names"),
         ("ellipsoids: ", "ellipsoids: x #", "ellipsoids"),
         ("loops: ", "loops: 3 #", "loops"),
+        ("  nominal: ", "  chosen: x\n  nominal: ", "friction.chosen"),
         ("  mass: ", "  mass: [[]] #", "bounds.mass"),
     ],
 )
