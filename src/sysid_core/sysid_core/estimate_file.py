@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the nodes write such files too, and do without all that ide
 
 __all__ = [
     "EstimateFile",
+    "checked_friction",
     "chosen_friction",
     "estimate_json",
     "gains_json",
@@ -352,19 +353,29 @@ def _check(data: Any, source: str) -> None:
                 ):
                     raise fail(f"{prefix}{kind}.{name}", f"needs the numbers {', '.join(terms)}")
 
-    _check_friction(data.get("friction", {}), fail)
+    try:
+        checked_friction(data.get("friction", {}))
+    except ModelError as error:
+        raise ModelError(f"{source}: {error}") from error
 
 
-def _check_friction(friction: Any, fail: Callable[[str, str], ModelError]) -> None:
-    """Check what a file says of chosen friction terms."""
+def checked_friction(friction: Any) -> dict[str, dict[str, float]]:
+    """Return what a file says of chosen friction terms.
+
+    Raises
+    ------
+    ModelError
+        If it does not map joints to terms to scales above zero.
+    """
     if not isinstance(friction, dict):
-        raise fail("friction", "must map joints to terms")
+        raise ModelError("'friction' must map joints to terms")
     for joint, terms in friction.items():
         known = isinstance(terms, dict) and terms.keys() <= _CHOSEN_TERMS
         if not known or not _is_numbers(list(terms.values()), len(terms)):
-            raise fail(f"friction.{joint}", f"may have numbers for {sorted(_CHOSEN_TERMS)}")
+            raise ModelError(f"'friction.{joint}' may have numbers for {sorted(_CHOSEN_TERMS)}")
         if any(scale <= 0.0 for scale in terms.values()):
-            raise fail(f"friction.{joint}", "needs scales above zero")
+            raise ModelError(f"'friction.{joint}' needs scales above zero")
+    return friction
 
 
 def _is_numbers(values: Any, count: int) -> bool:

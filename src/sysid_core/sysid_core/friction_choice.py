@@ -150,7 +150,8 @@ def _forward(
 ) -> dict[str, float]:
     """Add terms one by one while held-out stretches gain from it."""
     used = list(range(len(least)))
-    free = [k for k, term in enumerate(least) if term.lower < 0.0]
+    free = {k for k, term in enumerate(least) if term.lower < 0.0}
+    free |= {c.column for c in candidates if c.term.lower < 0.0}
     errors = _errors(folds, used, free)
     terms: dict[str, float] = {}
     while True:
@@ -169,11 +170,12 @@ def _forward(
         errors = better
 
 
-def _errors(folds: list[_Fold], used: list[int], free: list[int]) -> FloatArray:
+def _errors(folds: list[_Fold], used: list[int], free: set[int]) -> FloatArray:
     """Return the log error of each stretch (folds,), predicted from the others."""
     log = np.empty(len(folds))
+    signed = [i for i, k in enumerate(used) if k in free]
     for f, fold in enumerate(folds):
-        x = _non_negative(fold.gram[np.ix_(used, used)], fold.moment[used], free)
+        x = _non_negative(fold.gram[np.ix_(used, used)], fold.moment[used], signed)
         square = fold.held_square - 2.0 * fold.held_moment[used] @ x
         square += x @ fold.held[np.ix_(used, used)] @ x
         log[f] = 0.5 * np.log(max(float(square), 1e-300))

@@ -11,7 +11,9 @@ import numpy.typing as npt
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.open_tree import OpenTree
 from sysid_core.inertia import transform_matrix
+from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import PhysicsConfig, foot_radii
@@ -121,6 +123,11 @@ class Simulation:
         self.truth = np.array(truth, dtype=float)
         self.config = config or SimulationConfig()
         self.plant = Plant(robot, self.truth, self.config.physics)
+        # friction with terms that change with load, speed or position
+        self._bends = bool(robot.description.friction_chosen)
+        has_spring = robot.friction_scales[FRICTION_TERMS.index("spring")] > 0.0
+        self._stiffness = np.where(has_spring, self.truth[robot.layout.term("spring")], 0.0)
+        self._tree, self._tree_of = OpenTree(robot, parameters=self.truth), self.truth
         self._seed = seed
         self._start = standing_configuration(robot)
         if start is not None:
@@ -141,6 +148,7 @@ class Simulation:
         self._sensed: tuple[FloatArray, FloatArray] | None = None
         self._sensed_base: BaseState | None = None
         self._feet = self.plant.contacts(wrenches=False)
+        self._acceleration = np.zeros(self.robot.model.nv)
         self.state = PlantState(*self._kinematics(), np.zeros(self.robot.model.nv))
         self.hold()
 
@@ -235,15 +243,13 @@ class Simulation:
     def _advance(self, torque: FloatArray) -> tuple[PlantState, FloatArray, BaseReading | None]:
         """Move on by one period; return its first state, the effort and the base's reading."""
         n = self.config.substeps
-        self._apply_stribeck()
-        state = self.plant.advance(torque)
+        state = self._step(torque)
         effort = torque + self.plant.brake_torque() if self.plant.braked else torque
         if self.robot.floating:
             self._feet = self.plant.contacts(wrenches=self.config.sensors.wrenches)
-        if self.config.stribeck.level > 0.0:
+        if self.config.stribeck.level > 0.0 or self._bends:
             for _ in range(n - 1):
-                self._apply_stribeck()
-                self.plant.advance(torque)
+                self._step(torque)
         elif n > 1:
             self.plant.advance(torque, n - 1)
         # The second difference over ±n steps weighs a torque at step j by (n − |j|)/n².
@@ -261,12 +267,26 @@ class Simulation:
         moved = state._replace(a=(after - before) / (2.0 * period))
         return self._sensors.base(pose, twist, moved, self._feet)
 
-    def _apply_stribeck(self) -> None:
+    def _step(self, torque: FloatArray) -> PlantState:
+        """Move on by one time step, with the friction of the present speed and load."""
+        dry = self.truth[self.robot.layout.term("coulomb")]
+        if self._bends:
+            q, v = self._kinematics()
+            if self._tree_of is not self.plant.parameters:
+                self._tree_of = self.plant.parameters
+                self._tree.set_parameters(self._tree_of)
+            rigid = pin.rnea(self._tree.model, self._tree.data, q, v, self._acceleration)
+            dry = self._tree.friction.resistance(v, rigid)
+            torque = torque - self._stiffness * q
         stribeck = self.config.stribeck
         if stribeck.level > 0.0:
-            coulomb = self.truth[self.robot.layout.term("coulomb")]
-            speed = self.plant.velocity()[-len(coulomb) :] / stribeck.velocity
-            self.plant.set_friction(coulomb * (1.0 + stribeck.level * np.exp(-(speed**2))))
+            speed = self.plant.velocity()[-len(dry) :] / stribeck.velocity
+            dry = dry * (1.0 + stribeck.level * np.exp(-(speed**2)))
+        if self._bends or stribeck.level > 0.0:
+            self.plant.set_friction(dry)
+        state = self.plant.advance(torque)
+        self._acceleration = state.a
+        return state
 
     def _kinematics(self) -> tuple[FloatArray, FloatArray]:
         return self.plant.configuration(), self.plant.velocity()

@@ -14,7 +14,7 @@ from sysid_core.settings import check_config, parameter
 from sysid_ros.parameters import RobotConfig
 from sysid_sim.sensors import SENSORS
 from sysid_sim.simulation import SimulationConfig, Stribeck
-from sysid_sim.truth import TruthSpread, draw_truth, read_truth
+from sysid_sim.truth import TruthSpread, draw_truth, read_truth, with_true_friction
 from sysid_sim.walker import MOTIONS, Walker, stance_of
 
 __all__ = ["SimulatorConfig", "chosen_start"]
@@ -155,6 +155,18 @@ class SimulatorConfig(RobotConfig):
                 f"behaviour must be empty or one of {', '.join(MOTIONS)}, got '{self.behaviour}'"
             )
         return Walker(MOTIONS[self.behaviour], robot, self.behaviour_seed, 1.0 / self.rate)
+
+    def with_friction(self, robot: Robot) -> Robot:
+        """Return the robot with the friction terms of the file that holds its truth.
+
+        Raises
+        ------
+        SysidError
+            If the file does not hold such terms of this robot.
+        """
+        return (
+            robot if self.truth in ("nominal", "drawn") else with_true_friction(robot, self.truth)
+        )
 
     def true_parameters(self, robot: Robot) -> FloatArray:
         """Return the true parameters (p,).

@@ -11,7 +11,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, SysidError
-from sysid_core.estimate_file import named_parameters
+from sysid_core.estimate_file import checked_friction, chosen_friction, named_parameters
 from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
 from sysid_core.parameters import INERTIAL_TERMS
 from sysid_core.robot import Robot
@@ -19,7 +19,7 @@ from sysid_core.robot.description import RobotDescription
 from sysid_core.untrusted import read_json
 from sysid_sim.errors import SimulationError
 
-__all__ = ["TruthSpread", "draw_truth", "read_truth", "truth_document"]
+__all__ = ["TruthSpread", "draw_truth", "read_truth", "truth_document", "with_true_friction"]
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,28 @@ def _draw_couplings(robot: Robot, truth: FloatArray, rng: np.random.Generator) -
 def truth_document(robot: Robot, parameters: FloatArray) -> dict[str, Any]:
     """Return true parameters (p,) as JSON-ready data, with the keys of an estimate's JSON."""
     named = named_parameters(robot, parameters)
-    return {"robot": robot.name, "model_hash": robot.model_hash, **named}
+    return {
+        "robot": robot.name,
+        "model_hash": robot.model_hash,
+        **named,
+        "friction": chosen_friction(robot),
+    }
+
+
+def with_true_friction(robot: Robot, path: str | Path) -> Robot:
+    """Return the robot with the friction terms of a ground truth's or an estimate's JSON.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or the robot cannot have them.
+    """
+    try:
+        document = read_json(Path(path))
+        chosen = document.get("friction") if isinstance(document, dict) else None
+        return robot if chosen is None else robot.with_friction(checked_friction(chosen))
+    except SysidError as error:
+        raise DataError(str(error), source=str(path)) from error
 
 
 def read_truth(robot: Robot, path: str | Path) -> FloatArray:

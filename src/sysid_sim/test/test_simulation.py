@@ -11,6 +11,7 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.open_tree import OpenTree
 from sysid_core.errors import RobotError
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.robot import Robot
@@ -222,6 +223,26 @@ def test_stribeck_friction_takes_more_to_start_than_to_slide(
         moved.append(np.abs(simulation.state.v).max())
     assert moved[0] > 1e-2
     assert moved[1] < 1e-4
+
+
+def test_chosen_friction_acts_as_the_law_says(panda: Robot, panda_truth: FloatArray) -> None:
+    """With the load, the speed and the position of the moment."""
+    terms = {"load": 1.0, "sigmoid": 0.3, "stribeck": 0.2, "spring": 1.0}
+    robot, truth = panda.with_friction({"panda_joint4": terms}), panda_truth.copy()
+    values = {"load": 0.2, "sigmoid": 3.0, "stribeck": 2.0, "spring": 5.0}
+    for term, value in values.items():
+        truth[robot.layout.term(term)] = value
+    simulation, law = Simulation(robot, truth), OpenTree(robot, parameters=truth)
+    push = 1.8 * gravity_torque(simulation)
+    errors = []
+    for _ in range(200):
+        reading = simulation.step(push)
+        q, v, a = simulation.state
+        if abs(v[3]) > 0.05:
+            errors.append(law.torque(q, v, a)[3] - push[3])
+    assert reading is not None
+    assert len(errors) > 50
+    assert np.abs(errors).max() < 0.02 * np.abs(push[3])  # the load is that of the step before
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:

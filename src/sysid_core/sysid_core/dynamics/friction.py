@@ -96,6 +96,11 @@ class FrictionTerm:
     chosen: bool = False
     scale_unit: str = "-"
 
+    @property
+    def resists(self) -> bool:
+        """Whether it opposes motion by an amount that saturates with speed."""
+        return self.dry or self.name == "sigmoid"
+
 
 FRICTION = (
     FrictionTerm(
@@ -155,6 +160,15 @@ FRICTION = (
         chosen=True,
         scale_unit="rad/s",
     ),
+    FrictionTerm(
+        "spring",
+        "K",
+        "N·m/rad",
+        lambda motion: motion.position,
+        None,
+        lower=-np.inf,
+        chosen=True,
+    ),
 )
 """``τ = Fc·sign(q̇) + Fv·q̇ + Ia·q̈ + β`` per joint (Zhang et al. eq. 7), and, for the joints that
 it is chosen for, ``(μ·|τ_rigid| + Fs·exp(−(q̇/v_s)²))·sign(q̇) + Fσ·tanh(q̇/v_σ)``.
@@ -213,13 +227,13 @@ class FrictionLaw:
         couplings = parameters[split:].reshape(len(_COUPLED), nc).copy()
         # only terms that are not zero cost time in a control loop
         self._constant: FloatArray = np.zeros(nj)
-        self._joints: list[tuple[Callable[[JointMotion], FloatArray], FloatArray, FloatArray]] = []
+        self._joints: list[tuple[FrictionTerm, FloatArray, FloatArray]] = []
         joints *= self._has
         for term, value, scale in zip(FRICTION, joints, self._scales, strict=True):
             if term.column is None:
                 self._constant += value
             elif value.any():
-                self._joints.append((term.column, value, scale))
+                self._joints.append((term, value, scale))
         squares = self.directions**2
         self._couplings = [
             (term.column, value, value @ squares if term.coupling == "cross" else None)
@@ -227,6 +241,19 @@ class FrictionLaw:
             if term.column is not None and value.any()
         ]
         self._inertia: FloatArray | None = None
+
+    def resistance(self, velocity: FloatArray, rigid: FloatArray) -> FloatArray:
+        """Return how much (…, nj) [N·m] dry friction resists sliding at a speed and load.
+
+        That is all friction that opposes motion, whatever its direction, but the viscous one.
+        """
+        still = np.zeros_like(velocity)
+        motion = JointMotion(still, np.abs(velocity), still, np.ones_like(velocity), np.abs(rigid))
+        size = still
+        for term, value, scale in self._joints:
+            if term.resists and term.column is not None:
+                size = size + value * term.column(motion._replace(scale=scale))
+        return size
 
     @property
     def inertia(self) -> FloatArray:
@@ -259,8 +286,9 @@ class FrictionLaw:
         sign = smooth_sign(turning, self.width)
         joints = JointMotion(position, velocity, acceleration, sign, np.abs(rigid))
         torque = self._constant
-        for column, value, scale in self._joints:
-            torque = torque + value * column(joints._replace(scale=scale))
+        for term, value, scale in self._joints:
+            if term.column is not None:
+                torque = torque + value * term.column(joints._replace(scale=scale))
         if self._couplings:
             motors = self._motors(joints, turning)
             for column, value, own in self._couplings:

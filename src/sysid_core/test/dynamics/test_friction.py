@@ -69,7 +69,7 @@ def test_no_friction_drives_its_joint() -> None:
     law, rng = FrictionLaw(DIRECTIONS, 0.0, SCALES), np.random.default_rng(4)
     q, v, a = rng.normal(size=(3, 500, 3)) * np.logspace(-4, 1, 500)[:, None]
     x = rng.uniform(0.0, 1.0, LAYOUT.size)
-    for term in ("offset", "armature"):  # they store energy, or are no friction
+    for term in ("offset", "armature", "spring"):  # they store energy, or are no friction
         for where in LAYOUT.places(term):
             x[where] = 0.0
     x[LAYOUT.term("viscous")] += DIRECTIONS[0] ** 2  # the joints hold the motor's diagonal share

@@ -12,11 +12,14 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.base_parameters import BaseParameters, find_base_parameters
+from sysid_core.dynamics.friction import FRICTION
 from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation.problem import Constraints, Prior, Problem
 from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
 from sysid_core.parameters import ParameterLayout
+
+CHOSEN = [term.name for term in FRICTION if term.chosen and term.lower == 0.0]
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Synthetic:
                 ("coulomb", np.sign(v)),
                 ("armature", 3 * a),
                 ("offset", np.ones(nv)),
-                *zip(("load", "sigmoid", "stribeck"), others.normal(size=(3, nv)), strict=True),
+                *zip(CHOSEN, others.normal(size=(len(CHOSEN), nv)), strict=True),
             ):
                 A[:, self.layout.term(term)] = np.diag(column)
         return result
@@ -103,7 +106,7 @@ def synthetic(model: pin.Model) -> Synthetic:
     truth[layout.term("coulomb")] = rng.uniform(0.2, 2.0, nv)
     truth[layout.term("armature")] = rng.uniform(0.05, 0.2, nv)
     truth[layout.term("offset")] = rng.uniform(-0.3, 0.3, nv)
-    for term in ("load", "sigmoid", "stribeck"):
+    for term in CHOSEN:
         truth[layout.term(term)] = rng.uniform(0.1, 0.3, nv)
     blank = Synthetic(model, layout, BaseParameters(np.arange(1), np.eye(1), ("",)), truth)
     full = blank.matrices(layout.size // 2 + 20, seed=11).reshape(-1, layout.size)
