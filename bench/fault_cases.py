@@ -79,7 +79,17 @@ def prepare(folder: Path, main: Callable[[list[str]], int]) -> Corpus:
     write_csv(recording, folder / "data.csv")
     write_recording(recording, folder / "bag")
     _write_database(recording, folder / "base")
-    main(["identify", str(folder / "data.csv"), "--robot", str(robot), "--out", str(folder)])
+    main(
+        [
+            "identify",
+            str(folder / "data.csv"),
+            "--robot",
+            str(robot),
+            "--out",
+            str(folder),
+            "--no-report",
+        ]
+    )
     return Corpus(folder, robot)
 
 
