@@ -21,6 +21,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from sysid_controller.command import Command, Publishers
 from sysid_controller.controller import Controller
+from sysid_controller.effort_interface import EffortInterface
 from sysid_controller.health import Health
 from sysid_controller.robot_time import RobotTime
 from sysid_controller.settings import ControllerConfig
@@ -101,6 +102,7 @@ class ControllerNode(Node):
     def _create_topics(self) -> None:
         sensor = newest_reading()
         self._commands = self.create_publisher(Float64MultiArray, _COMMANDS, 1)
+        self._interface = EffortInterface(self, self._commands.topic_name, self.controller.robot)
         self._tracking = self.create_publisher(TrackingStatus, "tracking", 10)
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
         if self.controller.base is not None:
@@ -215,6 +217,9 @@ class ControllerNode(Node):
     def _on_enable(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         self._count_publishers()
         refusal = self.controller.set_enabled(request.data)
+        if request.data and self._interface.look():
+            self.controller.set_enabled(False)
+            refusal = Diagnostic("refused", self._interface.fault)
         response.success, response.message = refusal is None, str(refusal)
         if response.success:
             response.message = "drives" if request.data else "ramps down and stops"
@@ -284,6 +289,10 @@ class ControllerNode(Node):
 
     def _report(self) -> None:
         self._count_publishers()
+        told = self._interface.fault
+        if self._interface.look() and not told:
+            self.get_logger().error(f"disabled: {self._interface.fault}")
+            self.controller.set_enabled(False)
         report = self.health.report(self.controller, self._steady())
         self._diagnostics.publish(diagnostics_message(self, self.controller.robot.name, report))
 

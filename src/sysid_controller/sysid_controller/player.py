@@ -91,6 +91,7 @@ class Player:
         self._conversion = JointConversion.described(robot)
         aliases = robot.description.names
         self._states = JointStates(names, self._conversion, aliases, limits)
+        self._published: dict[str, str] = {}
         self._plan: MotionPlan | None = None
         self._begin = self._stamp = self._followed = 0.0
         self._heard: float | None = None
@@ -116,9 +117,8 @@ class Player:
         self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray
     ) -> tuple[tuple[str, ...], FloatArray, FloatArray, FloatArray]:
         """Return names and motion (n, na) of the joints as their driver has them."""
-        names = {own: name for name, own in self._robot.description.names.items()}
         return (
-            tuple(names.get(name, name) for name in self._names),
+            tuple(self._published.get(name, name) for name in self._names),
             self._conversion.published_position(position),
             self._conversion.published_velocity(velocity),
             self._conversion.published_velocity(acceleration),
@@ -174,6 +174,7 @@ class Player:
         if refusal is not None:
             self._refused = str(refusal)
             return
+        self._published = {self._robot.description.names.get(n, n): n for n in names}
         self._count += 1
         self._stood = self._stood + 1 if stamp <= self._stamp else 0
         self._stamp, self._heard = stamp, steady

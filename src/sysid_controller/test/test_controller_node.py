@@ -348,6 +348,24 @@ def test_a_simulated_clock_may_run_stop_and_jump_back(graph: Graph) -> None:
     graph.until(graph.state(TrackingStatus.STALE))  # with the clock at a stand
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_torques_do_not_go_to_joints_in_another_order(graph: Graph, reverse: bool) -> None:
+    other = rclpy.create_node("effort_controller", namespace=graph.probe.get_namespace())
+    joints = list(graph.robot.joint_names)
+    other.declare_parameter("joints", joints[::-1] if reverse else joints)
+    graph.executor.add_node(other)
+    graph.start()
+    graph.until(lambda: graph.node._interface._asked is not None and bool(graph.tracking))
+    graph.until(graph.diagnosed("state", "disabled" if reverse else "holds"))
+    client = graph.probe.create_client(SetBool, "controller/enable")
+    graph.until(client.service_is_ready)
+    answer = client.call_async(SetBool.Request(data=True))
+    graph.until(answer.done)
+    assert answer.result().success is not reverse
+    assert ("takes torques in the order panda_joint7" in answer.result().message) is reverse
+    other.destroy_node()
+
+
 def test_stamps_of_another_clock_are_told(graph: Graph) -> None:
     """A simulation's stamps come to a node that goes by the wall's clock."""
     graph.start()

@@ -214,3 +214,21 @@ def test_what_is_missing_is_said_and_nothing_moves(broken: str, says: str, panda
     assert says in player.reason
     assert "\n" not in player.reason
     assert not player.moved
+
+
+def test_joints_are_published_by_the_names_that_their_driver_uses(panda: Robot) -> None:
+    names = tuple(name.replace("panda", "fer") for name in panda.joint_names)
+    for used in (names, panda.joint_names):
+        player = Player(
+            panda,
+            sway(panda),
+            speed=1.0,
+            approach_speed=0.2,
+            tolerance=0.2,
+            effort_tolerance=0.3,
+            patience=5.0,
+            asks_controller=False,
+        )
+        player.take_joint_states(used, HOME, 0.0 * HOME, np.zeros(7), 1.0, 1.0)
+        rows = np.zeros((1, 7))
+        assert player.published(rows, rows, rows)[0] == used
