@@ -26,7 +26,7 @@ from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
-from sysid_core.estimation.misfit import STRETCHES, widened
+from sysid_core.estimation.misfit import STRETCHES, no_surer_than_prior, widened
 from sysid_core.friction_choice import choose_friction, thinned
 from sysid_core.gathering import Gathering
 from sysid_core.inertia import nearest_consistent
@@ -294,6 +294,7 @@ def identify(
     stretches = gathered.stretches(used, STRETCHES)
     problem = replace(problem, statistics=sum(stretches[1:], stretches[0]))
     estimate, correlation = _solve(problem, used, regression, training.samples, options.estimator)
+    estimate = no_surer_than_prior(estimate, replace(problem, correlation=correlation))
     estimate, discrepancy = widened(estimate, regression.base, stretches, correlation)
     differ: tuple[str, ...] = ()
     if len(sources) > 1:

@@ -13,9 +13,12 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.base_parameters import BaseParameters
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation.estimate import Estimate
+from sysid_core.estimation.gaussian import Gaussian, spread_over_prior
 from sysid_core.estimation.noise import row_weights, weighted_sums
+from sysid_core.estimation.problem import Problem
+from sysid_core.estimation.setting import Setting
 
-__all__ = ["STRETCHES", "Widened", "widened"]
+__all__ = ["STRETCHES", "Widened", "no_surer_than_prior", "widened"]
 
 STRETCHES = 16
 """Stretches that are left out in turn: 15 degrees of freedom for every variance."""
@@ -81,15 +84,55 @@ def widened(
     more = axes[sizes > 1.0].T * np.sqrt(sizes[sizes > 1.0] ** 2 - 1.0)
     # the parameters follow the base parameters as their joint distribution says
     change = estimate.covariance @ base.mapping.T @ np.linalg.pinv(root).T @ more
-    wide = estimate.covariance + change @ change.T
-    return Widened(
-        replace(
-            estimate,
-            covariance=wide,
-            base_covariance=covariance + (root @ more) @ (root @ more).T,
-            std=np.sqrt(np.maximum(np.diagonal(wide), 0.0)),
-        ),
-        np.sqrt(square / np.maximum(total.count, 1.0)),
+    discrepancy = np.sqrt(square / np.maximum(total.count, 1.0))
+    return Widened(_grown(estimate, base, change), discrepancy)
+
+
+def no_surer_than_prior(estimate: Estimate, problem: Problem) -> Estimate:
+    """Widen an estimate's covariance to what the prior knew where the data do not determine.
+
+    The divergence is steep at small bodies. Data that shrink a body, or a constraint that holds
+    it, would make all that they leave open look known. So in every direction the covariance is
+    at least that of the same data with the prior's curvature at its mean.
+
+    Parameters
+    ----------
+    estimate : Estimate
+    problem : Problem
+        That it solves, with the correlation that its weights rest on.
+    """
+    if not np.isfinite(estimate.base_covariance).all():
+        return estimate
+    setting = Setting(problem, 0.0)
+    c, prior = setting.coordinates, setting.gaussian
+    sums = weighted_sums(problem.statistics, row_weights(estimate.noise_std, problem.correlation))
+    root = _root(c.mapping @ prior.covariance @ c.mapping.T)
+    told, axes = np.linalg.eigh(root.T @ c.reduce(*sums)[0] @ root)
+    shrunk = root @ (axes / np.sqrt(1.0 + np.maximum(told, 0.0)))
+    base = Gaussian(c.mapping @ prior.mean, shrunk @ shrunk.T)
+    least = spread_over_prior(c, prior, base).covariance
+    for row, weight in zip(setting.measured.rows, setting.measured.weight, strict=True):
+        gain = least @ row
+        least = least - np.outer(gain, gain) / (1.0 / weight + row @ gain)
+    free = np.ix_(c.free, c.free)
+    own = _root(estimate.covariance[free])
+    inverse = np.linalg.pinv(own)
+    sizes, axes = np.linalg.eigh(inverse @ least @ inverse.T)
+    surer = sizes > 1.0
+    more = np.zeros((len(estimate.parameters), int(surer.sum())))
+    more[c.free] = own @ axes[:, surer] * np.sqrt(sizes[surer] - 1.0)
+    return _grown(estimate, problem.base, more)
+
+
+def _grown(estimate: Estimate, base: BaseParameters, more: FloatArray) -> Estimate:
+    """Return an estimate whose covariance is larger by ``more @ more.T``, more (p, k)."""
+    covariance = estimate.covariance + more @ more.T
+    of_base = base.mapping @ more
+    return replace(
+        estimate,
+        covariance=covariance,
+        base_covariance=estimate.base_covariance + of_base @ of_base.T,
+        std=np.sqrt(np.maximum(np.diagonal(covariance), 0.0)),
     )
 
 

@@ -13,7 +13,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation import Entropic, Problem
-from sysid_core.estimation.misfit import Widened, widened
+from sysid_core.estimation.misfit import Widened, no_surer_than_prior, widened
 
 if TYPE_CHECKING:
     from test.estimation.conftest import Synthetic
@@ -68,6 +68,21 @@ def test_predictions_are_covered_whether_errors_are_independent_or_last(
     ratio = float(np.median(std / bare))
     assert ratio < 1.6 if size == 0.0 else ratio > 2.0
     assert np.allclose(discrepancy, np.hypot(0.5, size), rtol=0.35)
+
+
+def test_what_data_leave_open_is_no_surer_than_before(panda: Synthetic) -> None:
+    problem = panda.problem(400, noise=0.5)
+    layout, mean = panda.layout, problem.prior.mean.copy()
+    # the prior's last body is ten times too heavy, and no data show how its mass is spread
+    mean[layout.body(layout.bodies[-1])] *= 10.0
+    problem = replace(problem, prior=replace(problem.prior, mean=mean))
+    before = Entropic().solve(problem)
+    nothing = replace(problem, statistics=problem.statistics.scaled(1e-12), noise_std=np.ones(7))
+    prior = no_surer_than_prior(Entropic().solve(nothing), nothing).std
+    after = no_surer_than_prior(replace(before, noise_std=1e6 * before.noise_std), problem)
+    assert (after.std >= before.std * (1.0 - 1e-9)).all()
+    assert (after.std >= 0.98 * prior).all()
+    assert before.std.min() < 0.5 * prior.min() or (before.std < 0.5 * prior).any()
 
 
 def test_parameters_follow_their_base(panda: Synthetic) -> None:
