@@ -87,7 +87,7 @@ def condition_contacts(
     for one in odometry:
         if one.fatal:
             raise DataError(str(one.diagnostic))
-    motion = foot_motion(robot, samples, parameters, config)
+    motion = foot_motion(robot, samples, parameters)
     flagged = np.full(len(samples), samples.contacts is not None)
     judged = judge_contacts(robot, samples, motion, flagged, config)
     return replace(judged, noticed=odometry + judged.noticed)

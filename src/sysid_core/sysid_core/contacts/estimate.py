@@ -6,7 +6,6 @@ from __future__ import annotations
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.contacts.settings import ContactConfig
 from sysid_core.dynamics.contact_kinematics import BASE, ContactKinematics, configuration
 from sysid_core.dynamics.open_tree import OpenTree
 from sysid_core.errors import ParameterError
@@ -17,6 +16,13 @@ __all__ = ["contact_forces", "hysteresis", "loaded_contacts"]
 
 _DAMPING = 1e-4
 """Of the force estimate, relative to a leg's mean squared Jacobian: bounds stretched legs."""
+_LOAD_ON, _LOAD_OFF = 0.3, 0.15
+"""Shares of the mean load at rest (weight over number of contacts) from which a contact counts as
+loaded, and until below which it does.
+
+Between swing legs, whose estimated load is an error of the leg's model, and stance lies a wide
+gap: 0.04 to 0.4 on a trotting Solo12 whose prior is 30 % off.
+"""
 _CHUNK = 512
 
 
@@ -85,9 +91,7 @@ def hysteresis(values: FloatArray, on: float, off: float) -> BoolArray:
     return np.take_along_axis(decided, last, axis=0).astype(bool)
 
 
-def loaded_contacts(
-    robot: Robot, forces: FloatArray, config: ContactConfig | None = None
-) -> BoolArray:
+def loaded_contacts(robot: Robot, forces: FloatArray) -> BoolArray:
     """Return which contacts (n, nc) carry load.
 
     Parameters
@@ -95,14 +99,12 @@ def loaded_contacts(
     robot : Robot
     forces : (n, nc, 3) [N]
         As `contact_forces` gives them.
-    config : ContactConfig, optional
 
     Raises
     ------
     ParameterError
         If the robot has no weight: there is no scale to compare forces with.
     """
-    config = config or ContactConfig()
     gravity = np.array(robot.description.gravity)
     size = float(np.linalg.norm(gravity))
     weight = size * float(robot.consistent_nominal[robot.layout.masses].sum())
@@ -111,4 +113,4 @@ def loaded_contacts(
             "contacts cannot be estimated from torque without gravity; give flags"
         )
     load = forces @ (-gravity / size) * (forces.shape[1] / weight)
-    return hysteresis(load, config.load_on, config.load_off)
+    return hysteresis(load, _LOAD_ON, _LOAD_OFF)

@@ -18,9 +18,11 @@ from sysid_core.robot.model import Robot
 from sysid_core.signals.rotation import normalised, rotate_into_body
 from sysid_core.signals.switching import switching
 
-__all__ = ["FootMotion", "check_feet", "foot_motion"]
+__all__ = ["SLIP_SPEED", "FootMotion", "check_feet", "foot_motion"]
 
 _CHUNK = 512
+SLIP_SPEED = 0.4
+"""A loaded contact that moves faster slips [m/s]."""
 _FREE_FALL = 0.5
 """A base that feels more of gravity than this share is not falling [-]."""
 
@@ -65,7 +67,6 @@ def foot_motion(
     robot: Robot,
     samples: Samples,
     parameters: FloatArray | None = None,
-    config: ContactConfig | None = None,
 ) -> FootMotion:
     """Return how the contact frames move and what they carry.
 
@@ -86,7 +87,7 @@ def foot_motion(
         linear = kinematics.at_ground(geometry.jacobian)[:, :, :3]
         velocity[chosen] = np.einsum("ncij,nj->nci", linear, state.v[chosen])
     force = contact_forces(robot, samples, parameters)
-    return FootMotion(position, velocity, force, loaded_contacts(robot, force, config))
+    return FootMotion(position, velocity, force, loaded_contacts(robot, force))
 
 
 def check_feet(
@@ -105,7 +106,7 @@ def check_feet(
     config = config or ContactConfig()
     flags = samples.contacts
     names = [contact.name for contact in robot.description.contacts]
-    fast = motion.speed > config.slip_speed
+    fast = motion.speed > SLIP_SPEED
     near = switching(samples.time, motion.loaded, config.switch_margin)[:, None]
     found = []
     for kind, wrong, message, hint in (
@@ -124,8 +125,7 @@ def check_feet(
         (
             "slip",
             flags & motion.loaded & fast & ~near,
-            f"slips (faster than {config.slip_speed:g} m/s under load) in {{share}} of the "
-            "samples",
+            f"slips (faster than {SLIP_SPEED:g} m/s under load) in {{share}} of the samples",
             "odometry that rests on fixed feet is wrong there",
         ),
     ):

@@ -106,7 +106,7 @@ class ContactStream:
         if self._tail is not None and samples.time[0] <= self._tail.samples.time[-1]:
             self.reset()
         held = self._held(samples, flagged)
-        loaded = loaded_contacts(self.robot, held.motion.force, self.config)
+        loaded = loaded_contacts(self.robot, held.motion.force)
         held = held._replace(motion=held.motion._replace(loaded=loaded))
         known = held.samples
         judged = judge_contacts(self.robot, known, held.motion, held.flagged, self.config)
@@ -127,7 +127,7 @@ class ContactStream:
         """Return the new samples behind those of before; wrenches that lack are NaN."""
         if flagged is None:
             flagged = np.full(len(samples), samples.contacts is not None)
-        motion = foot_motion(self.robot, samples, self.parameters, self.config)
+        motion = foot_motion(self.robot, samples, self.parameters)
         shape = motion.loaded.shape
         if samples.contacts is None:
             samples = replace(samples, contacts=np.zeros(shape, dtype=bool))

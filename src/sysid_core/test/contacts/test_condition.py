@@ -17,6 +17,7 @@ from sysid_core.contacts import (
     check_feet,
     condition_contacts,
     contact_forces,
+    feet,
     foot_motion,
     loaded_contacts,
 )
@@ -82,7 +83,9 @@ def test_contacts_are_estimated_with_a_wrong_model(
     assert np.mean(found == flags(samples)) > 0.97
 
 
-def test_flipped_flags_are_found_and_mended(legged: Any, samples: Samples) -> None:
+def test_flipped_flags_are_found_and_mended(
+    legged: Any, samples: Samples, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One flag in ten is wrong; no force may leak into the rows."""
     rng = np.random.default_rng(34)
     flips = rng.random(flags(samples).shape) < 0.1
@@ -91,9 +94,8 @@ def test_flipped_flags_are_found_and_mended(legged: Any, samples: Samples) -> No
     truth = regression.base.project(legged.truth)
     assert np.abs(regression.rows(wrong).residuals(truth)[0]).max() > 0.5
     motion = foot_motion(legged.robot, wrong, legged.truth)
-    findings = check_feet(
-        legged.robot, wrong, motion, ContactConfig(slip_speed=0.02, switch_margin=0.0)
-    )
+    monkeypatch.setattr(feet, "SLIP_SPEED", 0.02)
+    findings = check_feet(legged.robot, wrong, motion, ContactConfig(switch_margin=0.0))
     missed = np.zeros_like(flips)
     for finding in findings:
         if finding.kind == "contact_missed":
@@ -174,10 +176,6 @@ def test_unusable_odometry_stops_the_conditioning(legged: Any, samples: Samples)
 
 
 def test_settings_and_weightless_robots_are_refused(legged: Any, samples: Samples) -> None:
-    with pytest.raises(ParameterError, match="load_off < load_on"):
-        ContactConfig(load_on=0.1, load_off=0.2)
-    with pytest.raises(ParameterError, match="slip_speed"):
-        ContactConfig(slip_speed=0.0)
     with pytest.raises(ParameterError, match="switch_margin"):
         ContactConfig(switch_margin=-1.0)
     robot = load_robot(replace(legged.robot.description, gravity=(0.0, 0.0, 0.0)))
