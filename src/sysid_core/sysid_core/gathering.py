@@ -76,14 +76,6 @@ class Gathered:
 class Gathering:
     """Recordings on their way to samples.
 
-    Parameters
-    ----------
-    robot : Robot
-    sources : sequence of Source
-    config : SignalConfig
-    lenient : bool
-    workers : Workers
-
     Attributes
     ----------
     choice : CutoffChoice

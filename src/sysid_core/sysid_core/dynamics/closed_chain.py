@@ -51,21 +51,15 @@ class ClosedChainRegression(PerJoint):
     drop out of Gᵀτ (Zhang et al. eqs. 18–23 and 27–29). Measured passive positions only tell
     where to start.
 
-    Parameters
-    ----------
-    robot : Robot
-    closure : LoopClosure or None
-        None: with default options.
-
     Raises
     ------
     RobotError
         If the robot has a passive joint that no loop determines, or loops that cannot close.
     """
 
-    def __init__(self, robot: Robot, closure: LoopClosure | None = None) -> None:
+    def __init__(self, robot: Robot) -> None:
         self.robot = robot
-        self.closure = LoopClosure(robot) if closure is None else closure
+        self.closure = LoopClosure(robot)
         self._tree = OpenTree(robot)
         self._last = self.closure.home
 

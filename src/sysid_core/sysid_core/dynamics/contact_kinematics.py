@@ -112,10 +112,6 @@ def finite_samples(robot: Robot, samples: Samples, state: FloatingState) -> Bool
 class ContactKinematics:
     """Jacobians of a robot's contact frames.
 
-    Parameters
-    ----------
-    robot : Robot
-
     Raises
     ------
     ModelError

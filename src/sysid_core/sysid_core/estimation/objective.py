@@ -79,12 +79,6 @@ class Objective:
 
     The last sum holds direct measurements of parameters. All terms but the
     quadratic ones are −w·log of affine functions, hence self-concordant after scaling.
-
-    Parameters
-    ----------
-    coordinates, divergence, inequalities
-    barrier_weight : float
-    measured : Measured
     """
 
     def __init__(

@@ -40,11 +40,6 @@ class SampleStream:
     has its whole neighbourhood, they go through the steps of `sysid_core.signals.chain`, as a
     recording does. The delay is already taken off the samples' times.
 
-    Parameters
-    ----------
-    robot : Robot
-    config : StreamConfig
-
     Attributes
     ----------
     counts : Counter
