@@ -256,12 +256,14 @@ def estimate_json(found: Identification, timing: Mapping[str, float]) -> dict[st
                 "value": float(value),
                 "std": float(std),
                 "determined": float(share),
+                "essential": bool(essential),
             }
-            for text, value, std, share in zip(
+            for text, value, std, share, essential in zip(
                 base.expressions(),
                 estimate.base_parameters,
                 np.sqrt(np.diagonal(estimate.base_covariance)),
                 estimate.determined,
+                found.essential,
                 strict=True,
             )
         ],

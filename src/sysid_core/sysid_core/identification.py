@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from sysid_core.agreement import check_agreement
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.bandwidth import predictive_cutoff
 from sysid_core.batch import (
     Batch,
@@ -26,6 +26,7 @@ from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
+from sysid_core.estimation.essential import essential_parameters
 from sysid_core.estimation.misfit import STRETCHES, no_surer_than_prior, widened
 from sysid_core.friction_choice import choose_friction, thinned
 from sysid_core.gathering import Gathering
@@ -112,6 +113,8 @@ class Identification:
         Number of samples that count as one independent observation, from the residuals' colour.
     discrepancy : (G,) [N·m]
         See `Widened`.
+    essential : (b,) bool
+        Base parameters that the data determine about as well as each other.
     train, validation : Scores
         `validation` is None when everything was learned from.
     curves : tuple[Curve, ...]
@@ -131,6 +134,7 @@ class Identification:
     estimate: Estimate
     correlation: FloatArray
     discrepancy: FloatArray
+    essential: BoolArray
     train: Scores
     validation: Scores | None
     curves: tuple[Curve, ...]
@@ -325,6 +329,7 @@ def identify(
         estimate=estimate,
         correlation=correlation,
         discrepancy=discrepancy,
+        essential=essential_parameters(problem.statistics, estimate.noise_std, correlation),
         train=train,
         validation=held,
         curves=drawn,

@@ -15,6 +15,7 @@ from sysid_core.errors import ParameterError
 from sysid_core.estimation.problem import Constraints, Prior
 from sysid_core.inertia import inertia_fault
 from sysid_core.parameters import COUPLING_TERMS
+from sysid_core.robot.known import KnownParameters
 from sysid_core.robot.model import Robot
 
 __all__ = ["default_constraints", "default_prior", "free_parameters", "torque_scale"]
@@ -165,7 +166,7 @@ def default_constraints(
     Raises
     ------
     ParameterError
-        If a body is unknown.
+        If a body or a parameter is unknown.
     """
     layout, description = robot.layout, robot.description
     unknown = sorted(set(description.mass_bounds) - set(layout.bodies))
@@ -176,16 +177,21 @@ def default_constraints(
     lower, upper = np.full(layout.size, -np.inf), layout.upper.copy()
     lower[layout.masses] = 0.0
     lower[layout.nonnegative] = 0.0
-    for body, (low, high) in description.mass_bounds.items():
+    for body, bounds in description.mass_bounds.items():
         index = layout.body(body).start
-        lower[index], upper[index] = low, high
+        if isinstance(bounds, float):
+            mass = float(robot.consistent_nominal[index])
+            bounds = (max(1.0 - bounds, 0.0) * mass, (1.0 + bounds) * mass)
+        lower[index], upper[index] = bounds
+    known = KnownParameters.of(description.relations, layout, robot.consistent_nominal)
     ellipsoids = robot.ellipsoids if realizable else (None,) * len(layout.bodies)
     return Constraints(
         fixed=~free_parameters(robot, only),
         ellipsoids=ellipsoids,
         lower=lower,
         upper=upper,
-        linear_matrix=np.zeros((0, layout.size)),
-        linear_bound=np.zeros(0),
+        linear_matrix=known.bounded,
+        linear_bound=known.bound,
         total_mass=description.total_mass,
+        known=(known.matrix, known.value, known.std),
     )

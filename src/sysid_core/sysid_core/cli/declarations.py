@@ -143,6 +143,17 @@ def _identify(parser: argparse.ArgumentParser) -> None:
         help="give each joint the friction terms that predict better, or those of the "
         "description alone; default: %(default)s",
     )
+    parser.add_argument(
+        "--huber",
+        metavar="K",
+        type=float,
+        help="with --method wls: residuals beyond K standard deviations count linearly",
+    )
+    parser.add_argument(
+        "--regulariser",
+        metavar="KIND",
+        help="with --method sdp: geodesic, euclidean, entropic or none; default: geodesic",
+    )
     add_signals(parser)
     parser.add_argument("--no-report", action="store_true", help="leave out the report")
     add_json(parser, "the estimate")

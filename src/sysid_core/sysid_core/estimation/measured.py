@@ -32,28 +32,34 @@ class Measured(NamedTuple):
     weight: FloatArray
 
     @staticmethod
-    def total_mass(problem: Problem, coordinates: Coordinates) -> Measured:
-        """Return a problem's known total mass as one measurement, or none.
+    def of(problem: Problem, coordinates: Coordinates) -> Measured:
+        """Return what a problem's constraints know of its parameters.
 
         Raises
         ------
         ParameterError
-            If mass or deviation is not positive.
+            If a mass or a deviation is not positive.
         """
-        known = problem.constraints.total_mass
-        if known is None:
-            return Measured(np.zeros((0, coordinates.size)), np.zeros(0), np.zeros(0))
-        mass, std = known
-        if not (np.isfinite(mass) and mass > 0.0 and np.isfinite(std) and std > 0.0):
-            raise ParameterError(f"total mass and its deviation must be positive, got {known}")
-        row = np.zeros(problem.layout.size)
-        row[problem.layout.masses] = 1.0
-        fixed = coordinates.full(np.zeros(coordinates.size))
-        return Measured(
-            row[None, coordinates.free],
-            np.array([mass - row @ fixed]),
-            np.array([1.0 / std**2]),
+        size = problem.layout.size
+        rows, values, stds = problem.constraints.known or (
+            np.zeros((0, size)),
+            np.zeros(0),
+            np.zeros(0),
         )
+        total = problem.constraints.total_mass
+        if total is not None:
+            if not (np.isfinite(total).all() and min(total) > 0.0):
+                raise ParameterError(f"total mass and its deviation must be positive, got {total}")
+            row = np.zeros(size)
+            row[problem.layout.masses] = 1.0
+            rows, values = np.vstack([rows, row]), np.append(values, total[0])
+            stds = np.append(stds, total[1])
+        if not (stds > 0.0).all():
+            raise ParameterError("what is known of parameters needs deviations above zero")
+        free = rows[:, coordinates.free]
+        values = values - rows @ coordinates.full(np.zeros(coordinates.size))
+        tells = free.any(axis=1)
+        return Measured(free[tells], values[tells], 1.0 / stds[tells] ** 2)
 
     def gradient(self, x: FloatArray) -> FloatArray:
         """Return the gradient (n,) of ½ Σ (rows·x − value)² weight."""

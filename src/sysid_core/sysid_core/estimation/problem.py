@@ -57,6 +57,8 @@ class Constraints:
         Further inequalities ``linear_matrix @ x ≥ linear_bound``.
     total_mass : tuple[float, float] or None
         Known total mass and its standard deviation [kg]; counts as a measurement.
+    known : tuple of (d, p), (d,), (d,), or None
+        Further measurements: rows over the parameters, values, standard deviations.
     """
 
     fixed: BoolArray
@@ -66,6 +68,7 @@ class Constraints:
     linear_matrix: FloatArray
     linear_bound: FloatArray
     total_mass: tuple[float, float] | None = None
+    known: tuple[FloatArray, FloatArray, FloatArray] | None = None
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Setting:
             problem.base, problem.constraints.fixed, problem.prior.mean
         )
         self.divergence = Divergence.of(problem, self.coordinates)
-        self.measured = Measured.total_mass(problem, self.coordinates)
+        self.measured = Measured.of(problem, self.coordinates)
 
     @cached_property
     def gaussian(self) -> Gaussian:

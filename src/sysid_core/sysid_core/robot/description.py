@@ -12,6 +12,7 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.dynamics.friction import FRICTION
+from sysid_core.robot.known import Relations
 
 __all__ = [
     "Contact",
@@ -143,7 +144,8 @@ class RobotDescription:
     inertias: tuple[str, ...] | str = "all"
     prior: PriorConfig = PriorConfig()
     ellipsoids: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    mass_bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    mass_bounds: Mapping[str, tuple[float, float] | float] = field(default_factory=dict)
+    relations: Relations = field(default_factory=Relations)
     total_mass: tuple[float, float] | None = None
     signals: DescribedSignals = DescribedSignals()
     limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

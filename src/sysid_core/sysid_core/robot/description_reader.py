@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sysid_core.dynamics.friction import FRICTION
-from sysid_core.errors import RobotError, UnreadableError
+from sysid_core.errors import ParameterError, RobotError, UnreadableError
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot.description import (
     Contact,
@@ -22,6 +22,7 @@ from sysid_core.robot.description import (
     Transmission,
     Vector3,
 )
+from sysid_core.robot.known import Relations, parse_relations
 from sysid_core.untrusted import read_yaml
 
 __all__ = ["check_name", "parse_description", "read_description"]
@@ -44,6 +45,7 @@ _SECTIONS = {
         "prior",
         "ellipsoids",
         "bounds",
+        "constraints",
         "signals",
         "limits",
     },
@@ -62,6 +64,10 @@ _SECTIONS = {
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 """Names of robots become names of files."""
+
+
+_PERCENT = re.compile(r"±?\s*(\d+(?:\.\d*)?)\s*%")
+"""Of the nominal mass, to both sides."""
 
 
 class _Reader:
@@ -197,17 +203,27 @@ def _contacts(read: _Reader) -> tuple[Contact, ...]:
     return tuple(contacts)
 
 
-def _mass_bounds(read: _Reader) -> dict[str, tuple[float, float]]:
-    bounds = {}
+def _mass_bounds(read: _Reader) -> dict[str, tuple[float, float] | float]:
+    bounds: dict[str, tuple[float, float] | float] = {}
     for body, pair in read.mapping(read.section("bounds").get("mass"), "bounds.mass").items():
         where = f"bounds.mass.{body}"
+        if isinstance(pair, str) and (share := _PERCENT.fullmatch(pair.strip())):
+            bounds[body] = read.positive(float(share.group(1)), where) / 100.0
+            continue
         if not isinstance(pair, list) or len(pair) != 2:
-            raise read.error(f"'{where}' must be [minimum, maximum] in kg")
+            raise read.error(f"'{where}' must be [minimum, maximum] in kg, or such as 10%")
         low, high = (read.number(v, where, low=0.0) for v in pair)
         if low >= high:
             raise read.error(f"'{where}' must rise from minimum to maximum, got {pair}")
         bounds[body] = (low, high)
     return bounds
+
+
+def _relations(read: _Reader) -> Relations:
+    try:
+        return parse_relations(read.section("constraints"))
+    except ParameterError as error:
+        raise read.error(str(error)) from error
 
 
 def _limits(read: _Reader) -> dict[str, dict[str, float]]:
@@ -354,6 +370,7 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
         prior=_prior(read),
         ellipsoids=read.mapping(data.get("ellipsoids"), "ellipsoids"),
         mass_bounds=_mass_bounds(read),
+        relations=_relations(read),
         total_mass=_total_mass(read),
         signals=DescribedSignals(**rates),
         limits=_limits(read),

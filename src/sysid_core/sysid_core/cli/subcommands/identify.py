@@ -22,9 +22,9 @@ from sysid_core.cli.console import (
     stdout,
     warn,
 )
-from sysid_core.errors import DataError
+from sysid_core.errors import DataError, ParameterError
 from sysid_core.estimate_file import estimate_json, gains_json, read_estimate, write_estimate
-from sysid_core.estimation import estimator
+from sysid_core.estimation import Estimator, estimator
 from sysid_core.files import require_writable, results_folder, write_text
 from sysid_core.gains import DriveGains, measured_gains
 from sysid_core.identification import Identification, IdentifyConfig, identify
@@ -55,6 +55,20 @@ class _Timing:
         self._show(stage, share)
 
 
+def _estimator(args: argparse.Namespace) -> Estimator:
+    settings = {}
+    for option, method in (("huber", "wls"), ("regulariser", "sdp")):
+        value = getattr(args, option)
+        if value is None:
+            continue
+        if args.method != method:
+            raise ParameterError(
+                f"--{option} is a setting of --method {method}, not of {args.method}"
+            )
+        settings[option] = value
+    return estimator(args.method, **settings)
+
+
 def run(args: argparse.Namespace) -> int:
     """Run the subcommand and return its exit status."""
     robot = load_robot(args.robot)
@@ -70,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         lenient=args.lenient,
         friction=args.friction,
         signals=SignalConfig(cutoff=args.cutoff),
-        estimator=estimator(args.method),
+        estimator=_estimator(args),
     )
     require_writable(args.out)
     with progress_bar() as show:
@@ -156,7 +170,8 @@ def _show(found: Identification, out: Path, report: bool) -> None:
         "physically consistent: "
         + (f"yes, smallest eigenvalue {smallest:.2g}" if smallest > 0.0 else "[red]no[/]")
         + f" · {int((estimate.determined >= 0.5).sum())} of {len(estimate.determined)} base "
-        f"parameters determined by the data · low-pass {found.signals.cutoff:.3g} Hz"
+        f"parameters determined by the data, {int(found.essential.sum())} of them essential · "
+        f"low-pass {found.signals.cutoff:.3g} Hz"
     )
     masses = [
         float(robot.layout.inertias(p)[:, 0].sum())
