@@ -189,28 +189,28 @@ def _show_friction(found: Identification) -> None:
     if found.loads or not identified:
         return
     std = layout.joints_of(estimate.std)
-    units = {term.name: term.unit for term in found.robot.friction_terms}
+    usual = [term for term in found.robot.friction_terms if not term.chosen]
     table = named_table("friction and armature", "joint")
-    for term, unit in units.items():
-        table.add_column(escape(f"{term}\n[{unit}]"), justify="right")
-    chosen = found.robot.description.friction_chosen
-    has = {
-        (joint, term.name)
-        for joint in layout.joints
-        for term in found.robot.friction_terms
-        if not term.chosen or term.name in chosen.get(joint, {})
-    }
+    for term in usual:
+        table.add_column(escape(f"{term.name}\n[{term.unit}]"), justify="right")
     for joint, values in identified.items():
-        if not any(std[joint][term] > 0.0 for term in units):
-            continue  # nothing of it was identified
-        table.add_row(
-            escape(joint),
-            *(
-                _with_std(values[term], std[joint][term]) if (joint, term) in has else "–"
-                for term in units
-            ),
-        )
+        if any(std[joint][term.name] > 0.0 for term in usual):  # else nothing was identified
+            cells = (_with_std(values[term.name], std[joint][term.name]) for term in usual)
+            table.add_row(escape(joint), *cells)
     stdout().print(table)
+    chosen = found.robot.description.friction_chosen
+    if not any(chosen.values()):
+        return
+    units = {term.name: term.unit for term in found.robot.friction_terms}
+    more = named_table("friction that predicts held-out stretches better", "joint")
+    more.add_column("term")
+    more.add_column("value", justify="right")
+    more.add_column("unit")
+    for joint, terms in chosen.items():
+        for name in terms:
+            value = _with_std(identified[joint][name], std[joint][name])
+            more.add_row(escape(joint), name, value, escape(units[name]))
+    stdout().print(more)
 
 
 def _with_std(value: float, std: float) -> str:
