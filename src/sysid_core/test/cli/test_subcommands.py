@@ -397,7 +397,6 @@ def test_defaults_of_arguments_are_those_of_the_configurations() -> None:
     for name, argument, value in (
         ("excite", "duration", excitation.duration),
         ("excite", "seed", excitation.seed),
-        ("excite", "starts", excitation.starts),
         ("replay", "window", online.window),
         ("replay", "method", online.method),
         ("identify", "train", offline.train),

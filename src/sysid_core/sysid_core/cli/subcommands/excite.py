@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     limits = motion_limits(
         robot, share=args.share, speed=args.speed, acceleration=args.acceleration
     )
-    starts = 1 if robot.description.loops else 3
+    starts = 1 if robot.description.loops else ExciteConfig().starts
     options = ExciteConfig(
         duration=args.duration,
         harmonics=args.harmonics,
