@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,14 +54,18 @@ def thinned(batch: Batch) -> Batch:
 
 
 def choose_friction(
-    regression: Regression, batch: Batch, rows: Rows, parameters: FloatArray
+    regression: Regression,
+    batch: Batch,
+    rows: Rows,
+    parameters: FloatArray,
+    among: Callable[[FrictionTerm], bool],
 ) -> dict[str, dict[str, float]]:
-    """Return the terms that each joint's friction gains from: joint → term → scale.
+    """Return the terms that each joint has or gains from: joint → term → scale.
 
-    The rigid bodies and the coupled motors are taken from an estimate by the least law; what they
-    leave of each joint's torque is fitted by non-negative least squares. Terms are added one by
-    one. One stays if held-out stretches are predicted better by more than one standard error over
-    the stretches, and by more than noise does: where nothing predicts better, the least law stays.
+    The rigid bodies and the coupled motors are taken from an estimate by the present law; what
+    they leave of each joint's torque is fitted by non-negative least squares. Terms are added one
+    by one. One stays if held-out stretches are predicted better by more than one standard error
+    over the stretches, and by more than noise does: where nothing predicts better, the law stays.
 
     Parameters
     ----------
@@ -71,63 +76,75 @@ def choose_friction(
     rows : Rows
         To learn from.
     parameters : (p,)
-        Estimate by the least law.
+        Estimate by the present law.
+    among : callable
+        Which terms may be added.
     """
     robot = regression.robot
     if not (isinstance(regression, PerJoint) and robot.is_tree):
         return {}
+    chosen = {joint: dict(terms) for joint, terms in robot.description.friction_chosen.items()}
     edges = np.linspace(0, len(batch), _STRETCHES + 1)
     loads = regression.rigid_torques(rows, parameters)
     residuals = rows.residuals(regression.base.project(parameters))
-    chosen: dict[str, dict[str, float]] = {}
     for j, (block, load) in enumerate(zip(rows.blocks, loads, strict=True)):
-        columns, least, candidates = _columns(regression, batch, block.sample, j, load)
-        values = np.array([parameters[robot.layout.term(t.name)][j] for t in least])
-        own = columns[:, : len(least)] @ values
+        present = [
+            (term, float(scales[j]))
+            for term, scales in zip(FRICTION, robot.friction_scales, strict=True)
+            if scales[j] > 0.0 and (term.chosen or term.name in robot.description.friction_terms)
+        ]
+        motion = _motion(regression, batch, block.sample, j, load)
+        offered = [
+            (term, scale)
+            for term in FRICTION
+            if term.chosen and among(term) and term not in dict(present)
+            for scale in _scales(term, motion)
+        ]
+        candidates = [_Candidate(*pair, k) for k, pair in enumerate(offered, len(present))]
+        columns = _columns(motion, [*present, *offered])
+        values = np.array([parameters[robot.layout.term(term.name)][j] for term, _ in present])
+        own = columns[:, : len(present)] @ values
         stretch = np.searchsorted(edges, block.sample, side="right") - 1
         folds = _folds(columns, residuals[j] + own, stretch)
         if len(folds) >= _LEAST:
-            terms = _forward(folds, least, candidates)
+            terms = _forward(folds, [term for term, _ in present], candidates)
             if terms:
-                chosen[robot.joint_names[j]] = terms
+                chosen.setdefault(robot.joint_names[j], {}).update(terms)
     return chosen
 
 
-def _columns(
+def _motion(
     regression: PerJoint, batch: Batch, sample: IndexArray, j: int, load: FloatArray
-) -> tuple[FloatArray, list[FrictionTerm], list[_Candidate]]:
-    """Return a joint's columns (m, k): the least law's terms first, then the candidates."""
-    description, samples = regression.robot.description, batch.samples
+) -> JointMotion:
+    """Return a joint's motion (m,) at its rows."""
+    samples, width = batch.samples, regression.robot.description.coulomb_velocity
     velocity = samples.velocity[sample, j]
-    motion = JointMotion(
+    return JointMotion(
         samples.position[sample, j],
         velocity,
         samples.acceleration[sample, j],
-        smooth_sign(velocity, description.coulomb_velocity) * batch.sign_factor[sample, j],
+        smooth_sign(velocity, width) * batch.sign_factor[sample, j],
         np.abs(load),
     )
-    least = [t for t in FRICTION if not t.chosen and t.name in description.friction_terms]
-    pairs = [(term, 1.0) for term in least]
-    top = float(np.abs(velocity).max(initial=0.0))
-    for term in FRICTION:
-        if term.chosen and top > 0.0:
-            pairs += [(term, share) for share in (_SPEEDS if term.scale_unit != "-" else (1.0,))]
+
+
+def _scales(term: FrictionTerm, motion: JointMotion) -> tuple[float, ...]:
+    """Return the scales to try of a term."""
+    if term.scale_unit == "-":
+        return (1.0,)
+    top = float(np.abs(motion.velocity).max(initial=0.0))
+    return tuple(share * top for share in _SPEEDS) if top > 0.0 else ()
+
+
+def _columns(motion: JointMotion, terms: Sequence[tuple[FrictionTerm, float]]) -> FloatArray:
+    """Return the columns (m, k) of terms with their scales."""
     columns = [
-        np.ones_like(velocity)
+        np.ones_like(motion.velocity)
         if term.column is None
-        else term.column(motion._replace(scale=_scale(term, share, top)))
-        for term, share in pairs
+        else term.column(motion._replace(scale=scale))
+        for term, scale in terms
     ]
-    candidates = [
-        _Candidate(term, _scale(term, share, top), k)
-        for k, (term, share) in enumerate(pairs)
-        if term.chosen
-    ]
-    return np.stack(columns, axis=1), least, candidates
-
-
-def _scale(term: FrictionTerm, share: float, top: float) -> float:
-    return 1.0 if term.scale_unit == "-" else share * top
+    return np.stack(columns, axis=1)
 
 
 def _folds(columns: FloatArray, target: FloatArray, stretch: IndexArray) -> list[_Fold]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
@@ -21,6 +21,7 @@ from sysid_core.batch import (
     scored_rows,
     training_rows,
 )
+from sysid_core.dynamics.friction import FrictionTerm
 from sysid_core.dynamics.rows import Regression, Rows, select_rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
@@ -43,6 +44,11 @@ from sysid_core.workers import Workers, workers
 
 _LOAD_ROUNDS = 2
 """First estimates for the load that friction takes: a third would move it by a thousandth."""
+_CHOICES: tuple[Callable[[FrictionTerm], bool], ...] = (
+    lambda term: term.lower == 0.0,
+    lambda term: True,
+)
+"""Terms to choose from: at first none that could make up for what friction did to gravity."""
 
 __all__ = [
     "Identification",
@@ -217,17 +223,17 @@ def _settled_friction(
     rows = training_rows(regression, rows_of(regression, batch), batch, options.still)
     if not rows.finite or sum(len(b.target) for b in rows.blocks) < regression.base.size:
         return regression
-    if choose:
-        chosen = choose_friction(regression, batch, rows, solution(regression, rows))
-        if not chosen:
-            return regression
-        regression = make_regression(regression.robot.with_friction(chosen))
-        rows = training_rows(regression, rows_of(regression, batch), batch, options.still)
-    if regression.robot.load_friction:
-        for _ in range(_LOAD_ROUNDS):
+    parameters = solution(regression, rows)
+    for among in _CHOICES if choose else ():
+        chosen = choose_friction(regression, batch, rows, parameters, among)
+        if chosen != regression.robot.description.friction_chosen:
+            regression = make_regression(regression.robot.with_friction(chosen))
+            regression.assume_load(parameters)
+            rows = training_rows(regression, rows_of(regression, batch), batch, options.still)
             parameters = solution(regression, rows)
-            rows = regression.with_load(rows, parameters)
-        regression.assume_load(parameters)
+    for _ in range(_LOAD_ROUNDS if regression.robot.load_friction else 0):
+        parameters = solution(regression, regression.with_load(rows, parameters))
+    regression.assume_load(parameters)
     return regression
 
 
