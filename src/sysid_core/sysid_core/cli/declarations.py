@@ -280,6 +280,12 @@ def _excite(parser: argparse.ArgumentParser) -> None:
         "collisions are not looked at otherwise",
     )
     parser.add_argument(
+        "--apart",
+        action="store_true",
+        help="keep bodies apart: capsules with their inertias, which are larger than slim links, "
+        "so that motions become smaller, or none is found",
+    )
+    parser.add_argument(
         "--rate",
         metavar="HZ",
         type=float,

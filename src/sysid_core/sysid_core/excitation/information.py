@@ -15,6 +15,7 @@ from sysid_core.errors import ModelError, ParameterError
 from sysid_core.excitation.fourier import States
 from sysid_core.excitation.mechanism import make_mechanism
 from sysid_core.priors import free_parameters, torque_scale
+from sysid_core.robot.clearance import SelfClearance
 from sysid_core.robot.model import Robot
 
 __all__ = ["Demands", "Information", "Sensitivity"]
@@ -35,8 +36,9 @@ class Demands(NamedTuple):
         By the nominal model.
     height : (n, m) [m]
         Of the origins of all joint frames that move up or down, and of the tool.
-    room : (n, k) [rad]
-        Of passive joints to their limits; negative beyond, or where loops do not close.
+    room : (n, k) [rad, m]
+        Of passive joints to their limits, negative beyond or where loops do not close; or of
+        bodies to each other, negative where they overlap.
     """
 
     torque: FloatArray
@@ -79,6 +81,8 @@ class Information:
     robot : Robot
     joints : sequence of str, optional
         Those that move; the others rest at `rest`. Default: all that are actuated.
+    apart : bool
+        Whether bodies must stay out of each other's capsules; those of linkages need not.
 
     Attributes
     ----------
@@ -95,7 +99,9 @@ class Information:
         If a joint is unknown or not actuated.
     """
 
-    def __init__(self, robot: Robot, joints: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, robot: Robot, joints: Sequence[str] | None = None, *, apart: bool = False
+    ) -> None:
         self._mechanism = make_mechanism(robot)
         self.robot = robot
         self._nominal = make_dynamics(robot)
@@ -105,6 +111,7 @@ class Information:
         self._scale = torque_scale(robot)[robot.actuated]
         self._data = robot.model.createData()
         self._points = self._moving_points()
+        self.clearance = SelfClearance(robot) if apart and not robot.description.loops else None
         self._known = np.zeros((self.size, self.size))
 
     def count(self, states: States) -> None:
@@ -155,7 +162,10 @@ class Information:
     def _geometry(self, position: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return heights (n, m) and room (n, k)."""
         q = self._mechanism.configurations(position)
-        return self._heights(q, self._points), self._mechanism.room(q)
+        room = self._mechanism.room(q)
+        if self.clearance is not None:
+            room = np.hstack([room, self.clearance.gaps(q)])
+        return self._heights(q, self._points), room
 
     @property
     def size(self) -> int:

@@ -59,6 +59,8 @@ class ExciteConfig:
     seed : int
     joints : tuple[str, ...] or None
         Those that move; None: all that are actuated.
+    apart : bool
+        Whether bodies must stay out of each other's capsules.
     """
 
     duration: float = 10.0
@@ -68,6 +70,7 @@ class ExciteConfig:
     floor: float | None = None
     seed: int = 0
     joints: tuple[str, ...] | None = None
+    apart: bool = False
 
     def __post_init__(self) -> None:
         if not 1.0 <= self.duration <= _LONGEST:
@@ -273,11 +276,18 @@ class Design:
             return None
         return fitted.scaled(share)
 
+    def _lack_of_room(self, room: FloatArray) -> str:
+        clearance = self.information.clearance
+        if clearance is None:
+            return "the linkage: its loops do not close, or its passive joints are at their limits"
+        one, other = clearance.pairs[int(np.argmin(room.min(axis=0)))]
+        return f"the robot itself: bodies '{one}' and '{other}' come too close"
+
     def _obstacle(self, motion: FourierMotion, rate: float) -> str:
         """Say what is in a motion's way besides what `fit_into` sees to; empty if nothing is."""
         demands, limit = self.information.demands(motion.states(motion.times(rate))), self.limits
         if not (demands.room >= 0.0).all():
-            return "the linkage: its loops do not close, or its passive joints are at their limits"
+            return self._lack_of_room(demands.room)
         beyond = ~(np.abs(demands.torque) <= limit.effort)
         if beyond.any():
             joint = int(np.argmax(beyond.sum(axis=0)))
@@ -321,7 +331,7 @@ def excite(
         If no motion fits the limits.
     """
     config = config or ExciteConfig()
-    information = Information(robot, config.joints)
+    information = Information(robot, config.joints, apart=config.apart)
     for states in earlier:
         information.count(states)
     rng = np.random.default_rng(config.seed)

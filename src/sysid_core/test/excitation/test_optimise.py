@@ -24,6 +24,7 @@ from sysid_core.excitation import (
 from sysid_core.excitation.information import Information
 from sysid_core.excitation.optimise import Design
 from sysid_core.robot import Robot, load_robot
+from sysid_core.robot.clearance import SelfClearance
 
 FLOOR = 0.2
 OPTIONS = ExciteConfig(duration=6.0, starts=1, iterations=15, floor=FLOOR, seed=2)
@@ -151,6 +152,15 @@ def test_a_linkages_gradient_keeps_its_passive_joints_within_reach() -> None:
     assert gradient @ direction == pytest.approx(expected, rel=1e-2)
     wide = information.demands(motion.scaled(5.0).states(motion.times(2.0)))
     assert wide.room.min() < 0.0
+
+
+def test_bodies_stay_apart_where_that_is_asked_for() -> None:
+    lwr = load_robot("kuka_lwr")
+    config = replace(OPTIONS, floor=None, iterations=3, apart=True)
+    found = excite(lwr, motion_limits(lwr), config)
+    clearance = SelfClearance(lwr)
+    q = found.motion.states(found.motion.times(100.0)).position
+    assert clearance.worst(q)[0] >= -1e-6
 
 
 def test_frames_that_are_named_like_joints_confuse_nothing(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
         starts=starts if args.starts is None else args.starts,
         floor=args.floor,
         seed=args.seed,
+        apart=args.apart,
         joints=None if args.joints is None else tuple(args.joints),
     )
     earlier = [_states(robot, path) for path in args.after]
