@@ -34,25 +34,15 @@ def run(args: argparse.Namespace) -> int:
         raise OutputError(f"{out}: is not empty; choose another folder")
     out.mkdir(parents=True, exist_ok=True)
     robot = ["--robot", args.robot]
+    linkage = bool(load_robot(args.robot).description.loops)
     motions, bags = (out / "motion", out / "check_motion"), (out / "bag", out / "check_bag")
     for seed, (motion, share) in enumerate(zip(motions, (1.0, 0.5), strict=True), args.seed):
-        status = _sysid(
-            "excite",
-            args.robot,
-            "--out",
-            motion,
-            "--seed",
-            seed,
-            "--duration",
-            share * args.duration,
-            "--share",
-            _SHARE,
-            "--speed",
-            _SHARE,
-        )
+        words: list[object] = [args.robot, "--out", motion, "--seed", seed]
+        words += ["--duration", share * args.duration, "--share", _SHARE, "--speed", _SHARE]
+        status = _sysid("excite", *words)
         if status:
             return status
-    with _simulation(args.robot, out) if args.simulate else contextlib.nullcontext():
+    with _simulation(args.robot, out, linkage) if args.simulate else contextlib.nullcontext():
         for motion, bag in zip(motions, bags, strict=True):
             status = _sysid("play", motion, *robot, "--out", bag, *_playing(args))
             if status:
@@ -79,9 +69,9 @@ def _sysid(*words: object) -> int:
 
 
 @contextlib.contextmanager
-def _simulation(robot: str, out: Path) -> Iterator[None]:
+def _simulation(robot: str, out: Path, linkage: bool) -> Iterator[None]:
     """Run a simulated robot with its controller; what it says goes to ``simulation.log``."""
-    name = "digit_leg" if load_robot(robot).description.loops else "sim"
+    name = "digit_leg" if linkage else "sim"
     given = [f"robot:={robot}", "reference:=false", f"ground_truth_file:={out / 'truth.json'}"]
     start = ["ros2", "launch", "sysid_bringup"]
     if provide_rclpy():

@@ -141,7 +141,10 @@ class Design:
         self._lower = limits.lower[self._moving]
         self._range = limits.upper[self._moving] - self._lower
         self._speed = limits.velocity[self._moving, None]
-        count = max(_FEWEST_POINTS, _POINTS_PER_HARMONIC * self.harmonics)
+        points = _POINTS_PER_HARMONIC
+        if information.robot.description.loops:
+            points //= 2  # each takes a solution of the loops; the result is checked more densely
+        count = max(_FEWEST_POINTS, points * self.harmonics)
         self._time = config.duration * np.arange(count) / count
         self._omega = 2.0 * np.pi / config.duration * np.arange(1, self.harmonics + 1)
         angle = np.outer(self._time, self._omega)
