@@ -36,6 +36,7 @@ ready = node.create_publisher(String, "ready", latched)
 node.create_timer(0.01, lambda: ready.publish(String(data="ready")))
 try:
     rclpy.spin(node)
+    print("ExternalShutdownException")  # a signal between two callbacks ends it without one
 except (KeyboardInterrupt, ExternalShutdownException) as error:
     print(type(error).__name__)
 node.destroy_node()
