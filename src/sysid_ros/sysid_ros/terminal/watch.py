@@ -39,9 +39,9 @@ _STATES = ("DISABLED", "WAITING", "HOLDING", "TRACKING", "STALE", "STOPPED")
 def run(args: argparse.Namespace) -> int:
     """Run the subcommand and return its exit status."""
     namespace = f"/{args.namespace.strip('/')}".rstrip("/")
-    end = time.monotonic() + args.duration
     with open_session("sysid_watch") as session:
         view = _subscribed(session, namespace)
+        end = time.monotonic() + args.duration
         if sys.stdout.isatty() and sys.stdin.isatty():
             _show(session, view, namespace, end)
             return 0
