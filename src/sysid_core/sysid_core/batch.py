@@ -264,11 +264,13 @@ def rows_of(
         for group in zip(*parts, strict=True)
     )
     _filter_friction(regression, blocks, batch.sign_factor)
-    if batch.carried is not None:
-        known = batch.carried @ regression.base.mapping.T
-        for block in blocks:
-            block.target[:] -= np.einsum("mb,mb->m", block.matrix, known[block.sample])
-    return Rows(blocks, left_out)
+    if batch.carried is None:
+        return Rows(blocks, left_out)
+    known = batch.carried @ regression.base.mapping.T
+    torques = tuple(np.einsum("mb,mb->m", block.matrix, known[block.sample]) for block in blocks)
+    for block, torque in zip(blocks, torques, strict=True):
+        block.target[:] -= torque
+    return regression.with_load(Rows(blocks, left_out, torques))
 
 
 def training_rows(regression: Regression, rows: Rows, batch: Batch, still: float) -> Rows:

@@ -314,7 +314,7 @@ class ContactRegression:
     def assume_load(self, parameters: FloatArray) -> None:
         """Do nothing: no friction depends on the load."""
 
-    def with_load(self, rows: Rows, parameters: FloatArray) -> Rows:
+    def with_load(self, rows: Rows, parameters: FloatArray | None = None) -> Rows:
         """Return the rows as they are: no friction depends on the load."""
         return rows
 

@@ -76,7 +76,7 @@ class OpenTree:
         """
         self.robot.check_parameters(parameters)
         layout = self.robot.layout
-        self._parameters = parameters
+        self.parameters = parameters
         inertias = [spatial_inertia(phi) for phi in layout.inertias(parameters)]
         for index, inertia in zip(self.robot.body_joint_ids, inertias, strict=True):
             self.model.inertias[index] = inertia
@@ -98,7 +98,7 @@ class OpenTree:
             bodies[i] = inertial(self.model, self.data, q[i], v[i], a[i])
         rigid: FloatArray | float = 0.0
         if self.robot.load_friction:
-            rigid = bodies[:, self._driven] @ self._parameters[layout.inertial]
+            rigid = bodies[:, self._driven] @ self.parameters[layout.inertial]
         A[:, self._driven, layout.friction] = self.friction.columns(*self._joints(q, v, a), rigid)
         return A
 

@@ -84,10 +84,13 @@ class Rows(NamedTuple):
     blocks : tuple[RowBlock, ...]
     left_out : LeftOut
         Account of the samples without rows.
+    carried : tuple[FloatArray, ...]
+        Torque (m,) [N·m] of a known load per block, which the targets lack; empty: none.
     """
 
     blocks: tuple[RowBlock, ...]
     left_out: LeftOut = LeftOut()
+    carried: tuple[FloatArray, ...] = ()
 
     def residuals(self, base_vector: FloatArray) -> tuple[FloatArray, ...]:
         """Return target minus prediction (m,) [N·m] per group, for base parameters (b,)."""
@@ -104,9 +107,11 @@ class Rows(NamedTuple):
 
 def select_rows(rows: Rows, keep: Callable[[int, RowBlock], BoolArray]) -> Rows:
     """Return the rows for which ``keep(group, block)`` is true."""
+    kept = [np.flatnonzero(keep(g, block)) for g, block in enumerate(rows.blocks)]
     return Rows(
-        tuple(b.select(np.flatnonzero(keep(g, b))) for g, b in enumerate(rows.blocks)),
+        tuple(block.select(index) for block, index in zip(rows.blocks, kept, strict=True)),
         rows.left_out,
+        tuple(torque[index] for torque, index in zip(rows.carried, kept, strict=False)),
     )
 
 
@@ -179,8 +184,8 @@ class Regression(Protocol):
         """Let friction of later rows take the load of parameters (p,); at first the nominal."""
         ...
 
-    def with_load(self, rows: Rows, parameters: FloatArray) -> Rows:
-        """Return rows whose friction takes the load of parameters (p,) instead."""
+    def with_load(self, rows: Rows, parameters: FloatArray | None = None) -> Rows:
+        """Return rows whose friction takes the load of parameters (p,), or the one assumed."""
         ...
 
     def correlation(self, rows: Rows, samples: Samples, parameters: FloatArray) -> FloatArray:
@@ -223,16 +228,19 @@ class PerJoint:
         return moving_rows(self.all_rows(samples), samples.velocity[:, actuated], still)
 
     def rigid_torques(self, rows: Rows, parameters: FloatArray) -> tuple[FloatArray, ...]:
-        """Return what the rigid bodies of parameters (p,) need (m,) [N·m], per block."""
+        """Return what the rigid bodies of parameters (p,) and a known load need (m,) [N·m]."""
         inertial = self.layout.inertial
         count = int(np.searchsorted(self.base.columns, inertial.stop))
         bodies = self.base.mapping[:count, inertial] @ parameters[inertial]
-        return tuple(block.matrix[:, :count] @ bodies for block in rows.blocks)
+        torques = tuple(block.matrix[:, :count] @ bodies for block in rows.blocks)
+        if not rows.carried:
+            return torques
+        return tuple(own + load for own, load in zip(torques, rows.carried, strict=True))
 
     def assume_load(self, parameters: FloatArray) -> None:
         """Do nothing: no friction depends on the load."""
 
-    def with_load(self, rows: Rows, parameters: FloatArray) -> Rows:
+    def with_load(self, rows: Rows, parameters: FloatArray | None = None) -> Rows:
         """Return the rows as they are: no friction depends on the load."""
         return rows
 

@@ -75,8 +75,10 @@ class TreeRegression(PerJoint):
         """Let friction of later rows take the load of parameters (p,)."""
         self._tree.set_parameters(parameters)
 
-    def with_load(self, rows: Rows, parameters: FloatArray) -> Rows:
-        """Return rows whose friction takes the load of parameters (p,) instead."""
+    def with_load(self, rows: Rows, parameters: FloatArray | None = None) -> Rows:
+        """Return rows whose friction takes the load of parameters (p,), or the one assumed."""
+        if parameters is None:
+            parameters = self._tree.parameters
         loads = self.robot.friction_scales[FRICTION_TERMS.index("load")] > 0.0
         if not loads.any():
             return rows

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.batch import Batch, rows_of
 from sysid_core.dynamics.closed_chain import ClosedChainDynamics, ClosedChainRegression
 from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.dynamics.contact_dynamics import ContactDynamics
 from sysid_core.dynamics.friction import FRICTION, FrictionLaw, FrictionTerm
 from sysid_core.dynamics.open_tree import OpenTree, random_states
+from sysid_core.dynamics.rows import select_rows
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import RobotError
 from sysid_core.parameters import ParameterLayout
@@ -22,6 +25,7 @@ from sysid_core.recording import Samples
 from sysid_core.robot.description import Transmission
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot
+from sysid_core.signals import PrepareReport
 
 LAYOUT = ParameterLayout((), ("a", "b", "c"), ("b_motor",))
 DIRECTIONS = np.array([[0.0, 1.0, 0.7]])
@@ -157,6 +161,23 @@ def test_a_tree_has_one_law_with_chosen_terms() -> None:
         np.testing.assert_allclose(*parts, atol=1e-9)
     nowhere = layout_places(robot, "stribeck")
     assert np.isin(nowhere, regression.base.columns).sum() == 1
+
+
+def test_friction_takes_the_load_that_a_recording_was_made_with() -> None:
+    robot = coupled("panda").with_friction(CHOSEN)
+    regression, x, load = TreeRegression(robot), drawn(robot), np.zeros(robot.layout.size)
+    load[robot.layout.body(6)] = [2.0, 0.1, 0.0, 0.2, 0.03, 0.0, 0.03, 0.0, 0.0, 0.01]
+    q, v, a = random_states(robot, 10)
+    samples = Samples(
+        np.arange(10.0), q, v, a, OpenTree(robot, parameters=x + load).torques(q, v, a)
+    )
+    report = cast(PrepareReport, None)
+    batch = Batch(samples, np.ones((10, 8)), report, np.tile(load, (10, 1)))
+    regression.assume_load(x)
+    rows = select_rows(rows_of(regression, batch), lambda _, block: block.sample > 3)
+    for again in (rows, regression.with_load(rows, x)):
+        for errors in again.residuals(regression.base.project(x)):
+            np.testing.assert_allclose(errors, 0.0, atol=1e-9)
 
 
 def layout_places(robot: Robot, term: str) -> IndexArray:
