@@ -21,6 +21,8 @@ from sysid_core.batch import (
     scored_rows,
     training_rows,
 )
+from sysid_core.contradiction import find_contradiction, resting_on_friction
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.friction import FrictionTerm
 from sysid_core.dynamics.rows import Regression, Rows, select_rows
 from sysid_core.dynamics.select import make_regression
@@ -197,12 +199,25 @@ def _solve(
     regression: Regression,
     samples: Samples,
     estimator: Estimator,
-) -> tuple[Estimate, FloatArray]:
-    """Solve, find how coloured the residuals are, and solve with the weights that they ask."""
+) -> tuple[Estimate, FloatArray, list[Diagnostic]]:
+    """Solve, find how coloured the residuals are, and solve with the weights that they ask.
+
+    A joint whose efforts contradict the rest is named, and weighs no more than its friction asks.
+    """
     first = replace(estimator, covariance="none").solve(problem)
     correlation = regression.correlation(rows, samples, first.parameters)
     problem = replace(problem, correlation=correlation)
-    return estimator.solve(problem, first.parameters), correlation
+    estimate = estimator.solve(problem, first.parameters)
+    several = regression.per_joint and len(regression.groups) > 1
+    group = find_contradiction(problem, estimate) if several else None
+    if group is None:
+        return estimate, correlation, []
+    correlation = resting_on_friction(problem, group)
+    estimate = estimator.solve(replace(problem, correlation=correlation), estimate.parameters)
+    message = "its efforts contradict the other joints' and count for its own friction alone"
+    hint = "check 'effort.gain' and what else moves this joint"
+    joint = regression.groups[group]
+    return estimate, correlation, [Diagnostic("contradiction", message, subject=joint, hint=hint)]
 
 
 def _settled_friction(
@@ -303,7 +318,9 @@ def identify(
     problem = _problem(robot, regression, used, prior, options)
     stretches = gathered.stretches(used, STRETCHES)
     problem = replace(problem, statistics=sum(stretches[1:], stretches[0]))
-    estimate, correlation = _solve(problem, used, regression, training.samples, options.estimator)
+    estimate, correlation, contradictions = _solve(
+        problem, used, regression, training.samples, options.estimator
+    )
     estimate = no_surer_than_prior(estimate, replace(problem, correlation=correlation))
     estimate, discrepancy = widened(estimate, regression.base, stretches, correlation)
     differ: tuple[str, ...] = ()
@@ -322,6 +339,7 @@ def identify(
         *batch.report.warnings,
         *differ,
         *doubts,
+        *map(str, contradictions),
         *map(str, rows.left_out.diagnostics),
         *robot.warnings,
         *estimate.warnings,

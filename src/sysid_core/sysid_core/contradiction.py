@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joints whose efforts contradict what the others and the prior say of the bodies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.statistics import Statistics
+from sysid_core.estimation import Entropic, Estimate, Problem
+from sysid_core.estimation.setting import Setting
+
+__all__ = ["find_contradiction", "resting_on_friction"]
+
+_CERTAIN = 20.0
+"""Log evidence by which a joint's efforts must be better explained without the bodies: it stands
+for odds that no model error of usual size reaches."""
+
+_ROUNDING = 1e-12
+"""Relative size of a column that is rounding."""
+
+
+def find_contradiction(problem: Problem, estimate: Estimate) -> int | None:
+    """Return the group of the joint whose efforts contradict the rest most, if one does.
+
+    Each joint's rows are left out in turn. Evidence is what errors of all joints and the prior
+    say together, Σ n/η log σ + D. Efforts that have another unit, or drive something else, are
+    explained about as well by friction and offset alone, and without them the bodies return to
+    what the prior and the other joints show.
+
+    Parameters
+    ----------
+    problem : Problem
+        With one group of rows per joint, and their correlation.
+    estimate : Estimate
+        Its solution.
+    """
+    setting, statistics = Setting(problem, 0.0), problem.statistics
+    eta = problem.correlation
+    rows = statistics.count / (1.0 if eta is None else eta)
+    solve = Entropic(covariance="none").prepare(problem)
+
+    def evidence(solution: FloatArray, errors: FloatArray) -> float:
+        divergence = setting.divergence.value(solution[setting.coordinates.free])
+        return float(rows @ np.log(np.maximum(errors, 1e-300))) + divergence
+
+    whole = evidence(estimate.parameters, statistics.rmse(estimate.base_parameters))
+    best, gain = None, _CERTAIN
+    for group in np.flatnonzero(rows > 0.0):
+        keep = np.arange(len(rows)) != group
+        others = Statistics(
+            statistics.gram * keep[:, None, None],
+            statistics.moment * keep[:, None],
+            statistics.square * keep,
+            statistics.count * keep,
+        )
+        rest = replace(problem, statistics=others, rows=None, noise_std=estimate.noise_std)
+        left = solve(rest, estimate.parameters)
+        errors = statistics.rmse(left.base_parameters)
+        errors[group] = _own_error(problem, int(group))
+        better = whole - evidence(left.parameters, errors)
+        if better > gain:
+            best, gain = int(group), better
+    return best
+
+
+def resting_on_friction(problem: Problem, group: int) -> FloatArray:
+    """Return correlations (G,) by which a group's rows count for its own friction only.
+
+    They count as many as the terms of that friction: enough to find these, too few to bend
+    bodies.
+    """
+    count = problem.statistics.count
+    correlation = np.ones(len(count)) if problem.correlation is None else problem.correlation
+    own = problem.base.mapping[:, problem.layout.friction]
+    size = np.einsum("bf,bc,cf->f", own, problem.statistics.gram[group], own)
+    terms = np.count_nonzero(size > _ROUNDING * size.max(initial=0.0))
+    fewer = correlation.copy()
+    fewer[group] = max(correlation[group], count[group] / max(terms, 1))
+    return fewer
+
+
+def _own_error(problem: Problem, group: int) -> float:
+    """Return the error [N·m] of a group whose joint's own friction and offset are fitted again."""
+    statistics, own = problem.statistics, problem.base.mapping[:, problem.layout.friction]
+    gram, moment = statistics.gram[group], statistics.moment[group]
+    rest = own.T @ moment
+    change = np.linalg.lstsq(own.T @ gram @ own, rest, rcond=1e-10)[0]
+    return float(statistics.rmse(own @ change)[group])

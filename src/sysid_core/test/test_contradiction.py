@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A joint whose efforts mean something else is named, and bends the bodies of others no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from sysid_core.identification import Identification, IdentifyConfig, identify
+from sysid_core.recording import Recording
+from sysid_core.robot import Robot, load_robot
+from sysid_core.signals import SignalConfig
+
+CONFIG = IdentifyConfig(friction="described", signals=SignalConfig(cutoff=8.0))
+
+
+def _recording(robot: Robot, make_recording: Callable[..., Recording]) -> Recording:
+    truth = robot.consistent_nominal.copy()
+    truth[robot.layout.term("coulomb")] = 2.0
+    truth[robot.layout.term("viscous")] = 3.0
+    return make_recording(robot, truth, duration=10.0, noise=0.3, seed=4)
+
+
+def _mass_error(robot: Robot, found: Identification) -> float:
+    masses = found.robot.layout.inertias(found.estimate.parameters)[:, 0]
+    return float(np.abs(np.log(masses / robot.layout.inertias(robot.nominal)[:, 0])).max())
+
+
+def test_efforts_of_another_unit_are_named_and_bend_no_bodies(
+    make_recording: Callable[..., Recording],
+) -> None:
+    robot = load_robot("ur10")
+    recording = _recording(robot, make_recording)
+    assert recording.effort is not None
+    sound = identify(robot, recording, CONFIG)
+    assert not [text for text in sound.warnings if "contradict the other" in text]
+    effort = recording.effort.copy()
+    effort[:, 1] *= 0.01
+    found = identify(robot, replace(recording, effort=effort), CONFIG)
+    assert any(
+        text.startswith("shoulder_lift_joint: its efforts contradict") for text in found.warnings
+    )
+    assert _mass_error(robot, found) < 0.7
