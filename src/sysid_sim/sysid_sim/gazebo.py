@@ -17,7 +17,7 @@ from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.export import identified_urdf
 from sysid_core.untrusted import parse_xml
 from sysid_sim.errors import SimulationError
-from sysid_sim.plant import rest_configuration
+from sysid_sim.rest import rest_configuration
 from sysid_sim.truth import TruthSpread, draw_truth, truth_document
 
 __all__ = ["controller_parameters", "gazebo_urdf", "main", "write_gazebo_files"]

@@ -12,7 +12,7 @@ from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.excitation import FadedMotion
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
-from sysid_sim.plant import rest_configuration
+from sysid_sim.rest import rest_configuration
 from sysid_sim.simulation import Simulation
 
 __all__ = ["TrajectoryTracker", "nominal_dynamics"]

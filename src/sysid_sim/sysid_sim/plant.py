@@ -12,11 +12,17 @@ import scipy.linalg
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.errors import ModelError
 from sysid_core.robot import Robot
-from sysid_core.robot.loops import LoopClosure
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import PhysicsConfig, brake_name, build_mjcf, foot_prefix
+from sysid_sim.rest import rest_configuration
 
-__all__ = ["FootContacts", "Plant", "PlantState", "cross", "rest_configuration", "rotation_of"]
+__all__ = [
+    "FootContacts",
+    "Plant",
+    "PlantState",
+    "cross",
+    "rotation_of",
+]
 
 # Explicit damping is stable below 2; well below it, a step loses little accuracy.
 MAX_DAMPING_PER_STEP = 0.5
@@ -311,24 +317,3 @@ def cross(a: FloatArray, b: FloatArray) -> FloatArray:
     ax, ay, az = a.tolist()
     bx, by, bz = b.tolist()
     return np.array([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx])
-
-
-def rest_configuration(robot: Robot) -> FloatArray:
-    """Return a configuration (nq,) in the middle of the joints' ranges, with closed loops.
-
-    A joint without a range rests at zero; a floating base is at the origin.
-
-    Raises
-    ------
-    RobotError
-        If the loops cannot close.
-    """
-    lower, upper = robot.limits.lower, robot.limits.upper
-    ranged = np.isfinite(lower) & np.isfinite(upper)
-    joints = np.zeros(len(lower))
-    joints[ranged] = 0.5 * (lower[ranged] + upper[ranged])
-    if robot.floating:
-        return np.concatenate([np.zeros(6), [1.0], joints])
-    if not robot.description.loops:
-        return joints
-    return LoopClosure(robot).solve(joints[robot.actuated]).configuration

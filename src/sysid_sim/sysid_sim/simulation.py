@@ -16,12 +16,13 @@ from sysid_core.inertia import transform_matrix
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
-from sysid_sim.mjcf import PhysicsConfig, foot_radii
+from sysid_sim.mjcf import PhysicsConfig
 from sysid_sim.payload import payload_parameters
-from sysid_sim.plant import Plant, PlantState, rest_configuration
+from sysid_sim.plant import Plant, PlantState
+from sysid_sim.rest import standing_configuration
 from sysid_sim.sensors import BaseReading, BaseState, Reading, SensorConfig, Sensors
 
-__all__ = ["Simulation", "SimulationConfig", "Stribeck", "standing_configuration"]
+__all__ = ["Simulation", "SimulationConfig", "Stribeck"]
 
 _HEAVIEST_PAYLOAD = 10.0
 """In masses of the robot: more than any lifts, and than the contact solver bears."""
@@ -129,12 +130,9 @@ class Simulation:
         self._stiffness = np.where(has_spring, self.truth[robot.layout.term("spring")], 0.0)
         self._tree, self._tree_of = OpenTree(robot, parameters=self.truth), self.truth
         self._seed = seed
-        self._start = standing_configuration(robot)
-        if start is not None:
-            self._start = np.array(start, dtype=float)
+        given = standing_configuration(robot) if start is None else start
+        self._start = np.array(given, dtype=float)
         self.reset()
-
-    # -- running ----------------------------------------------------------------------------
 
     def reset(self) -> None:
         """Go back to the start at time zero, braked and without payload; noise begins anew."""
@@ -350,17 +348,3 @@ class Simulation:
     def payloads(self) -> dict[str, FloatArray]:
         """Payload parameters (10,) about their frames, per frame."""
         return dict(self._payloads)
-
-
-def standing_configuration(robot: Robot) -> FloatArray:
-    """Return the configuration at rest (nq,); a floating robot's lowest foot is on the ground."""
-    q = rest_configuration(robot)
-    if robot.floating:
-        model = robot.model
-        data = model.createData()
-        pin.forwardKinematics(model, data, q)
-        feet = [robot.place(contact.frame) for contact in robot.description.contacts]
-        heights = [(data.oMi[joint] * placement).translation[2] for joint, placement in feet]
-        if heights:
-            q[2] = float(np.max(foot_radii(robot) - np.array(heights)))
-    return q

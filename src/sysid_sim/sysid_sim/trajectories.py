@@ -13,7 +13,7 @@ from sysid_core.excitation import FadedMotion, FourierMotion
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.nominal_control import nominal_dynamics
-from sysid_sim.plant import rest_configuration
+from sysid_sim.rest import rest_configuration
 
 __all__ = ["ExcitationConfig", "exciting_trajectory"]
 

@@ -17,7 +17,8 @@ from sysid_sim.errors import SimulationError
 from sysid_sim.jump_motion import Jump
 from sysid_sim.legged_motion import LeggedMotion, Sensed, Stance, Sway, SwayConfig
 from sysid_sim.mjcf import foot_radii
-from sysid_sim.plant import rest_configuration, rotation_of
+from sysid_sim.plant import rotation_of
+from sysid_sim.rest import rest_configuration
 from sysid_sim.simulation import Simulation
 from sysid_sim.walk_motion import CRAWL, Walk, WalkConfig
 

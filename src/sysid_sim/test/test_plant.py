@@ -18,7 +18,8 @@ from sysid_core.robot import Robot
 from sysid_core.robot.loops import LoopClosure
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import FOOT_RADIUS, PhysicsConfig
-from sysid_sim.plant import Plant, PlantState, rest_configuration
+from sysid_sim.plant import Plant, PlantState
+from sysid_sim.rest import rest_configuration
 
 RobotOf = Callable[[str], Robot]
 TruthOf = Callable[[str], FloatArray]

@@ -21,8 +21,8 @@ from sysid_core.excitation import (
     motion_limits,
     random_motion,
 )
+from sysid_core.excitation.design import Design
 from sysid_core.excitation.information import Information
-from sysid_core.excitation.optimise import Design
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.clearance import SelfClearance
 
