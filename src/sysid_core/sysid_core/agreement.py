@@ -8,11 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sysid_core.dynamics.rows import Rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError
 from sysid_core.estimation import Entropic, Estimate, Problem
-from sysid_core.gathering import Gathered
 
 __all__ = ["check_agreement"]
 
@@ -25,8 +23,7 @@ changes with temperature makes less [-]."""
 
 def check_agreement(
     problem: Problem,
-    rows: Rows,
-    gathered: Gathered,
+    recordings: Sequence[Statistics],
     estimate: Estimate,
     names: Sequence[str],
 ) -> tuple[str, ...]:
@@ -35,9 +32,8 @@ def check_agreement(
     Parameters
     ----------
     problem : Problem
-    rows : Rows
-        That the estimate was learned from.
-    gathered : Gathered
+    recordings : sequence of Statistics
+        Of the rows of each that the estimate was learned from.
     estimate : Estimate
     names : sequence of str
         Of the recordings.
@@ -54,8 +50,7 @@ def check_agreement(
     """
     apart: list[str] = []
     differ: list[str] = []
-    for number, name in enumerate(names):
-        statistics = Statistics.of(gathered.of_source(rows, number))
+    for name, statistics in zip(names, recordings, strict=True):
         if not statistics.count.any():
             continue
         alone = replace(problem, statistics=statistics, rows=None, noise_std=estimate.noise_std)

@@ -273,7 +273,13 @@ def rows_of(
     return regression.with_load(Rows(blocks, left_out, torques))
 
 
-def training_rows(regression: Regression, rows: Rows, batch: Batch, still: float) -> Rows:
+def training_rows(
+    regression: Regression,
+    rows: Rows,
+    batch: Batch,
+    still: float,
+    top: FloatArray | None = None,
+) -> Rows:
     """Return the rows to learn from: those of joints at rest, whose friction has no sign, not.
 
     Parameters
@@ -284,18 +290,26 @@ def training_rows(regression: Regression, rows: Rows, batch: Batch, still: float
     batch : Batch
     still : float [-]
         A joint is at rest below this share of its top speed.
+    top : (nj,) [rad/s], optional
+        The top speeds; default: those of the batch.
     """
     velocity = batch.samples.velocity
-    limit = still * np.abs(velocity).max(axis=0, initial=0.0)
+    limit = still * (np.abs(velocity).max(axis=0, initial=0.0) if top is None else top)
     if not regression.per_joint:
         return rows_of(regression, batch, still_velocity=limit)
     actuated = regression.robot.actuated
     return moving_rows(rows, velocity[:, actuated], limit[actuated])
 
 
-def scored_rows(regression: Regression, rows: Rows, batch: Batch, still: float) -> Rows:
+def scored_rows(
+    regression: Regression,
+    rows: Rows,
+    batch: Batch,
+    still: float,
+    top: FloatArray | None = None,
+) -> Rows:
     """Return the rows to judge models on: where a joint rests, friction may be anything."""
-    return training_rows(regression, rows, batch, still) if regression.per_joint else rows
+    return training_rows(regression, rows, batch, still, top) if regression.per_joint else rows
 
 
 def _filter_friction(

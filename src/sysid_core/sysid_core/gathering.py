@@ -11,7 +11,6 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.batch import Batch
-from sysid_core.dynamics.rows import Rows, select_rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError
 from sysid_core.pieces import Aligning, Excerpt, Filtering, Itself, Stretch
@@ -47,30 +46,12 @@ class Gathered:
     def __init__(self, batch: Batch, split: int, source: IndexArray, weights: FloatArray) -> None:
         self.batch, self.split, self.source, self.weights = batch, split, source, weights
 
-    def of_source(self, rows: Rows, number: int) -> Rows:
-        """Return the rows of one recording."""
-        chosen = self.source == number
-        return select_rows(rows, lambda _, block: chosen[block.sample])
-
-    def statistics(self, rows: Rows) -> Statistics:
-        """Return the statistics of rows, in which each recording counts by its weight."""
-        if (self.weights == 1.0).all():
-            return Statistics.of(rows)
-        parts = [
-            Statistics.of(self.of_source(rows, number)).scaled(float(weight))
-            for number, weight in enumerate(self.weights)
+    def weighed(self, parts: Sequence[Statistics]) -> Statistics:
+        """Return the sum of the recordings' statistics, in which each counts by its weight."""
+        scaled = [
+            part.scaled(float(weight)) for part, weight in zip(parts, self.weights, strict=True)
         ]
-        return sum(parts[1:], parts[0])
-
-    def stretches(self, rows: Rows, count: int) -> list[Statistics]:
-        """Return the statistics of equally many samples each of what is learned from."""
-        edges = np.linspace(0, self.split, count + 1)
-        number = np.searchsorted(edges, np.arange(len(self.source)), side="right") - 1
-
-        def part(k: int) -> Rows:
-            return select_rows(rows, lambda _, block: number[block.sample] == k)
-
-        return [self.statistics(part(k)) for k in range(count)]
+        return sum(scaled[1:], scaled[0])
 
 
 class Gathering:

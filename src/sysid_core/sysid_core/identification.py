@@ -24,7 +24,7 @@ from sysid_core.batch import (
 from sysid_core.contradiction import find_contradiction, resting_on_friction
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.friction import FrictionTerm
-from sysid_core.dynamics.rows import Regression, Rows, select_rows
+from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, ParameterError
@@ -32,14 +32,15 @@ from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
 from sysid_core.estimation.essential import essential_parameters
 from sysid_core.estimation.misfit import STRETCHES, no_surer_than_prior, widened
 from sysid_core.friction_choice import choose_friction, thinned
-from sysid_core.gathering import Gathering
+from sysid_core.gathering import Gathered, Gathering
 from sysid_core.inertia import nearest_consistent
 from sysid_core.loads import Load, expecting_loads, find_loads
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Recording, Samples
 from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
-from sysid_core.scores import Curve, Scores, curves, score
+from sysid_core.row_stream import Learned, RowStream
+from sysid_core.scores import Curve, Scores
 from sysid_core.signals import CutoffChoice, PrepareReport, SignalConfig
 from sysid_core.verdict import implausible_results
 from sysid_core.workers import Workers, workers
@@ -170,8 +171,13 @@ def _start(robot: Robot, options: IdentifyConfig) -> tuple[FloatArray, Prior]:
 
 
 def _problem(
-    robot: Robot, regression: Regression, rows: Rows, prior: Prior, options: IdentifyConfig
+    regression: Regression,
+    statistics: Statistics,
+    prior: Prior,
+    options: IdentifyConfig,
+    rows: Rows | None = None,
 ) -> Problem:
+    robot = regression.robot
     constraints = default_constraints(robot, only=options.only)
     if options.only is not None:
         loaded = np.isin(robot.layout.bodies, options.only)
@@ -186,7 +192,7 @@ def _problem(
         robot.layout,
         regression.base,
         regression.groups,
-        Statistics.of(rows),
+        statistics,
         prior,
         constraints,
         rows=rows,
@@ -194,18 +200,14 @@ def _problem(
 
 
 def _solve(
-    problem: Problem,
-    rows: Rows,
-    regression: Regression,
-    samples: Samples,
-    estimator: Estimator,
+    problem: Problem, regression: Regression, stream: RowStream, estimator: Estimator
 ) -> tuple[Estimate, FloatArray, list[Diagnostic]]:
     """Solve, find how coloured the residuals are, and solve with the weights that they ask.
 
     A joint whose efforts contradict the rest is named, and weighs no more than its friction asks.
     """
     first = replace(estimator, covariance="none").solve(problem)
-    correlation = regression.correlation(rows, samples, first.parameters)
+    correlation = stream.correlation(first.parameters)
     problem = replace(problem, correlation=correlation)
     estimate = estimator.solve(problem, first.parameters)
     several = regression.per_joint and len(regression.groups) > 1
@@ -231,7 +233,7 @@ def _settled_friction(
 
     def solution(regression: Regression, rows: Rows) -> FloatArray:
         prior = _start(regression.robot, options)[1]
-        problem = _problem(regression.robot, regression, rows, prior, options)
+        problem = _problem(regression, Statistics.of(rows), prior, options)
         return Entropic(covariance="none").solve(problem).parameters
 
     batch = thinned(training)
@@ -291,7 +293,7 @@ def identify(
         best = predictive_cutoff(
             excerpt,
             regression,
-            lambda rows: _problem(robot, regression, rows, prior, options),
+            lambda rows: _problem(regression, Statistics.of(rows), prior, options),
             train=share,
             still=options.still,
             rungs=2 if choice.given else None,
@@ -308,42 +310,33 @@ def identify(
     nominal, prior = _start(robot, options)
     progress("signals", 1.0)
     samples = batch.samples
-    rows = rows_of(regression, batch, progress)
-    if not rows.finite:
-        raise DataError("the samples hold gaps in a measured joint", source=named)
-    train_rows = select_rows(rows, lambda g, block: block.sample < split)
-    used = training_rows(regression, train_rows, training, options.still)
-    _require_enough(regression, used, named)
+    stream = RowStream(regression, gathered, options.still, named)
+    learned = stream.learn(STRETCHES, progress)
+    _require_enough(regression, learned, named)
     progress("estimation", 0.0)
-    problem = _problem(robot, regression, used, prior, options)
-    stretches = gathered.stretches(used, STRETCHES)
-    problem = replace(problem, statistics=sum(stretches[1:], stretches[0]))
-    estimate, correlation, contradictions = _solve(
-        problem, used, regression, training.samples, options.estimator
-    )
+    stretches = [gathered.weighed(parts) for parts in learned.parts]
+    rows = stream.used_rows() if options.estimator.needs_rows else None
+    problem = _problem(regression, sum(stretches[1:], stretches[0]), prior, options, rows)
+    estimate, correlation, contradictions = _solve(problem, regression, stream, options.estimator)
     estimate = no_surer_than_prior(estimate, replace(problem, correlation=correlation))
     estimate, discrepancy = widened(estimate, regression.base, stretches, correlation)
     differ: tuple[str, ...] = ()
     if len(sources) > 1:
+        recordings = [sum(parts[1:], parts[0]) for parts in zip(*learned.parts, strict=True)]
         names = [source.name for source in sources]
-        differ = check_agreement(problem, used, gathered, estimate, names)
+        differ = check_agreement(problem, recordings, estimate, names)
     progress("estimation", 1.0)
-    vectors = (nominal, estimate.parameters)
-    judged = scored_rows(regression, rows, batch, options.still)
-    first = select_rows(judged, lambda g, block: block.sample < split)
-    rest = select_rows(judged, lambda g, block: block.sample >= split)
-    train = score(first, regression, *vectors)
-    held = score(rest, regression, *vectors) if split < len(samples) else None
-    drawn = curves(rows, regression, samples.time, *vectors, split)
+    judged = stream.judge(nominal, estimate.parameters)
+    train, held = judged.train, judged.held
     warnings = [
         *batch.report.warnings,
         *differ,
         *doubts,
         *map(str, contradictions),
-        *map(str, rows.left_out.diagnostics),
+        *map(str, judged.left_out.diagnostics),
         *robot.warnings,
         *estimate.warnings,
-        *map(str, implausible_results(robot, estimate.parameters, train, held, drawn)),
+        *map(str, implausible_results(robot, estimate.parameters, train, held, judged.curves)),
     ]
     return Identification(
         robot=robot,
@@ -356,7 +349,7 @@ def identify(
         essential=essential_parameters(problem.statistics, estimate.noise_std, correlation),
         train=train,
         validation=held,
-        curves=drawn,
+        curves=judged.curves,
         loads=tuple(find_loads(robot, estimate, nominal, options.only or ())),
         signals=batch.report,
         samples=samples,
@@ -365,14 +358,13 @@ def identify(
     )
 
 
-def _require_enough(regression: Regression, rows: Rows, source: str) -> None:
-    count = sum(len(block.target) for block in rows.blocks)
-    if count < regression.base.size:
-        why = [str(d) for d in rows.left_out.diagnostics] or [
+def _require_enough(regression: Regression, learned: Learned, source: str) -> None:
+    if learned.rows < regression.base.size:
+        why = [str(d) for d in learned.left_out.diagnostics] or [
             "record for longer, or raise --train"
         ]
         raise DataError(
-            f"{count} usable rows are too few for {regression.base.size} base parameters; "
+            f"{learned.rows} usable rows are too few for {regression.base.size} base parameters; "
             f"{'; '.join(why)}",
             source=source,
         )
@@ -419,11 +411,26 @@ def validate(
     options = options or IdentifyConfig()
     for vector in (nominal, identified):
         robot.check_parameters(vector)
-    regression, rows, cutoff, warnings = rows_at_learned_cutoff(
-        robot, data, options, learned_cutoff, progress
-    )
-    scores = score(rows, regression, nominal, identified)
-    return Validation(scores, cutoff, warnings)
+    source = Source(data) if isinstance(data, Recording) else data
+    gathered, cutoff = _gathered_at_learned_cutoff(robot, source, options, learned_cutoff)
+    progress("regression", 0.0)
+    stream = RowStream(make_regression(robot), gathered, options.still, source.name)
+    judged = stream.judge(nominal, identified)
+    left_out = tuple(map(str, judged.left_out.diagnostics))
+    return Validation(judged.train, cutoff, (*gathered.batch.report.warnings, *left_out))
+
+
+def _gathered_at_learned_cutoff(
+    robot: Robot, source: Source, options: IdentifyConfig, learned_cutoff: float | None
+) -> tuple[Gathered, float]:
+    """Return a whole recording's samples, and the cut-off [Hz] that they were filtered at."""
+    with workers() as here:
+        gathering = Gathering(robot, [source], options.signals, options.lenient, here)
+        choice = gathering.choice
+        if options.signals.cutoff is None and learned_cutoff is not None:
+            cutoff = min(learned_cutoff, gathering.limit)
+            choice = CutoffChoice(cutoff, 0.0, 0.0, f"{cutoff:.3g} Hz, as learned", given=True)
+        return gathering.gather(choice, 1.0), choice.cutoff
 
 
 def rows_at_learned_cutoff(
@@ -450,13 +457,8 @@ def rows_at_learned_cutoff(
         If the recording is not usable.
     """
     source = Source(data) if isinstance(data, Recording) else data
-    with workers() as here:
-        gathering = Gathering(robot, [source], options.signals, options.lenient, here)
-        choice = gathering.choice
-        if options.signals.cutoff is None and learned_cutoff is not None:
-            cutoff = min(learned_cutoff, gathering.limit)
-            choice = CutoffChoice(cutoff, 0.0, 0.0, f"{cutoff:.3g} Hz, as learned", given=True)
-        batch = gathering.gather(choice, 1.0).batch
+    gathered, cutoff = _gathered_at_learned_cutoff(robot, source, options, learned_cutoff)
+    batch = gathered.batch
     regression = make_regression(robot)
     rows = rows_of(regression, batch, progress)
     if not rows.finite:
@@ -465,4 +467,4 @@ def rows_at_learned_cutoff(
     left_out = tuple(map(str, rows.left_out.diagnostics))
     if left_out and not any(len(block.target) for block in rows.blocks):
         raise DataError("; ".join(left_out), source=source.name)
-    return regression, rows, choice.cutoff, (*batch.report.warnings, *left_out)
+    return regression, rows, cutoff, (*batch.report.warnings, *left_out)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.errors import DataError
 
-__all__ = ["WORSE", "Curve", "Fit", "Scores", "curves", "score"]
+__all__ = ["WORSE", "Curve", "Fit", "Scores", "Tally", "curves", "score"]
 
 WORSE = 1.02
 """Ratio of errors above which a model counts as worse: less is within what noise does [-]."""
@@ -93,15 +94,53 @@ class Curve:
     identified: FloatArray
     held_out: np.ndarray
 
+    @staticmethod
+    def joined(parts: Sequence[Curve]) -> Curve:
+        """Return one curve of parts that follow each other."""
+        names = ("time", "measured", "nominal", "identified", "held_out")
+        return Curve(
+            parts[0].joint,
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in names),
+        )
 
-def _fit(rows: Rows, base_vector: FloatArray) -> Fit:
-    residuals = rows.residuals(base_vector)
-    targets = [block.target for block in rows.blocks]
-    return Fit.of(
-        np.array([e @ e for e in residuals]),
-        np.array([y @ y for y in targets]),
-        np.array([len(y) for y in targets]),
-    )
+
+class Tally:
+    """Sums over rows of what two parameter vectors leave of their torques, for `groups` groups."""
+
+    def __init__(self, groups: int) -> None:
+        self._errors = np.zeros((2, groups))
+        self._square, self._count = np.zeros(groups), np.zeros(groups)
+
+    def add(
+        self, rows: Rows, regression: Regression, nominal: FloatArray, identified: FloatArray
+    ) -> None:
+        """Add rows of a regression, judged by two parameter vectors (p,)."""
+        for k, vector in enumerate((nominal, identified)):
+            residuals = regression.with_load(rows, vector).residuals(
+                regression.base.project(vector)
+            )
+            self._errors[k] += [e @ e for e in residuals]
+        self._square += [block.target @ block.target for block in rows.blocks]
+        self._count += [len(block.target) for block in rows.blocks]
+
+    @property
+    def empty(self) -> bool:
+        """Whether there were no rows."""
+        return not self._count.any()
+
+    def scores(self, groups: tuple[str, ...]) -> Scores:
+        """Return the scores of all rows.
+
+        Raises
+        ------
+        DataError
+            If there were none.
+        """
+        if self.empty:
+            raise DataError("no samples to compare torques on; record for longer")
+        before, after = (Fit.of(errors, self._square, self._count) for errors in self._errors)
+        samples = int(self._count.max())
+        return Scores(groups, before.rmse, after.rmse, before.r2, after.r2, samples)
 
 
 def score(
@@ -114,14 +153,9 @@ def score(
     DataError
         If there are no rows.
     """
-    samples = max((len(block.target) for block in rows.blocks), default=0)
-    if samples == 0:
-        raise DataError("no samples to compare torques on; record for longer")
-    before, after = (
-        _fit(regression.with_load(rows, vector), regression.base.project(vector))
-        for vector in (nominal, identified)
-    )
-    return Scores(regression.groups, before.rmse, after.rmse, before.r2, after.r2, samples)
+    tally = Tally(len(regression.groups))
+    tally.add(rows, regression, nominal, identified)
+    return tally.scores(regression.groups)
 
 
 def curves(

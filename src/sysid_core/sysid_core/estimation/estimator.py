@@ -70,6 +70,11 @@ class Estimator(ABC):
     def __post_init__(self) -> None:
         check_config(self)
 
+    @property
+    def needs_rows(self) -> bool:
+        """Whether it looks at single rows, so that `Problem.rows` must be there."""
+        return False
+
     @abstractmethod
     def solve(self, problem: Problem, start: FloatArray | None = None) -> Estimate:
         """Return the estimate; see `Solver`."""

@@ -40,6 +40,11 @@ class Wls(LeastSquaresEstimator):
         if self.huber is not None and not (np.isfinite(self.huber) and self.huber > 0.0):
             raise ParameterError(f"huber must be a positive number or None, got {self.huber}")
 
+    @property
+    def needs_rows(self) -> bool:
+        """Whether Huber's loss is wanted."""
+        return self.huber is not None
+
     def solve(self, problem: Problem, start: FloatArray | None = None) -> Estimate:
         """Return the estimate; the start plays no part.
 

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Goes over the rows of a batch in pieces: rows take a hundred times the memory of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_core.arrays import FloatArray
+from sysid_core.batch import Batch, Progress, quiet, rows_of, scored_rows, training_rows
+from sysid_core.dynamics.correlation import effective_sample_factor
+from sysid_core.dynamics.rows import LeftOut, Regression, RowBlock, Rows
+from sysid_core.dynamics.statistics import Statistics
+from sysid_core.errors import DataError
+from sysid_core.gathering import Gathered
+from sysid_core.scores import Curve, Scores, Tally, curves
+
+__all__ = ["Judged", "Learned", "RowStream"]
+
+_PIECE = 2000
+"""Samples whose rows are in memory at once: 15 MB of an arm's."""
+
+
+class Learned(NamedTuple):
+    """What the rows to learn from say.
+
+    Attributes
+    ----------
+    parts : list[list[Statistics]]
+        Of each stretch, of each recording.
+    left_out : LeftOut
+    rows : int
+        Their number.
+    """
+
+    parts: list[list[Statistics]]
+    left_out: LeftOut
+    rows: int
+
+
+class Judged(NamedTuple):
+    """Scores on what was learned from and on the rest, torques over time, samples left out."""
+
+    train: Scores
+    held: Scores | None
+    curves: tuple[Curve, ...]
+    left_out: LeftOut
+
+
+class RowStream:
+    """The rows of gathered samples, made anew in pieces each time that they are gone over.
+
+    Parameters
+    ----------
+    regression : Regression
+    gathered : Gathered
+    still : float [-]
+        See `training_rows`.
+    source : str
+        What to call the samples in messages.
+
+    Raises
+    ------
+    DataError
+        By all methods, if a measured joint has gaps.
+    """
+
+    def __init__(
+        self, regression: Regression, gathered: Gathered, still: float, source: str
+    ) -> None:
+        self._regression, self._gathered, self._still = regression, gathered, still
+        self._source = source
+        speed = np.abs(gathered.batch.samples.velocity)
+        self._top_learned = speed[: gathered.split].max(axis=0, initial=0.0)
+        self._top = speed.max(axis=0, initial=0.0)
+
+    def _pieces(self, edges: list[int]) -> Iterator[tuple[int, Batch, Rows]]:
+        """Yield pieces between edges: where each starts, its samples and its rows."""
+        for first, last in pairwise(edges):
+            for start in range(first, last, _PIECE):
+                batch = self._gathered.batch.select(slice(start, min(start + _PIECE, last)))
+                rows = rows_of(self._regression, batch)
+                if not rows.finite:
+                    raise DataError(
+                        "the samples hold gaps in a measured joint", source=self._source
+                    )
+                yield start, batch, rows
+
+    def _used(self, batch: Batch, rows: Rows) -> Rows:
+        top = self._top_learned
+        return training_rows(self._regression, rows, batch, self._still, top)
+
+    def learn(self, stretches: int, progress: Progress = quiet) -> Learned:
+        """Return the statistics of what is learned from, in stretches of equal length."""
+        gathered, split = self._gathered, self._gathered.split
+        cuts = np.ceil(np.linspace(0, split, stretches + 1)).astype(int)
+        changes = np.flatnonzero(np.diff(gathered.source[:split])) + 1
+        edges = np.unique(np.concatenate([cuts, changes])).tolist()
+        groups, size = len(self._regression.groups), self._regression.base.size
+        parts = [
+            [Statistics.zero(groups, size) for _ in gathered.weights] for _ in range(stretches)
+        ]
+        left_out, count = LeftOut(), 0
+        for start, batch, rows in self._pieces(edges):
+            progress("regression", start / max(split, 1))
+            used = self._used(batch, rows)
+            left_out += used.left_out
+            count += sum(len(block.target) for block in used.blocks)
+            k = int(np.searchsorted(cuts, start, side="right")) - 1
+            number = int(gathered.source[start])
+            parts[k][number] = parts[k][number] + Statistics.of(used)
+        progress("regression", 1.0)
+        return Learned(parts, left_out, count)
+
+    def used_rows(self) -> Rows:
+        """Return all rows to learn from at once, for estimators that look at each."""
+        found = [
+            tuple(b._replace(sample=b.sample + start) for b in self._used(batch, rows).blocks)
+            for start, batch, rows in self._pieces([0, self._gathered.split])
+        ]
+        return Rows(
+            tuple(
+                RowBlock(*(np.concatenate(columns) for columns in zip(*group, strict=True)))
+                for group in zip(*found, strict=True)
+            )
+        )
+
+    def correlation(self, parameters: FloatArray) -> FloatArray:
+        """Return the factors (G,) of the residuals of parameters (p,); see `Regression`."""
+        regression, split = self._regression, self._gathered.split
+        if not regression.per_joint:
+            samples = self._gathered.batch.before(split).samples
+            return regression.correlation(Rows(()), samples, parameters)
+        base_vector = regression.base.project(parameters)
+        residuals = [
+            self._used(batch, rows).residuals(base_vector)
+            for _, batch, rows in self._pieces([0, split])
+        ]
+        series = [np.concatenate(parts) for parts in zip(*residuals, strict=True)]
+        return np.array([effective_sample_factor(e) for e in series])
+
+    def judge(self, nominal: FloatArray, identified: FloatArray) -> Judged:
+        """Compare two parameter vectors (p,) on what was learned from and on the rest."""
+        regression, split = self._regression, self._gathered.split
+        count = len(self._gathered.batch)
+        tallies = [Tally(len(regression.groups)) for _ in range(2)]
+        drawn: list[tuple[Curve, ...]] = []
+        left_out = LeftOut()
+        for start, batch, rows in self._pieces([0, split, count]):
+            left_out += rows.left_out
+            judged = scored_rows(regression, rows, batch, self._still, self._top)
+            tallies[start >= split].add(judged, regression, nominal, identified)
+            time = batch.samples.time
+            drawn.append(curves(rows, regression, time, nominal, identified, split - start))
+        if left_out.count and all(tally.empty for tally in tallies):
+            raise DataError("; ".join(map(str, left_out.diagnostics)), source=self._source)
+        train = tallies[0].scores(regression.groups)
+        held = tallies[1].scores(regression.groups) if split < count else None
+        whole = tuple(Curve.joined(parts) for parts in zip(*drawn, strict=True))
+        return Judged(train, held, whole, left_out)
