@@ -56,7 +56,7 @@ def solve_conic(problem: Problem, solver: str = "CLARABEL") -> ConicTime:
         J = cp.reshape(scaled @ x[layout.body(k)], (4, 4), order="C")
         J = 0.5 * (J + J.T)
         terms.append((cp.trace(J) - cp.log_det(J)) / (4.0 * prior.body_std[k] ** 2))
-    positive = layout.nonnegative
+    positive = layout.nonnegative[~problem.constraints.fixed[layout.nonnegative]]
     ratio = cp.multiply(1.0 / prior.mean[positive], x[positive])
     terms.append((1.0 / prior.scalar_std[positive] ** 2) @ (ratio - cp.log(ratio)))
     offset = layout.term("offset")

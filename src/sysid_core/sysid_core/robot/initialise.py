@@ -200,7 +200,7 @@ effort:
 
 friction:
   terms: [{", ".join(usual)}]  # identified; the others keep their nominal value
-  # terms that 'sysid identify' chose: joint: {{load: 1, sigmoid: rad/s, stribeck: rad/s}}
+  # as 'sysid identify' chose: joint: {{load: 1, sigmoid: rad/s, stribeck: rad/s, spring: 1}}
   chosen: {{}}
   # nominal values [N·m·s/rad, N·m, kg·m², N·m]; default: the URDF's damping and friction
   nominal: {{}}  # e.g. joint: {{viscous: 0, coulomb: 0}}
