@@ -214,13 +214,31 @@ class Learner:
             self._prior,
             self._constraints,
             noise_std=noise_of(statistics, self.anchor, self._candidate_base),
-            correlation=np.maximum(self.colour.factor, _LEAST_CORRELATION),
+            correlation=self._correlation,
             anchor=self.anchor,
         )
         if self._solver is None:
             chosen = estimator(self.config.method, tolerance=_TOLERANCE, covariance="diagonal")
             self._solver = chosen.prepare(problem)
         return Request(problem, self._solver, self.candidate, self.epoch)
+
+    @property
+    def _correlation(self) -> FloatArray:
+        """Samples (G,) that stand for an independent one."""
+        return np.maximum(self.colour.factor, _LEAST_CORRELATION)
+
+    def covariance(self, estimate: Estimate) -> FloatArray:
+        """Return how far the newest estimate's base parameters (b, b) are known where it learned.
+
+        The estimate expects errors of the model that only other motions would show; what data
+        leave of the innovations of this motion is told by these alone.
+        """
+        expected = 1.0 / (estimate.noise_std**2 * self._correlation)
+        seen = 1.0 / np.maximum(self.colour.variance * self._correlation, 1e-300)
+        gain = np.where(self.colour.known, np.maximum(seen - expected, 0.0), 0.0)
+        more = np.tensordot(gain, self.statistics.gram, axes=1)
+        known = np.eye(len(more)) + estimate.base_covariance @ more
+        return np.asarray(np.linalg.solve(known, estimate.base_covariance))
 
     def take(self, solution: Solution) -> bool:
         """Take in a solution; returns whether it brought an estimate of the present epoch."""

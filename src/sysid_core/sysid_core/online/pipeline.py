@@ -172,7 +172,8 @@ class OnlineIdentifier:
             self._use(self._nominal)
         elif decision.accepted and fresh is not None:
             base = fresh.base_parameters
-            self._use(ModelInUse(fresh.parameters, fresh.std, base, fresh.base_covariance, True))
+            known = self._learner.covariance(fresh)
+            self._use(ModelInUse(fresh.parameters, fresh.std, base, known, True))
             self._changed_at = self._learner.time
         return decision
 
