@@ -6,11 +6,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.dynamics.statistics import Statistics
 
-__all__ = ["Evidence", "Innovations", "Noise", "negligible"]
+__all__ = ["Evidence", "Gains", "Innovations", "Noise", "negligible"]
 
 _NEGLIGIBLE = 0.01
 """Torque errors below this share of a joint's torque count as that share [-]."""
@@ -80,6 +81,22 @@ class Evidence(NamedTuple):
         return float(turned @ turned), float(np.log(np.diag(root)).sum())
 
 
+class Gains(NamedTuple):
+    """A change whose torque every group measures by a gain of its own.
+
+    Attributes
+    ----------
+    shift : (b,)
+        The change of the base parameters, about.
+    mean, variance : (G,)
+        Of the gains' error [-].
+    """
+
+    shift: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+
+
 class Innovations:
     """Innovations of some samples: ``e = A δ + C φ + ν``.
 
@@ -94,6 +111,8 @@ class Innovations:
     covariance : (b, b)
         Σ.
     noise : Noise
+    gains : Gains, optional
+        Of a load that is carried; averaged out as well.
 
     Attributes
     ----------
@@ -109,20 +128,29 @@ class Innovations:
         base_vector: FloatArray,
         covariance: FloatArray,
         noise: Noise,
+        gains: Gains | None = None,
     ) -> None:
         self._residual = statistics.shifted(-base_vector)
         self._base_vector = base_vector
         factor = noise.factor(statistics.count)
         self._weight = 1.0 / (noise.variance * factor)
-        self._gram = np.tensordot(self._weight, statistics.gram, axes=1)
-        self._moment = self._weight @ self._residual.moment
+        gram = np.tensordot(self._weight, statistics.gram, axes=1)
+        moment = self._weight @ self._residual.moment
+        square = float(self._weight @ self._residual.square)
+        if gains is not None:
+            torque = self._weight[:, None] * (statistics.gram @ gains.shift)
+            gram = np.block([[gram, torque.T], [torque, np.diag(torque @ gains.shift)]])
+            scores = self._weight * (self._residual.moment @ gains.shift)
+            moment = np.concatenate([moment, scores])
+            mean = np.concatenate([np.zeros(len(base_vector)), gains.mean])
+            square -= float((2.0 * moment - gram @ mean) @ mean)
+            moment = moment - gram @ mean
+            covariance = block_diag(covariance, np.diag(gains.variance))
+        self._gram, self._moment = gram, moment
         # (Σ⁻¹ + G)⁻¹, for a Σ that may be singular
-        self._known = np.linalg.solve(
-            np.eye(len(base_vector)) + covariance @ self._gram, covariance
-        )
+        self._known = np.linalg.solve(np.eye(len(gram)) + covariance @ gram, covariance)
         self.count = float((statistics.count / factor).sum())
-        total = float(self._weight @ self._residual.square)
-        self.square = total - float(self._moment @ self._known @ self._moment)
+        self.square = square - float(moment @ self._known @ moment)
 
     def evidence(self, directions: FloatArray, *, gains: bool = False) -> Evidence:
         """Return the evidence on changes of the base parameters, and on the groups' gains.
@@ -134,8 +162,9 @@ class Innovations:
         gains : bool
             Whether G more coefficients scale the predicted torque of one group each.
         """
-        cross, moment = self._gram @ directions, directions.T @ self._moment
-        square = directions.T @ cross
+        size = len(directions)
+        cross, moment = self._gram[:, :size] @ directions, directions.T @ self._moment[:size]
+        square = directions.T @ cross[:size]
         if gains:
             predicted = self._weight[:, None] * (self._residual.gram @ self._base_vector)
             scores = self._weight * (self._residual.moment @ self._base_vector)
