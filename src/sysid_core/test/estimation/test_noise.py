@@ -26,6 +26,15 @@ def test_the_factor_of_a_first_order_process_is_known(pole: float) -> None:
     assert effective_sample_factor(e) == pytest.approx(expected, rel=0.2)
 
 
+def test_the_sum_of_the_autocorrelation_ends_where_only_noise_is_left() -> None:
+    rng = np.random.default_rng(6)
+    series = lfilter([1.0], [1.0, -0.9], rng.standard_normal((20, 20000)), axis=1)
+    factors = np.array([effective_sample_factor(e) for e in series])
+    # sooner, a seventh is missing; later, the scatter doubles
+    assert factors.mean() == pytest.approx(19.0, rel=0.08)
+    assert factors.std() < 0.2 * 19.0
+
+
 def test_a_few_outliers_do_not_hide_the_colour() -> None:
     rng = np.random.default_rng(5)
     e = lfilter([1.0], [1.0, -0.9], rng.standard_normal(20000))

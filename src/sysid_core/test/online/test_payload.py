@@ -22,6 +22,7 @@ from sysid_core.online.colour import ResidualColour
 from sysid_core.online.gate import GateState
 from sysid_core.online.innovations import Noise
 from sysid_core.online.payload import PayloadConfig, PayloadEstimate, PayloadEstimator
+from sysid_core.online.payload_phases import Watching
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Update
@@ -269,3 +270,33 @@ def test_a_load_on_a_load_is_the_sum_of_both(panda: Arm, load: FloatArray) -> No
 def test_settings_out_of_range_are_refused_by_name(value: float) -> None:
     with pytest.raises(ParameterError, match="min_mass"):
         PayloadConfig(min_mass=value)
+
+
+def test_a_robot_that_is_hardly_known_has_no_load_that_is_certain(
+    panda: Arm, calm: OnlineIdentifier, load: FloatArray
+) -> None:
+    samples = panda.samples(10.0, 10.6, noise=0.05, load=load)
+    unsure = deepcopy(calm)
+    phase = unsure._tracker.phase
+    assert isinstance(phase, Watching)
+    models = [(since, m, 1e4 * m.base_covariance) for since, m in phase.calm]
+    unsure._tracker.phase = Watching(
+        tuple((since, replace(m, base_covariance=known)) for since, m, known in models)
+    )
+    assert run(deepcopy(calm), samples)[-1].payload_attached
+    assert run(unsure, samples)[-1].payload is None
+
+
+def test_gains_that_are_too_high_are_seen_against_trusted_masses(
+    arm_of: Callable[[str], Arm], load: FloatArray
+) -> None:
+    usual = arm_of("ur10e")
+    truth, layout = usual.truth.copy(), usual.robot.layout
+    layout.inertias(truth)[:] = layout.inertias(usual.robot.consistent_nominal)
+    arm = replace(usual, truth=truth)
+    bench = Bench(arm)
+    samples = arm.samples(0.0, 5.0, load=load)
+    bench.base = 1.08 * bench.base
+    found = bench.estimate(replace(samples, effort=1.08 * samples.effort), white(6, 0.1))
+    assert abs(found.mass - 2.0) < 0.07  # 0.16 without
+    assert 0.02 < found.mass_std < 0.15
