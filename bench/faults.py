@@ -231,6 +231,7 @@ def run(given: argparse.Namespace) -> Result:
             if verdict.fault:
                 faults[verdict.kind, verdict.fault] += 1
                 bad.append(verdict)
+                say(f"{verdict.fault}: {verdict.words!r:.300}\n    {verdict.said[-200:]!r}")
             if k % 500 == 0:
                 say(f"{k} of {len(jobs)} cases, {len(bad)} at fault")
     return _result(counts, refused, faults, bad)
@@ -251,8 +252,6 @@ def _result(
     ]
     headings = ("kind", "cases", "refused", *_FAULTS)
     show_table("faults", headings, rows)
-    for verdict in bad[:40]:
-        say(f"{verdict.fault}: {verdict.words!r:.300}\n    {verdict.said[-200:]!r}")
     figures: dict[str, float] = {
         "files, arguments and robots": sum(counts.values()),
         **{f"faults: {fault}": sum(v.fault == fault for v in bad) for fault in _FAULTS},
