@@ -13,8 +13,10 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.recording import ImuRecording, Recording
 from sysid_core.signals.chain import Grid
 from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff
+from sysid_core.signals.filters import support
 from sysid_core.signals.group import Track
 from sysid_core.signals.inertial import INSTEAD
+from sysid_core.signals.motion import velocity_agreement
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.outliers import hampel, unwrapped, without_spoiled
 from sysid_core.signals.sensors import SENSORS
@@ -27,6 +29,8 @@ _RATE_TOLERANCE = 0.1
 _SLOWER = 0.9
 """Share of the log's rate below which a sensor is slower, rather than missing now and then."""
 _QUANTITIES = ("position", "velocity", "effort")
+_FEW = 8
+"""Samples below which nothing can be compared."""
 _SLOW_RATE = 5.0
 """No dynamics [Hz] show at less; a table in milliseconds seems a thousand times slower."""
 
@@ -87,11 +91,14 @@ def align(recording: Recording, options: SignalConfig) -> Aligned:
         )
     warnings += map(str, _slow_updates(synchronised, recording))
     grids = _grids(synchronised, tuple(tracks))
+    choice = _cutoff(grids, synchronised, options)
+    if (late := _late_velocity(grids, synchronised.rate, choice.cutoff)) is not None:
+        warnings.append(str(late))
     return Aligned(
         tuple(grids),
         synchronised.rate,
         synchronised.sensor_rate,
-        _cutoff(grids, synchronised, options),
+        choice,
         recording,
         options,
         outliers,
@@ -102,7 +109,8 @@ def align(recording: Recording, options: SignalConfig) -> Aligned:
 
 def _slow_updates(found: Synchronised, recording: Recording) -> Iterator[Diagnostic]:
     """Say which joints' signals are slower than the log."""
-    joints = recording.joint_names
+    joints, steps = recording.joint_names, np.diff(recording.time)
+    log_rate = 1.0 / float(np.median(steps[steps > 0.0]))
     measured = [q for q in _QUANTITIES if getattr(recording, q) is not None]
     cases = (
         ("held_samples", found.held, "repeated in between", "the repeated values are left out"),
@@ -110,14 +118,28 @@ def _slow_updates(found: Synchronised, recording: Recording) -> Iterator[Diagnos
     )
     for kind, rates, what, hint in cases:
         for place, quantity in enumerate(measured):
+            first = place * len(joints)
             own = {
-                j: rates[c] for j in range(len(joints)) if (c := place * len(joints) + j) in rates
+                j: rate
+                for j in range(len(joints))
+                if (rate := rates.get(first + j, np.inf)) < _SLOWER * log_rate
             }
             if own:
-                rate = min(own.values())
                 names = ", ".join(joints[j] for j in own)
-                message = f"{quantity} is updated at {rate:.3g} Hz and {what}"
+                message = f"{quantity} is updated at {min(own.values()):.3g} Hz and {what}"
                 yield Diagnostic(kind, message, subject=names, hint=hint)
+
+
+def _late_velocity(grids: list[Grid], rate: float, cutoff: float) -> Diagnostic | None:
+    """Say whether a driver's filter delays the velocities behind the positions."""
+    joints = max(grids, key=lambda grid: len(grid.time)).joints
+    if "velocity" not in joints or len(joints["velocity"]) < 2 * support(rate, cutoff) + _FEW:
+        return None
+    delay = velocity_agreement(joints["position"], joints["velocity"], rate, cutoff).delay
+    if not 1.0 < delay < np.inf:
+        return None
+    message = f"velocities lag positions by {1e3 * delay / rate:.3g} ms: the driver filters them"
+    return Diagnostic("late_velocity", message, hint="positions are differentiated instead")
 
 
 def _disorder(imu: ImuRecording) -> Diagnostic | None:

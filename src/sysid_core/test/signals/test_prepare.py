@@ -117,7 +117,10 @@ def test_a_delayed_velocity_is_not_trusted() -> None:
     recording = _recording()
     assert recording.velocity is not None
     late = np.roll(recording.velocity, 10, axis=0)
-    assert prepare(replace(recording, velocity=late)).report.velocity == "differentiated"
+    report = prepare(replace(recording, velocity=late)).report
+    assert report.velocity == "differentiated"
+    assert any("velocities lag positions by" in text for text in report.warnings)
+    assert not any("lag" in text for text in prepare(recording).report.warnings)
 
 
 def test_measured_velocities_are_preferred_where_positions_are_noisy() -> None:
@@ -241,3 +244,12 @@ def test_time_in_milliseconds_is_noticed() -> None:
     assert not any("seconds" in text for text in prepare(recording).report.warnings)
     slow = prepare(replace(recording, time=1e3 * recording.time))
     assert any("is the time in seconds?" in text for text in slow.report.warnings)
+
+
+def test_a_sensor_slower_than_the_log_is_named() -> None:
+    recording = _recording()
+    rows = np.arange(len(recording.time)) // 10 * 10
+    held = replace(recording, position=recording.position[rows], velocity=None)
+    warnings = prepare(held, SignalConfig(cutoff=3.0)).report.warnings
+    assert any("position is updated at" in text for text in warnings)
+    assert not any("updated at" in text for text in prepare(recording).report.warnings)
