@@ -151,6 +151,7 @@ class ParameterBlend:
         if before and (offered.revision, offered.stamp) <= (before[-1].revision, before[-1].stamp):
             before.clear()
         before.append(offered)
+        del before[:-_SEQUENCE]
         return len(before) >= _SEQUENCE
 
     def _unusable(self, vector: FloatArray) -> str:
