@@ -15,10 +15,6 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["GainError", "GainPrior"]
 
-_STD = 0.1
-"""Standard deviation of the error of a torque constant that somebody entered: data sheets state
-10 %, and magnets lose as much while they warm up [-]."""
-
 
 class GainError(NamedTuple):
     """Error of every group's gain: mean and variance (G,) [-]."""
@@ -50,7 +46,7 @@ class GainPrior:
     def __init__(self, regression: Regression) -> None:
         robot, layout, base = regression.robot, regression.layout, regression.base
         self.uncertain = regression.per_joint and bool(_entered(robot).any())
-        self._variance = _STD**2 * _entered(robot).astype(float)
+        self._variance = robot.description.effort_gain_std**2 * _entered(robot)
         inertial = np.zeros(layout.size, dtype=bool)
         bodies = np.zeros((layout.size, len(layout.bodies)))
         for b in range(len(layout.bodies)):
