@@ -11,6 +11,7 @@ from sysid_core.online.gate import Evidence
 from sysid_core.online.learner import Learner
 from sysid_core.online.model_in_use import ModelInUse
 from sysid_core.online.prequential import PrequentialScores
+from sysid_core.online.torque_verdicts import wrong_torques
 
 __all__ = ["gather"]
 
@@ -19,7 +20,12 @@ _SHORTEST_CHANGE = 0.5
 
 
 def gather(
-    learner: Learner, model: ModelInUse, scores: PrequentialScores, elapsed: float, silence: float
+    learner: Learner,
+    model: ModelInUse,
+    scores: PrequentialScores,
+    elapsed: float,
+    silence: float,
+    age: float = np.inf,
 ) -> Evidence:
     """Return the evidence on the newest estimate.
 
@@ -30,6 +36,8 @@ def gather(
         Since the model in use changed; inf if it never did.
     silence : float [s]
         Since the last samples came.
+    age : float [s]
+        Since a model was first identified.
     """
     layout, estimate = learner.robot.layout, learner.estimate
     fault, fill = learner.fault, learner.window.fill
@@ -45,6 +53,10 @@ def gather(
         r2_groups=scores.candidate.r2,
         rmse_groups=scores.candidate.rmse,
         rmse_nominal_groups=scores.nominal.rmse,
+        centred_r2=scores.centred_r2,
+        torque=np.sqrt(learner.anchor.square / np.maximum(learner.anchor.count, 1e-300)),
+        wrong_torques=wrong_torques(learner.verdicts, in_use=model.identified),
+        age=age,
         groups=learner.regression.groups,
         consistency=margins,
         bodies=layout.bodies,

@@ -25,6 +25,8 @@ from sysid_core.online.intake import noise_of, usable_samples
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.prequential import Prequential
 from sysid_core.online.settings import SCORED, OnlineConfig
+from sysid_core.online.torque_checks import TorqueChecks
+from sysid_core.online.torque_verdicts import TorqueVerdict
 from sysid_core.online.update import Failed, Request, Solution
 from sysid_core.online.window import SlidingWindow
 from sysid_core.priors import default_constraints, default_prior
@@ -70,6 +72,8 @@ class Learner:
         Of the innovations of the model in use.
     candidate : (p,)
         The newest estimate that predictions are scored with; at first the prior's mean.
+    verdicts : dict[int, TorqueVerdict]
+        The newest on the torque of each group that was judged.
     estimate : Estimate or None
         The newest one; None before the first solution.
     fault : str
@@ -98,7 +102,7 @@ class Learner:
         self.fault = ""
         self.time = self.informative_time = -np.inf
         self.samples = self.rejected = 0
-        self._informative = self._solved_at = 0
+        self._informative = self._solved_at = self._turn = 0
 
     def pose(self, prior: Prior, constraints: Constraints) -> None:
         """Let the next solves rest on another prior and other constraints."""
@@ -107,7 +111,7 @@ class Learner:
         nominal = self.regression.base.project(prior.mean + self._nominal_offset)
         self.anchor = self._wide.shifted(nominal)
         self._solver: Solver | None = None
-        self.epoch += 1
+        self._renew_epoch()
 
     def propose(self, parameters: FloatArray) -> None:
         """Make parameters (p,) the candidate."""
@@ -121,9 +125,14 @@ class Learner:
             self._solver = None
         if old.sliding_window != config.sliding_window:
             self._renew_window()
-            self.epoch += 1
+            self._renew_epoch()
         if old.samples(SCORED) != config.samples(SCORED):
             self._renew_scores()
+
+    def _renew_epoch(self) -> None:
+        """Let solutions of requests made so far be out of date."""
+        self.epoch += 1
+        self.verdicts: dict[int, TorqueVerdict] = {}
 
     def _renew_scores(self) -> None:
         span = self.config.samples(SCORED)
@@ -149,7 +158,7 @@ class Learner:
         """Drop all data: the robot has changed."""
         self.window.clear()
         self.scores.clear()
-        self.epoch += 1
+        self._renew_epoch()
 
     # -- data in ----------------------------------------------------------------------------
 
@@ -200,8 +209,12 @@ class Learner:
         """Of the window and its memory."""
         return self.window.statistics() + self.window.memory
 
-    def request(self) -> Request | None:
-        """Return the solve that the present data ask for; None without informative new ones."""
+    def request(self, *, opening: bool = False) -> Request | None:
+        """Return the solve that the present data ask for; None without informative new ones.
+
+        Torques are judged with it: all of them where a first model is to be adopted (`opening`),
+        else one joint after the other.
+        """
         if self._solved_at == self._informative or self.window.samples < 2:
             return None
         self._solved_at = self._informative
@@ -220,7 +233,20 @@ class Learner:
         if self._solver is None:
             chosen = estimator(self.config.method, tolerance=_TOLERANCE, covariance="diagonal")
             self._solver = chosen.prepare(problem)
-        return Request(problem, self._solver, self.candidate, self.epoch)
+            self._checks = TorqueChecks(problem) if self.regression.per_joint else None
+        return Request(
+            problem, self._solver, self.candidate, self.epoch, self._checks, self._due(opening)
+        )
+
+    def _due(self, opening: bool) -> tuple[int, ...]:
+        """Return the joints whose torques are to be judged now."""
+        if self.window.fill < 1.0:
+            return ()
+        count = len(self.regression.groups)
+        if opening:
+            return tuple(range(count))
+        self._turn = (self._turn + 1) % count
+        return (self._turn,)
 
     @property
     def _correlation(self) -> FloatArray:
@@ -248,4 +274,5 @@ class Learner:
             self.fault = solution.reason
             return False
         self.fault, self.estimate = "", solution.estimate
+        self.verdicts.update(solution.verdicts)
         return True

@@ -87,13 +87,14 @@ class OnlineIdentifier:
         config, epoch = self.config, self._learner.epoch
         self._learner = Learner(self.robot, self.regression, config, epoch)
         self._tracker = PayloadTracker(self._loads, config.sample_rate)
-        self._changed_at = -np.inf
+        self._changed_at = self._identified_at = -np.inf
         self._silence = 0.0
         self._use(self._nominal)
 
     def _use(self, model: ModelInUse) -> None:
         if model.identified != self._model.identified:
             self._learner.colour.clear()  # what is usual of one model is not of another
+            self._identified_at = self._learner.time
         self._model = model
         self._revision += 1
 
@@ -110,7 +111,7 @@ class OnlineIdentifier:
         if start < self._learner.time - 1e-9:
             self._learner.begin_anew(start)
             self._tracker.restart(start)
-            self._changed_at = start
+            self._changed_at = self._identified_at = start
         for rows, count in self._learner.learn(samples, self._model.base):
             if self._tracker.listening:
                 self._tracker.push(Statistics.of(rows), count)
@@ -119,7 +120,7 @@ class OnlineIdentifier:
         """Return the solve that the present data ask for; None without informative new ones."""
         if isinstance(self._tracker.phase, Following):
             return None
-        return self._learner.request()
+        return self._learner.request(opening=not self._model.identified)
 
     def solve(self, request: Request) -> Solution:
         """Solve a request; touches nothing but the request, so that any thread may call it."""
@@ -165,7 +166,8 @@ class OnlineIdentifier:
             alarm = Diagnostic("alarm", reason)
             return Decision(GateState.HOLDING, False, False, (alarm,))
         elapsed = self._learner.time - self._changed_at
-        evidence = gather(self._learner, self._model, scores, elapsed, self._silence)
+        age = self._learner.time - self._identified_at
+        evidence = gather(self._learner, self._model, scores, elapsed, self._silence, age)
         decision = decide(evidence, self.config.gate)
         if decision.fallback:
             self._tracker.forget()

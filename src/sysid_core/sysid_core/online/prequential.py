@@ -25,6 +25,8 @@ class PrequentialScores(NamedTuple):
     candidate, nominal, used : Fit
         Of the newest estimate, the nominal model and the model in use.
     samples : int
+    constant : (G,) [N·m]
+        Root mean square error of the best constant, known with hindsight: the torque's deviation.
     """
 
     r2: float
@@ -32,6 +34,20 @@ class PrequentialScores(NamedTuple):
     nominal: Fit
     used: Fit
     samples: int
+    constant: FloatArray
+
+    @property
+    def skill(self) -> FloatArray:
+        """Share of the nominal model's square error that the newest estimate saves (G,) [-]."""
+        nominal = self.nominal.rmse
+        ratio = self.candidate.rmse / np.where(nominal > 0.0, nominal, 1.0)
+        return np.where(nominal > 0.0, 1.0 - ratio**2, 0.0)
+
+    @property
+    def centred_r2(self) -> FloatArray:
+        """R² of the newest estimate about the mean of each torque (G,) [-]."""
+        ratio = self.candidate.rmse / np.where(self.constant > 0.0, self.constant, 1.0)
+        return np.where(self.constant > 0.0, 1.0 - ratio**2, 0.0)
 
 
 class Prequential:
@@ -63,13 +79,14 @@ class Prequential:
         used: FloatArray,
     ) -> None:
         """Score the base parameters (b,) of three models on rows that none has learned from."""
-        sums = np.zeros((5, self._groups))
+        sums = np.zeros((6, self._groups))
         models = np.stack([candidate, nominal, used], axis=1)
         for g, block in enumerate(rows.blocks):
             errors = block.target[:, None] - block.matrix @ models
             sums[:3, g] = np.einsum("ij,ij->j", errors, errors)
             sums[3, g] = block.target @ block.target
             sums[4, g] = len(block.target)
+            sums[5, g] = block.target.sum()
         self._batches.append((samples, sums))
         self._held += samples
         while self._held - self._batches[0][0] >= self.capacity:
@@ -77,10 +94,12 @@ class Prequential:
 
     def scores(self) -> PrequentialScores:
         """Return the scores over the newest samples."""
-        sums = np.zeros((5, self._groups))
+        sums = np.zeros((6, self._groups))
         for _, batch in self._batches:
             sums += batch
         errors, square = sums[:3], sums[3]
         total = 1.0 - errors[0].sum() / square.sum() if square.sum() > 0.0 else np.nan
         candidate, nominal, used = (Fit.of(e, square, sums[4], unknown=0.0) for e in errors)
-        return PrequentialScores(float(total), candidate, nominal, used, self._held)
+        count = np.maximum(sums[4], 1.0)
+        constant = np.sqrt(np.maximum(square / count - (sums[5] / count) ** 2, 0.0))
+        return PrequentialScores(float(total), candidate, nominal, used, self._held, constant)

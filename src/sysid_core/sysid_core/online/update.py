@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from sysid_core.estimation import Estimate, Problem, Solver
 from sysid_core.online.gate import GateState
 from sysid_core.online.payload import PayloadEstimate
 from sysid_core.online.prequential import PrequentialScores
+from sysid_core.online.torque_checks import TorqueChecks
+from sysid_core.online.torque_verdicts import TorqueVerdict
 
 __all__ = ["Failed", "Request", "Solution", "Solved", "Update"]
 
@@ -29,6 +32,8 @@ class Request:
     solver: Solver
     start: FloatArray
     epoch: int
+    checks: TorqueChecks | None = None
+    joints: tuple[int, ...] = ()
 
     def solve(self) -> Solution:
         """Return the estimate, or why there is none."""
@@ -38,7 +43,17 @@ class Request:
             return Failed(str(error), self.epoch)
         if not np.isfinite(estimate.parameters).all():
             return Failed("the solver returned numbers that are not finite", self.epoch)
-        return Solved(estimate, self.epoch)
+        return Solved(estimate, self.epoch, self._verdicts())
+
+    def _verdicts(self) -> dict[int, TorqueVerdict]:
+        """Judge the torques of `joints`; none where rounding prevents it."""
+        problem = self.problem
+        if self.checks is None or problem.correlation is None:
+            return {}
+        try:
+            return self.checks.judge(problem.statistics, problem.correlation, self.joints)
+        except np.linalg.LinAlgError:
+            return {}
 
 
 @dataclass(frozen=True)
@@ -47,6 +62,7 @@ class Solved:
 
     estimate: Estimate
     epoch: int
+    verdicts: Mapping[int, TorqueVerdict] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

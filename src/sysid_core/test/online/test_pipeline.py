@@ -14,7 +14,7 @@ from sysid_core.errors import ParameterError
 from sysid_core.online.gate import GateConfig, GateState
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
-from sysid_core.online.update import Update
+from sysid_core.online.update import Solved, Update
 from sysid_core.recording import Samples
 
 BATCH = 10
@@ -203,8 +203,40 @@ def test_a_wrong_model_is_dropped_for_the_nominal_one(
     updates = list(feed(opened, spoiled(valkyrie.samples(3.0, 8.0), effort=shuffle)))
     assert updates[-1].state is GateState.NOMINAL
     assert not updates[-1].identified
-    assert "R²" in updates[-1].reasons[0]
+    assert updates[-1].causes[0].kind == "torque_noise"
     np.testing.assert_array_equal(updates[-1].parameters, valkyrie.robot.nominal)
+
+
+def test_a_solution_far_from_its_optimum_is_refused(
+    opened: OnlineIdentifier, valkyrie: Arm
+) -> None:
+    opened.ingest(valkyrie.samples(3.0, 3.1))
+    before, solution = opened.update(), solved(opened, valkyrie, 3.1)
+    poor = replace(solution, estimate=replace(solution.estimate, optimality=0.1))
+    refused = opened.apply(poor)
+    assert refused.state is GateState.REJECTED
+    assert refused.causes[0].kind == "suboptimal"
+    np.testing.assert_array_equal(refused.parameters, before.parameters)
+
+
+def test_a_torque_that_would_jump_is_refused(opened: OnlineIdentifier, valkyrie: Arm) -> None:
+    opened.ingest(valkyrie.samples(3.0, 3.1))
+    before, solution = opened.update(), solved(opened, valkyrie, 3.1)
+    far = replace(solution.estimate, base_parameters=4.0 * solution.estimate.base_parameters)
+    refused = opened.apply(replace(solution, estimate=far))
+    assert refused.state is GateState.REJECTED
+    assert refused.causes[0].kind == "jump"
+    np.testing.assert_array_equal(refused.parameters, before.parameters)
+
+
+def solved(identifier: OnlineIdentifier, arm: Arm, time: float) -> Solved:
+    """Return the solution of what a tenth of a second of motion asks for."""
+    identifier.ingest(arm.samples(time, time + 0.1))
+    request = identifier.snapshot()
+    assert request is not None
+    solution = identifier.solve(request)
+    assert isinstance(solution, Solved)
+    return solution
 
 
 def test_a_new_threshold_acts_at_once_and_keeps_the_data(valkyrie: Arm) -> None:

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A torque that cannot be one is refused by its joint's name; right torques are adopted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sysid_core.online.gate import GateState
+from sysid_core.online.pipeline import OnlineIdentifier
+from sysid_core.online.settings import OnlineConfig
+from sysid_core.online.update import Update
+
+Arm = Any
+CONFIG = replace(OnlineConfig(), payload=replace(OnlineConfig().payload, enabled=False))
+
+
+def updates_of(
+    arm: Arm, change: Callable[[np.ndarray], np.ndarray], joint: int, start: float = 0.0
+) -> list[Update]:
+    """Run ten seconds of motion; from `start` [s] on a joint's torque is changed."""
+    identifier, updates = OnlineIdentifier(arm.robot, CONFIG), []
+    samples = arm.samples(0.0, 10.0, noise=0.05)
+    spoiled = samples.effort.copy()
+    wrong = samples.time >= start
+    spoiled[wrong, joint] = change(spoiled[wrong, joint])
+    samples = replace(samples, effort=spoiled)
+    for first in range(0, len(samples), 10):
+        identifier.ingest(samples.select(slice(first, first + 10)))
+        updates.append(identifier.update())
+    return updates
+
+
+CASES = {
+    "flipped": (6, lambda tau: -tau, "torque_sign"),
+    "noise": (6, lambda tau: np.random.default_rng(0).normal(size=len(tau)), "torque_noise"),
+    "zero": (6, lambda tau: 0.0 * tau, "torque_stuck"),
+    "gain": (1, lambda tau: 1.5 * tau, "torque_scale"),
+    "amperes": (3, lambda tau: 0.1 * tau, "torque_scale"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_wrong_torque_is_refused_and_named(arm_of: Callable[[str], Arm], case: str) -> None:
+    joint, change, kind = CASES[case]
+    arm = arm_of("panda").altered(armature=0.0)  # as its description says
+    last = updates_of(arm, change, joint)[-1]
+    assert not last.identified
+    assert last.state is GateState.NOMINAL
+    found = {(cause.kind, cause.subject) for cause in last.causes}
+    assert found == {(kind, arm.robot.joint_names[joint])}
+    assert all(cause.hint and any(c.isdigit() for c in cause.message) for cause in last.causes)
+
+
+@pytest.mark.parametrize("name", ["panda", "ur10", "valkyrie_arm"])
+def test_right_torques_are_never_refused(arm_of: Callable[[str], Arm], name: str) -> None:
+    updates = updates_of(arm_of(name), lambda tau: tau, 0)
+    kinds = {cause.kind for update in updates for cause in update.causes}
+    assert not {kind for kind in kinds if kind.startswith("torque_")}
+    assert updates[-1].identified
+    assert (updates[-1].scores.skill > 0.0).all()
+    assert (updates[-1].scores.centred_r2 > 0.5).all()
