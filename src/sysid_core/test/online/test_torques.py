@@ -36,18 +36,23 @@ def updates_of(
 
 
 CASES = {
-    "flipped": (6, lambda tau: -tau, "torque_sign"),
-    "noise": (6, lambda tau: np.random.default_rng(0).normal(size=len(tau)), "torque_noise"),
-    "zero": (6, lambda tau: 0.0 * tau, "torque_stuck"),
-    "gain": (1, lambda tau: 1.5 * tau, "torque_scale"),
-    "amperes": (3, lambda tau: 0.1 * tau, "torque_scale"),
+    "flipped": ("panda", 6, lambda tau: -tau, "torque_sign"),
+    "noise": (
+        "panda",
+        6,
+        lambda tau: np.random.default_rng(0).normal(size=len(tau)),
+        "torque_noise",
+    ),
+    "zero": ("panda", 6, lambda tau: 0.0 * tau, "torque_stuck"),
+    "gain": ("ur10", 1, lambda tau: 1.5 * tau, "torque_scale"),
+    "amperes": ("panda", 3, lambda tau: 0.1 * tau, "torque_scale"),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_wrong_torque_is_refused_and_named(arm_of: Callable[[str], Arm], case: str) -> None:
-    joint, change, kind = CASES[case]
-    arm = arm_of("panda").altered(armature=0.0)  # as its description says
+    name, joint, change, kind = CASES[case]
+    arm = arm_of(name)
     last = updates_of(arm, change, joint)[-1]
     assert not last.identified
     assert last.state is GateState.NOMINAL
