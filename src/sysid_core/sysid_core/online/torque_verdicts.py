@@ -21,8 +21,8 @@ _SUSPECT = 3.0
 """Log-likelihood by which a wrong scale must be likelier than any tolerable one before a first
 model is refused: good torques of simulated arms stay below."""
 
-_CERTAIN = 6.0
-"""The same before a model in use is refused: three and a half standard deviations."""
+_CERTAIN = 12.0
+"""The same before a model in use is refused: rotors that a description leaves out reach 6."""
 
 _LEAST_SHARE = 0.25
 """Share of its usual torque that the other joints must predict for a joint, before its scale is
@@ -96,6 +96,11 @@ class Scales(NamedTuple):
         return float(near.min()), float(near.max())
 
     @property
+    def against_none(self) -> float:
+        """By how much the likeliest scale is likelier than none at all."""
+        return float(self.likelihood.max() - self.likelihood[GAINS == 0.0].max())
+
+    @property
     def against(self) -> float:
         """By how much the likeliest scale is likelier than any tolerable one."""
         tolerable = (GAINS >= 1.0 / _TOLERANCE) & (GAINS <= _TOLERANCE)
@@ -131,7 +136,8 @@ def found_in(
         Usual torque of the joint.
     """
     scatter = (max(1.0 - scales.explained, 0.0) * variance) ** 0.5
-    if scales.explained < 1.0 - _SCATTER and scatter > _LEAST_SCATTER * usual:
+    mute = scales.against_none < _SUSPECT and scales.friction < 2.0 * scales.friction_std
+    if mute and scales.explained < 1.0 - _SCATTER and scatter > _LEAST_SCATTER * usual:
         return _noise(name, scatter, scales.explained)
     level = max(_LEAST_FRICTION * size**0.5, _DEVIATIONS * scales.friction_std)
     if scales.friction < -level:
