@@ -39,11 +39,6 @@ class Controller(ControllerInputs):
     Times are given in, never read: `now` [s] is the time of references and samples, which may
     stand still or jump; `steady` [s] only ever grows.
 
-    Parameters
-    ----------
-    robot : Robot
-    config : ControllerConfig
-
     Raises
     ------
     ModelError

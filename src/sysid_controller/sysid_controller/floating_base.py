@@ -24,11 +24,6 @@ _FALL_READINGS = 5  # in a row: one wrong reading is not a fall
 class FloatingBase:
     """The newest measured state of a floating base and of its feet.
 
-    Parameters
-    ----------
-    robot : Robot
-    config : ControllerConfig
-
     Attributes
     ----------
     pose : (7,)

@@ -33,10 +33,6 @@ class ParameterSizes:
 
     The base of a floating robot is held upright: its legs are judged by their own weight, and
     what they carry by the robot's mass.
-
-    Parameters
-    ----------
-    robot : Robot
     """
 
     def __init__(self, robot: Robot) -> None:

@@ -327,16 +327,7 @@ def _item(base: str) -> Codec:
 
 @cache
 def codec(definition: Definition) -> Codec:
-    """Return how messages of a type are written and read as a whole sample.
-
-    Parameters
-    ----------
-    definition : Definition
-
-    Returns
-    -------
-    Codec
-    """
+    """Return how messages of a type are written and read as a whole sample."""
     encoder, decoder = _Encoder(8), _Decoder(8)
     encoder.message(definition, "m")
     encoder.flush()

@@ -235,12 +235,7 @@ class WaitSet:
 
 
 class Participant:
-    """One process' presence in a domain.
-
-    Parameters
-    ----------
-    domain_id : int
-    """
+    """One process' presence in a domain."""
 
     _domains: ClassVar[dict[int, tuple[Domain, int]]] = {}
     _lock = threading.Lock()

@@ -101,10 +101,6 @@ def parse(text: str, name: str) -> Definition:
     name : str
         Full name to give to it.
 
-    Returns
-    -------
-    Definition
-
     Raises
     ------
     DefinitionError
@@ -187,10 +183,6 @@ def find(name: str) -> Definition:
     ----------
     name : str
         e.g. ``std_msgs/msg/Header``, ``std_srvs/srv/Trigger_Response``.
-
-    Returns
-    -------
-    Definition
 
     Raises
     ------

@@ -224,10 +224,6 @@ def message_class(name: str) -> Any:
     name : str
         Full name, e.g. ``sensor_msgs/msg/JointState``.
 
-    Returns
-    -------
-    type
-
     Raises
     ------
     DefinitionError
@@ -264,10 +260,6 @@ def service_class(name: str) -> Any:
     ----------
     name : str
         Full name, e.g. ``std_srvs/srv/Trigger``.
-
-    Returns
-    -------
-    type
 
     Raises
     ------

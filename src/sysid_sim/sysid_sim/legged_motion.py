@@ -203,13 +203,7 @@ class SwayConfig:
 
 
 class Sway:
-    """The base sways and turns over four feet that stay where they are.
-
-    Parameters
-    ----------
-    stance : Stance
-    seed : int
-    """
+    """The base sways and turns over four feet that stay where they are."""
 
     def __init__(self, stance: Stance, seed: int) -> None:
         self._stance = stance

@@ -118,12 +118,7 @@ def _excite(excitation: ExcitationConfig, robot: Robot, seed: int, period: float
 
 
 def exciting(**excitation: Any) -> BehaviourFactory:
-    """Return a behaviour that tracks an exciting trajectory with the nominal model and PD.
-
-    Parameters
-    ----------
-    excitation : fields of ExcitationConfig
-    """
+    """Return a behaviour that tracks a trajectory made by the fields of `ExcitationConfig`."""
     return partial(_excite, ExcitationConfig(**excitation))
 
 

@@ -146,14 +146,7 @@ class Reading:
 
 
 class Sensors:
-    """Adds noise to the true state, from its own seeded source.
-
-    Parameters
-    ----------
-    robot : Robot
-    config : SensorConfig
-    seed : int
-    """
+    """Adds noise to the true state, from its own seeded source."""
 
     def __init__(self, robot: Robot, config: SensorConfig, seed: int) -> None:
         self.robot = robot

@@ -72,12 +72,6 @@ def exciting_trajectory(
     all of them together until loops close, passive joints keep their limits, and nominal torques
     are within their share.
 
-    Parameters
-    ----------
-    robot : Robot
-    seed : int
-    excitation : ExcitationConfig, optional
-
     Raises
     ------
     SimulationError

@@ -71,12 +71,6 @@ def draw_truth(robot: Robot, seed: int, spread: TruthSpread | None = None) -> Fl
     scaled: an affine map of the distribution, so that a body with the result can exist. What the
     description does not ask to identify stays nominal; a total mass that it gives holds within
     its standard deviation.
-
-    Parameters
-    ----------
-    robot : Robot
-    seed : int
-    spread : TruthSpread, optional
     """
     spread = spread or TruthSpread()
     rng = np.random.default_rng(seed)

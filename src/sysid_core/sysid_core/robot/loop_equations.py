@@ -35,10 +35,6 @@ class LoopEquations:
     vector from frame a to frame b. Rows may be redundant as long as they agree, as the
     out-of-plane rows of a planar linkage do.
 
-    Parameters
-    ----------
-    robot : Robot
-
     Attributes
     ----------
     model : pin.Model

@@ -38,10 +38,6 @@ _FARTHEST = 4.0 * math.pi  # [rad] from home that a linkage is led: two turns, n
 class LoopClosure:
     """Solves a robot's loops: q_u = Γ(q_a), and the maps between actuated and full motion.
 
-    Parameters
-    ----------
-    robot : Robot
-
     Attributes
     ----------
     equations : LoopEquations

@@ -25,10 +25,6 @@ def root() -> Path | None:
 def share(package: str) -> Path:
     """Return the folder of a package's shared files.
 
-    Parameters
-    ----------
-    package : str
-
     Returns
     -------
     Path

@@ -172,10 +172,6 @@ def read(
     only_arguments : bool
         Look for arguments only, and complain of none that is missing.
 
-    Returns
-    -------
-    Plan
-
     Raises
     ------
     LaunchError
