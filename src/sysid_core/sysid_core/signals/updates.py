@@ -26,6 +26,8 @@ _EVEN = 2.0
 """Ratio of a long interval between knots to the usual one: the knots of a sensor are even."""
 _TURNING = 0.95
 """Quantile of the bends that is one between two lines, down to knots at a tenth of the rate."""
+_ENOUGH = 5000
+"""Changes among which a common one is looked for: more take time and show the same."""
 _FEW = 100
 """Changes below which a value that occurs twice may be chance."""
 _COMMON = 0.005
@@ -138,6 +140,7 @@ def quantum(series: FloatArray) -> float:
     turns = np.abs(np.diff(size)) > _STRAIGHT * usual
     if turns.sum() >= _FEW:
         size = size[1:][turns]
+    size = size[:: max(1, len(size) // _ENOUGH)]
     values, counts = np.unique(np.round(size / usual, _DIGITS), return_counts=True)
     common = values[(counts > _COMMON * len(size)) & (values > 0.0)]
     if not len(common):
