@@ -137,7 +137,8 @@ def _updated(group: Group, gap: float, timing: Timing) -> list[Group]:
     """Leave out values that were only repeated; note where values were only interpolated."""
     fresh = fresh_rows(group.values)
     parts: list[Group] = []
-    for pattern in np.unique(fresh, axis=1).T:
+    for column in sorted({column.tobytes() for column in fresh.T}):
+        pattern = np.frombuffer(column, dtype=np.bool_)
         columns = np.flatnonzero((fresh == pattern[:, np.newaxis]).all(axis=0))
         part = replace(
             group,
