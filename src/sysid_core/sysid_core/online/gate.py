@@ -30,7 +30,7 @@ _HYSTERESIS = 0.05
 _STALE_AFTER = 0.5
 """Without informative samples for so long the estimate is held: a pause, not a slow sensor [s]."""
 
-_TRIAL = 20.0
+_TRIAL = 8.0
 """Age of a model in use [s] from which on it is kept when a torque turns out wrong: what was wrong
 from the start shows within so long, and later faults leave the model as good as it was."""
 
@@ -127,7 +127,7 @@ class Evidence:
     wrong_torques : tuple[Diagnostic, ...]
         Torques that cannot be what they are said to be.
     age : float [s]
-        Since a model was first identified.
+        Since a model was first identified; 0 before.
     """
 
     opened: bool
@@ -148,7 +148,7 @@ class Evidence:
     fault: str = ""
     left_out: float = 0.0
     wrong_torques: tuple[Diagnostic, ...] = ()
-    age: float = np.inf
+    age: float = 0.0
 
     @property
     def skill(self) -> float:
@@ -292,7 +292,8 @@ def _wrong_from_start(evidence: Evidence, config: GateConfig) -> list[Diagnostic
 
 
 def _wrong_torques(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
-    return list(evidence.wrong_torques)
+    # a robot whose torques were right has been pushed: a first model comes back in time
+    return list(evidence.wrong_torques) if evidence.opened else []
 
 
 def _poor_joints(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:

@@ -87,14 +87,14 @@ class OnlineIdentifier:
         config, epoch = self.config, self._learner.epoch
         self._learner = Learner(self.robot, self.regression, config, epoch)
         self._tracker = PayloadTracker(self._loads, config.sample_rate)
-        self._changed_at = self._identified_at = -np.inf
+        self._changed_at, self._identified_at = -np.inf, np.inf
         self._silence = 0.0
         self._use(self._nominal)
 
     def _use(self, model: ModelInUse) -> None:
         if model.identified != self._model.identified:
             self._learner.colour.clear()  # what is usual of one model is not of another
-            self._identified_at = self._learner.time
+            self._identified_at = min(self._identified_at, self._learner.time)
         self._model = model
         self._revision += 1
 
@@ -111,7 +111,7 @@ class OnlineIdentifier:
         if start < self._learner.time - 1e-9:
             self._learner.begin_anew(start)
             self._tracker.restart(start)
-            self._changed_at = self._identified_at = start
+            self._changed_at = start
         for rows, count in self._learner.learn(samples, self._model.base):
             if self._tracker.listening:
                 self._tracker.push(Statistics.of(rows), count)
@@ -166,12 +166,14 @@ class OnlineIdentifier:
             alarm = Diagnostic("alarm", reason)
             return Decision(GateState.HOLDING, False, False, (alarm,))
         elapsed = self._learner.time - self._changed_at
-        age = self._learner.time - self._identified_at
+        age = max(0.0, self._learner.time - self._identified_at)
         evidence = gather(self._learner, self._model, scores, elapsed, self._silence, age)
         decision = decide(evidence, self.config.gate)
         if decision.fallback:
             self._tracker.forget()
             self._use(self._nominal)
+            if evidence.wrong_torques:
+                self._identified_at = np.inf  # this model proved nothing of the torques
         elif decision.accepted and fresh is not None:
             base = fresh.base_parameters
             known = self._learner.covariance(fresh)
