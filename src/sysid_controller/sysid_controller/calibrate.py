@@ -24,11 +24,12 @@ _SHARE = 0.8
 _WAIT = 60.0
 """Time [s] in which a simulation has to start, on a busy computer, too."""
 _END = 15.0
-"""Time [s] that a simulation is given to end."""
+"""Time [s] that a command or a simulation is given to end."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the subcommand and return its exit status: that of the command that failed, or 0."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     out: Path = args.out.expanduser()
     if out.exists() and any(out.iterdir()):
         raise OutputError(f"{out}: is not empty; choose another folder")
@@ -65,7 +66,22 @@ def _sysid(*words: object) -> int:
     """Show a command of sysid, run it and return its exit status."""
     texts = [str(word) for word in words]
     print(f"$ {shlex.join(['sysid', *texts])}", flush=True)
-    return subprocess.run([*_COMMAND, *texts], check=False).returncode
+    command = subprocess.Popen([*_COMMAND, *texts])
+    try:
+        return command.wait()
+    except BaseException as error:
+        _end(command, told=isinstance(error, KeyboardInterrupt))  # Ctrl-C reaches both
+        raise
+
+
+def _end(process: subprocess.Popen[bytes], told: bool) -> None:
+    """Let a process end in its own way, so that a robot which moves is stopped, not left."""
+    if not told:
+        process.send_signal(signal.SIGINT)
+    try:
+        process.wait(_END)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 @contextlib.contextmanager
@@ -82,8 +98,4 @@ def _simulation(robot: str, out: Path, linkage: bool) -> Iterator[None]:
         try:
             yield
         finally:
-            nodes.send_signal(signal.SIGINT)
-            try:
-                nodes.wait(_END)
-            except subprocess.TimeoutExpired:
-                nodes.kill()
+            _end(nodes, told=False)
