@@ -88,8 +88,11 @@ def prepare(folder: Path, main: Callable[[list[str]], int]) -> Corpus:
             "--out",
             str(folder),
             "--no-report",
+            "--any-mass",  # these efforts are no robot's
         ]
     )
+    if not (folder / "estimate.json").is_file():
+        raise RuntimeError("the good files could not be prepared: see the line above")
     return Corpus(folder, robot)
 
 
