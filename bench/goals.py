@@ -107,7 +107,12 @@ GOALS: Mapping[str, tuple[Goal, ...]] = {
     ),
     "figaroh_comparison": (
         *(
-            Goal(f"{what}, {robot}", 1.0, f"{_DESIGN}: no worse than FIGAROH 1.0.2 at its best")
+            Goal(
+                f"{what}, {robot}",
+                1.0,
+                f"{_DESIGN}: no worse than FIGAROH 1.0.2 at its best; it was held to FIGAROH's "
+                "defaults until both were known",
+            )
             for robot in ("ur10", "panda")
             for what in ("torque error", "torque NRMS", "mass error", "mass error in kg")
         ),
