@@ -154,12 +154,15 @@ def _folds(columns: FloatArray, target: FloatArray, stretch: IndexArray) -> list
     moments = np.array([A.T @ b for A, b in parts])
     return [
         _Fold(
-            grams.sum(axis=0) - grams[k], moments.sum(axis=0) - moments[k],
-            grams[k] / len(b), moments[k] / len(b), float(b @ b) / len(b),
+            grams.sum(axis=0) - grams[k],
+            moments.sum(axis=0) - moments[k],
+            grams[k] / len(b),
+            moments[k] / len(b),
+            float(b @ b) / len(b),
         )
         for k, (_, b) in enumerate(parts)
         if len(b)
-    ]  # fmt: skip
+    ]
 
 
 def _forward(
