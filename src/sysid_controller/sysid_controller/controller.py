@@ -13,6 +13,7 @@ from sysid_controller.laws import LAWS, ControlLaw, LawOutput, Motion, check_gai
 from sysid_controller.limits import EffortLimiter, LimitedEffort
 from sysid_controller.reference import START_TOLERANCE
 from sysid_controller.safe_hold import SafeHold
+from sysid_controller.safety_model import ModelWatch
 from sysid_controller.settings import ControllerConfig
 from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
@@ -57,6 +58,17 @@ class Controller(ControllerInputs):
         self._check_unit(config)
         self.config = config
         self._limiter = EffortLimiter(self.limits, config)
+        # of a robot in contact the ground's forces are not known
+        self._model_watch = (
+            None
+            if robot.floating
+            else ModelWatch(
+                self.joint_names,
+                self.limits,
+                make_dynamics(robot, FRICTION_WIDTH),
+                robot.consistent_nominal,
+            )
+        )
         self._mass = float(robot.consistent_nominal[robot.layout.masses].sum())
         self._choose_contact_control(config)
         self._now: float | None = None
@@ -135,6 +147,7 @@ class Controller(ControllerInputs):
             self.dynamics.set_parameters(self.blend.parameters)
         self._watch_base(now, steady)
         self._watch_motion(steady, steady_elapsed)
+        self._watch_model(steady, steady_elapsed)
         state = self._follow(now, steady, elapsed)
         drives = state in _DRIVING
         # what stops safely must do so even where the robot's clock stands still
@@ -170,14 +183,36 @@ class Controller(ControllerInputs):
         reason = self.watch.judge(self._limiter.last, elapsed, steady, rejoined=rejoined)
         if reason is None:
             return
-        self.blend.drop()
-        self.dynamics.set_parameters(self.blend.parameters)
+        self._drop_parameters(f"the robot was stopped: {reason}", steady)
         self._safe_hold.forget()
         inertia = self.dynamics.inertia(self.joint_states.position)
         if not np.isfinite(inertia).all():
             inertia = self._inertia
         period = max(1.0 / self.config.rate, self.watch.interval)
         self.stop.begin(reason, steady, inertia, period)
+
+    def _watch_model(self, steady: float, elapsed: float) -> None:
+        """Return to the nominal parameters where identified ones are worse."""
+        watch, measured = self._model_watch, self.joint_states
+        if watch is None:
+            return
+        if self.watchdog.state not in _DRIVING or not self.blend.identified:
+            watch.restart()
+            return
+        reason = watch.judge(
+            self.blend.parameters,
+            self._limiter.last,
+            measured.position,
+            measured.velocity,
+            elapsed,
+            steady,
+        )
+        if reason is not None:
+            self._drop_parameters(str(reason), steady)
+
+    def _drop_parameters(self, reason: str, steady: float) -> None:
+        self.blend.drop(reason, steady)
+        self.dynamics.set_parameters(self.blend.parameters)
 
     def _follow(self, now: float, steady: float, elapsed: float) -> ControlState:
         """Decide the state and see that there is a reference that starts where the robot is."""

@@ -136,7 +136,7 @@ class ControllerInputs:
 
     def take_parameters(self, offered: ParameterSet) -> Diagnostic | None:
         """Use published parameters, or say why not."""
-        barred = self.stop.bars_parameters(self._steady or 0.0) if offered.identified else ""
-        if barred:
-            return Diagnostic("refused", barred)
+        barred = self.blend.barred(self._steady or 0.0)
+        if offered.identified and (barred or self.stop.reason is not None):
+            return Diagnostic("refused", barred or f"the robot is stopped: {self.stop}")
         return self.blend.offer(offered)

@@ -242,7 +242,10 @@ class Health:
         message = diagnostic.message
         if diagnostic.severity is Severity.OK:
             message = "identified ones in use" if blend.identified else "nominal ones in use"
-        return replace(diagnostic, message=message, values=values)
+        severity, barred = diagnostic.severity, blend.barred(steady)
+        if barred:
+            severity, message = Severity.WARNING, barred
+        return replace(diagnostic, message=message, severity=severity, values=values)
 
     def _on_limits(self, controller: Controller) -> Diagnostic:
         ticks = max(self._since_report["ticks"], 1)

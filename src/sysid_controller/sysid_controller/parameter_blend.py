@@ -20,6 +20,7 @@ __all__ = ["ParameterBlend"]
 _LAGS = 6.638  # after so many lags 1 − (1 + t)·exp(−t) is 0.99
 _SEQUENCE = 3  # messages in a row; the network lets one or two overtake each other
 _ARRIVED = 1.0 - 1e-4
+_PAUSE = 10.0  # [s] in which identified parameters are refused after some were dropped
 _JUMP_PER_SECOND = 1.0  # torque limits per second by which a blend changes a motion's torque
 
 
@@ -45,6 +46,7 @@ class ParameterBlend:
         self._overtaken: list[ParameterSet] = []
         self._sizes = ParameterSizes(robot)
         self._shortest = 0.0
+        self._dropped: tuple[str, float] | None = None
         self._share_between = 1.0
         self.share = 1.0
 
@@ -88,8 +90,19 @@ class ParameterBlend:
             self._share_between = self.share = 0.0
         return None
 
-    def drop(self) -> None:
-        """Return to the nominal parameters at once: those in use are suspect."""
+    def barred(self, steady: float) -> str:
+        """Say why identified parameters are not taken at a steady time [s]; empty if they are."""
+        if self._dropped is None or steady - self._dropped[1] > _PAUSE:
+            return ""
+        reason, since = self._dropped
+        return (
+            f"identified ones were dropped {steady - since:.1f} s ago, since {reason}; "
+            f"the nominal ones are in use for {_PAUSE:g} s"
+        )
+
+    def drop(self, reason: str, steady: float) -> None:
+        """Return to the nominal parameters at once: those in use are suspect for a reason."""
+        self._dropped = reason, steady
         self._target = self._between = self._current = self._robot.consistent_nominal
         self._share_between = self.share = 1.0
         self._latest = None

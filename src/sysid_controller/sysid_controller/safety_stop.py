@@ -17,7 +17,8 @@ __all__ = ["SafetyStop"]
 # of differentiation, and with links and rotors a third as heavy as the model says.
 _DECAY = 0.2  # [-] of the velocity per sample, at most
 _FASTEST_DECAY = 100.0  # [1/s]; beyond it gears and links bend
-_STIFFNESS = 10.0  # [rad/s] bandwidth at which the joints are held once they are slow
+# What gravity's error displaces settles at stiffness over damping: in a quarter of a second.
+_STIFFNESS = 20.0  # [rad/s] bandwidth at which the joints are held once they are slow
 _STIFF_SHARE = 0.25  # [-] of the decay's bandwidth that it has at most: no overshoot
 _SLOW = 0.2  # [-] of the velocity limit below which the joints are held where they are
 _REST_SPEED = 0.05  # [-] of the velocity limit that counts as rest
@@ -25,7 +26,6 @@ _REST_MOST = 0.2  # [rad/s] that count as rest at most
 _REST_TIME = 0.5  # [s] at rest after which the robot is driven again
 _MOST_STOPS = 3  # after which it stays stopped
 _WITHIN = 60.0  # [s]
-_PARAMETER_PAUSE = 10.0  # [s] after a stop in which identified parameters are refused
 
 
 class SafetyStop:
@@ -55,7 +55,6 @@ class SafetyStop:
         self._held: FloatArray | None = None
         self._begins: deque[float] = deque(maxlen=_MOST_STOPS)
         self._rests_since: float | None = None
-        self._began: float | None = None
         self.reason: Diagnostic | None = None
         self.stays = False
 
@@ -81,7 +80,6 @@ class SafetyStop:
             Between joint states or ticks, whichever is longer.
         """
         self.reason, self._held, self._rests_since = reason, None, None
-        self._began = steady
         self._begins.append(steady)
         full = len(self._begins) == _MOST_STOPS
         self.stays = full and steady - self._begins[0] <= _WITHIN
@@ -118,18 +116,6 @@ class SafetyStop:
         """Tell whether the robot has rested long enough to be driven again."""
         rested = self._rests_since is not None and steady - self._rests_since >= _REST_TIME
         return rested and not self.stays
-
-    def bars_parameters(self, steady: float) -> str:
-        """Say why identified parameters are not taken at present; empty if they are."""
-        if self._began is None:
-            return ""
-        since = steady - self._began
-        if self.reason is None and since > _PARAMETER_PAUSE:
-            return ""
-        return (
-            f"the robot was stopped {since:.1f} s ago and the nominal parameters are in use; "
-            f"identified ones are taken {_PARAMETER_PAUSE:g} s after a stop"
-        )
 
     def __str__(self) -> str:
         """Return why the robot is stopped and how it goes on, in words."""

@@ -119,9 +119,6 @@ def test_after_three_stops_within_a_minute_it_stays_stopped_until_it_is_enabled(
     assert "call ~/enable" in str(stop)
     stop.forget()
     assert stop.over(51.0)
-    assert "nominal parameters are in use" in stop.bars_parameters(51.0)
-    stop.release()
-    assert stop.bars_parameters(61.0) == ""
 
 
 def test_a_gap_in_the_joint_states_does_not_weaken_a_stop(watch: SafetyWatch) -> None:
@@ -228,3 +225,30 @@ def test_a_second_controller_on_the_robot_waits_and_is_not_enabled(loop: Loop) -
     assert "2 publishers of references" in str(found["owners"])
     controller.publishers = Publishers(commands=2)  # who drives already goes on
     assert loop.tick(10)[-1].state is ControlState.HOLDING
+
+
+def test_parameters_that_predict_worse_than_the_nominal_ones_are_dropped(loop: Loop) -> None:
+    loop.tick(300)
+    hostile = loop.robot.consistent_nominal.copy()
+    hostile[loop.robot.layout.term("offset")][3] = 15.0
+    assert loop.offer(hostile, 2**63) is None  # and nobody publishes better ones
+    commands = loop.tick(1000)
+    assert not loop.controller.blend.identified
+    assert {command.state for command in commands} == {ControlState.HOLDING}
+    assert np.abs(commands[-1].position_error).max() < 0.01
+    assert "the torque of joint 'panda_joint4'" in str(loop.offer(hostile, 2**63))
+    found = {d.kind: d for d in Health().report(loop.controller, loop.time)}
+    assert "the torque of joint 'panda_joint4'" in str(found["parameters"])
+    assert loop.controller.blend.barred(loop.time + 10.0) == ""
+
+
+def test_a_load_that_no_model_knows_drops_no_parameters(loop: Loop) -> None:
+    loop.tick(300)
+    truth = loop.plant.parameters.copy()
+    assert loop.offer(truth, 1) is None
+    loaded = truth.copy()
+    loop.robot.layout.inertias(loaded)[-1] *= 4.0
+    loop.plant.set_parameters(loaded)
+    loop.v = loop.v + 0.3
+    loop.tick(1500)
+    assert loop.controller.blend.identified
