@@ -17,11 +17,11 @@ from . import interfaces
 __all__ = ["install", "is_installed", "reason"]
 
 _LOOK_ALIKE = Path(__file__).parent / "rclpy"
-_FOLDERS = ("msg", "srv")
+_FOLDERS = ("msg", "srv", "action")
 
 
 class _InterfaceModule(ModuleType):
-    """``<package>.msg`` or ``<package>.srv``: its classes are made when they are asked for."""
+    """``<package>.msg``, ``srv`` or ``action``: its classes are made when they are asked for."""
 
     def __getattr__(self, name: str) -> Any:
         package, folder = self.__name__.split(".")
@@ -30,9 +30,9 @@ class _InterfaceModule(ModuleType):
         if name not in interfaces.names(package, folder):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         # Late: 'sysid --help' imports this package, and messages take numpy.
-        from .messages import message_class, service_class
+        from .messages import action_class, message_class, service_class
 
-        make = message_class if folder == "msg" else service_class
+        make = {"msg": message_class, "srv": service_class, "action": action_class}[folder]
         made = make(f"{package}/{folder}/{name}")
         setattr(self, name, made)
         return made

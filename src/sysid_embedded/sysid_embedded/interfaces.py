@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Message and service definitions: where they come from, their form here, and their hashes.
+"""Message, service and action definitions: where they come from, their form here, and their hashes.
 
 `rosbags` reads their text; it leaves out defaults of fields, which no definition here has but
 `geometry_msgs/Quaternion`.
@@ -66,7 +66,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Definition:
-    """A message, or one half of a service.
+    """A message, or a part of a service or of an action.
 
     Parameters
     ----------
@@ -170,19 +170,40 @@ def _files() -> dict[str, Path]:
     found: dict[str, Path] = {}
     roots = [*_SHARE.iterdir(), _SOURCE_TREE / "sysid_msgs"]
     for root in roots:
-        for file in sorted((*root.glob("msg/*.msg"), *root.glob("srv/*.srv"))):
-            found[f"{root.name}/{file.parent.name}/{file.stem}"] = file
+        for folder in ("msg", "srv", "action"):
+            for file in sorted(root.glob(f"{folder}/*.{folder}")):
+                found[f"{root.name}/{folder}/{file.stem}"] = file
     return found
+
+
+_PARTS = {"msg": ("",), "srv": ("Request", "Response"), "action": ("Goal", "Result", "Feedback")}
+"""What the parts of a definition's text are."""
+_GOAL_ID = ("goal_id", (2, "unique_identifier_msgs/msg/UUID"))
+
+
+def _composed(action: str) -> dict[str, list[Any]]:
+    """Return the members of what ROS 2 wraps an action's parts in, as rosbags has them."""
+    return {
+        "SendGoal_Request": [_GOAL_ID, ("goal", (2, f"{action}_Goal"))],
+        "SendGoal_Response": [
+            ("accepted", (1, ("bool", 0))),
+            ("stamp", (2, "builtin_interfaces/msg/Time")),
+        ],
+        "GetResult_Request": [_GOAL_ID],
+        "GetResult_Response": [("status", (1, ("int8", 0))), ("result", (2, f"{action}_Result"))],
+        "FeedbackMessage": [_GOAL_ID, ("feedback", (2, f"{action}_Feedback"))],
+    }
 
 
 @cache
 def find(name: str) -> Definition:
-    """Return the definition of a message or of a service's half.
+    """Return the definition of a message, or of a part of a service or of an action.
 
     Parameters
     ----------
     name : str
-        e.g. ``std_msgs/msg/Header``, ``std_srvs/srv/Trigger_Response``.
+        e.g. ``std_msgs/msg/Header``, ``std_srvs/srv/Trigger_Response``,
+        ``control_msgs/action/FollowJointTrajectory_SendGoal_Request``.
 
     Raises
     ------
@@ -190,16 +211,17 @@ def find(name: str) -> Definition:
         If nobody defines it.
     """
     package, folder, stem = name.split("/")
-    half = stem.rpartition("_")
-    file = _files().get(f"{package}/{folder}/{half[0] if folder == 'srv' else stem}")
-    if file is not None:
-        text = file.read_text(encoding="utf-8")
-        if folder == "srv":
-            request, _, response = re.split(r"(?m)^(---)\s*$", text, maxsplit=1)
-            text = request if half[2] == "Request" else response
-        _typestore().fielddefs[name] = _parse(text, name)
-    if name in _typestore().fielddefs:
-        return _from_rosbags(name, _typestore().fielddefs[name])
+    stem, _, part = stem.partition("_")
+    action = f"{package}/{folder}/{stem}"
+    file = _files().get(action)
+    store = _typestore().fielddefs
+    if file is not None and part in _PARTS[folder]:
+        texts = re.split(r"(?m)^---\s*$", file.read_text(encoding="utf-8"))
+        store[name] = _parse(texts[_PARTS[folder].index(part)], name)
+    elif file is not None and folder == "action" and part in _composed(action):
+        store[name] = ([], _composed(action)[part])
+    if name in store:
+        return _from_rosbags(name, store[name])
     raise DefinitionError(
         f"{name} is not defined: add its {folder} file to the sysid_msgs package, or use a type "
         f"of {', '.join(sorted(packages()))}."
@@ -223,7 +245,7 @@ def packages() -> frozenset[str]:
 
 @cache
 def names(package: str, folder: str) -> tuple[str, ...]:
-    """Return the names of the messages (`folder` msg) or services (srv) of a package."""
+    """Return the names of a package's messages (`folder` msg), services (srv) or actions."""
     keys = (*_typestore().fielddefs, *_files())
     start = f"{package}/{folder}/"
     return tuple(sorted({key[len(start) :] for key in keys if key.startswith(start)}))

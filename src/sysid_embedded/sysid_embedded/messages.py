@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Message and service classes made from definitions, with the types of fields that rclpy has."""
+"""Message, service and action classes made from definitions, with the types of fields that rclpy has."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ from array import array
 from collections.abc import Callable, Iterable
 from functools import cache
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from .interfaces import Definition, Field, FieldType, find
 
-__all__ = ["ARRAY_CODES", "NUMPY_TYPES", "Message", "message_class", "service_class"]
+__all__ = [
+    "ARRAY_CODES",
+    "NUMPY_TYPES",
+    "Message",
+    "action_class",
+    "message_class",
+    "service_class",
+]
 
 # Type codes of `array.array` for sequences of numbers; the others are plain lists.
 ARRAY_CODES = {
@@ -279,3 +287,24 @@ def service_class(name: str) -> Any:
             "service_name": name,
         },
     )
+
+
+@cache
+def action_class(name: str) -> Any:
+    """Return the class of an action, which holds its `Goal`, `Result` and `Feedback` classes.
+
+    Parameters
+    ----------
+    name : str
+        Full name, e.g. ``control_msgs/action/FollowJointTrajectory``.
+    """
+    parts = {part: message_class(f"{name}_{part}") for part in ("Goal", "Result", "Feedback")}
+    wrapped = SimpleNamespace(
+        SendGoalService=service_class(f"{name}_SendGoal"),
+        GetResultService=service_class(f"{name}_GetResult"),
+        CancelGoalService=service_class("action_msgs/srv/CancelGoal"),
+        FeedbackMessage=message_class(f"{name}_FeedbackMessage"),
+        GoalStatusMessage=message_class("action_msgs/msg/GoalStatusArray"),
+    )
+    package, folder, stem = name.split("/")
+    return type(stem, (), {"__module__": f"{package}.{folder}", "Impl": wrapped, **parts})
