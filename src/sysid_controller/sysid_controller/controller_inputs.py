@@ -117,8 +117,13 @@ class ControllerInputs:
             return Diagnostic("refused", f"the base of robot '{self.robot.name}' is fixed")
         return self.base.plan_contacts(names, active, start, now)
 
-    def take_reference(self, points: TrajectoryPoints, now: float) -> Diagnostic | None:
-        """Follow a trajectory, brake and hold where it has no points, or say why not."""
+    def take_reference(
+        self, points: TrajectoryPoints, now: float, *, at_once: bool = False
+    ) -> Diagnostic | None:
+        """Follow a trajectory, brake and hold where it has no points, or say why not.
+
+        `at_once` leaves what is followed now, unless the trajectory has a start in time.
+        """
         if self.stop.reason is not None:
             return Diagnostic("refused", f"the robot is stopped: {self.stop}")
         if self.watchdog.state in (ControlState.DISABLED, ControlState.WAITING):
@@ -128,10 +133,12 @@ class ControllerInputs:
                 if not self.watchdog.enabled
                 else f"no valid {self.missing or 'joint states'} yet",
             )
+        measured = self.joint_states
         if not len(points.time):
-            measured = self.joint_states
             self.reference.brake(now, measured.position, measured.velocity)
             return None
+        if at_once and points.start is None and self.reference.moving(now):
+            return self.reference.replace(points, now, measured.position, measured.velocity)
         return self.reference.offer(points, now)
 
     def take_parameters(self, offered: ParameterSet) -> Diagnostic | None:

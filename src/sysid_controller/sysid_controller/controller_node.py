@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
@@ -89,6 +91,7 @@ class ControllerNode(Node):
         self._last_tick = self._steady()
         self._stopped = ""
         self._create_topics()
+        self._action = self._create_action()
         self._create_timers()
         parameters.on_change(lambda config: self.controller.configure(config.control))
         self.add_on_set_parameters_callback(self._keep_clock)
@@ -114,6 +117,21 @@ class ControllerNode(Node):
         self.create_subscription(JointTrajectory, _REFERENCE, self._on_reference, 10)
         self.create_subscription(DynamicParameters, "parameters", self._on_parameters, latched())
         self.create_service(SetBool, "~/enable", self._on_enable)
+
+    def _create_action(self) -> Any:
+        """Return the server of goals; None where its messages are not installed."""
+        try:
+            from sysid_controller.trajectory_action import TrajectoryAction
+        except ModuleNotFoundError as error:
+            if error.name != "control_msgs":
+                raise
+            self.get_logger().warning(
+                "control_msgs is not installed: trajectories come by topic only, MoveIt cannot "
+                "send its goals; install ros-$ROS_DISTRO-control-msgs"
+            )
+            return None
+        take = partial(self._take_trajectory, at_once=True)
+        return TrajectoryAction(self, self.controller, take)
 
     def _create_timers(self) -> None:
         config = self.controller.config
@@ -198,13 +216,21 @@ class ControllerNode(Node):
         self._note("contact reference", refusal)
 
     def _on_reference(self, message: JointTrajectory) -> None:
+        if self._take_trajectory(message) is None and self._action is not None:
+            self._action.replace(f"by a trajectory on '{_REFERENCE}'")
+
+    def _take_trajectory(
+        self, message: JointTrajectory, *, at_once: bool = False
+    ) -> Diagnostic | None:
+        """Follow a trajectory, brake where it has no points, or say why not."""
         now = self._now()
         try:
             points = trajectory_points(message, self._origin or 0)
-            refusal = self.controller.take_reference(points, now)
+            refusal = self.controller.take_reference(points, now, at_once=at_once)
         except SysidError as error:
             refusal = Diagnostic("refused", str(error))
         self._note("reference", refusal)
+        return refusal
 
     def _on_parameters(self, message: DynamicParameters) -> None:
         try:
@@ -238,6 +264,8 @@ class ControllerNode(Node):
         if command.output is not None:
             self._commands.publish(command_message(command.output))
         self.health.ticked(command, tick_time, steady)
+        if self._action is not None:
+            self._action.tick(now, command)
         if command.clock_jumped and steady >= self._next_clock_warning:
             self._next_clock_warning = steady + _DIAGNOSTICS_PERIOD
             self.get_logger().warning("the clock was set back: references are dropped")

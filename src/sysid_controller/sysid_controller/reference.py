@@ -192,6 +192,17 @@ class Reference:
         self._tracks = before + [track]
         return None
 
+    def replace(
+        self, points: TrajectoryPoints, now: float, position: FloatArray, velocity: FloatArray
+    ) -> Diagnostic | None:
+        """As `offer`, but leave what is followed at once, from a measured motion."""
+        before = self._tracks, self._bridge
+        self.brake(now, position, velocity)
+        refusal = self.offer(points, now)
+        if refusal is not None:
+            self._tracks, self._bridge = before
+        return refusal
+
     def _before(self, time: float) -> list[_Track]:
         """Return the tracks that a new one from a time on leaves."""
         return [track for track in self._tracks if track.begin <= time] or self._tracks[:1]

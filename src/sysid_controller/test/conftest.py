@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot, load_robot
+
+sys.path.append(str(Path(__file__).parent))  # for node_graph
 
 try:
     importlib.import_module("rclpy")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Message, service and action definitions: where they come from, their form here, and their hashes.
+"""Definitions of messages, services and actions: their sources, form here, and hashes.
 
 `rosbags` reads their text; it leaves out defaults of fields, which no definition here has but
 `geometry_msgs/Quaternion`.

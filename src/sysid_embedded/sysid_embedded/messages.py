@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Message, service and action classes made from definitions, with the types of fields that rclpy has."""
+"""Classes of messages, services and actions, with the types of fields that rclpy has."""
 
 from __future__ import annotations
 
