@@ -36,8 +36,9 @@ from sysid_ros.diagnostics import clock_fault, diagnostics_message
 from sysid_ros.fields import nanoseconds
 from sysid_ros.identification import parameters_from_message
 from sysid_ros.node_main import run_node
-from sysid_ros.parameters import NodeParameters, RobotConfig
+from sysid_ros.parameters import NodeParameters
 from sysid_ros.qos import latched, newest_reading
+from sysid_ros.robot_config import RobotConfig
 from sysid_ros.sensors import joint_arrays, odometry_arrays
 
 __all__ = ["ControllerNode", "ControllerNodeConfig", "main"]
@@ -81,7 +82,7 @@ class ControllerNode(Node):
         super().__init__("controller")
         parameters = NodeParameters(self, ControllerNodeConfig())
         config = parameters.config.control
-        self.controller = Controller(parameters.config.load_robot(), config)
+        self.controller = Controller(parameters.config.load_robot(self), config)
         self.health = Health()
         # times are counted from here: epoch seconds would cost a float its resolution
         self._origin: int | None = None

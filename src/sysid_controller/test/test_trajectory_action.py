@@ -145,7 +145,7 @@ def test_a_robot_out_of_tolerance_ends_the_goal_and_is_held(when: str, arm: Arm)
     status, code, reason = arm.result(handle)
     expected = f"{when.upper()}_TOLERANCE_VIOLATED"
     assert (status, code) == (ABORTED, getattr(Result, expected))
-    assert "joint 'panda_joint3' is +0.05 rad off" in reason
+    assert "joint 'panda_joint3' is" in reason
     arm.lag = 0.0
     arm.assert_held()
     if when == "path":

@@ -38,8 +38,9 @@ from sysid_msgs.srv import ExportModel
 from sysid_ros.diagnostics import clock_fault, diagnostics_message
 from sysid_ros.identification import parameters_message, payload_message, status_message
 from sysid_ros.node_main import run_node
-from sysid_ros.parameters import NodeParameters, RobotConfig
+from sysid_ros.parameters import NodeParameters
 from sysid_ros.qos import latched
+from sysid_ros.robot_config import RobotConfig
 from sysid_ros.samples import samples_from_message
 
 __all__ = ["IdentifierConfig", "IdentifierNode", "main"]
@@ -84,7 +85,7 @@ class IdentifierNode(Node):
         super().__init__("identifier")
         self.node_parameters = NodeParameters(self, IdentifierConfig())
         config = self.node_parameters.config
-        self.robot = config.load_robot()
+        self.robot = config.load_robot(self)
         self._sample_rate = config.online.sample_rate
         self._stamps: deque[FloatArray] = deque(maxlen=_BATCHES)
         self._identifier = OnlineIdentifier(self.robot, config.online)

@@ -33,8 +33,9 @@ from sysid_online.opening import OpeningStream
 from sysid_online.ring_buffer import RingBuffer
 from sysid_ros.diagnostics import clock_fault, diagnostics_message
 from sysid_ros.node_main import run_node
-from sysid_ros.parameters import NodeParameters, RobotConfig
+from sysid_ros.parameters import NodeParameters
 from sysid_ros.qos import readings
+from sysid_ros.robot_config import RobotConfig
 from sysid_ros.samples import samples_message
 from sysid_ros.sensors import SENSOR_TOPICS, joint_batches
 
@@ -89,7 +90,7 @@ class RecorderNode(Node):
     def __init__(self) -> None:
         super().__init__("recorder")
         config = NodeParameters(self, RecorderConfig()).config
-        self.robot = config.load_robot()
+        self.robot = config.load_robot(self)
         self._pending: list[JointState] = []
         self._arrived: dict[str, list[Any]] = {}
         self._buffer = RingBuffer(config.buffer_duration)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from rcl_interfaces.msg import (
@@ -18,36 +17,11 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from sysid_core.errors import ParameterError, SysidError
-from sysid_core.robot import Robot, load_robot
-from sysid_core.settings import Setting, parameter, settings_of, with_values
+from sysid_core.settings import Setting, settings_of, with_values
 
-__all__ = ["NodeParameters", "RobotConfig"]
+__all__ = ["NodeParameters"]
 
 ConfigT = TypeVar("ConfigT")
-
-
-@dataclass(frozen=True)
-class RobotConfig:
-    """What every node that works with one robot is told."""
-
-    robot: str = parameter(
-        "", "Name of a robot in config/robots, or path of its description", read_only=True
-    )
-
-    def load_robot(self) -> Robot:
-        """Load the robot that is named.
-
-        Raises
-        ------
-        SysidError
-            If none is named or it cannot be loaded.
-        """
-        if not self.robot:
-            raise ParameterError(
-                "parameter 'robot' is empty: give a robot's name or description, "
-                "e.g. -p robot:=panda"
-            )
-        return load_robot(self.robot)
 
 
 class NodeParameters(Generic[ConfigT]):

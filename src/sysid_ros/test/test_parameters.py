@@ -15,10 +15,15 @@ import rclpy
 from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from std_msgs.msg import String
 
 from sysid_core.errors import ParameterError
+from sysid_core.robot import load_robot
 from sysid_core.settings import check_config, parameter
-from sysid_ros.parameters import NodeParameters, RobotConfig
+from sysid_ros import robot_config
+from sysid_ros.parameters import NodeParameters
+from sysid_ros.qos import latched
+from sysid_ros.robot_config import RobotConfig
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,13 @@ def make() -> Iterator[Make]:
     for node in nodes:
         node.destroy_node()
     rclpy.try_shutdown(context=context)
+
+
+@pytest.fixture
+def ros() -> Iterator[None]:
+    rclpy.init(args=[])
+    yield
+    rclpy.shutdown()
 
 
 def test_values_and_descriptions_are_those_of_the_configuration(make: Make) -> None:
@@ -117,7 +129,30 @@ def test_a_change_is_taken_whole_or_not_at_all(make: Make) -> None:
     assert node.get_parameter("gain").value == 2.0
 
 
-def test_a_robot_must_be_named() -> None:
+def test_a_robot_must_be_named(make: Make) -> None:
     with pytest.raises(ParameterError, match="'robot' is empty"):
-        RobotConfig().load_robot()
-    assert RobotConfig("panda").load_robot().name == "panda"
+        RobotConfig().load_robot(make())
+    assert RobotConfig("panda").load_robot(make()).name == "panda"
+
+
+@pytest.mark.parametrize("name", ["panda", ""])
+def test_the_urdf_may_come_by_a_topic(name: str, ros: None) -> None:
+    panda = load_robot("panda")
+    text = panda.urdf.path.read_text(encoding="utf-8").replace("0.629769", "0.7")
+    node, publisher = Node("user"), Node("robot_state_publisher")
+    latch = publisher.create_publisher(String, "robot_description", latched())
+    latch.publish(String(data=text))
+    robot = RobotConfig(name, "robot_description").load_robot(node)
+    assert robot.joint_names == panda.joint_names
+    assert robot.urdf.path.read_text(encoding="utf-8") == text
+    if name:
+        assert robot.model_hash == panda.model_hash
+        assert robot.description.source == panda.description.source
+    for made in (node, publisher):
+        made.destroy_node()
+
+
+def test_a_urdf_that_does_not_come_is_named(ros: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(robot_config, "_PATIENCE", 0.2)
+    with pytest.raises(ParameterError, match="robot_state_publisher running"):
+        RobotConfig("panda", "robot_description").load_robot(Node("user"))

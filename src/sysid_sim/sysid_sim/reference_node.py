@@ -17,7 +17,8 @@ from sysid_core.settings import check_config, parameter
 from sysid_ros.control import trajectory_message
 from sysid_ros.fields import stamp
 from sysid_ros.node_main import run_node
-from sysid_ros.parameters import NodeParameters, RobotConfig
+from sysid_ros.parameters import NodeParameters
+from sysid_ros.robot_config import RobotConfig
 from sysid_sim.stance_trajectory import StanceTrajectory
 from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory
 
@@ -94,7 +95,7 @@ class ReferenceNode(Node):
     def __init__(self) -> None:
         super().__init__("reference")
         config = NodeParameters(self, ReferenceConfig()).config
-        self.robot = config.load_robot()
+        self.robot = config.load_robot(self)
         self._trajectory = config.trajectory(self.robot)
         self._start_delay = config.start_delay
         self._publisher = self.create_publisher(JointTrajectory, "reference", 10)

@@ -11,7 +11,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError, SysidError
 from sysid_core.robot import Robot
 from sysid_core.settings import check_config, parameter
-from sysid_ros.parameters import RobotConfig
+from sysid_ros.robot_config import RobotConfig
 from sysid_sim.sensors import SENSORS
 from sysid_sim.simulation import SimulationConfig, Stribeck
 from sysid_sim.truth import TruthSpread, draw_truth, read_truth, with_true_friction

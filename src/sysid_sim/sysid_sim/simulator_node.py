@@ -57,7 +57,7 @@ class SimulatorNode(Node):
         super().__init__("simulator")
         self.node_parameters = NodeParameters(self, SimulatorConfig())
         config = self.node_parameters.config
-        self.robot = config.with_friction(config.load_robot())
+        self.robot = config.with_friction(config.load_robot(self))
         truth = config.true_parameters(self.robot)
         self._behaviour = config.new_behaviour(self.robot)
         self._simulation = Simulation(
