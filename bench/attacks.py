@@ -272,7 +272,7 @@ def run(given: argparse.Namespace) -> Result:
         attacks.append(attack(ROBOTS[k % len(ROBOTS)], given.seed + k // len(ROBOTS)))
         if (k + 1) % 50 == 0:
             say(f"{k + 1} of {given.count} attacks")
-    show_table(
+    table = show_table(
         "attacks",
         ("robot", "attacks", "refused", "stops", "fastest [-]", "overspeed [ms]", "to rest [s]"),
         (
@@ -284,13 +284,12 @@ def run(given: argparse.Namespace) -> Result:
             _row("all", attacks),
         ),
     )
-    worst = sorted(attacks, key=lambda a: -a.overspeed)[:20]
     figures = {
         "longest overspeed [ms]": 1e3 * max(a.overspeed for a in attacks),
         "longest way to rest [s]": max(a.to_rest for a in attacks),
         "stops without a reason": sum(a.unnamed for a in attacks),
     }
-    return Result(figures, {"count": given.count, "worst": [a._asdict() for a in worst]})
+    return Result(figures, {"attacks": [a._asdict() for a in attacks]}, {"attacks": table})
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

@@ -132,12 +132,12 @@ def measure(given: argparse.Namespace) -> Result:
         name: float(np.mean([arm[name] for arm in arms])) for name in arms[0] if name != "what"
     }
     rows = [(one["what"], one["covered"], one["parameters alone"], np.nan) for one in real]
-    rows.append(("simulated", mean["covered"], mean["parameters alone"], mean["Coulomb"]))
-    headings = ("data", "torques covered", "by parameters alone", "Coulomb covered")
-    show_table("share within stated 95 % intervals", headings, rows, ".3f")
+    rows.append(("simulated arms", mean["covered"], mean["parameters alone"], mean["Coulomb"]))
+    headings = ("data", "torques", "torques, by the parameters alone", "Coulomb friction")
+    table = show_table("share within stated 95 % intervals", headings, rows, ".3f")
     shares = {one["what"]: one["covered"] for one in real} | {"simulated": mean["covered"]}
     figures = {f"coverage, {name}": share for name, share in shares.items()}
-    return Result(figures, {"recordings": real, "simulated": arms, "mean": mean})
+    return Result(figures, {"recordings": real, "simulated": arms}, {"coverage": table})
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

@@ -251,13 +251,12 @@ def _result(
         for kind, count in counts.items()
     ]
     headings = ("kind", "cases", "refused", *_FAULTS)
-    show_table("faults", headings, rows)
+    table = show_table("faults", headings, rows)
     figures: dict[str, float] = {
         "files, arguments and robots": sum(counts.values()),
         **{f"faults: {fault}": sum(v.fault == fault for v in bad) for fault in _FAULTS},
     }
-    table = [dict(zip(headings, row, strict=True)) for row in rows]
-    return Result(figures, {"table": table, "faults": [verdict._asdict() for verdict in bad]})
+    return Result(figures, {"faults": [v._asdict() for v in bad]}, {"faults": table})
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

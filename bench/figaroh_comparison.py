@@ -20,7 +20,7 @@ import numpy as np
 
 from bench.arms import Experiment, Noise, make_experiment
 from bench.figaroh_adapter import Figaroh, FigarohConfig
-from bench.runner import Result, run_benchmark, show_table, timed
+from bench.runner import Result, Table, run_benchmark, show_table, timed
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.estimation import estimator
@@ -108,12 +108,7 @@ def time_solves(robot: Robot, seed: int, noise: Noise, folder: Path, repeats: in
     theirs = Figaroh(robot, experiment.recording, FigarohConfig(CUTOFF), folder)
     ours = timed(lambda: _ours(robot, experiment, "entropic"), repeats)
     whole = timed(theirs.solve, repeats)
-    return {
-        "rows": TIMED_ROWS,
-        "sysid_s": ours,
-        "figaroh_s": whole,
-        "ratio": whole / ours,
-    }
+    return {"sysid_s": ours, "figaroh_s": whole, "ratio": whole / ours}
 
 
 def _mean(runs: list[dict[str, Row]], method: str, key: str) -> float:
@@ -122,17 +117,24 @@ def _mean(runs: list[dict[str, Row]], method: str, key: str) -> float:
     return float(np.exp(np.mean(np.log(values)))) if values else np.nan
 
 
-def _show(robot: str, runs: list[dict[str, Row]]) -> None:
+def _table(found: dict[str, list[dict[str, Row]]]) -> Table:
     keys = ("torque_error", "torque_nrms", "mass_error", "mass_error_kg")
-    rows: list[tuple[object, ...]] = []
-    for method in runs[0]:
-        failed = sum(not run[method] for run in runs)
-        note = f"no solution in {failed} of {len(runs)}" if failed else ""
-        rows.append((method, *(_mean(runs, method, key) for key in keys), note))
-    show_table(
-        f"{robot}, geometric means over {len(runs)} random arms",
-        ("method", "torque [N·m]", "NRMS", "mass error", "mass [kg]", ""),
-        rows,
+    return show_table(
+        "geometric means over random arms",
+        (
+            *("robot", "estimate", "torque error [N·m]", "torque NRMS", "mass error"),
+            *("mass error [kg]", "failed"),
+        ),
+        (
+            (
+                robot,
+                method,
+                *(_mean(runs, method, key) for key in keys),
+                f"{sum(not run[method] for run in runs)} of {len(runs)}",
+            )
+            for robot, runs in found.items()
+            for method in runs[0]
+        ),
         ".3g",
     )
 
@@ -150,7 +152,7 @@ def run(given: argparse.Namespace) -> Result:
     """Compare on random arms, and time the whole identification."""
     noise = Noise(position=given.encoder)
     seeds = list(range(given.seed, given.seed + given.arms))
-    details: dict[str, Any] = {"noise": vars(noise), "cutoff_hz": CUTOFF}
+    found: dict[str, list[dict[str, Row]]] = {}
     figures: dict[str, float] = {}
     print(
         f"encoder noise {noise.position:g} rad, torque noise {noise.torque:.0%}, "
@@ -160,17 +162,19 @@ def run(given: argparse.Namespace) -> Result:
         folder = Path(name)
         for robot in map(load_robot, ROBOTS):
             runs = [compare(robot, seed, noise, folder) for seed in seeds]
-            _show(robot.name, runs)
-            details[robot.name] = runs
+            found[robot.name] = runs
             for key, what in COMPARED.items():
                 figures[f"{what}, {robot.name}"] = _ratio(runs, key)
         speed = time_solves(load_robot("ur10"), given.seed, noise, folder, given.repeats)
     figures["FIGAROH's time over ours"] = speed["ratio"]
-    print(
-        f"\nwhole solve, {TIMED_ROWS} rows of the UR10, physical consistency included: FIGAROH "
-        f"{speed['figaroh_s']:.3f} s, sysid {speed['sysid_s']:.3f} s"
+    compared = _table(found)
+    seconds = show_table(
+        f"a consistent model of the UR10 from {TIMED_ROWS} samples",
+        ("", "seconds"),
+        (("FIGAROH", speed["figaroh_s"]), ("sysid", speed["sysid_s"])),
+        ".2g",
     )
-    return Result(figures, {**details, "speed": speed})
+    return Result(figures, found, {"compared": compared, "seconds": seconds})
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

@@ -120,7 +120,7 @@ def run(given: argparse.Namespace) -> Result:
         two = _difference(alone, folder / "workers")
         dask = _against_dask(pair, alone, folder / "dask")
     beyond = 1e6 * (long.seconds - reading.seconds) / samples
-    show_table(
+    table = show_table(
         f"{given.minutes:g} min of {_ROBOT} at {_RATE:g} Hz",
         ("", "processor time [s]", "memory [MB]"),
         (
@@ -137,7 +137,7 @@ def run(given: argparse.Namespace) -> Result:
     }
     if dask is not None:
         figures["Dask against one process"] = dask
-    return Result(figures, {"reading": reading, "long": long, "short": short})
+    return Result(figures, {}, {"length": table})
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

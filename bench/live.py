@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.runner import Result, run_benchmark, show_table
+from bench.runner import Result, Table, run_benchmark, show_table
 from bench.trees import tree_urdf
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.excitation import fit_into, motion_limits, random_motion
@@ -272,27 +272,21 @@ def _figures(result: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def _show(result: dict[str, Any]) -> None:
-    print(
-        f"runtime {result['runtime']}: {result['published']} joint states published "
-        f"({result['late']} late by more than 10 ms), {result['received']} received, "
-        f"{result['accepted']} used, {result['lost']} lost\n"
-        f"samples identified from {result['samples']}, lost {result['samples_lost']}"
-    )
-    show_table(
-        "",
-        ("node", "cores", "MB", "MB/10 min"),
-        (
-            (node, *("–" if value is None else value for value in values.values()))
-            for node, values in result["nodes"].items()
-        ),
+def _tables(result: dict[str, Any]) -> dict[str, Table]:
+    nodes = show_table(
+        f"nodes, {result['runtime']} runtime",
+        ("node", "cores", "memory [MB]", "growth [MB in 10 min]"),
+        ((node, *values.values()) for node, values in result["nodes"].items()),
         ".3g",
     )
-    solve = result["solve_ms"]
-    print(
-        f"solve p50 {solve['p50']:.2f} ms, p99 {solve['p99']:.2f} ms, max {solve['max']:.2f} ms, "
-        f"R² {result['r2']:.4f}"
+    counts = ("published", "late", "received", "accepted", "lost", "samples", "samples_lost")
+    messages = show_table(
+        "joint states, those late by more than 10 ms, and samples",
+        (*counts, "R²", *(f"solve {name} [ms]" for name in result["solve_ms"])),
+        [(*(result[name] for name in counts), result["r2"], *result["solve_ms"].values())],
+        ".6g",
     )
+    return {"nodes": nodes, "messages": messages}
 
 
 def run(given: argparse.Namespace) -> Result:
@@ -302,8 +296,7 @@ def run(given: argparse.Namespace) -> Result:
     if EMBEDDED:
         install_embedded()
     result = measure(given.seconds, given.joints, given.rate, given.seed)
-    _show(result)
-    return Result(_figures(result), result)
+    return Result(_figures(result), result, _tables(result))
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

@@ -112,7 +112,7 @@ def _worst(runs: list[list[dict[str, Any]]], key: str) -> float:
 def run(given: argparse.Namespace) -> Result:
     """Identify random arms from exact states, and through our filters."""
     seeds = range(given.seed, given.seed + given.arms)
-    details: dict[str, Any] = {}
+    details: dict[str, list[list[dict[str, Any]]]] = {}
     every: dict[bool, list[list[dict[str, Any]]]] = {False: [], True: []}
     for name, robot in _robots().items():
         for filtered in (False, True):
@@ -120,28 +120,25 @@ def run(given: argparse.Namespace) -> Result:
             runs = [compare(robot, seed, filtered=filtered) for seed in seeds]
             every[filtered] += runs
             details[f"{name}, {way}"] = runs
-            show_table(
-                f"{name}, {way}: worst of {len(runs)} random arms",
-                ("method", *_KEYS, "seconds", "consistent"),
-                (
-                    (
-                        same[0]["method"],
-                        *(f"{max(result[key] for result in same):.1e}" for key in _KEYS),
-                        f"{np.median([result['seconds'] for result in same]):.2f}",
-                        "yes" if all(result["consistent"] for result in same) else "no",
-                    )
-                    for same in zip(*runs, strict=True)
-                ),
-            )
     defaults = [[r for r in results if r["method"] == "entropic"] for results in every[True]]
     exact = every[False]
+    table = show_table(
+        f"worst of {given.arms} random arms",
+        ("arm and way", "method", "base parameters", "torque NRMS, identification", "validation"),
+        (
+            (name, same[0]["method"], *(max(one[key] for one in same) for key in _KEYS))
+            for name, runs in details.items()
+            for same in zip(*runs, strict=True)
+        ),
+        ".1e",
+    )
     figures = {
         "base parameters, exact states": _worst(exact, "base"),
         "torque NRMS, exact states": max(_worst(exact, key) for key in _KEYS[1:]),
         "torque NRMS, filtered, identification": _worst(defaults, "identification"),
         "torque NRMS, filtered, validation": _worst(defaults, "validation"),
     }
-    return Result(figures, details)
+    return Result(figures, details, {"noise_free": table})
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,17 +5,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.goals import Outcome, judge
 
-__all__ = ["OUT", "Result", "run_benchmark", "say", "show_goals", "show_table", "timed"]
+__all__ = ["OUT", "Result", "Table", "run_benchmark", "say", "show_goals", "show_table", "timed"]
 
 OUT = Path("out/bench")
+
+
+Table = list[list[str]]
+"""Cells as people read them; the first row has the headings."""
 
 
 class Result(NamedTuple):
@@ -27,10 +34,13 @@ class Result(NamedTuple):
         Those that goals are set for, by their names in `bench.goals`.
     details : Mapping[str, Any]
         Everything else, JSON-ready.
+    tables : Mapping[str, Table]
+        Those that the docs show, by the names that `bench.docs` finds there.
     """
 
     figures: Mapping[str, float]
     details: Mapping[str, Any]
+    tables: Mapping[str, Table] = {}
 
 
 def say(text: str) -> None:
@@ -40,22 +50,26 @@ def say(text: str) -> None:
 
 def show_table(
     title: str, headings: Sequence[str], rows: Iterable[Sequence[object]], form: str = ".4g"
-) -> None:
-    """Print rows under headings; numbers in one form, the first column to the left."""
-    cells = [[c if isinstance(c, str) else f"{c:{form}}" for c in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+) -> Table:
+    """Print rows under headings, and return them; numbers in one form, NaN and None as a dash."""
+
+    def text(cell: object) -> str:
+        if isinstance(cell, str):
+            return cell
+        return "–" if cell is None or cell != cell else f"{cell:{form}}"
+
+    cells = [list(headings), *([text(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     print(f"\n{title}" if title else "")
-    for row in (list(headings), *cells):
+    for row in cells:
         first, *rest = zip(row, widths, strict=True)
         print(first[0].ljust(first[1]) + "".join(f"  {c.rjust(w)}" for c, w in rest))
+    return cells
 
 
 def show_goals(outcomes: Sequence[Outcome]) -> None:
     """Print goals, what was measured, and whether they were met."""
-    rows = [
-        (o.figure, o.limit, "–" if o.value is None else o.value, o.status, o.source)
-        for o in outcomes
-    ]
+    rows = [(o.figure, o.limit, o.value, o.status, o.source) for o in outcomes]
     if rows:
         show_table("goals", ("figure", "goal", "measured", "status", "source"), rows, ".3g")
 
@@ -68,6 +82,26 @@ def timed(function: Callable[[], object], repeats: int) -> float:
         function()
         times.append(time.process_time() - begin)
     return min(times[1:])
+
+
+def _provenance(name: str) -> dict[str, str]:
+    """Return what was run, when, and of which sources."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(Path(__file__).parent), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+    commit = git("rev-parse", "--short=10", "HEAD") or "unknown"
+    changed = " with changes" if git("status", "--porcelain", "--untracked-files=no") else ""
+    words = [word for word in sys.argv[1:] if not word.startswith("--out=")]
+    if "--out" in words:
+        at = words.index("--out")
+        del words[at : at + 2]
+    return {
+        "command": shlex.join(["python", "-m", f"bench.{name}", *words]),
+        "commit": commit + changed,
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M"),
+    }
 
 
 def run_benchmark(
@@ -84,14 +118,16 @@ def run_benchmark(
     add_arguments(parser)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
+    provenance = _provenance(name)
     result = run(given)
     outcomes = judge(name, result.figures)
     show_goals(outcomes)
     path = given.out / f"{name}.json"
     content = {
-        "arguments": {name: value for name, value in vars(given).items() if name != "out"},
+        **provenance,
         "goals": [outcome._asdict() for outcome in outcomes],
-        **result.details,
+        "tables": result.tables,
+        "details": result.details,
     }
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     print(f"\nwritten: {path}")

@@ -217,9 +217,11 @@ def measure(given: argparse.Namespace) -> Result:
             row = (float(np.mean(ratios <= WITHIN)), float(np.median(ratios)), float(ratios.max()))
             rows.append((f"{fault} {strength}", *row, cutoffs[0], cutoffs[-1]))
     headings = ("fault", "within 5 %", "median", "worst", "lowest [Hz]", "highest [Hz]")
-    show_table("error over that of the best cut-off of a ladder", headings, rows, ".3g")
+    title = "error over that of the best cut-off of a ladder"
+    table = show_table(title, headings, rows, ".3g")
     share = float(np.mean([one.get("ratio", np.inf) <= WITHIN for one in runs]))
-    return Result({"share of runs within 5 % of the best cut-off": share}, {"runs": runs})
+    figures = {"share of runs within 5 % of the best cut-off": share}
+    return Result(figures, {"runs": runs}, {"signal_faults": table})
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

@@ -2,7 +2,7 @@
 """Runs all nodes around a simulated arm and injects a fault every second: nothing may die.
 
 The robot waits for its commands, so that a busy computer slows all down instead of its control:
-times of recovery are the robot's. ``--seconds 3600 --rate 1000`` is the long run.
+times of recovery are the robot's. ``--seconds 3600`` is the long run.
 """
 
 from __future__ import annotations
@@ -337,22 +337,26 @@ def _result(
     seconds: float,
 ) -> Result:
     worst = {kind: max(t for k, t in slow if k == kind) for kind in counts}
-    table = [{"kind": k, "cases": n, "longest recovery [s]": worst[k]} for k, n in counts.items()]
     growth = {name: _growth(one, seconds) for name, one in usage.items()}
-    show_table("soak", ("fault", "cases", "recovery [s]"), (list(row.values()) for row in table))
-    show_table("", ("node", "growth [MB]"), growth.items(), ".2f")
+    faults = show_table(
+        "soak",
+        ("fault", "cases", "longest recovery [s]"),
+        ((kind, count, worst[kind]) for kind, count in counts.items()),
+        ".3g",
+    )
+    nodes = show_table("", ("node", "growth [MB]"), growth.items(), ".2f")
     figures: dict[str, float] = {
         "live attacks": sum(counts.values()),
         "nodes that died": len(dead),
         "memory growth [MB]": max(growth.values()),
         "longest recovery [s]": max(worst.values()),
     }
-    return Result(figures, {"table": table, "growth_mb": growth, "dead": dead})
+    return Result(figures, {"dead": dead}, {"faults": faults, "nodes": nodes})
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, default=3600.0, help="[%(default)s]")
-    parser.add_argument("--rate", type=float, default=500.0, help="of the robot [Hz]")
+    parser.add_argument("--seconds", type=float, default=600.0, help="[%(default)s]")
+    parser.add_argument("--rate", type=float, default=1000.0, help="of the robot [Hz]")
 
 
 if __name__ == "__main__":

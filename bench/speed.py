@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 
 from bench.conic import solve_conic
-from bench.runner import Result, run_benchmark, show_table, timed
+from bench.runner import Result, Table, run_benchmark, show_table, timed
 from bench.trees import synthetic_problem, tree_urdf
 from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.rows import RowBlock, Rows
@@ -132,17 +132,21 @@ def check_window(samples: int, seed: int) -> dict[str, float]:
     }
 
 
-def _show(details: dict[str, Any]) -> None:
-    show_table(
-        "whole solves, covariance included [ms]; Clarabel's own time without CVXPY's around it",
-        ("bodies", "cold", "warm", "steps", "warm", "Clarabel", "over cold", "CVXPY", "off by"),
+def _tables(details: dict[str, Any]) -> dict[str, Table]:
+    solve = show_table(
+        "whole solves, covariance included; Clarabel's own time without CVXPY's around it",
+        (
+            *("bodies", "cold [ms]", "steps", "warm [ms]", "steps", "Clarabel [ms]"),
+            *("Clarabel / cold", "CVXPY [ms]", "off by"),
+        ),
         (
             (
                 row["bodies"],
-                row["cold_ms"],
-                row["warm_ms"],
-                row["cold_steps"],
-                row["warm_steps"],
+                *(
+                    row[f"{start}_{what}"]
+                    for start in ("cold", "warm")
+                    for what in ("ms", "steps")
+                ),
                 row["clarabel_ms"],
                 row["clarabel_ms"] / row["cold_ms"],
                 row["cvxpy_ms"],
@@ -152,20 +156,16 @@ def _show(details: dict[str, Any]) -> None:
         ),
         ".3g",
     )
-    show_table(
-        "regressor, friction and statistics per sample [µs]",
-        ("bodies", "ingestion", "Pinocchio", "ratio"),
+    ingestion = show_table(
+        "regressor, friction and statistics per sample",
+        ("bodies", "ingestion of a sample [µs]", "Pinocchio's regressor [µs]", "ratio"),
         (
             (row["bodies"], row["ingest_us"], row["raw_us"], row["ingest_us"] / row["raw_us"])
             for row in details["ingestion"]
         ),
         ".3g",
     )
-    window = details["window"]
-    print(
-        f"\nwindow after {window['samples']} samples: relative error "
-        f"{window['relative_error']:.1e}, memory × {window['memory_growth']:.2f}"
-    )
+    return {"solve": solve, "ingestion": ingestion}
 
 
 def run(given: argparse.Namespace) -> Result:
@@ -177,7 +177,12 @@ def run(given: argparse.Namespace) -> Result:
             "ingestion": [time_ingestion(robots[n], given.seed) for n in (6, 13)],
             "window": check_window(given.samples, given.seed),
         }
-    _show(details)
+    tables = _tables(details)
+    window = details["window"]
+    print(
+        f"\nwindow after {window['samples']} samples: relative error "
+        f"{window['relative_error']:.1e}, memory × {window['memory_growth']:.2f}"
+    )
     figures = {"window against batch": details["window"]["relative_error"]}
     for row in details["solve"]:
         name = f"Clarabel's own time over a cold solve, {row['bodies']} bodies"
@@ -185,7 +190,7 @@ def run(given: argparse.Namespace) -> Result:
     for row in details["ingestion"]:
         name = f"ingestion over Pinocchio's regressor, {row['bodies']} bodies"
         figures[name] = row["ingest_us"] / row["raw_us"]
-    return Result(figures, details)
+    return Result(figures, details, tables)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
