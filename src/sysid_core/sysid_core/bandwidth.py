@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.batch import Batch, batch_at, rows_of, training_rows
+from sysid_core.batch import Batch, batch_at, rest_speed, rows_of, training_rows
 from sysid_core.dynamics.rows import Regression, Rows, select_rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, EstimationError
@@ -146,7 +146,7 @@ def _training(regression: Regression, batch: Batch, still: float) -> Rows:
     rows = rows_of(regression, batch)
     if not rows.finite:
         raise DataError("the samples hold gaps in a measured joint")
-    return training_rows(regression, rows, batch, still)
+    return training_rows(regression, rows, batch, rest_speed(batch.samples, still))
 
 
 def _statistics(rows: Rows, chosen: BoolArray) -> Statistics:

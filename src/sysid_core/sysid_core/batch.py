@@ -15,7 +15,7 @@ from sysid_core.dynamics.rows import LeftOut, Regression, RowBlock, Rows, moving
 from sysid_core.errors import DataError
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot.imu import described_cutoff
-from sysid_core.robot.interpretation import interpret
+from sysid_core.robot.interpretation import STILL, interpret
 from sysid_core.robot.model import Robot
 from sysid_core.signals import (
     Aligned,
@@ -35,6 +35,7 @@ __all__ = [
     "batch_at",
     "batch_of",
     "quiet",
+    "rest_speed",
     "rows_of",
     "scored_rows",
     "training_rows",
@@ -273,13 +274,18 @@ def rows_of(
     return regression.with_load(Rows(blocks, left_out, torques))
 
 
-def training_rows(
-    regression: Regression,
-    rows: Rows,
-    batch: Batch,
-    still: float,
-    top: FloatArray | None = None,
-) -> Rows:
+def rest_speed(samples: Samples, still: float) -> FloatArray:
+    """Return the speeds (nj,) [rad/s] below which joints are at rest: shares of their top speeds.
+
+    A joint that stands still all along is at rest whatever the noise of its velocity.
+    """
+    limit: FloatArray = still * np.abs(samples.velocity).max(axis=0, initial=0.0)
+    if len(samples):
+        limit[np.ptp(samples.position, axis=0) < STILL] = np.finfo(float).max
+    return limit
+
+
+def training_rows(regression: Regression, rows: Rows, batch: Batch, rest: FloatArray) -> Rows:
     """Return the rows to learn from: those of joints at rest, whose friction has no sign, not.
 
     Parameters
@@ -288,28 +294,18 @@ def training_rows(
     rows : Rows
         Of the batch, all joints taken to move.
     batch : Batch
-    still : float [-]
-        A joint is at rest below this share of its top speed.
-    top : (nj,) [rad/s], optional
-        The top speeds; default: those of the batch.
+    rest : (nj,) [rad/s]
+        See `rest_speed`.
     """
-    velocity = batch.samples.velocity
-    limit = still * (np.abs(velocity).max(axis=0, initial=0.0) if top is None else top)
     if not regression.per_joint:
-        return rows_of(regression, batch, still_velocity=limit)
+        return rows_of(regression, batch, still_velocity=rest)
     actuated = regression.robot.actuated
-    return moving_rows(rows, velocity[:, actuated], limit[actuated])
+    return moving_rows(rows, batch.samples.velocity[:, actuated], rest[actuated])
 
 
-def scored_rows(
-    regression: Regression,
-    rows: Rows,
-    batch: Batch,
-    still: float,
-    top: FloatArray | None = None,
-) -> Rows:
+def scored_rows(regression: Regression, rows: Rows, batch: Batch, rest: FloatArray) -> Rows:
     """Return the rows to judge models on: where a joint rests, friction may be anything."""
-    return training_rows(regression, rows, batch, still, top) if regression.per_joint else rows
+    return training_rows(regression, rows, batch, rest) if regression.per_joint else rows
 
 
 def _filter_friction(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.batch import rows_of, scored_rows
+from sysid_core.batch import rest_speed, rows_of, scored_rows
 from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import DataError
@@ -77,7 +77,9 @@ def measured_gains(
     body = next((source.load.body for source in sources if source.load is not None), "")
     found = None
     if regression.per_joint and batch.carried is not None:
-        rows = scored_rows(regression, rows_of(regression, batch), batch, options.still)
+        rows = scored_rows(
+            regression, rows_of(regression, batch), batch, rest_speed(batch.samples, options.still)
+        )
         of_body = regression.base.mapping[:, robot.layout.body(body)]
         carried = batch.carried @ regression.base.mapping.T
         unknown = of_body[:, _NO_INERTIA if com else _NO_COM]

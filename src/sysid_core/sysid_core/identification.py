@@ -17,6 +17,7 @@ from sysid_core.batch import (
     Batch,
     Progress,
     quiet,
+    rest_speed,
     rows_of,
     scored_rows,
     training_rows,
@@ -237,7 +238,9 @@ def _settled_friction(
         return Entropic(covariance="none").solve(problem).parameters
 
     batch = thinned(training)
-    rows = training_rows(regression, rows_of(regression, batch), batch, options.still)
+    rows = training_rows(
+        regression, rows_of(regression, batch), batch, rest_speed(batch.samples, options.still)
+    )
     if not rows.finite or sum(len(b.target) for b in rows.blocks) < regression.base.size:
         return regression
     parameters = solution(regression, rows)
@@ -246,7 +249,12 @@ def _settled_friction(
         if chosen != regression.robot.description.friction_chosen:
             regression = make_regression(regression.robot.with_friction(chosen))
             regression.assume_load(parameters)
-            rows = training_rows(regression, rows_of(regression, batch), batch, options.still)
+            rows = training_rows(
+                regression,
+                rows_of(regression, batch),
+                batch,
+                rest_speed(batch.samples, options.still),
+            )
             parameters = solution(regression, rows)
     for _ in range(_LOAD_ROUNDS if regression.robot.load_friction else 0):
         parameters = solution(regression, regression.with_load(rows, parameters))
@@ -463,7 +471,7 @@ def rows_at_learned_cutoff(
     rows = rows_of(regression, batch, progress)
     if not rows.finite:
         raise DataError("the samples hold gaps in a measured joint", source=source.name)
-    rows = scored_rows(regression, rows, batch, options.still)
+    rows = scored_rows(regression, rows, batch, rest_speed(batch.samples, options.still))
     left_out = tuple(map(str, rows.left_out.diagnostics))
     if left_out and not any(len(block.target) for block in rows.blocks):
         raise DataError("; ".join(left_out), source=source.name)

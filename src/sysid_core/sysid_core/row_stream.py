@@ -10,7 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.batch import Batch, Progress, quiet, rows_of, scored_rows, training_rows
+from sysid_core.batch import (
+    Batch,
+    Progress,
+    quiet,
+    rest_speed,
+    rows_of,
+    scored_rows,
+    training_rows,
+)
 from sysid_core.dynamics.correlation import effective_sample_factor
 from sysid_core.dynamics.rows import LeftOut, Regression, RowBlock, Rows
 from sysid_core.dynamics.statistics import Statistics
@@ -58,7 +66,7 @@ class RowStream:
     regression : Regression
     gathered : Gathered
     still : float [-]
-        See `training_rows`.
+        See `rest_speed`.
     source : str
         What to call the samples in messages.
 
@@ -71,11 +79,11 @@ class RowStream:
     def __init__(
         self, regression: Regression, gathered: Gathered, still: float, source: str
     ) -> None:
-        self._regression, self._gathered, self._still = regression, gathered, still
+        self._regression, self._gathered = regression, gathered
         self._source = source
-        speed = np.abs(gathered.batch.samples.velocity)
-        self._top_learned = speed[: gathered.split].max(axis=0, initial=0.0)
-        self._top = speed.max(axis=0, initial=0.0)
+        samples = gathered.batch.samples
+        self._rest_learned = rest_speed(samples.select(slice(gathered.split)), still)
+        self._rest = rest_speed(samples, still)
 
     def _pieces(self, edges: list[int]) -> Iterator[tuple[int, Batch, Rows]]:
         """Yield pieces between edges: where each starts, its samples and its rows."""
@@ -90,8 +98,7 @@ class RowStream:
                 yield start, batch, rows
 
     def _used(self, batch: Batch, rows: Rows) -> Rows:
-        top = self._top_learned
-        return training_rows(self._regression, rows, batch, self._still, top)
+        return training_rows(self._regression, rows, batch, self._rest_learned)
 
     def learn(self, stretches: int, progress: Progress = quiet) -> Learned:
         """Return the statistics of what is learned from, in stretches of equal length."""
@@ -151,7 +158,7 @@ class RowStream:
         left_out = LeftOut()
         for start, batch, rows in self._pieces([0, split, count]):
             left_out += rows.left_out
-            judged = scored_rows(regression, rows, batch, self._still, self._top)
+            judged = scored_rows(regression, rows, batch, self._rest)
             tallies[start >= split].add(judged, regression, nominal, identified)
             time = batch.samples.time
             drawn.append(curves(rows, regression, time, nominal, identified, split - start))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.batch import batch_of, rows_of, training_rows
+from sysid_core.batch import batch_of, rest_speed, rows_of, training_rows
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import DataError, ModelError, ParameterError
 from sysid_core.estimation import estimator
@@ -130,12 +130,24 @@ def test_slow_rows_are_not_learned_from(ur10: Robot, recording: Recording) -> No
     batch = batch_of(ur10, recording, SignalConfig())
     regression, samples = TreeRegression(ur10), batch.samples
     rows = rows_of(regression, batch)
-    used = training_rows(regression, rows, batch, 0.01)
+    used = training_rows(regression, rows, batch, rest_speed(samples, 0.01))
     top = np.abs(samples.velocity).max(axis=0)
     for j, block in enumerate(used.blocks):
         assert len(block.target) < len(rows.blocks[j].target)
         assert (np.abs(samples.velocity[block.sample, j]) >= 0.01 * top[j]).all()
-    assert training_rows(regression, rows, batch, 0.0) is rows
+    assert training_rows(regression, rows, batch, rest_speed(samples, 0.0)) is rows
+
+
+def test_a_joint_that_stands_still_is_not_learned_from(ur10: Robot, recording: Recording) -> None:
+    position, velocity = recording.position.copy(), np.array(recording.velocity)
+    noise = np.random.default_rng(3).normal(size=len(position))
+    position[:, 1], velocity[:, 1] = 0.3 + 1e-5 * noise, 1e-2 * noise
+    still = replace(recording, position=position, velocity=velocity)
+    batch = batch_of(ur10, still, SignalConfig())
+    regression = TreeRegression(ur10)
+    rows = rows_of(regression, batch)
+    used = training_rows(regression, rows, batch, rest_speed(batch.samples, 0.01))
+    assert [len(block.target) == 0 for block in used.blocks] == [j == 1 for j in range(6)]
 
 
 def test_rows_in_pieces_are_those_at_once(ur10: Robot, recording: Recording) -> None:

@@ -149,13 +149,16 @@ def print_scores(console: Console, scores: Scores, title: str) -> None:
         strict=True,
     )
     for joint, rmse0, rmse1, r2_0, r2_1 in rows:
+        if not math.isfinite(r2_0):
+            table.add_row(escape(joint), *5 * "–")
+            continue
         better = rmse1 < rmse0
         table.add_row(
             escape(joint),
             number(rmse0),
             f"[{'green' if better else 'red'}]{number(rmse1)}[/]",
             f"{rmse1 / rmse0:.2f}" if rmse0 > 0.0 else "–",
-            f"{r2_0:.3f}" if math.isfinite(r2_0) else "–",
-            f"{r2_1:.3f}" if math.isfinite(r2_1) else "–",
+            f"{r2_0:.3f}",
+            f"{r2_1:.3f}",
         )
     console.print(table)

@@ -16,9 +16,9 @@ from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.model import Robot
 from sysid_core.robot.plausibility import implausibilities
 
-__all__ = ["interpret"]
+__all__ = ["STILL", "interpret"]
 
-_STILL = 1e-3
+STILL = 1e-3
 """A joint that moves less [rad] stands still."""
 _BACKWARD_PERIODS = 5.0
 """Rows that are late by more sampling periods are no mere jitter of the transport."""
@@ -264,13 +264,13 @@ def _require_motion(robot: Robot, recording: Recording, warnings: list[str]) -> 
         name = robot.actuated_names[int(np.argmax(np.isnan(position).all(axis=0)))]
         raise DataError(f"joint '{name}' has no positions", source=recording.source)
     extent = np.nanmax(position, axis=0) - np.nanmin(position, axis=0)
-    if (extent < _STILL).all():
+    if (extent < STILL).all():
         raise DataError(
             f"no joint moves by more than {extent.max():.2g} rad: there is nothing to identify; "
             "record while the robot moves all its joints",
             source=recording.source,
         )
-    still = [n for n, e in zip(robot.actuated_names, extent, strict=True) if e < _STILL]
+    still = [n for n, e in zip(robot.actuated_names, extent, strict=True) if e < STILL]
     if still:
         warnings.append(
             f"joints {_quote(still)} stand still: what only their motion shows keeps the prior"
