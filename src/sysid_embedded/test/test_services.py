@@ -62,6 +62,28 @@ def test_each_client_gets_its_own_answers(node: Any, ros: Any) -> None:
     assert [future.result().success for future in futures] == [False, True]
 
 
+def test_a_client_that_does_not_read_yet_holds_up_no_callback(
+    node: Any, ros: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from std_srvs.srv import SetBool
+
+    service = node.create_service(SetBool, "s", _negate)
+    client = node.create_client(SetBool, "s")
+    assert client.wait_for_service(timeout_sec=LIMIT_S)
+    heard: list[bool] = []
+
+    def hears(_: int) -> bool:  # nobody, until the callback has returned
+        return bool(heard)
+
+    monkeypatch.setattr(service, "_hears", hears)
+    future = client.call_async(SetBool.Request(data=False))
+    ros.spin_once(node, timeout_sec=LIMIT_S)
+    assert not future.done()
+    heard.append(True)
+    ros.spin_until_future_complete(node, future, timeout_sec=LIMIT_S)
+    assert future.result().success
+
+
 def test_waiting_for_a_service_that_isn_t_there_ends(node: Any) -> None:
     from std_srvs.srv import Trigger
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -15,6 +16,8 @@ from sysid_embedded.dds import SERVICE_BODY, Reader, Writer
 __all__ = ["Service"]
 
 _DISCOVERY_S = 1.0
+_POLL_S = 0.005
+_MOST_LATE = 8
 
 
 class Service:
@@ -34,7 +37,8 @@ class Service:
         self.srv_type = srv_type
         self.name = name
         self.callback = callback
-        self._unreachable: set[int] = set()
+        # beside the node's callbacks, which a client that never reads must not hold up
+        self._late = threading.BoundedSemaphore(_MOST_LATE)
 
     def _take(self) -> Callable[[], Any] | None:
         """Return what to run for the next request, or None."""
@@ -65,26 +69,28 @@ class Service:
     def _reply(self, response: Any, head: bytes, client: int) -> None:
         if not isinstance(response, self.srv_type.Response):
             raise TypeError(f"Expected {self.srv_type.Response}, got {type(response)}")
-        self._await(client)
         data = bytearray(head)
         self._encode(response, data)
-        self._writer.write(data)
+        if self._hears(client) or not self._late.acquire(blocking=False):
+            self._writer.write(data)
+        else:
+            threading.Thread(target=self._write_late, args=(data, client), daemon=True).start()
 
-    def _await(self, client: int) -> None:
-        """Give discovery the time to find the client's reader; else the answer would be lost.
+    def _hears(self, client: int) -> bool:
+        """Whether discovery has found the reader of the client that asked by a writer."""
+        identity = (self.reader.writer_data(client) or {}).get("clientid") if self.reader else None
+        return identity is None or any(
+            end.get("clientid") == identity for end in self._writer.matched()
+        )
 
-        Once per client: one that never reads answers must not hold up the node again and again.
-        """
+    def _write_late(self, data: bytearray, client: int) -> None:
+        """Give discovery the time to find the client's reader; else the answer would be lost."""
         end = time.monotonic() + _DISCOVERY_S
-        while self.reader is not None and client not in self._unreachable:
-            identity = (self.reader.writer_data(client) or {}).get("clientid")
-            if identity is None:
-                return
-            if any(end_.get("clientid") == identity for end_ in self._writer.matched()):
-                return
-            if time.monotonic() > end:
-                self._unreachable.add(client)
-            time.sleep(0.001)
+        while time.monotonic() < end and not self._hears(client):
+            time.sleep(_POLL_S)
+        if self.reader is not None:
+            self._writer.write(data)
+        self._late.release()
 
     def destroy(self) -> None:
         """Answer no more."""
