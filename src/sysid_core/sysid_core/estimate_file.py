@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.friction import FRICTION
 from sysid_core.errors import ModelError, ParameterError, UnreadableError
-from sysid_core.files import write_text
+from sysid_core.files import as_plain, json_text, write_text
 from sysid_core.parameters import COUPLING_TERMS, INERTIAL_TERMS, ParameterLayout
 from sysid_core.robot.model import Robot
 from sysid_core.scores import Scores
@@ -25,14 +24,14 @@ from sysid_core.wording import one_line
 if TYPE_CHECKING:  # the nodes write such files too, and do without all that identifies offline
     from sysid_core.gains import DriveGains
     from sysid_core.identification import Identification
+    from sysid_core.loads import Bare
 
 __all__ = [
     "EstimateFile",
     "checked_friction",
-    "chosen_friction",
     "estimate_json",
-    "gains_json",
-    "named_parameters",
+    "identity_json",
+    "model_json",
     "read_estimate",
     "scores_json",
     "write_estimate",
@@ -127,10 +126,17 @@ class EstimateFile:
             return np.array(robot.nominal)
         return _assembled(robot.layout, given, str(self.path))
 
-    def std(self, robot: Robot) -> FloatArray:
-        """Return the standard deviations (p,) of the identified parameters."""
-        self.check_model(robot)
-        return _assembled(robot.layout, self._data["std"], str(self.path))
+    def bare(self, robot: Robot) -> Bare:
+        """Return what was identified as the robot without a load that is then looked for."""
+        from sysid_core.loads import Bare
+
+        rows, error = self._data.get("base_covariance"), self._data.get("discrepancy")
+        if rows is None or error is None:
+            return Bare(self.parameters(robot))
+        covariance = np.zeros((len(rows), len(rows)))
+        covariance[np.tril_indices(len(rows))] = [value for row in rows for value in row]
+        covariance += np.tril(covariance, -1).T
+        return Bare(self.parameters(robot), covariance, np.array(error, dtype=float))
 
     def quantities(self) -> dict[tuple[str, str], tuple[float, float]]:
         """Return (kind, name) → value and standard deviation of all that was identified.
@@ -169,11 +175,6 @@ def _assembled(layout: ParameterLayout, data: Mapping[str, Any], source: str) ->
         raise ParameterError(f"{source}: {error}") from error
 
 
-def _numbers(values: FloatArray) -> list[float | None]:
-    """Return numbers as JSON has them: NaN and inf become null."""
-    return [float(v) if math.isfinite(v) else None for v in values]
-
-
 def named_parameters(robot: Robot, vector: FloatArray) -> dict[str, Any]:
     """Return ``bodies``, ``joints`` and ``couplings`` of a parameter vector by name."""
     layout = robot.layout
@@ -192,35 +193,43 @@ def named_parameters(robot: Robot, vector: FloatArray) -> dict[str, Any]:
     }
 
 
-def chosen_friction(robot: Robot) -> dict[str, dict[str, float]]:
-    """Return the chosen friction terms as joint → term → scale."""
+def identity_json(robot: Robot, parameters: FloatArray) -> dict[str, Any]:
+    """Return the entries that say whose model it is: robot, parameters by name, friction terms."""
     chosen = robot.description.friction_chosen
-    return {joint: dict(terms) for joint, terms in chosen.items()}
+    return {
+        "robot": robot.name,
+        "model_hash": robot.model_hash,
+        **named_parameters(robot, parameters),
+        "friction": {joint: dict(terms) for joint, terms in chosen.items()},
+    }
+
+
+def model_json(
+    robot: Robot, parameters: FloatArray, std: FloatArray, nominal: FloatArray
+) -> dict[str, Any]:
+    """Return those entries, and what is known of the model and of the one it started from."""
+    source = robot.description.source
+    return {
+        **identity_json(robot, parameters),
+        "std": named_parameters(robot, np.nan_to_num(std)),
+        "description": None if source is None else str(Path(source).resolve()),
+        "nominal": named_parameters(robot, nominal),
+    }
 
 
 def scores_json(scores: Scores) -> dict[str, Any]:
     """Return scores as ``joints``, ``rmse`` and ``r2`` with nominal and identified lists."""
     return {
-        "joints": list(scores.joints),
-        "rmse": {
-            "nominal": _numbers(scores.rmse_nominal),
-            "identified": _numbers(scores.rmse_identified),
-        },
-        "r2": {
-            "nominal": _numbers(scores.r2_nominal),
-            "identified": _numbers(scores.r2_identified),
-        },
+        "joints": scores.joints,
+        "rmse": {"nominal": scores.rmse_nominal, "identified": scores.rmse_identified},
+        "r2": {"nominal": scores.r2_nominal, "identified": scores.r2_identified},
         "samples": scores.samples,
     }
 
 
-def gains_json(gains: DriveGains) -> dict[str, dict[str, float]]:
-    """Return drive gains by joint."""
-    table = zip(gains.joints, gains.gain, gains.std, strict=True)
-    return {joint: {"gain": float(gain), "std": float(std)} for joint, gain, std in table}
-
-
-def estimate_json(found: Identification, timing: Mapping[str, float]) -> dict[str, Any]:
+def estimate_json(
+    found: Identification, timing: Mapping[str, float], gains: DriveGains | None = None
+) -> dict[str, Any]:
     """Return the contents of ``estimate.json``.
 
     Parameters
@@ -228,64 +237,48 @@ def estimate_json(found: Identification, timing: Mapping[str, float]) -> dict[st
     found : Identification
     timing : mapping [s]
         Stage → time that it took.
+    gains : DriveGains, optional
     """
     estimate, robot, base = found.estimate, found.robot, found.regression.base
-    layout = robot.layout
-    source = robot.description.source
-    result: dict[str, Any] = {
-        "robot": robot.name,
-        "model_hash": robot.model_hash,
+    covariance = estimate.base_covariance
+    of_base = {
+        "expression": base.expressions(),
+        "value": estimate.base_parameters,
+        "std": np.sqrt(np.diagonal(covariance)),
+        "determined": estimate.determined,
+        "essential": found.essential,
+    }
+    result = {
+        **model_json(robot, estimate.parameters, estimate.std, found.nominal),
         "method": estimate.method,
-        **named_parameters(robot, estimate.parameters),
-        "std": named_parameters(robot, np.nan_to_num(estimate.std)),
-        "consistency": dict(zip(layout.bodies, _numbers(estimate.consistency), strict=True)),
+        "consistency": dict(zip(robot.layout.bodies, estimate.consistency, strict=True)),
         "train": scores_json(found.train),
         "validation": None if found.validation is None else scores_json(found.validation),
-        "timing_s": float(sum(timing.values())),
-        "warnings": list(found.warnings),
-        "description": None if source is None else str(Path(source).resolve()),
-        "nominal": named_parameters(robot, found.nominal),
-        "friction": chosen_friction(robot),
-        "groups": list(found.regression.groups),
-        "noise_std": _numbers(estimate.noise_std),
-        "correlation": _numbers(found.correlation),
-        "discrepancy": _numbers(found.discrepancy),
+        "timing_s": sum(timing.values()),
+        "warnings": found.warnings,
+        "groups": found.regression.groups,
+        "noise_std": estimate.noise_std,
+        "correlation": found.correlation,
+        "discrepancy": found.discrepancy,
         "base_parameters": [
-            {
-                "expression": text,
-                "value": float(value),
-                "std": float(std),
-                "determined": float(share),
-                "essential": bool(essential),
-            }
-            for text, value, std, share, essential in zip(
-                base.expressions(),
-                estimate.base_parameters,
-                np.sqrt(np.diagonal(estimate.base_covariance)),
-                estimate.determined,
-                found.essential,
-                strict=True,
-            )
+            dict(zip(of_base, entry, strict=True)) for entry in zip(*of_base.values(), strict=True)
         ],
-        "condition": float(estimate.condition) if math.isfinite(estimate.condition) else None,
-        "optimality": float(estimate.optimality) if math.isfinite(estimate.optimality) else None,
+        "condition": estimate.condition,
+        "optimality": estimate.optimality,
         "iterations": estimate.iterations,
         "converged": estimate.converged,
         "cutoff_hz": found.signals.cutoff,
-        "timing": {stage: float(value) for stage, value in timing.items()},
+        "timing": timing,
     }
+    if np.isfinite(covariance).all():
+        result["base_covariance"] = [row[: k + 1] for k, row in enumerate(covariance)]
     if found.loads:
-        result["loads"] = [
-            {
-                "body": load.body,
-                "mass": load.mass,
-                "mass_std": load.mass_std,
-                "com": _numbers(load.com),
-                "com_std": _numbers(load.com_std),
-            }
-            for load in found.loads
-        ]
-    return result
+        result["loads"] = found.loads
+    if gains is not None:
+        table = zip(gains.joints, gains.gain, gains.std, strict=True)
+        result["gains"] = {joint: {"gain": gain, "std": std} for joint, gain, std in table}
+    plain: dict[str, Any] = as_plain(result)
+    return plain
 
 
 def write_estimate(data: Mapping[str, Any], path: Path) -> None:
@@ -296,7 +289,7 @@ def write_estimate(data: Mapping[str, Any], path: Path) -> None:
     OutputError
         If the file cannot be written.
     """
-    write_text(path, json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, json_text(data, indent=1))
 
 
 def read_estimate(path: str | Path) -> EstimateFile:
@@ -355,10 +348,17 @@ def _check(data: Any, source: str) -> None:
                 ):
                     raise fail(f"{prefix}{kind}.{name}", f"needs the numbers {', '.join(terms)}")
 
+    covariance, error = data.get("base_covariance", []), data.get("discrepancy", [])
+    if not isinstance(covariance, list) or not all(
+        _is_numbers(row, k) for k, row in enumerate(covariance, 1)
+    ):
+        raise fail("base_covariance", "must be a triangle of numbers")
+    if not isinstance(error, list) or not _is_numbers(error, len(error)):
+        raise fail("discrepancy", "must be a list of numbers")
     try:
         checked_friction(data.get("friction", {}))
-    except ModelError as error:
-        raise ModelError(f"{source}: {error}") from error
+    except ModelError as wrong:
+        raise ModelError(f"{source}: {wrong}") from wrong
 
 
 def checked_friction(friction: Any) -> dict[str, dict[str, float]]:

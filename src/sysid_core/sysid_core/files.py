@@ -3,16 +3,27 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 from sysid_core.errors import OutputError
 
-__all__ = ["output_folder", "require_writable", "results_folder", "write_text"]
+__all__ = [
+    "as_plain",
+    "json_text",
+    "output_folder",
+    "require_writable",
+    "results_folder",
+    "write_text",
+]
 
 _SHOWN = 60
 """Characters of a wrong name that a message repeats."""
@@ -117,3 +128,23 @@ def write_text(path: Path, text: str) -> None:
         raise OutputError(
             f"{path}: cannot be written ({error.strerror or error}); {_HINT}"
         ) from error
+
+
+def as_plain(value: Any) -> Any:
+    """Return a value as JSON has it: numbers that JSON lacks become None, dataclasses mappings."""
+    if hasattr(value, "tolist"):  # NumPy's; without it the doctor prints, too
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: as_plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_plain(entry) for entry in value]
+    return value
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return what `as_plain` makes of a value as JSON text that ends its line."""
+    return json.dumps(as_plain(value), indent=indent, ensure_ascii=False, allow_nan=False) + "\n"

@@ -35,7 +35,7 @@ from sysid_core.estimation.misfit import STRETCHES, no_surer_than_prior, widened
 from sysid_core.friction_choice import choose_friction, thinned
 from sysid_core.gathering import Gathered, Gathering
 from sysid_core.inertia import nearest_consistent
-from sysid_core.loads import Load, expecting_loads, find_loads
+from sysid_core.loads import Bare, Load, expecting_loads, find_loads
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Recording, Samples
 from sysid_core.recordings import Source
@@ -77,8 +77,8 @@ class IdentifyConfig:
         the sign of its Coulomb friction is anybody's guess there.
     only : tuple[str, ...] or None
         Identify the inertias of these bodies and hold everything else; what they gain is a load.
-    start : (p,) or None
-        Parameters that take the place of the nominal ones, e.g. of an earlier identification.
+    start : Bare or None
+        An earlier identification, whose parameters take the place of the nominal ones.
     lenient : bool
         Use what is usable of a faulty recording.
     friction : str
@@ -92,7 +92,7 @@ class IdentifyConfig:
     train: float = 0.7
     still: float = 0.01
     only: tuple[str, ...] | None = None
-    start: FloatArray | None = None
+    start: Bare | None = None
     lenient: bool = False
     friction: Literal["chosen", "described"] = "chosen"
     signals: SignalConfig = field(default_factory=SignalConfig)
@@ -160,15 +160,16 @@ def _start(robot: Robot, options: IdentifyConfig) -> tuple[FloatArray, Prior]:
     prior = default_prior(robot)
     if options.start is None:
         return np.array(robot.nominal), prior
-    robot.check_parameters(options.start)
-    mean, layout = options.start.copy(), robot.layout
+    start = options.start.parameters
+    robot.check_parameters(start)
+    mean, layout = start.copy(), robot.layout
     phi = layout.inertias(mean)
     phi[:] = np.where(phi[:, :1] > 0.0, phi, layout.inertias(prior.mean))
     phi[:] = nearest_consistent(phi)
     if options.only is None:
         where = layout.nonnegative
         mean[where] = np.where(mean[where] > 0.0, mean[where], prior.mean[where])
-    return np.array(options.start), replace(prior, mean=mean)
+    return np.array(start), replace(prior, mean=mean)
 
 
 def _problem(
@@ -317,6 +318,8 @@ def identify(
     robot = regression.robot
     nominal, prior = _start(robot, options)
     progress("signals", 1.0)
+    if options.start is not None:
+        options.start.check(regression)
     samples = batch.samples
     stream = RowStream(regression, gathered, options.still, named)
     learned = stream.learn(STRETCHES, progress)
@@ -326,7 +329,8 @@ def identify(
     rows = stream.used_rows() if options.estimator.needs_rows else None
     problem = _problem(regression, sum(stretches[1:], stretches[0]), prior, options, rows)
     estimate, correlation, contradictions = _solve(problem, regression, stream, options.estimator)
-    estimate = no_surer_than_prior(estimate, replace(problem, correlation=correlation))
+    weighed = replace(problem, correlation=correlation)
+    solved, estimate = estimate, no_surer_than_prior(estimate, weighed)
     estimate, discrepancy = widened(estimate, regression.base, stretches, correlation)
     differ: tuple[str, ...] = ()
     if len(sources) > 1:
@@ -358,7 +362,9 @@ def identify(
         train=train,
         validation=held,
         curves=judged.curves,
-        loads=tuple(find_loads(robot, estimate, nominal, options.only or ())),
+        loads=()
+        if options.only is None
+        else tuple(find_loads(regression, weighed, solved, estimate, nominal, options.start)),
         signals=batch.report,
         samples=samples,
         split=split,

@@ -8,11 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.estimation import Estimate, Prior
+from sysid_core.dynamics.rows import Regression
+from sysid_core.dynamics.statistics import Statistics
+from sysid_core.errors import ModelError
+from sysid_core.estimation import Estimate, Prior, Problem
+from sysid_core.estimation.noise import row_weights
+from sysid_core.gain_error import GainError, GainPrior
 from sysid_core.inertia import from_mass_com_inertia
+from sysid_core.parameters import INERTIAL_TERMS
 from sysid_core.robot.model import Robot
 
-__all__ = ["Load", "expecting_loads", "find_loads"]
+__all__ = ["Bare", "Load", "expecting_loads", "find_loads"]
 
 _LOAD_SHARE = 0.05
 """Mass of a load thought likely, as a share of the robot's [-]."""
@@ -32,6 +38,8 @@ class Load:
     mass, mass_std : float [kg]
     com, com_std : (3,) [m]
         In the body's joint frame.
+    taken : float [kg]
+        What the gains' errors, as far as they are known, would have added to the mass.
     """
 
     body: str
@@ -39,6 +47,7 @@ class Load:
     mass_std: float
     com: FloatArray
     com_std: FloatArray
+    taken: float
 
 
 def expecting_loads(robot: Robot, prior: Prior, loaded: BoolArray) -> Prior:
@@ -58,23 +67,107 @@ def expecting_loads(robot: Robot, prior: Prior, loaded: BoolArray) -> Prior:
     return replace(prior, mean=mean, body_std=np.where(loaded, _LOAD_STD, prior.body_std))
 
 
-def find_loads(
-    robot: Robot, estimate: Estimate, nominal: FloatArray, bodies: tuple[str, ...]
-) -> list[Load]:
-    """Return what bodies gained over nominal parameters (p,), with standard deviations.
+@dataclass(frozen=True)
+class Bare:
+    """A robot without load, as it was identified.
 
-    An error of all effort gains scales the mass, and leaves the centre of mass.
+    Attributes
+    ----------
+    parameters : (p,)
+    covariance : (b, b) or None
+        Of its base parameters; None: not known.
+    error : (G,) [N·m] or None
+        What it leaves of torques that it did not learn from.
     """
+
+    parameters: FloatArray
+    covariance: FloatArray | None = None
+    error: FloatArray | None = None
+
+    def check(self, regression: Regression) -> None:
+        """Check that it belongs to a regression.
+
+        Raises
+        ------
+        ModelError
+            If it has another number of base parameters or of torques.
+        """
+        sizes = [None if a is None else len(a) for a in (self.covariance, self.error)]
+        if sizes not in ([None, None], [regression.base.size, len(regression.groups)]):
+            raise ModelError(
+                "the robot without load was identified with other parameters: identify it again"
+            )
+
+
+def find_loads(
+    regression: Regression,
+    problem: Problem,
+    estimate: Estimate,
+    widened: Estimate,
+    nominal: FloatArray,
+    bare: Bare | None,
+) -> list[Load]:
+    """Return what free bodies gained over nominal parameters (p,), with standard deviations.
+
+    Efforts of gain s show ``y = a·x + s a·l`` for a bare robot x that was identified from such
+    efforts. One Newton step takes the load l from s = 1 to what is known of the gains.
+
+    Parameters
+    ----------
+    regression : Regression
+    problem : Problem
+        Where nothing but the inertias of loaded bodies is free.
+    estimate, widened : Estimate
+        Its solution, whose covariance makes the step, and the same with the model's error.
+    nominal : (p,)
+    bare : Bare or None
+        The robot that was identified without the loads; None: it is the nominal one.
+    """
+    layout, statistics = regression.layout, problem.statistics
+    free = np.flatnonzero(~problem.constraints.fixed)
+    columns, base = regression.base.mapping[:, free], regression.base.project(nominal)
+    gained = estimate.parameters[free] - nominal[free]
+    weights = row_weights(estimate.noise_std, problem.correlation)
+    curvature = weights[:, None, None] * (columns.T @ statistics.gram @ columns)
+    moment = weights[:, None] * ((statistics.moment - statistics.gram @ base) @ columns)
+    own = np.nan_to_num(estimate.covariance[np.ix_(free, free)])
+
+    def at(error: FloatArray) -> FloatArray:
+        """Return what was gained, with efforts too large by a share (G,)."""
+        s = 1.0 + error
+        more = np.einsum("g,gij->ij", s**2 - 1.0, curvature)
+        pull = (s - 1.0) @ moment - more @ gained
+        change: FloatArray = np.linalg.solve(np.eye(len(free)) + own @ more, own @ pull)
+        return gained + change
+
+    gains = _gain_error(regression, statistics, bare)
+    load, values, axes = at(gains.mean), *np.linalg.eigh(gains.covariance)
+    errors = axes.T * np.sqrt(np.maximum(values, 0.0))[:, None]
+    moves = np.array([at(gains.mean + error) - load for error in errors])
+    covariance = np.nan_to_num(widened.covariance[np.ix_(free, free)]) + moves.T @ moves
+    if bare is not None and bare.covariance is not None:
+        moved = own @ np.einsum("g,bi,gbc->ic", weights, columns, statistics.gram)
+        covariance += moved @ bare.covariance @ moved.T
     loads = []
-    for body in bodies:
-        where = robot.layout.body(body)
-        gained = estimate.parameters[where] - nominal[where]
-        covariance = estimate.covariance[where, where]
-        mass = float(gained[0])
-        com = gained[1:4] / mass if abs(mass) > 1e-9 else np.full(3, np.nan)
+    for first in range(0, len(free), len(INERTIAL_TERMS)):
+        mass = float(load[first])
+        com = load[first + 1 : first + 4] / mass if abs(mass) > 1e-9 else np.full(3, np.nan)
         # first order: d(mc/m) = (d(mc) − c dm) / m
         jacobian = np.hstack([-com[:, None], np.eye(3)]) / mass
-        variance = np.diag(jacobian @ covariance[:4, :4] @ jacobian.T)
-        mass_std = np.hypot(estimate.std[where][0], robot.description.effort_gain_std * mass)
-        loads.append(Load(body, mass, float(mass_std), com, np.sqrt(variance.clip(min=0.0))))
+        part = covariance[first : first + 4, first : first + 4]
+        com_std = np.sqrt(np.diag(jacobian @ part @ jacobian.T).clip(min=0.0))
+        taken = float(gained[first]) - mass
+        body = layout.bodies[free[first] // len(INERTIAL_TERMS)]
+        loads.append(Load(body, mass, float(np.sqrt(part[0, 0])), com, com_std, taken))
     return loads
+
+
+def _gain_error(regression: Regression, statistics: Statistics, bare: Bare | None) -> GainError:
+    if not regression.per_joint:
+        alike = np.ones(len(regression.groups)) * regression.robot.description.effort_gain_std
+        return GainError(0.0 * alike, np.outer(alike, alike))
+    known = GainPrior(regression, entered=False)
+    if bare is None or bare.covariance is None or bare.error is None:
+        return known.alone()
+    model = regression.base.project(bare.parameters)
+    return known.posterior(statistics, model, bare.covariance, bare.error)

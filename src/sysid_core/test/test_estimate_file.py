@@ -70,7 +70,9 @@ def test_parameters_survive_writing_and_reading(
         read = estimate.parameters(found.robot)
         np.testing.assert_array_equal(read, found.estimate.parameters)
         np.testing.assert_array_equal(estimate.nominal(found.robot), found.nominal)
-        np.testing.assert_array_equal(estimate.std(found.robot), found.estimate.std)
+        bare = estimate.bare(found.robot)
+        np.testing.assert_array_equal(bare.covariance, found.estimate.base_covariance)
+        np.testing.assert_array_equal(bare.error, found.discrepancy)
 
 
 def test_chosen_friction_survives_writing_and_reading(

@@ -9,13 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sysid_core.errors import DataError
+from sysid_core.errors import DataError, ModelError
 from sysid_core.gains import measured_gains
-from sysid_core.identification import IdentifyConfig
+from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.inertia import from_mass_com_inertia
+from sysid_core.loads import Bare
 from sysid_core.recording import Recording
 from sysid_core.recordings import KnownLoad, Source, parse_load
 from sysid_core.robot import load_robot
+from sysid_core.signals import SignalConfig
 
 SCALE = np.array([1.1, 1.08, 1.12, 0.95, 1.0, 1.05])
 MASS, COM = 3.0, (0.05, 0.1, 0.1)
@@ -47,6 +49,38 @@ def test_a_known_load_tells_the_gains(
     assert found.gain[lift] == pytest.approx(wanted[lift], rel=0.02)
     with pytest.raises(DataError, match="without it"):
         measured_gains(robot, sources[1:], 8.0, IdentifyConfig(), com=placed)
+
+
+def test_trusted_masses_take_an_error_of_gains_off_a_load(
+    make_recording: Callable[..., Recording],
+) -> None:
+    described = load_robot("ur10").description
+    trusted = replace(described.prior, relative_std=0.02)
+    robot = load_robot(replace(described, prior=trusted, effort_gain_std=0.1))
+    carried = robot.consistent_nominal.copy()
+    load = from_mass_com_inertia(MASS, np.array(COM), 0.01 * np.eye(3))
+    carried[robot.layout.body("wrist_3_link")] += load
+    runs = [
+        make_recording(robot, vector, duration=20.0, noise=0.3, seed=seed)
+        for vector, seed in ((robot.consistent_nominal, 1), (carried, 2))
+    ]
+    options = IdentifyConfig(friction="described", signals=SignalConfig(cutoff=8.0))
+    for scale in (0.92, 1.1):
+        bare, loaded = (replace(r, effort=scale * r.effort) for r in runs if r.effort is not None)
+        found = identify(robot, bare, options)
+        estimate = found.estimate
+        start = Bare(estimate.parameters, estimate.base_covariance, found.discrepancy)
+        only = replace(options, only=("wrist_3_link",), start=start)
+        (seen,) = identify(robot, loaded, only).loads
+        assert seen.mass == pytest.approx(MASS, rel=0.02)  # the scale itself without
+        assert abs(seen.mass - MASS) < 2.0 * seen.mass_std < 0.06 * MASS
+        (blind,) = identify(robot, loaded, replace(only, start=Bare(estimate.parameters))).loads
+        assert blind.mass == pytest.approx(scale * MASS, rel=0.02)
+        assert blind.mass_std > 0.05 * MASS
+    assert start.covariance is not None
+    wrong = replace(start, covariance=start.covariance[1:, 1:])
+    with pytest.raises(ModelError, match="identify it again"):
+        identify(robot, loaded, replace(only, start=wrong))
 
 
 def test_a_load_is_stated_with_or_without_its_centre() -> None:

@@ -16,6 +16,7 @@ from sysid_core.errors import DataError, ModelError, ParameterError
 from sysid_core.estimation import estimator
 from sysid_core.identification import Identification, IdentifyConfig, identify, validate
 from sysid_core.inertia import from_mass_com_inertia, from_pseudo_inertia, pseudo_inertia
+from sysid_core.loads import Bare
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals import SignalConfig
@@ -113,7 +114,8 @@ def test_a_load_is_found_with_the_rest_held(
         3.0, com, np.diag([0.01, 0.012, 0.008])
     )
     recording = make_recording(ur10, loaded, duration=30.0, noise=NOISE, seed=8)
-    options = IdentifyConfig(only=("wrist_3_link",), start=found.estimate.parameters)
+    bare = Bare(found.estimate.parameters, found.estimate.base_covariance, found.discrepancy)
+    options = IdentifyConfig(only=("wrist_3_link",), start=bare)
     result = identify(ur10, recording, options)
     (load,) = result.loads
     assert load.body == "wrist_3_link"

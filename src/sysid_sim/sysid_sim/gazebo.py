@@ -13,12 +13,13 @@ import yaml
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import OutputError, SysidError
+from sysid_core.estimate_file import identity_json
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.export import identified_urdf
 from sysid_core.untrusted import parse_xml
 from sysid_sim.errors import SimulationError
 from sysid_sim.rest import rest_configuration
-from sysid_sim.truth import TruthSpread, draw_truth, truth_document
+from sysid_sim.truth import TruthSpread, draw_truth
 
 __all__ = ["controller_parameters", "gazebo_urdf", "main", "write_gazebo_files"]
 
@@ -119,7 +120,7 @@ def write_gazebo_files(robot: Robot, folder: Path, seed: int) -> None:
     folder = folder.expanduser().absolute()
     truth = draw_truth(robot, seed, TruthSpread())
     urdf = gazebo_urdf(robot, folder / "controllers.yaml", truth)
-    document = json.dumps(truth_document(robot, truth), indent=2)
+    document = json.dumps(identity_json(robot, truth), indent=2)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "robot.urdf").write_text(urdf + "\n", encoding="utf-8")

@@ -16,6 +16,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.data import write_recording
 from sysid_core.errors import OutputError
+from sysid_core.estimate_file import identity_json
 from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.conversion import JointConversion
@@ -23,7 +24,7 @@ from sysid_sim.errors import SimulationError
 from sysid_sim.scenarios import PayloadEvent, Scenario
 from sysid_sim.sensors import BaseReading, Reading
 from sysid_sim.simulation import Simulation
-from sysid_sim.truth import draw_truth, truth_document
+from sysid_sim.truth import draw_truth
 
 __all__ = ["Run", "run_scenario", "write_run"]
 
@@ -58,7 +59,7 @@ class Run:
         """Return the ground truth as JSON-ready data."""
         config = asdict(self.scenario.config)
         return {
-            **truth_document(self.robot, self.truth),
+            **identity_json(self.robot, self.truth),
             "scenario": self.scenario.name,
             "seed": self.seed,
             "payloads": [

@@ -22,6 +22,7 @@ from std_srvs.srv import Trigger
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.errors import OutputError, SysidError
+from sysid_core.estimate_file import identity_json
 from sysid_core.robot.conversion import JointConversion
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload
@@ -40,7 +41,6 @@ from sysid_sim.pacing import CommandGate, Pacing
 from sysid_sim.sensors import BaseReading, Reading
 from sysid_sim.simulation import Simulation
 from sysid_sim.simulator_config import SimulatorConfig, chosen_start
-from sysid_sim.truth import truth_document
 
 __all__ = ["SimulatorNode", "main"]
 
@@ -68,7 +68,7 @@ class SimulatorNode(Node):
             start=chosen_start(self.robot, self._behaviour),
         )
         self._period = 1.0 / config.rate
-        _write_truth(config.truth_path, truth_document(self.robot, truth))
+        _write_truth(config.truth_path, identity_json(self.robot, truth))
         self._driver = JointConversion.described(self.robot)
         self._gate = CommandGate(len(self.robot.actuated_names))
         self._reported = (0, 0)

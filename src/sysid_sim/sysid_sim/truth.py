@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, SysidError
-from sysid_core.estimate_file import checked_friction, chosen_friction, named_parameters
+from sysid_core.estimate_file import checked_friction
 from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
 from sysid_core.parameters import INERTIAL_TERMS
 from sysid_core.robot import Robot
@@ -19,7 +18,7 @@ from sysid_core.robot.description import RobotDescription
 from sysid_core.untrusted import read_json
 from sysid_sim.errors import SimulationError
 
-__all__ = ["TruthSpread", "draw_truth", "read_truth", "truth_document", "with_true_friction"]
+__all__ = ["TruthSpread", "draw_truth", "read_truth", "with_true_friction"]
 
 
 @dataclass(frozen=True)
@@ -142,17 +141,6 @@ def _draw_couplings(robot: Robot, truth: FloatArray, rng: np.random.Generator) -
             own = truth[layout.term(term)][moved] / coupling.direction[moved] ** 2
             # below 1 by enough that each joint's own value covers its share of the motor's
             truth[layout.coupling_term(term)][c] = rng.uniform(0.1, 0.4) * own.min()
-
-
-def truth_document(robot: Robot, parameters: FloatArray) -> dict[str, Any]:
-    """Return true parameters (p,) as JSON-ready data, with the keys of an estimate's JSON."""
-    named = named_parameters(robot, parameters)
-    return {
-        "robot": robot.name,
-        "model_hash": robot.model_hash,
-        **named,
-        "friction": chosen_friction(robot),
-    }
 
 
 def with_true_friction(robot: Robot, path: str | Path) -> Robot:

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import DataError
+from sysid_core.estimate_file import identity_json
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.robot import Robot, known_robots
 from sysid_core.robot.description import RobotDescription
 from sysid_sim.errors import SimulationError
 from sysid_sim.plant import Plant
-from sysid_sim.truth import TruthSpread, draw_truth, read_truth, truth_document
+from sysid_sim.truth import TruthSpread, draw_truth, read_truth
 
 
 @pytest.mark.parametrize("name", sorted(known_robots()))
@@ -86,7 +87,7 @@ def test_a_truth_is_read_back_as_it_was_written(
     robot = robot_of("tx40")
     truth = draw_truth(robot, 2)
     path = tmp_path / "truth.json"
-    path.write_text(json.dumps(truth_document(robot, truth)))
+    path.write_text(json.dumps(identity_json(robot, truth)))
     np.testing.assert_array_equal(read_truth(robot, path), truth)
 
 

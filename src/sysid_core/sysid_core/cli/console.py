@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +14,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from sysid_core.files import json_text
 
 if TYPE_CHECKING:  # the doctor prints, too, where Pinocchio cannot be imported
     from sysid_core.robot.model import Robot
@@ -59,20 +60,7 @@ def warn(messages: Sequence[str]) -> None:
 
 def print_json(value: Mapping[str, Any], *, line: bool = False) -> None:
     """Print JSON on stdout, on one line if asked; numbers that JSON lacks become null."""
-    indent = None if line else 1
-    sys.stdout.write(
-        json.dumps(_finite(value), indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
-    )
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(entry) for entry in value]
-    return value
+    sys.stdout.write(json_text(value, None if line else 1))
 
 
 @contextmanager

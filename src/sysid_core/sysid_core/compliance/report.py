@@ -3,53 +3,36 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from sysid_core.arrays import FloatArray
 from sysid_core.compliance.estimate import AXES, Compliance
-from sysid_core.files import write_text
+from sysid_core.files import json_text, write_text
 from sysid_core.robot.model import Robot
 
 __all__ = ["FILES", "compliance_json", "write_compliance"]
 
 FILES = ("compliance.json", "wrenches.png")
+_FIGURES = ("stiffness", "damping", "stiffness_std", "damping_std", "rest", "r2", "rmse")
 
 
 def compliance_json(robot: Robot, found: Compliance) -> dict[str, Any]:
-    """Return the result as plain data, numbers that are not known as None."""
+    """Return the contents of the JSON file."""
     return {
         "robot": robot.name,
         "model_hash": robot.model_hash,
-        "axes": list(AXES),
+        "axes": AXES,
         "rate_hz": found.rate,
         "smoothing": found.smoothing,
         "joints": {
-            joint.joint: {
-                "stiffness": _plain(joint.stiffness),
-                "damping": _plain(joint.damping),
-                "stiffness_std": _plain(joint.stiffness_std),
-                "damping_std": _plain(joint.damping_std),
-                "rest": _plain(joint.rest),
-                "r2": _plain(joint.r2),
-                "rmse": _plain(joint.rmse),
-            }
+            joint.joint: {name: getattr(joint, name) for name in _FIGURES}
             for joint in found.joints
         },
-        "warnings": list(found.warnings),
+        "warnings": found.warnings,
     }
-
-
-def _plain(values: FloatArray) -> list[Any]:
-    return [
-        _plain(value) if np.ndim(value) else (float(value) if np.isfinite(value) else None)
-        for value in values
-    ]
 
 
 def _picture(found: Compliance, path: Path) -> None:
@@ -85,6 +68,6 @@ def write_compliance(robot: Robot, found: Compliance, folder: Path) -> dict[str,
         If they cannot be written.
     """
     data = compliance_json(robot, found)
-    write_text(folder / FILES[0], json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / FILES[0], json_text(data, indent=1))
     _picture(found, folder / FILES[1])
     return data

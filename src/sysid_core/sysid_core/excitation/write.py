@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from matplotlib.figure import Figure
 
 from sysid_core.excitation.motion_file import IDENTITY, TRAJECTORY
 from sysid_core.excitation.optimise import Excitation
-from sysid_core.files import write_text
+from sysid_core.files import json_text, write_text
 
 __all__ = ["FILES", "write_excitation"]
 
@@ -115,5 +114,5 @@ def write_excitation(
     """
     _table(found, joints, folder / FILES[0], rate)
     write_text(folder / FILES[1], _message(found, joints))
-    write_text(folder / FILES[2], json.dumps(identity, indent=1) + "\n")
+    write_text(folder / FILES[2], json_text(identity, indent=1))
     _picture(found, joints, folder / FILES[3])

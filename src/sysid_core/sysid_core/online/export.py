@@ -6,9 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from sysid_core.estimate_file import chosen_friction, named_parameters, scores_json, write_estimate
+from sysid_core.estimate_file import model_json, scores_json, write_estimate
 from sysid_core.files import results_folder, write_text
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.online.pipeline import OnlineIdentifier
@@ -28,27 +26,20 @@ def update_json(robot: Robot, update: Update, groups: tuple[str, ...]) -> dict[s
     layout, seen = robot.layout, update.scores
     nominal, used = seen.nominal, seen.used
     scores = Scores(groups, nominal.rmse, used.rmse, nominal.r2, used.r2, seen.samples)
-    source = robot.description.source
     consistency = smallest_eigenvalue(layout.inertias(update.parameters))
     return {
-        "robot": robot.name,
-        "model_hash": robot.model_hash,
+        **model_json(robot, update.parameters, update.std, robot.nominal),
         "method": "online" if update.identified else "nominal",
-        **named_parameters(robot, update.parameters),
-        "std": named_parameters(robot, np.nan_to_num(update.std)),
-        "consistency": dict(zip(layout.bodies, consistency.tolist(), strict=True)),
+        "consistency": dict(zip(layout.bodies, consistency, strict=True)),
         "train": scores_json(scores),
         "validation": scores_json(scores),
         "timing_s": 0.0,
-        "warnings": list(update.warnings),
-        "description": None if source is None else str(source.resolve()),
-        "nominal": named_parameters(robot, robot.nominal),
-        "friction": chosen_friction(robot),
-        "groups": list(groups),
+        "warnings": update.warnings,
+        "groups": groups,
         "state": update.state.name,
-        "reasons": list(update.reasons),
+        "reasons": update.reasons,
         "revision": update.revision,
-        "time": update.time if np.isfinite(update.time) else None,
+        "time": update.time,
     }
 
 

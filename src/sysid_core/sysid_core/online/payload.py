@@ -15,9 +15,9 @@ from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import EstimationError
 from sysid_core.estimation import Constraints, EntropicSolver, Estimate, Prior, Problem
+from sysid_core.gain_error import GainPrior
 from sysid_core.inertia import from_mass_com_inertia, transform_matrix
 from sysid_core.online.changes import SCALES, ChangeTest, log_odds
-from sysid_core.online.gain_error import GainPrior
 from sysid_core.online.innovations import Evidence, Gains, Innovations, Noise
 from sysid_core.parameters import ParameterLayout
 from sysid_core.settings import check_config, parameter
@@ -140,7 +140,7 @@ class PayloadEstimator:
         dry = [robot.layout.term(term.name) for term in FRICTION if term.dry]
         self._dry = np.stack([base.mapping[:, where][:, robot.actuated] for where in dry]).sum(0)
         self._likely = _likely_load(self._robot_mass)
-        self._gains = GainPrior(regression)
+        self._gains = GainPrior(regression, entered=True)
         self.test = ChangeTest(regression, self._map, self._likely)
         self._layout = ParameterLayout((self.frame,), ())
         rows = np.vstack([self._map, np.zeros((10, 10))])
@@ -241,8 +241,9 @@ class PayloadEstimator:
             noise = noise.with_residuals(left, statistics.count, _USUAL)
             gains = None
             if self._gains.uncertain:
-                errors = self._gains.posterior(statistics, base_vector, covariance)
-                gains = Gains(shift, *errors)
+                model = base_vector, covariance, np.sqrt(noise.variance)
+                errors = self._gains.posterior(statistics, *model)
+                gains = Gains(shift, errors.mean, np.diagonal(errors.covariance))
             covariance = covariance + self._own_friction(statistics, shift)
             innovations = Innovations(statistics, base_vector, covariance, noise, gains)
             found = self._solve(innovations, found.parameters)

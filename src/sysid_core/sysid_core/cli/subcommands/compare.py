@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from rich.markup import escape
 
@@ -19,6 +20,7 @@ __all__ = ["run"]
 
 _MOST_SHOWN = 20
 """Parameters that the table shows; JSON has all of them."""
+_FIGURES = ("first", "second", "first_std", "second_std", "z")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,30 +90,17 @@ def _show_torque(torque: TorqueDifference) -> None:
     stdout().print(table)
 
 
-def _as_json(found: Comparison, torque: TorqueDifference | None, agree: bool) -> dict[str, object]:
-    result: dict[str, object] = {
-        "agree": agree,
-        "bound": found.bound,
-        "unmatched": list(found.unmatched),
-    }
+def _as_json(found: Comparison, torque: TorqueDifference | None, agree: bool) -> dict[str, Any]:
+    result: dict[str, Any] = {"agree": agree, "bound": found.bound, "unmatched": found.unmatched}
     for kind in ("bodies", "friction", "base"):
-        result[kind] = {
-            d.name: {
-                "first": d.first,
-                "second": d.second,
-                "first_std": d.first_std,
-                "second_std": d.second_std,
-                "z": d.z,
-            }
-            for d in found.differences
-            if d.kind == kind
-        }
+        of_kind = (d for d in found.differences if d.kind == kind)
+        result[kind] = {d.name: {name: getattr(d, name) for name in _FIGURES} for d in of_kind}
     if torque is not None:
         result["torque"] = {
-            "joints": list(torque.joints),
-            "rmse_first": torque.first.tolist(),
-            "rmse_second": torque.second.tolist(),
-            "between": torque.between.tolist(),
-            "differ": list(torque.beyond),
+            "joints": torque.joints,
+            "rmse_first": torque.first,
+            "rmse_second": torque.second,
+            "between": torque.between,
+            "differ": torque.beyond,
         }
     return result

@@ -23,7 +23,7 @@ from sysid_core.cli.console import (
     warn,
 )
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.estimate_file import estimate_json, gains_json, read_estimate, write_estimate
+from sysid_core.estimate_file import estimate_json, read_estimate, write_estimate
 from sysid_core.estimation import Estimator, estimator
 from sysid_core.files import require_writable, results_folder, write_text
 from sysid_core.gains import DriveGains, measured_gains
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     if args.start is not None:
         file = read_estimate(args.start)
         robot = file.with_friction(robot)
-        start = file.parameters(robot)
+        start = file.bare(robot)
     options = IdentifyConfig(
         train=args.train,
         only=None if args.only is None else tuple(args.only),
@@ -106,9 +106,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.any_mass:
             require_believable(robot, found.estimate.parameters, "pass --any-mass")
         timing("report", 0.0)
-        data = estimate_json(found, timing.seconds)
-        if gains is not None:
-            data["gains"] = gains_json(gains)
+        data = estimate_json(found, timing.seconds, gains)
         with results_folder(args.out) as folder:
             write_text(
                 folder / f"{robot.name}.urdf",
@@ -154,6 +152,7 @@ def _show(found: Identification, out: Path, report: bool) -> None:
     )
     _show_friction(found)
     print_units(console, robot)
+    gain_std = robot.description.effort_gain_std
     for load in found.loads:
         com = ", ".join(f"{c:.3f} ± {s:.3f}" for c, s in zip(load.com, load.com_std, strict=True))
         console.print(
@@ -162,8 +161,9 @@ def _show(found: Identification, out: Path, report: bool) -> None:
             markup=False,
         )
         console.print(
-            "  (± is one standard deviation; in the mass with effort gains known to "
-            f"{robot.description.effort_gain_std:.0%}, effort.gain_std)"
+            f"  (± is one standard deviation; effort gains known to {gain_std:.0%}, as "
+            f"effort.gain_std says, and by the bodies' nominal masses, which took "
+            f"{load.taken:.3g} kg off)"
         )
     smallest = float(np.min(estimate.consistency))
     console.print(

@@ -96,7 +96,7 @@ class _Summary:
             "updates": self._updates,
             "accepted": self._accepted,
             "first_accepted_s": self._first,
-            "solve_ms": {"p50": float(p50), "p99": float(p99), "max": float(times.max())},
+            "solve_ms": {"p50": p50, "p99": p99, "max": times.max()},
             "samples": self._samples,
             "samples_per_s": self._samples / max(elapsed, 1e-9),
         }
@@ -106,15 +106,9 @@ def _payload(update: Update) -> dict[str, Any] | None:
     found = update.payload
     if found is None:
         return None
-    return {
-        "mass": found.mass,
-        "mass_std": found.mass_std,
-        "com": found.com.tolist(),
-        "com_std": found.com_std.tolist(),
-        "inertia": found.inertia.tolist(),
-        "inertia_std": found.inertia_std.tolist(),
-        "attached": update.payload_attached,
-    }
+    shown = ("mass", "mass_std", "com", "com_std", "inertia", "inertia_std")
+    values = {name: getattr(found, name) for name in shown}
+    return values | {"attached": update.payload_attached}
 
 
 def _line(step: ReplayStep) -> dict[str, Any]:
@@ -122,13 +116,13 @@ def _line(step: ReplayStep) -> dict[str, Any]:
     return {
         "t": update.time,
         "state": update.state.name,
-        "r2": float(update.scores.r2),
-        "r2_joints": [float(v) for v in update.scores.candidate.r2],
+        "r2": update.scores.r2,
+        "r2_joints": update.scores.candidate.r2,
         "revision": update.revision,
         "solve_ms": 1e3 * step.solve_time,
         "payload": _payload(update),
-        "reasons": list(update.reasons),
-        "warnings": list(update.warnings),
+        "reasons": update.reasons,
+        "warnings": update.warnings,
     }
 
 

@@ -16,11 +16,16 @@ from sysid_core.robot.model import Robot
 __all__ = ["GainError", "GainPrior"]
 
 
+_SHARED = 0.5
+"""Share of the gains' variance that all joints have in common: drives of one make may err alike or
+each by itself, and nothing says which [-]."""
+
+
 class GainError(NamedTuple):
-    """Error of every group's gain: mean and variance (G,) [-]."""
+    """Errors of all groups' gains: mean (G,) and covariance (G, G) [-]."""
 
     mean: FloatArray
-    variance: FloatArray
+    covariance: FloatArray
 
 
 def _entered(robot: Robot) -> BoolArray:
@@ -41,12 +46,18 @@ class GainPrior:
     Parameters
     ----------
     regression : Regression
+        With rows per joint.
+    entered : bool
+        Whether only gains count that the description enters.
     """
 
-    def __init__(self, regression: Regression) -> None:
+    def __init__(self, regression: Regression, *, entered: bool) -> None:
         robot, layout, base = regression.robot, regression.layout, regression.base
-        self.uncertain = regression.per_joint and bool(_entered(robot).any())
-        self._variance = robot.description.effort_gain_std**2 * _entered(robot)
+        uncertain = _entered(robot) if entered else np.ones(len(robot.actuated_names), dtype=bool)
+        self.uncertain = regression.per_joint and bool(uncertain.any())
+        std = robot.description.effort_gain_std * uncertain
+        own = _SHARED + (1.0 - _SHARED) * np.eye(len(std))
+        self._covariance = np.outer(std, std) * own
         inertial = np.zeros(layout.size, dtype=bool)
         bodies = np.zeros((layout.size, len(layout.bodies)))
         for b in range(len(layout.bodies)):
@@ -58,15 +69,30 @@ class GainPrior:
         self._trust = (2.0 * default_prior(robot).body_std) ** 2
 
     def posterior(
-        self, statistics: Statistics, base_vector: FloatArray, covariance: FloatArray
+        self,
+        statistics: Statistics,
+        base_vector: FloatArray,
+        covariance: FloatArray,
+        error: FloatArray,
     ) -> GainError:
-        """Return the gains' errors, as a model (b,) without load shows them on some motion."""
+        """Return the gains' errors, as a model (b,) without load shows them on some motion.
+
+        An error of the model that looks like the bodies' torque is thought to be as large as what
+        the model leaves of the torques, `error` (G,) [N·m].
+        """
         nominal, found = self._bodies.sum(axis=1), np.where(self._inertial, base_vector, 0.0)
         usual = statistics.gram @ nominal
-        power = np.maximum(usual @ nominal, 1e-300)
-        ratio = (usual @ found) / power
-        doubt = ((usual @ self._bodies) / power[:, None]) ** 2 @ self._trust
-        seen = usual * self._inertial
-        doubt += np.einsum("gi,ij,gj->g", seen, covariance, seen) / power**2
-        share = self._variance / np.maximum(self._variance + doubt, 1e-300)
-        return GainError(share * (ratio - 1.0), self._variance * (1.0 - share))
+        power = usual @ nominal
+        seen = np.flatnonzero(power > 0.0)
+        usual, power = usual[seen], power[seen]
+        usual /= power[:, None]
+        shares, inertial = usual @ self._bodies, usual * self._inertial
+        doubt = shares * self._trust @ shares.T + inertial @ covariance @ inertial.T
+        doubt += np.diag(error[seen] ** 2 * statistics.count[seen] / power)
+        prior = self._covariance
+        told = np.linalg.lstsq(prior[np.ix_(seen, seen)] + doubt, prior[seen], rcond=None)[0].T
+        return GainError(told @ (usual @ found - 1.0), prior - told @ prior[seen])
+
+    def alone(self) -> GainError:
+        """Return the gains' errors where no model was identified with them."""
+        return GainError(np.zeros(len(self._covariance)), self._covariance)
