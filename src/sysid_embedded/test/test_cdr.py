@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rosbags.typesys import Stores, get_typestore
 
-from sysid_embedded.cdr import HEADER, codec
+from sysid_embedded.cdr import DECODE_ERRORS, HEADER, codec
 from sysid_embedded.interfaces import FieldType, find
 from sysid_embedded.messages import NUMPY_TYPES, message_class
 
@@ -115,6 +115,14 @@ def test_lists_of_strings_are_not_shared_between_messages() -> None:
     message.name[0] = "y"
     assert _decode(cls, before).name == ["x"]
     assert _decode(cls, _encode(message)).name == ["y"]
+
+
+def test_a_list_of_too_many_messages_is_not_read() -> None:
+    cls = message_class("trajectory_msgs/msg/JointTrajectory")
+    point = message_class("trajectory_msgs/msg/JointTrajectoryPoint")()
+    assert len(_decode(cls, _encode(cls(points=[point] * 2000))).points) == 2000
+    with pytest.raises(DECODE_ERRORS, match="more than 2000"):
+        _decode(cls, _encode(cls(points=[point] * 2001)))
 
 
 def test_requests_carry_a_header_before_the_fields() -> None:

@@ -326,13 +326,17 @@ class Simulation:
         place = self.robot.frame(frame)
         if place.parentJoint == 0:
             raise SimulationError(f"frame '{frame}' does not move: choose one behind a joint")
-        phi = payload_parameters(mass, np.asarray(com, dtype=float), inertia)
+        com = np.asarray(com, dtype=float)
+        about_com = np.zeros((3, 3)) if inertia is None else np.asarray(inertia, dtype=float)
         most = _HEAVIEST_PAYLOAD * sum(body.mass for body in self.robot.model.inertias)
-        if mass > most or np.abs(com).max() > _LONGEST_LEVER:
+        reach = float(np.sqrt(np.abs(about_com).max() / mass)) if mass > 0.0 else 0.0
+        lever = max(float(np.abs(com).max(initial=0.0)), reach)
+        if mass > most or lever > _LONGEST_LEVER:
             raise SimulationError(
-                f"a payload of {mass:g} kg at {np.abs(com).max():g} m is too much: at most "
+                f"a payload of {mass:g} kg that reaches {lever:g} m is too much: at most "
                 f"{most:.3g} kg, {_HEAVIEST_PAYLOAD:g} times the robot's, and {_LONGEST_LEVER:g} m"
             )
+        phi = payload_parameters(mass, com, inertia)
         loads = {**self._payloads, frame: phi}
         if mass == 0.0:
             del loads[frame]

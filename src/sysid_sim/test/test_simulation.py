@@ -91,7 +91,10 @@ def test_a_payload_leaves_a_braked_arm_in_place_and_shows_in_its_torques(
     [
         (("panda_link8", -1.0), "at least zero"),
         (("panda_link8", np.nan), "finite"),
-        (("panda_link8", 1.0, (0.0, np.inf, 0.0)), "finite"),
+        (("panda_link8", 1.0, (0.0, np.nan, 0.0)), "finite"),
+        (("panda_link8", 1.0, (0.0, np.inf, 0.0)), "too much"),
+        (("panda_link8", 1e-100, (0.0, 0.0, 0.0), 1e100 * np.eye(3)), "too much"),
+        (("panda_link8", 0.0, (1e200, 0.0, 0.0)), "too much"),
         (("panda_link8", 1.0, (0.0, 0.0)), "three"),
         (("panda_link8", 1.0, (0.0, 0.0, 0.0), np.diag([1.0, 0.1, 0.1])), "no body of 1 kg"),
         (("panda_link8", 0.0, (0.0, 0.0, 0.0), np.eye(3)), "no body of 0 kg"),
