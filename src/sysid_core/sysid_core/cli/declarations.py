@@ -241,7 +241,10 @@ def _excite(parser: argparse.ArgumentParser) -> None:
         "default: %(default)g s",
     )
     parser.add_argument(
-        "--joints", metavar="JOINT", nargs="+", help="that are to move; default: all actuated ones"
+        "--joints",
+        metavar="JOINT",
+        nargs="+",
+        help="that are to move; default: all actuated ones but wheels and fingers",
     )
     parser.add_argument(
         "--after",
@@ -276,14 +279,22 @@ def _excite(parser: argparse.ArgumentParser) -> None:
         "--floor",
         metavar="M",
         type=float,
-        help="least height of the tool and of every joint's frame in the world; "
-        "collisions are not looked at otherwise",
+        help="least height of the tool and of every joint's frame in the world",
+    )
+    parser.add_argument(
+        "--box",
+        metavar=("X", "Y", "Z", "DX", "DY", "DZ"),
+        nargs=6,
+        type=float,
+        action="append",
+        default=[],
+        help="centre and size [m] of a box in the world that bodies stay out of; can be repeated",
     )
     parser.add_argument(
         "--apart",
         action="store_true",
-        help="keep bodies apart: capsules with their inertias, which are larger than slim links, "
-        "so that motions become smaller, or none is found",
+        help="keep bodies out of each other: the URDF's boxes, cylinders and spheres; of bodies "
+        "that have none, capsules with their inertias, which are larger than slim links",
     )
     parser.add_argument(
         "--rate",

@@ -13,8 +13,10 @@ import scipy.optimize
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.excitation.fourier import FourierMotion, States, random_motion, rest_basis
-from sysid_core.excitation.information import Information, Sensitivity
+from sysid_core.excitation.information import Information
 from sysid_core.excitation.limits import MotionLimits, fit_into
+from sysid_core.excitation.mechanism import View
+from sysid_core.robot.clearance import NOTHING, Obstacles
 
 __all__ = ["CHECK_RATE", "Design", "ExciteConfig"]
 
@@ -25,6 +27,8 @@ _MOST_STARTS = 100
 _MOST_ITERATIONS = 10_000
 _PENALTY = 3e3
 """Weight of a squared relative violation at one sample, against a unit of merit."""
+_DEPTH = 0.1
+"""Depth [m, rad] in an obstacle that counts as much as a limit that is passed by its size."""
 _POINTS_PER_HARMONIC = 12
 _FEWEST_POINTS = 60
 CHECK_RATE = 200.0
@@ -33,6 +37,7 @@ _SHRINK = 0.98
 _SMALLEST = 0.1
 """Share of a motion below which shrinking gives it up."""
 _ATTEMPTS = 200
+_TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -49,23 +54,19 @@ class ExciteConfig:
         Random motions that the optimisation starts from.
     iterations : int
         Most steps from each.
-    floor : float or None [m]
-        Least height of every joint's frame and of the tool in the world frame.
     seed : int
     joints : tuple[str, ...] or None
-        Those that move; None: all that are actuated.
-    apart : bool
-        Whether bodies must stay out of each other's capsules.
+        Those that move; None: all that are actuated but for wheels and fingers.
+    obstacles : Obstacles
     """
 
     duration: float = 10.0
     harmonics: int | None = None
     starts: int = 3
     iterations: int = 60
-    floor: float | None = None
     seed: int = 0
     joints: tuple[str, ...] | None = None
-    apart: bool = False
+    obstacles: Obstacles = NOTHING
 
     def __post_init__(self) -> None:
         if not 1.0 <= self.duration <= _LONGEST:
@@ -81,8 +82,6 @@ class ExciteConfig:
                 raise ParameterError(f"{name} must lie between 1 and {most}")
         if self.seed < 0:
             raise ParameterError(f"seed must be at least zero, got {self.seed}")
-        if self.floor is not None and not np.isfinite(self.floor):
-            raise ParameterError(f"floor must be a finite height [m], got {self.floor:g}")
 
     @property
     def used_harmonics(self) -> int:
@@ -91,6 +90,11 @@ class ExciteConfig:
             return self.harmonics
         slow, quick = round(0.5 * self.duration), min(round(self.duration), 10)
         return min(max(5, slow, quick), _MOST_HARMONICS)
+
+
+def _beyond(values: FloatArray, limit: FloatArray) -> FloatArray:
+    """Return by how much values (n, k) go beyond limits to both sides."""
+    return values - np.clip(values, -limit, limit)
 
 
 class Design:
@@ -140,10 +144,25 @@ class Design:
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return minus the merit plus penalties, and its gradient."""
         states = self.motion(x).states(self._time)
-        found = self.information.sensitivity(states)
-        penalty, by = self._penalty(states, found)
-        by = States(*(p - g for p, g in zip(by, found.merit_by, strict=True)))
-        return penalty - found.merit, self._back(by)
+        merit, view, slope = self.information.view(states)
+        limits, moving = self.limits, self._moving
+        effort = limits.effort[moving]
+        span = limits.upper - limits.lower + _TINY
+        total, parts = 0.0, []
+        above = np.maximum(states.position - limits.upper, 0.0)
+        for excess, limit in (
+            (above - np.maximum(limits.lower - states.position, 0.0), span),
+            (_beyond(states.velocity, limits.velocity), limits.velocity),
+            (_beyond(states.acceleration, limits.acceleration), limits.acceleration),
+            (_beyond(view.torque, effort), effort),
+            (np.minimum(view.gaps, 0.0), _DEPTH),
+        ):
+            total += _PENALTY * float(((excess / limit) ** 2).sum())
+            parts.append(2.0 * _PENALTY * excess / limit**2)
+        *own, by_torque, by_gaps = parts
+        found = self.information.pullback(states, View(-slope, by_torque, by_gaps))
+        by = States(*(g + part[:, moving] for g, part in zip(found, own, strict=True)))
+        return total - merit, self._back(by)
 
     def _back(self, by: States) -> FloatArray:
         """Return the gradient by scaled variables from that by states."""
@@ -157,43 +176,13 @@ class Design:
             + by.velocity.T @ self._sin
             + by.acceleration.T @ (self._cos * self._omega)
         )
-        moving = self._moving
         return np.concatenate(
             [
-                by.position.sum(axis=0)[moving] * self._range,
-                (sine[moving] @ self._bases[0] * self._speed).ravel(),
-                (cosine[moving] @ self._bases[1] * self._speed).ravel(),
+                by.position.sum(axis=0) * self._range,
+                (sine @ self._bases[0] * self._speed).ravel(),
+                (cosine @ self._bases[1] * self._speed).ravel(),
             ]
         )
-
-    def _penalty(self, states: States, found: Sensitivity) -> tuple[float, States]:
-        """Return the weighted sum of squared relative violations and its gradient by states."""
-        limits, q = self.limits, states.position
-        total = 0.0
-        above = np.maximum(q - limits.upper, 0.0) - np.maximum(limits.lower - q, 0.0)
-        span = limits.upper - limits.lower
-        by_q = above / span**2
-        total += float((above**2 / span**2).sum())
-        parts = []
-        for values, limit in (
-            (states.velocity, limits.velocity),
-            (states.acceleration, limits.acceleration),
-            (found.demands.torque, limits.effort),
-        ):
-            excess = np.sign(values) * np.maximum(np.abs(values) - limit, 0.0)
-            total += float((excess**2 / limit**2).sum())
-            parts.append(excess / limit**2)
-        by_v, by_a, by_torque = parts
-        back = [np.einsum("nj,njk->nk", by_torque, jacobian) for jacobian in found.torque_by]
-        lacks = [(np.maximum(-found.demands.room, 0.0), found.room_by)]
-        if self.config.floor is not None:
-            below = np.maximum(self.config.floor - found.demands.height, 0.0)
-            lacks.append((below, found.height_by))
-        for lack, lack_by in lacks:
-            total += float((lack**2).sum())
-            back[0] = back[0] - np.einsum("nm,nmk->nk", lack, lack_by)
-        gradient = (by_q + back[0], by_v + back[1], by_a + back[2])
-        return _PENALTY * total, States(*(2.0 * _PENALTY * part for part in gradient))
 
     def random(self, rng: np.random.Generator) -> FourierMotion:
         """Return a random motion that fills the limits.
@@ -244,26 +233,16 @@ class Design:
             return None
         return fitted.scaled(share)
 
-    def _lack_of_room(self, room: FloatArray) -> str:
-        clearance = self.information.clearance
-        if clearance is None:
-            return "the linkage: its loops do not close, or its passive joints are at their limits"
-        one, other = clearance.pairs[int(np.argmin(room.min(axis=0)))]
-        return f"the robot itself: bodies '{one}' and '{other}' come too close"
-
     def _obstacle(self, motion: FourierMotion, rate: float) -> str:
         """Say what is in a motion's way besides what `fit_into` sees to; empty if nothing is."""
         demands, limit = self.information.demands(motion.states(motion.times(rate))), self.limits
-        if not (demands.room >= 0.0).all():
-            return self._lack_of_room(demands.room)
+        if not (demands.gaps >= 0.0).all():
+            return self.information.obstacle(int(np.argmin(demands.gaps.min(axis=0))))
         beyond = ~(np.abs(demands.torque) <= limit.effort)
         if beyond.any():
             joint = int(np.argmax(beyond.sum(axis=0)))
             name = self.information.robot.actuated_names[joint]
             return f"the effort limit of joint '{name}', {limit.effort[joint]:.4g} N·m"
-        floor = self.config.floor
-        if floor is not None and demands.height.size and demands.height.min() < floor:
-            return f"the floor at {floor:g} m"
         return ""
 
     def improved(

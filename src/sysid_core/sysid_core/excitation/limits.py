@@ -50,8 +50,8 @@ class MotionLimits:
                 raise ParameterError(f"limits of {name} must be positive and finite")
         if not (self.effort > 0.0).all():
             raise ParameterError("limits of effort must be positive")
-        if not (np.isfinite(self.upper - self.lower).all() and (self.upper > self.lower).all()):
-            raise ParameterError("position limits must be finite, the lower below the upper")
+        if not (np.isfinite(self.upper - self.lower).all() and (self.upper >= self.lower).all()):
+            raise ParameterError("position limits must be finite, no lower above its upper")
 
 
 def motion_limits(
@@ -124,7 +124,7 @@ def fit_into(
     low, high = middle - half, middle + half
     shares = np.stack(
         [
-            (high - low) / (limits.upper - limits.lower),
+            (high - low) / np.maximum(limits.upper - limits.lower, _TINY),
             beyond * np.abs(states.velocity).max(axis=0) / limits.velocity,
             beyond * np.abs(states.acceleration).max(axis=0) / limits.acceleration,
         ]

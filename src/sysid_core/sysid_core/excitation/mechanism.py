@@ -1,126 +1,256 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees and linkages as the design of motions sees them: actuated joints in, rows and room out."""
+"""Trees and linkages as the design of motions sees them: actuated joints in, rows and gaps out."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
+import pinocchio as pin
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.dynamics.base_parameters import (
     BaseParameters,
     find_base_parameters,
     well_conditioned_base,
 )
 from sysid_core.dynamics.closed_chain import ClosedChainRegression
-from sysid_core.dynamics.open_tree import random_states
-from sysid_core.dynamics.tree import TreeRegression
+from sysid_core.dynamics.friction import FrictionLaw
+from sysid_core.dynamics.open_tree import OpenTree, random_states
 from sysid_core.errors import ModelError
 from sysid_core.excitation.fourier import States
+from sysid_core.excitation.lagrangian import TreeGradient
+from sysid_core.parameters import COUPLING_TERMS, FRICTION_TERMS
+from sysid_core.robot.clearance import Clearance, Obstacles
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.loop_check import random_closed_configurations
 from sysid_core.robot.model import Robot
 
-__all__ = ["Mechanism", "make_mechanism"]
+__all__ = ["Mechanism", "View", "make_mechanism"]
 
 _SMOOTH = 0.05
 """Width of the smoothed sign of velocity in derivatives [rad/s]."""
 _OPEN = -1.0
 """Room [rad] of passive joints where the loops do not close."""
+_NO_GAPS = np.zeros((0, 0))
+_STEP = 1e-6
+"""Of the finite differences [rad, rad/s, rad/s²]."""
 
 
-class Mechanism(Protocol):
-    """What a design asks of a robot on a fixed base; states are of the actuated joints."""
+class View(NamedTuple):
+    """What a design asks of states, or how an objective changes with it.
 
-    def columns(self, states: States, *, smooth: bool = False) -> FloatArray:
-        """Return the regressor (n, na, p), zero where the robot cannot be; smooth in velocity."""
+    Attributes
+    ----------
+    rows : (n, k, b)
+        Regressor of the k moving joints in the columns of interest, zero where the robot cannot
+        be.
+    torque : (n, k) [N·m]
+        By the nominal model.
+    gaps : (n, g) [m, rad]
+        To obstacles, and of passive joints to their limits; negative where there is none.
+    """
 
-    def configurations(self, position: FloatArray) -> FloatArray:
-        """Return positions (n, nq) of all joints, NaN where the loops do not close."""
+    rows: FloatArray
+    torque: FloatArray
+    gaps: FloatArray
 
-    def room(self, configurations: FloatArray) -> FloatArray:
-        """Return how far passive joints (n, nu) [rad] are from their limits; negative beyond."""
 
+class Mechanism(ABC):
+    """A robot on a fixed base; states are of the actuated joints, only some of which move.
+
+    Friction at rest can be anything, so that torques of joints that do not move tell nothing.
+
+    Attributes
+    ----------
+    columns : (b,)
+        Ascending indices of the parameters of interest; to begin with all.
+    """
+
+    def __init__(self, robot: Robot, moving: IndexArray, obstacles: Obstacles) -> None:
+        self.robot, self.moving, self.clearance = robot, moving, Clearance(robot, obstacles)
+        self.columns: IndexArray = np.arange(robot.layout.size)
+        self._nominal = robot.consistent_nominal
+
+    @abstractmethod
+    def view(self, states: States, *, steer: bool = False) -> View:
+        """Return what a design asks of states.
+
+        To `steer` a search, signs of velocity are smoothed; only then gaps are measured.
+        """
+
+    @abstractmethod
+    def pullback(self, states: States, by: View) -> States:
+        """Return the gradient (n, k) of an objective by states from that by their view."""
+
+    @abstractmethod
+    def geometry(self, position: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the positions (n, nq) of all joints, and the gaps (n, g) of a `View`."""
+
+    @abstractmethod
     def random(self, count: int) -> States:
         """Return random states that the robot can be in."""
 
+    @abstractmethod
     def base(self, regressor: FloatArray, labels: tuple[str, ...]) -> BaseParameters:
         """Return the base parameters of a regressor (m, p)."""
 
 
-def _smoothed(robot: Robot) -> Robot:
-    smooth = max(_SMOOTH, robot.description.coulomb_velocity)
-    return load_robot(replace(robot.description, coulomb_velocity=smooth))
+class _Tree(Mechanism):
+    def __init__(self, robot: Robot, moving: IndexArray, obstacles: Obstacles) -> None:
+        super().__init__(robot, moving, obstacles)
+        self._tree = OpenTree(robot)
+        self._gradient = TreeGradient(robot, moving)
+        layout, every = robot.layout, np.arange(robot.layout.size)
+        parts = [every[layout.term(term)][moving] for term in FRICTION_TERMS]
+        parts += [every[layout.coupling_term(term)] for term in COUPLING_TERMS]
+        self._friction = np.concatenate(parts)
+        directions = np.array([c.direction for c in robot.couplings])
+        directions = directions.reshape(-1, len(robot.joint_names))[:, moving]
+        self._laws = [
+            FrictionLaw(directions, w, robot.friction_scales[:, moving]) for w in _widths(robot)
+        ]
+        for law in self._laws:
+            law.set_parameters(self._nominal[self._friction])
 
+    def _rigid(self, states: States) -> FloatArray:
+        model, data = self._tree.model, self._tree.data
+        rows = [pin.rnea(model, data, *state) for state in zip(*states, strict=True)]
+        return np.reshape(rows, states.position.shape)[:, self.moving]
 
-class _Tree:
-    def __init__(self, robot: Robot) -> None:
-        self._robot = robot
-        self._regressions = TreeRegression(robot), TreeRegression(_smoothed(robot))
+    def _parts(self, states: States) -> States:
+        return States(*(part[:, self.moving] for part in states))
 
-    def columns(self, states: States, *, smooth: bool = False) -> FloatArray:
-        return self._regressions[smooth].full(*states)
+    def view(self, states: States, *, steer: bool = False) -> View:
+        inertial = self.columns[self.columns < self.robot.layout.friction.start]
+        Y = self._tree.columns(*states, inertial)[:, :, self.moving]
+        rigid, parts = self._rigid(states), self._parts(states)
+        F = self._laws[steer].columns(*parts, rigid=rigid)
+        rows = np.zeros((*rigid.shape, len(self.columns)))
+        rows[:, :, : len(inertial)] = np.swapaxes(Y, 1, 2)
+        _, place, used = np.intersect1d(self.columns, self._friction, return_indices=True)
+        rows[:, :, place] = F[:, :, used]
+        torque = rigid + self._laws[steer].torque(*parts, rigid=rigid)
+        gaps = self.clearance.gaps(states.position) if steer else _NO_GAPS
+        return View(rows, torque, gaps)
 
-    def configurations(self, position: FloatArray) -> FloatArray:
-        return position
+    def pullback(self, states: States, by: View) -> States:
+        layout, rigid = self.robot.layout, self._rigid(states)
+        pull = np.zeros((*rigid.shape, layout.size))
+        pull[:, :, self.columns] = by.rows
+        pull[:, :, self._friction] += by.torque[:, :, None] * self._nominal[self._friction]
+        own, load = self._friction_pull(states, pull[:, :, self._friction], rigid)
+        inertial = pull[:, :, layout.inertial]
+        inertial += (by.torque + load)[:, :, None] * self._nominal[layout.inertial]
+        found = self._gradient(states, inertial.reshape(*rigid.shape, -1, 10))
+        own[0] += self.clearance.push(states.position, by.gaps)[:, self.moving]
+        return States(*(part + more for part, more in zip(found, own, strict=True)))
 
-    def room(self, configurations: FloatArray) -> FloatArray:
-        return np.zeros((len(configurations), 0))
+    def _friction_pull(
+        self, states: States, pull: FloatArray, rigid: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the gradient of friction's share by states (3, n, k), and by its load (n, k)."""
+        law = self._laws[True]
+
+        def share(parts: States, load: FloatArray) -> FloatArray:
+            return np.asarray((law.columns(*parts, rigid=load) * pull).sum(axis=2))
+
+        parts, k = self._parts(states), len(self.moving)
+        here, gradient = share(parts, rigid), np.zeros((3, *rigid.shape))
+        # joints that share no motor are independent: one step moves all of them
+        steps = np.eye(k) if len(law.directions) else np.ones((1, k))
+        for kind in range(3):
+            for step in steps:
+                moved = [part + _STEP * step * (i == kind) for i, part in enumerate(parts)]
+                change = (share(States(*moved), rigid) - here) / _STEP
+                gradient[kind] += step * (change if len(steps) < k else change.sum(1)[:, None])
+        if not self.robot.load_friction:
+            return gradient, np.zeros_like(rigid)
+        return gradient, (share(parts, rigid + _STEP) - here) / _STEP
+
+    def geometry(self, position: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return position, self.clearance.gaps(position)
 
     def random(self, count: int) -> States:
-        return States(*random_states(self._robot, count))
+        return States(*random_states(self.robot, count))
 
     def base(self, regressor: FloatArray, labels: tuple[str, ...]) -> BaseParameters:
         return find_base_parameters(regressor, labels)
 
 
-class _Linkage:
-    def __init__(self, robot: Robot) -> None:
-        self._robot = robot
-        self._regressions = ClosedChainRegression(robot), ClosedChainRegression(_smoothed(robot))
+class _Linkage(Mechanism):
+    def __init__(self, robot: Robot, moving: IndexArray, obstacles: Obstacles) -> None:
+        super().__init__(robot, moving, obstacles)
+        self._regressions = [
+            ClosedChainRegression(load_robot(replace(robot.description, coulomb_velocity=width)))
+            for width in _widths(robot)
+        ]
         self._closure = self._regressions[0].closure
         self._last = np.zeros((0, 0))
 
-    def columns(self, states: States, *, smooth: bool = False) -> FloatArray:
+    def view(self, states: States, *, steer: bool = False) -> View:
         motion = self._closure.motion(*states, self._start(len(states.position)))
         self._last = motion.q
         valid = motion.valid.nonzero()[0]
-        every = np.arange(self._robot.layout.size)
-        A = np.zeros((*states.position.shape, len(every)))
-        A[valid] = self._regressions[smooth].contract(motion, valid, every)
-        return A
+        every = np.arange(self.robot.layout.size)
+        A = np.zeros((len(motion.q), len(self.moving), len(every)))
+        A[valid] = self._regressions[steer].contract(motion, valid, every)[:, self.moving]
+        gaps = self._gaps(motion.q) if steer else _NO_GAPS
+        return View(A[:, :, self.columns], A @ self._nominal, gaps)
+
+    def pullback(self, states: States, by: View) -> States:
+        def share(*parts: FloatArray) -> FloatArray:
+            view = self.view(States(*parts), steer=True)
+            sums = [(v * b).reshape(len(v), -1).sum(1) for v, b in zip(view, by, strict=True)]
+            return np.asarray(np.sum(sums, axis=0))
+
+        here = share(*states)
+        gradient = np.zeros((3, *by.torque.shape))
+        for kind in range(3):
+            for k, joint in enumerate(self.moving.tolist()):
+                moved = [part.copy() for part in states]
+                moved[kind][:, joint] += _STEP
+                gradient[kind, :, k] = (share(*moved) - here) / _STEP
+        return States(*gradient)
 
     def _start(self, count: int) -> FloatArray | None:
         """Return the last motion's configurations: derivatives and steps stay close to it."""
         return self._last if len(self._last) == count else None
 
-    def configurations(self, position: FloatArray) -> FloatArray:
+    def geometry(self, position: FloatArray) -> tuple[FloatArray, FloatArray]:
         rest = np.zeros_like(position)
         self._last = self._closure.motion(position, rest, rest, self._start(len(position))).q
-        return self._last
+        return self._last, self._gaps(self._last)
 
-    def room(self, configurations: FloatArray) -> FloatArray:
-        found = np.array([-self._closure.excess(q) for q in configurations])
-        return np.where(np.isnan(found), _OPEN, found)
+    def _gaps(self, q: FloatArray) -> FloatArray:
+        room = np.array([-self._closure.excess(row) for row in q])
+        room = np.where(np.isnan(room), _OPEN, room)
+        return np.hstack([self.clearance.gaps(q), room])
 
     def random(self, count: int) -> States:
         q = random_closed_configurations(self._closure, count)
         if len(q) < count:
             raise ModelError(
-                f"robot '{self._robot.name}' closes its loops at only {len(q)} of many random "
+                f"robot '{self.robot.name}' closes its loops at only {len(q)} of many random "
                 "configurations; correct the limits of its joints"
             )
-        rates = np.random.default_rng(0).normal(size=(2, count, int(self._robot.actuated.sum())))
-        return States(q[:, self._robot.actuated], *rates)
+        rates = np.random.default_rng(0).normal(size=(2, count, int(self.robot.actuated.sum())))
+        return States(q[:, self.robot.actuated], *rates)
 
     def base(self, regressor: FloatArray, labels: tuple[str, ...]) -> BaseParameters:
         return well_conditioned_base(regressor, labels)
 
 
-def make_mechanism(robot: Robot) -> Mechanism:
-    """Return the mechanism of a robot on a fixed base.
+def _widths(robot: Robot) -> tuple[float, float]:
+    """Return the widths [rad/s] of the sign of velocity: the robot's, and one for derivatives."""
+    width = robot.description.coulomb_velocity
+    return width, max(width, _SMOOTH)
+
+
+def make_mechanism(robot: Robot, moving: IndexArray, obstacles: Obstacles) -> Mechanism:
+    """Return the mechanism of a robot on a fixed base, of which some actuated joints move.
 
     Raises
     ------
@@ -132,4 +262,5 @@ def make_mechanism(robot: Robot) -> Mechanism:
             f"robot '{robot.name}' has a floating base; exciting motions are designed for robots "
             "on a fixed base only"
         )
-    return _Linkage(robot) if robot.description.loops else _Tree(robot)
+    kind = _Linkage if robot.description.loops else _Tree
+    return kind(robot, moving, obstacles)

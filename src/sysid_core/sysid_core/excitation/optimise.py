@@ -17,8 +17,9 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["Excitation", "excite"]
 
-_RATE = 50.0
+_RATE = 20.0
 """Rate at which motions are compared [Hz]."""
+_TINY = 1e-12
 _RANDOM = 15
 """Random motions that the result is compared with."""
 
@@ -30,6 +31,8 @@ class Excitation:
     Attributes
     ----------
     motion : FourierMotion
+    moving : tuple[str, ...]
+        Joints that move.
     limits : MotionLimits
     condition : float
         Condition number of the base regressor, columns scaled to unit norm.
@@ -45,6 +48,7 @@ class Excitation:
     """
 
     motion: FourierMotion
+    moving: tuple[str, ...]
     limits: MotionLimits
     condition: float
     random_condition: float
@@ -85,18 +89,19 @@ def excite(
         If no motion fits the limits.
     """
     config = config or ExciteConfig()
-    information = Information(robot, config.joints, apart=config.apart)
+    information = Information(robot, config.joints, config.obstacles)
     for states in earlier:
         information.count(states)
     rng = np.random.default_rng(config.seed)
     design = Design(information, limits, config)
     compared = [design.random(rng) for _ in range(_RANDOM)]
-    times = compared[0].times(_RATE)
 
-    def merit(motion: FourierMotion) -> float:
-        return information.merit(motion.states(times))
+    def gained(motion: FourierMotion) -> FloatArray:
+        return information.gained(motion.states(motion.times(_RATE)))
 
-    ranked = sorted(compared, key=merit, reverse=True)
+    told = [gained(motion) for motion in compared]
+    merits = [information.merit(M) for M in told]
+    order = np.argsort(merits)[::-1]
     steps, done = config.starts * config.iterations, 0
 
     def stepped(_: FloatArray) -> None:
@@ -105,40 +110,34 @@ def excite(
         if progress is not None:
             progress("optimising", min(done / steps, 1.0))
 
-    best = ranked[0]
+    best, most, sharpest = compared[order[0]], merits[order[0]], told[order[0]]
     for number in range(config.starts):
         done = number * config.iterations
-        motion = design.improved(ranked[number % len(ranked)], stepped)
-        if motion is not None and merit(motion) > merit(best):
-            best = motion
-    return _result(information, limits, best, compared)
+        motion = design.improved(compared[order[number % _RANDOM]], stepped)
+        if motion is not None and information.merit(found := gained(motion)) > most:
+            best, most, sharpest = motion, information.merit(found), found
+    return Excitation(
+        best,
+        tuple(robot.actuated_names[k] for k in information.moving),
+        limits,
+        information.condition(sharpest),
+        float(np.median([information.condition(M) for M in told])),
+        float(np.median([information.sharpness(sharpest, M) for M in told])),
+        *_usage(information, limits, best),
+    )
 
 
-def _result(
-    information: Information,
-    limits: MotionLimits,
-    motion: FourierMotion,
-    compared: list[FourierMotion],
-) -> Excitation:
+def _usage(
+    information: Information, limits: MotionLimits, motion: FourierMotion
+) -> tuple[dict[str, FloatArray], float]:
+    """Return the largest share of each limit that a motion uses, and its least height [m]."""
     states = motion.states(motion.times(CHECK_RATE))
     demands = information.demands(states)
     middle, half = 0.5 * (limits.lower + limits.upper), 0.5 * (limits.upper - limits.lower)
     usage = {
-        "position": np.abs(states.position - middle).max(axis=0) / half,
+        "position": np.abs(states.position - middle).max(axis=0) / np.maximum(half, _TINY),
         "velocity": np.abs(states.velocity).max(axis=0) / limits.velocity,
         "acceleration": np.abs(states.acceleration).max(axis=0) / limits.acceleration,
         "effort": np.abs(demands.torque).max(axis=0) / limits.effort,
     }
-    lowest = float(demands.height.min()) if demands.height.size else np.nan
-    found, *others = (m.states(m.times(_RATE)) for m in (motion, *compared))
-    conditions = [information.condition(states) for states in others]
-    sharper = [information.sharpness(found, states) for states in others]
-    return Excitation(
-        motion,
-        limits,
-        information.condition(found),
-        float(np.median(conditions)),
-        float(np.median(sharper)),
-        usage,
-        lowest,
-    )
+    return usage, float(demands.height.min()) if demands.height.size else np.nan

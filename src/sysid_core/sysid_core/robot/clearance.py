@@ -1,108 +1,223 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a robot's bodies are from each other, as capsules with the inertias of the bodies."""
+"""How far a robot's bodies are from each other, from boxes and from the floor."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 
+import coal
 import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
+from sysid_core.errors import ParameterError
 from sysid_core.inertia import pseudo_inertia
 from sysid_core.robot.model import Robot
+from sysid_core.robot.urdf import Geometry
 
-__all__ = ["SelfClearance"]
+__all__ = ["NOTHING", "Clearance", "Obstacles"]
 
 _SOLID = 5.0
 """Squared semi-axes of a solid ellipsoid over its mean squares along them."""
 _ALWAYS = 0.5
-"""Share of random configurations in which neighbours overlap: their capsules stand for no gap."""
+"""Share of random configurations in which shapes overlap that stand for no gap."""
 _SAMPLES = 200
 _TINY = 1e-12
+_LEVEL = 1e-6
+"""Height [m] by which a frame must move for the floor to matter to it."""
 
 
-class SelfClearance:
-    """Distances between the capsules of bodies that can touch.
+@dataclass(frozen=True)
+class Obstacles:
+    """What a robot's bodies must stay clear of.
 
-    A body's capsule encloses the solid ellipsoid with its nominal inertia. Bodies on both sides of
-    a joint, and pairs that overlap in most configurations, are not looked at; nor is what does not
-    move.
+    Attributes
+    ----------
+    itself : bool
+        Whether bodies must not touch each other.
+    boxes : tuple of (6,) [m]
+        Centre and size of boxes along the world's axes.
+    floor : float or None [m]
+        Least height of the joints' frames and of the tool.
+    """
+
+    itself: bool = False
+    boxes: tuple[tuple[float, ...], ...] = ()
+    floor: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.floor is not None and not np.isfinite(self.floor):
+            raise ParameterError(f"floor must be a finite height [m], got {self.floor:g}")
+        for box in self.boxes:
+            if not (len(box) == 6 and np.isfinite(box).all() and min(box[3:]) > 0.0):
+                raise ParameterError(
+                    f"a box is its centre and its size, six finite numbers [m], got {box}"
+                )
+
+
+NOTHING = Obstacles()
+
+
+class Clearance:
+    """Distances between shapes that can touch, and heights above the floor.
+
+    Shapes are a URDF's boxes, cylinders and spheres, or, of bodies that have none, the capsule
+    around the solid ellipsoid with the nominal inertia. Bodies on both sides of a joint, and
+    shapes that overlap in most configurations, are not looked at; nor is what does not move.
 
     Parameters
     ----------
     robot : Robot
+        On a fixed base.
+    obstacles : Obstacles
 
     Attributes
     ----------
-    pairs : tuple of (str, str)
-        The bodies of each distance.
+    names : tuple of str
+        What is in the way where a gap is negative.
+    points : (m,)
+        Frames of joints and tool that move up or down.
     """
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, obstacles: Obstacles) -> None:
         self._model, self._data = robot.model, robot.model.createData()
-        self._joints = robot.body_joint_ids
-        bodies = robot.layout.bodies_of(robot.consistent_nominal)
-        found = [_capsule(phi) for phi in bodies.values()]
-        self._ends = np.array([ends for ends, _ in found])
-        self._radius = np.array([radius for _, radius in found])
-        parents = robot.model.parents
-        ids = [
-            (i, j)
-            for i, j in combinations(range(len(found)), 2)
-            if parents[self._joints[j]] != self._joints[i]
-            and parents[self._joints[i]] != self._joints[j]
-        ]
-        self._first, self._second = np.array(ids, dtype=np.intp).reshape(-1, 2).T
-        rng = np.random.default_rng(0)
-        usual = rng.uniform(*robot.sampling_range, (_SAMPLES, len(robot.joint_names)))
-        touching = (self.gaps(usual) < 0.0).mean(axis=0) > _ALWAYS
-        self._first, self._second = self._first[~touching], self._second[~touching]
-        names = tuple(bodies)
-        self.pairs = tuple(
-            (names[i], names[j]) for i, j in zip(self._first, self._second, strict=True)
+        self._shapes = _shapes(robot, obstacles)
+        self._result = self._shapes.createData()
+        self._floor, self._points = obstacles.floor or 0.0, np.zeros(0, dtype=np.intp)
+        usual = np.random.default_rng(0).uniform(
+            *robot.sampling_range, (_SAMPLES, len(robot.joint_names))
+        )
+        often = (self.gaps(usual) < 0.0).mean(axis=0) > _ALWAYS
+        for pair in [*self._shapes.collisionPairs][::-1]:
+            if often[self._shapes.findCollisionPair(pair)]:
+                self._shapes.removeCollisionPair(pair)
+        self._result = self._shapes.createData()
+        frames = [robot.model.getFrameId(name, pin.FrameType.JOINT) for name in robot.joint_names]
+        frames.append(robot.model.getFrameId(robot.tool_frame, pin.FrameType.BODY))
+        self.points = np.array(frames, dtype=np.intp)
+        self.points = self.points[np.ptp(self.heights(usual), axis=0) > _LEVEL]
+        if obstacles.floor is not None:
+            self._points = self.points
+        self.names = (
+            *(self._name(pair) for pair in self._shapes.collisionPairs),
+            *[f"the floor at {self._floor:g} m"] * len(self._points),
         )
 
-    def worst(self, configurations: FloatArray) -> tuple[float, tuple[str, str]]:
-        """Return the smallest gap [m] of some configurations (n, nq) and its bodies."""
-        if not self.pairs:
-            return np.inf, ("", "")
-        found = self.gaps(configurations).min(axis=0)
-        return float(found.min()), self.pairs[int(np.argmin(found))]
+    def _name(self, pair: pin.CollisionPair) -> str:
+        one, other = (self._shapes.geometryObjects[k].name for k in (pair.first, pair.second))
+        if other.startswith("box"):
+            return f"the {other}, which '{one}' hits"
+        return f"the robot itself: bodies '{one}' and '{other}' come too close"
+
+    def heights(self, configurations: FloatArray) -> FloatArray:
+        """Return the heights (n, m) [m] of `points` at configurations (n, nq)."""
+        heights = np.empty((len(configurations), len(self.points)))
+        for row, q in zip(heights, configurations, strict=True):
+            pin.framesForwardKinematics(self._model, self._data, q)
+            row[:] = [self._data.oMf[int(k)].translation[2] for k in self.points]
+        return heights
 
     def gaps(self, configurations: FloatArray) -> FloatArray:
-        """Return the gaps (n, k) [m] of all pairs at configurations (n, nq); negative: overlap."""
-        ends = np.empty((len(configurations), *self._ends.shape))
-        for row, q in zip(ends, configurations, strict=True):
-            pin.forwardKinematics(self._model, self._data, q)
-            for b, joint in enumerate(self._joints):
-                place = self._data.oMi[joint]
-                row[b] = self._ends[b] @ place.rotation.T + place.translation
-        gap = _segment_distance(ends[:, self._first], ends[:, self._second])
-        return gap - self._radius[self._first] - self._radius[self._second]
+        """Return the gaps (n, g) [m] at configurations (n, nq); negative: overlap.
+
+        They are zero where a configuration is not finite.
+        """
+        count = len(self._shapes.collisionPairs)
+        gaps = np.zeros((len(configurations), count + len(self._points)))
+        if not gaps.shape[1]:
+            return gaps
+        if len(self._points):
+            gaps[:, count:] = np.nan_to_num(self.heights(configurations) - self._floor)
+        for row, q in zip(gaps, configurations, strict=True):
+            if count and np.isfinite(q).all():
+                self._measure(q)
+                row[:count] = [found.min_distance for found in self._result.distanceResults]
+        return gaps
+
+    def _measure(self, q: FloatArray) -> None:
+        pin.computeDistances(self._model, self._data, self._shapes, self._result, q)
+
+    def push(self, configurations: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the gradient (n, nv) by positions of the weighted (n, g) sum of gaps."""
+        count = len(self._shapes.collisionPairs)
+        force = np.zeros((len(configurations), self._model.nv))
+        for row, q, weight in zip(force, configurations, weights, strict=True):
+            active = np.flatnonzero(weight)
+            if not len(active):
+                continue
+            pin.computeJointJacobians(self._model, self._data, q)
+            screws = np.array(self._data.J)
+            if active[0] < count:
+                self._measure(q)
+            if active[-1] >= count:
+                pin.updateFramePlacements(self._model, self._data)
+            for k in active:
+                for joint, point, normal in self._ends(int(k)):
+                    wrench = np.r_[normal, np.cross(point, normal)]
+                    dofs = [i - 1 for i in self._model.supports[joint] if i]
+                    row[dofs] += weight[k] * (wrench @ screws[:, dofs])
+        return force
+
+    def _ends(self, gap: int) -> list[tuple[int, FloatArray, FloatArray]]:
+        """Return the joint, the point and the direction of each end of a gap."""
+        count = len(self._shapes.collisionPairs)
+        if gap >= count:
+            frame = int(self._points[gap - count])
+            up = np.array([0.0, 0.0, 1.0])
+            return [(self._model.frames[frame].parentJoint, self._data.oMf[frame].translation, up)]
+        pair, found = self._shapes.collisionPairs[gap], self._result.distanceResults[gap]
+        shapes = self._shapes.geometryObjects
+        return [
+            (shapes[pair.first].parentJoint, found.getNearestPoint1(), -found.normal),
+            (shapes[pair.second].parentJoint, found.getNearestPoint2(), found.normal),
+        ]
 
 
-def _capsule(phi: FloatArray) -> tuple[FloatArray, float]:
-    """Return the ends (2, 3) [m] and the radius [m] of a body's capsule, in its joint's frame."""
+def _shapes(robot: Robot, obstacles: Obstacles) -> pin.GeometryModel:
+    """Return the shapes of bodies and obstacles, with the pairs that may touch."""
+    model, found = robot.model, pin.GeometryModel()
+    for frame in model.frames:
+        link = robot.urdf.links.get(frame.name)
+        if frame.type == pin.FrameType.BODY and link is not None:
+            for shape in link.collisions:
+                place = frame.placement * shape.pose
+                solid = pin.GeometryObject(frame.name, frame.parentJoint, place, _solid(shape))
+                found.addGeometryObject(solid)
+    shaped = {shape.parentJoint for shape in found.geometryObjects}
+    bodies = robot.layout.bodies_of(robot.consistent_nominal)
+    for joint, (name, phi) in zip(robot.body_joint_ids, bodies.items(), strict=True):
+        if joint not in shaped:
+            found.addGeometryObject(pin.GeometryObject(name, joint, *_capsule(phi)))
+    count = found.ngeoms
+    itself = obstacles.itself and not robot.description.loops
+    for box in obstacles.boxes:
+        place = pin.SE3(np.eye(3), np.array(box[:3]))
+        name = f"box at {', '.join(f'{x:g}' for x in box[:3])} m"
+        found.addGeometryObject(pin.GeometryObject(name, 0, place, coal.Box(*box[3:])))
+    joints = [shape.parentJoint for shape in found.geometryObjects]
+    for i, j in combinations(range(found.ngeoms), 2):
+        one, other = joints[i], joints[j]
+        apart = one not in (other, model.parents[other]) and other != model.parents[one]
+        if (apart and itself) if j < count else (one and i < count):
+            found.addCollisionPair(pin.CollisionPair(i, j))
+    return found
+
+
+def _solid(shape: Geometry) -> coal.CollisionGeometry:
+    half = shape.half_extents
+    if half[0] != half[1]:
+        return coal.Box(*(2.0 * half))
+    return coal.Sphere(half[0]) if half[0] == half[2] else coal.Cylinder(half[0], 2.0 * half[2])
+
+
+def _capsule(phi: FloatArray) -> tuple[pin.SE3, coal.CollisionGeometry]:
+    """Return the place of a body's capsule in its joint's frame, and the capsule."""
     J = pseudo_inertia(phi)
     mass = max(float(J[3, 3]), _TINY)
     centre = J[:3, 3] / mass
     spread = J[:3, :3] / mass - np.outer(centre, centre)
     values, axes = np.linalg.eigh(spread)
-    _, middle, longest = np.sqrt(_SOLID * np.maximum(values, 0.0))
-    reach = (longest - middle) * axes[:, 2]
-    return np.array([centre - reach, centre + reach]), float(middle)
-
-
-def _segment_distance(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the distances (n, k) of segments with ends (n, k, 2, 3) (Ericson 2005, ch. 5.1.9)."""
-    d, e = a[..., 1, :] - a[..., 0, :], b[..., 1, :] - b[..., 0, :]
-    r = a[..., 0, :] - b[..., 0, :]
-    dd, ee, de = ((x * y).sum(axis=-1) for x, y in ((d, d), (e, e), (d, e)))
-    dr, er = (d * r).sum(axis=-1), (e * r).sum(axis=-1)
-    across = dd * ee - de**2
-    s = np.where(across > _TINY, (de * er - dr * ee) / np.maximum(across, _TINY), 0.0).clip(0, 1)
-    t = ((de * s + er) / np.maximum(ee, _TINY)).clip(0.0, 1.0)
-    s = ((de * t - dr) / np.maximum(dd, _TINY)).clip(0.0, 1.0)
-    gap = r + s[..., None] * d - t[..., None] * e
-    return np.asarray(np.linalg.norm(gap, axis=-1))
+    _, middle, longest = np.sqrt(_SOLID * np.maximum(values, _TINY))
+    axes[:, 0] *= np.linalg.det(axes)
+    return pin.SE3(axes, centre), coal.Capsule(middle, 2.0 * (longest - middle))

@@ -79,5 +79,5 @@ def test_what_cannot_be_a_motion_is_refused() -> None:
         FourierMotion(0.0, np.zeros(1), np.zeros((1, 2)), np.zeros((1, 2)))
     with pytest.raises(ParameterError, match="do not fit"):
         FourierMotion(1.0, np.zeros(2), np.zeros((1, 2)), np.zeros((1, 2)))
-    with pytest.raises(ParameterError, match="lower below the upper"):
-        MotionLimits(np.ones(1), np.ones(1), np.ones(1), np.ones(1), np.ones(1))
+    with pytest.raises(ParameterError, match="no lower above its upper"):
+        MotionLimits(np.ones(1), np.zeros(1), np.ones(1), np.ones(1), np.ones(1))

@@ -10,6 +10,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ModelError, ParameterError
 from sysid_core.excitation import (
     Excitation,
@@ -23,11 +24,14 @@ from sysid_core.excitation import (
 )
 from sysid_core.excitation.design import Design
 from sysid_core.excitation.information import Information
+from sysid_core.excitation.mechanism import View
 from sysid_core.robot import Robot, load_robot
-from sysid_core.robot.clearance import SelfClearance
+from sysid_core.robot.clearance import Clearance, Obstacles
 
 FLOOR = 0.2
-OPTIONS = ExciteConfig(duration=6.0, starts=1, iterations=15, floor=FLOOR, seed=2)
+OPTIONS = ExciteConfig(
+    duration=6.0, starts=1, iterations=15, obstacles=Obstacles(floor=FLOOR), seed=2
+)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +50,7 @@ def found(panda: Robot, limits: MotionLimits) -> Excitation:
 
 
 def test_the_gradient_is_that_of_the_objective(panda: Robot, limits: MotionLimits) -> None:
-    design = Design(Information(panda), limits, OPTIONS)
+    design = Design(Information(panda, None, OPTIONS.obstacles), limits, OPTIONS)
     rng = np.random.default_rng(1)
     motion = random_motion(7, OPTIONS.duration, design.harmonics, rng)
     # a quarter beyond the limits, so that every penalty is at work
@@ -57,10 +61,37 @@ def test_the_gradient_is_that_of_the_objective(panda: Robot, limits: MotionLimit
     assert gradient @ direction == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize("robot", ["tx40", "ur10", "panda"])
+def test_the_gradient_by_states_is_that_of_rows_and_torques(robot: str) -> None:
+    """Coupled motors, load-dependent friction and joints at rest included."""
+    arm = load_robot(robot)
+    if robot == "ur10":
+        arm = arm.with_friction(
+            {arm.joint_names[1]: {"load": 1.0}, arm.joint_names[3]: {"spring": 1.0}}
+        )
+    information = Information(arm, arm.joint_names[1:])
+    rng = np.random.default_rng(7)
+    states = States(*rng.uniform(-1.0, 1.0, size=(3, 4, len(arm.joint_names))))
+    view = information.view(states)[1]
+    by = View(*(rng.normal(size=part.shape) for part in view))
+    found, step = information.pullback(states, by), 1e-5
+
+    def total(kind: int, joint: int, change: float) -> FloatArray:
+        moved = [part.copy() for part in states]
+        moved[kind][:, joint] += change
+        parts = zip(information.view(States(*moved))[1], by, strict=True)
+        return np.array(sum((v * b).reshape(len(v), -1).sum(axis=1) for v, b in parts))
+
+    for kind in range(3):
+        for k, joint in enumerate(information.moving):
+            expected = (total(kind, joint, step) - total(kind, joint, -step)) / (2.0 * step)
+            np.testing.assert_allclose(found[kind][:, k], expected, rtol=1e-4, atol=1e-4)
+
+
 def test_variables_and_motion_are_two_forms_of_the_same(
     panda: Robot, limits: MotionLimits
 ) -> None:
-    design = Design(Information(panda), limits, OPTIONS)
+    design = Design(Information(panda, None, OPTIONS.obstacles), limits, OPTIONS)
     x = np.random.default_rng(4).normal(size=7 + 2 * 7 * (design.harmonics - 1))
     np.testing.assert_allclose(design.variables(design.motion(x)), x, atol=1e-12)
 
@@ -105,7 +136,7 @@ def test_robots_of_other_classes_are_refused() -> None:
 
 def test_limits_that_nothing_keeps_are_reported(panda: Robot, limits: MotionLimits) -> None:
     with pytest.raises(ParameterError, match="in the way was 200 times the floor at 10 m"):
-        excite(panda, limits, ExciteConfig(floor=10.0))
+        excite(panda, limits, ExciteConfig(obstacles=Obstacles(floor=10.0)))
     weak = replace(limits, effort=np.where(np.arange(7) == 1, 1e-3, limits.effort))
     with pytest.raises(ParameterError, match="effort limit of joint 'panda_joint2'"):
         excite(panda, weak, OPTIONS)
@@ -122,14 +153,14 @@ def test_only_the_joints_asked_for_move(panda: Robot, limits: MotionLimits) -> N
 
 def test_a_motion_after_others_tells_what_they_did_not(panda: Robot, limits: MotionLimits) -> None:
     """Joints 1 to 4 have moved: the next motion adds most where they told nothing."""
-    options = replace(OPTIONS, floor=None, iterations=5)
+    options = replace(OPTIONS, obstacles=Obstacles(), iterations=5)
     first = excite(panda, limits, replace(options, joints=panda.joint_names[:4])).motion
     known = first.states(first.times(50.0))
     information = Information(panda)
     information.count(known)
 
     def together(states: States) -> float:
-        return information.merit(states)
+        return information.merit(information.gained(states))
 
     alone = excite(panda, limits, options).motion
     after = excite(panda, limits, options, earlier=[known]).motion
@@ -141,7 +172,7 @@ def test_a_linkages_gradient_keeps_its_passive_joints_within_reach() -> None:
     leg = load_robot("digit_left_leg")
     information = Information(leg)
     limits = motion_limits(leg)
-    design = Design(information, limits, replace(OPTIONS, floor=None))
+    design = Design(information, limits, replace(OPTIONS, obstacles=Obstacles()))
     rng = np.random.default_rng(1)
     motion = random_motion(6, OPTIONS.duration, design.harmonics, rng)
     motion = replace(fit_into(motion, limits, fill=True).scaled(0.2), centre=information.rest)
@@ -151,16 +182,16 @@ def test_a_linkages_gradient_keeps_its_passive_joints_within_reach() -> None:
     expected = (design(x + step * direction)[0] - design(x - step * direction)[0]) / (2.0 * step)
     assert gradient @ direction == pytest.approx(expected, rel=1e-2)
     wide = information.demands(motion.scaled(5.0).states(motion.times(2.0)))
-    assert wide.room.min() < 0.0
+    assert wide.gaps.min() < 0.0
 
 
 def test_bodies_stay_apart_where_that_is_asked_for() -> None:
     lwr = load_robot("kuka_lwr")
-    config = replace(OPTIONS, floor=None, iterations=3, apart=True)
+    config = replace(OPTIONS, iterations=3, obstacles=Obstacles(itself=True))
     found = excite(lwr, motion_limits(lwr), config)
-    clearance = SelfClearance(lwr)
+    clearance = Clearance(lwr, config.obstacles)
     q = found.motion.states(found.motion.times(100.0)).position
-    assert clearance.worst(q)[0] >= -1e-6
+    assert clearance.gaps(q).min() >= -1e-6
 
 
 def test_frames_that_are_named_like_joints_confuse_nothing(tmp_path: Path) -> None:
@@ -175,7 +206,7 @@ def test_frames_that_are_named_like_joints_confuse_nothing(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"duration": 0.0}, {"duration": np.nan}, {"harmonics": 1}, {"starts": 0}, {"floor": np.inf}],
+    [{"duration": 0.0}, {"duration": np.nan}, {"harmonics": 1}, {"starts": 0}],
 )
 def test_options_are_checked(wrong: dict[str, float]) -> None:
     with pytest.raises(ParameterError):

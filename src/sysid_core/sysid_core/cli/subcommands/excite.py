@@ -18,6 +18,7 @@ from sysid_core.excitation.motion_file import read_motion
 from sysid_core.excitation.write import FILES, write_excitation
 from sysid_core.files import require_writable, results_folder
 from sysid_core.robot import Robot, load_robot
+from sysid_core.robot.clearance import Obstacles
 
 __all__ = ["run"]
 
@@ -45,9 +46,8 @@ def run(args: argparse.Namespace) -> int:
         duration=args.duration,
         harmonics=args.harmonics,
         starts=starts if args.starts is None else args.starts,
-        floor=args.floor,
         seed=args.seed,
-        apart=args.apart,
+        obstacles=Obstacles(args.apart, tuple(map(tuple, args.box)), args.floor),
         joints=None if args.joints is None else tuple(args.joints),
     )
     earlier = [_states(robot, path) for path in args.after]
@@ -87,6 +87,7 @@ def _summary(robot: Robot, found: Excitation, options: ExciteConfig) -> dict[str
         "harmonics": found.motion.harmonics,
         "seed": options.seed,
         "joints": list(robot.actuated_names),
+        "moving": list(found.moving),
         "start": found.motion.states(found.motion.times(1.0)[:1]).position[0].tolist(),
         "condition": {"optimised": found.condition, "random": found.random_condition},
         "sharpness": found.sharpness,
@@ -114,8 +115,12 @@ def _show(robot: Robot, found: Excitation, out: Path) -> None:
         f"condition number {number(found.condition)}, of random motions within the same limits "
         f"{number(found.random_condition)}; parameters {found.sharpness:.2g} times as exact"
     )
+    resting = [n for n in robot.actuated_names if n not in found.moving]
+    if resting:
+        console.print(f"at rest, unless --joints names them: {', '.join(resting)}", markup=False)
+    checked = "only what --apart, --box and --floor name is kept clear of"
     console.print(
-        f"lowest point of joints and tool {number(found.lowest)} m · collisions are not checked: "
-        "look at the motion in simulation, and move to the start slowly"
+        f"lowest point of joints and tool {number(found.lowest)} m · {checked}: look at the "
+        "motion in simulation, and move to the start slowly"
     )
     console.print(f"wrote {', '.join(FILES)} to {out}", markup=False)
