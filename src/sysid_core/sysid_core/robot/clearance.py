@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
-import coal
 import numpy as np
 import pinocchio as pin
 
@@ -15,6 +14,11 @@ from sysid_core.errors import ParameterError
 from sysid_core.inertia import pseudo_inertia
 from sysid_core.robot.model import Robot
 from sysid_core.robot.urdf import Geometry
+
+try:
+    import coal
+except ImportError:  # its name with Pinocchio up to 3.2
+    import hppfcl as coal
 
 __all__ = ["NOTHING", "Clearance", "Obstacles"]
 
