@@ -314,6 +314,7 @@ class Controller(ControllerInputs):
 
     def _output(self, effort: FloatArray) -> FloatArray:
         """Return joint torques (na,) [N·m] in the unit that is to be sent."""
+        effort = effort - np.nan_to_num(self._conversion.uncommanded(self.joint_states.position))
         return effort if self.config.command_unit == "joint" else self._conversion.command(effort)
 
     def _sends(self, state: ControlState, limits: LimitedEffort, step: float) -> bool:

@@ -228,7 +228,12 @@ def _settled_friction(
     regression: Regression, training: Batch, options: IdentifyConfig
 ) -> Regression:
     """Choose each joint's friction terms, and the load that they take from a first estimate."""
-    described = options.friction == "described" or regression.robot.description.friction_chosen
+    known = regression.robot.description
+    described = (
+        options.friction == "described"
+        or bool(known.friction_chosen)
+        or "friction" in known.effort_excludes
+    )
     choose = not described and options.only is None and options.start is None
     if not (choose and regression.robot.is_tree) and not regression.robot.load_friction:
         return regression

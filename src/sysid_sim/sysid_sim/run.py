@@ -148,7 +148,7 @@ def _recording(robot: Robot, readings: list[Reading], source: str) -> Recording:
     shown = (
         driver.published_position(position),
         driver.published_velocity(velocity),
-        driver.command(effort),
+        driver.command(effort - driver.unpublished(position)),
     )
     bases = [reading.base for reading in readings if reading.base is not None]
     parts = _base_parts(robot, time, bases) if bases else {}

@@ -169,10 +169,11 @@ class SimulatorNode(Node):
             self._publish_base(reading.base, when)
         # last, for they set off a controller's tick, which wants the base of the same instant
         names, actuated = self.robot.actuated_names, self.robot.actuated
+        position, driver = reading.position[actuated], self._driver
         shown = (
-            self._driver.published_position(reading.position[actuated]),
-            self._driver.published_velocity(reading.velocity[actuated]),
-            self._driver.command(reading.effort[actuated]),
+            driver.published_position(position),
+            driver.published_velocity(reading.velocity[actuated]),
+            driver.command(reading.effort[actuated] - driver.unpublished(position)),
         )
         self._joint_states.publish(joint_state_message(names, when, *shown))
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
@@ -16,7 +17,8 @@ class JointConversion:
     """Linear maps between a driver's values of the actuated joints and SI joint values.
 
     On the motors' side of a transmission M, ``q = M⁻¹ q_motor + offset`` and ``τ = Mᵀ gain u``;
-    else ``τ = gain u``, and the offset is that of a robot without transmission.
+    else ``τ = gain u``, and the offset is that of a robot without transmission. Nominal gravity
+    torques that a driver takes off its efforts, or adds to commands, are undone.
 
     Parameters
     ----------
@@ -46,6 +48,7 @@ class JointConversion:
                 self.motor_side = transmission.side == "motor"
         self._inverse = np.linalg.inv(self._gears)
         self._joint_offset = self._offset if transmission is None else np.zeros(len(names))
+        self._data = robot.model.createData()
 
     @classmethod
     def described(cls, robot: Robot) -> JointConversion:
@@ -57,8 +60,27 @@ class JointConversion:
         """Return joint positions [rad] and torques [N·m], each (m, na), of published values."""
         if self.motor_side is None:
             self.motor_side = self.on_motor_side(position)
-        effort = effort * self._gain
-        return self.position(position), effort @ self._gears if self.motor_side else effort
+        effort, position = effort * self._gain, self.position(position)
+        effort = effort @ self._gears if self.motor_side else effort
+        return position, effort + self.unpublished(position)
+
+    def unpublished(self, position: FloatArray) -> FloatArray:
+        """Return torques (m, na) [N·m] that efforts published at joint positions lack."""
+        return self._gravity(position, self._robot.description.effort_excludes)
+
+    def uncommanded(self, position: FloatArray) -> FloatArray:
+        """Return torques (m, na) [N·m] that the robot itself adds to what it is commanded."""
+        return self._gravity(position, self._robot.description.command_excludes)
+
+    def _gravity(self, position: FloatArray, excluded: tuple[str, ...]) -> FloatArray:
+        if "gravity" not in excluded:
+            return np.zeros(position.shape)
+        model = self._robot.model
+        torques = [
+            pin.computeGeneralizedGravity(model, self._data, q).copy()
+            for q in np.atleast_2d(position)
+        ]
+        return np.reshape(torques, position.shape)
 
     def position(self, position: FloatArray) -> FloatArray:
         """Return joint positions [rad] (…, na) of published ones."""

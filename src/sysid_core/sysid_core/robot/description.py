@@ -15,6 +15,7 @@ from sysid_core.dynamics.friction import FRICTION
 from sysid_core.robot.known import Relations
 
 __all__ = [
+    "UNCOMPENSATED",
     "Contact",
     "DescribedSignals",
     "FrameOnLink",
@@ -26,6 +27,9 @@ __all__ = [
 ]
 
 Vector3 = tuple[float, float, float]
+
+UNCOMPENSATED = ("armature", "offset")
+"""Terms of the friction law that remain in efforts whose friction a driver compensates."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,8 @@ class RobotDescription:
     names: Mapping[str, str] = field(default_factory=dict)
     effort_gain: Mapping[str, float] | float = 1.0
     effort_gain_std: float = 0.05
+    effort_excludes: tuple[str, ...] = ()
+    command_excludes: tuple[str, ...] = ()
     position_offset: Mapping[str, float] = field(default_factory=dict)
     transmission: Transmission | None = None
     friction_terms: tuple[str, ...] = tuple(term.name for term in FRICTION if not term.chosen)

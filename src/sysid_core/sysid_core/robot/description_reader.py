@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,54 +12,35 @@ from sysid_core.dynamics.friction import FRICTION
 from sysid_core.errors import ParameterError, RobotError, UnreadableError
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot.description import (
+    UNCOMPENSATED,
     Contact,
     DescribedSignals,
-    FrameOnLink,
     Loop,
     PriorConfig,
     RobotDescription,
     Transmission,
-    Vector3,
 )
-from sysid_core.robot.known import Relations, parse_relations
+from sysid_core.robot.known import parse_relations
+from sysid_core.robot.yaml_values import Values
 from sysid_core.untrusted import read_yaml
 
 __all__ = ["check_name", "parse_description", "read_description"]
 
 _SECTIONS = {
-    "": {
-        "name",
-        "urdf",
-        "base",
-        "gravity",
-        "tool_frame",
-        "joints",
-        "names",
-        "effort",
-        "friction",
-        "loops",
-        "contacts",
-        "imu",
-        "identify",
-        "prior",
-        "ellipsoids",
-        "bounds",
-        "constraints",
-        "signals",
-        "limits",
-    },
-    "joints": {"actuated", "passive", "locked"},
-    "effort": {"gain", "gain_std", "transmission", "position_offset"},
-    "effort.transmission": {"joints", "matrix", "side"},
-    "friction": {"terms", "chosen", "nominal", "coulomb_velocity"},
-    "imu": {"link", "xyz", "rpy"},
-    "identify": {"inertias"},
-    "prior": {"relative_std", "friction_relative_std", "offset_std", "confidence"},
-    "bounds": {"mass", "total_mass"},
-    "signals": {"rate", "cutoff"},
-    "limits": {"effort", "velocity", "position"},
+    "": "name urdf base gravity tool_frame joints names effort friction loops contacts imu "
+    "identify prior ellipsoids bounds constraints signals limits",
+    "joints": "actuated passive locked",
+    "effort": "gain gain_std excludes command_excludes transmission position_offset",
+    "effort.transmission": "joints matrix side",
+    "friction": "terms chosen nominal coulomb_velocity",
+    "imu": "link xyz rpy",
+    "identify": "inertias",
+    "prior": "relative_std friction_relative_std offset_std confidence",
+    "bounds": "mass total_mass",
+    "signals": "rate cutoff",
+    "limits": "effort velocity position",
 }
-
+"""Section → its keys."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 """Names of robots become names of files."""
@@ -70,86 +50,7 @@ _PERCENT = re.compile(r"±?\s*(\d+(?:\.\d*)?)\s*%")
 """Of the nominal mass, to both sides."""
 
 
-class _Reader:
-    """Takes values out of the parsed YAML and names the place of whatever is wrong."""
-
-    def __init__(self, data: Mapping[str, Any], source: str) -> None:
-        self.data = data
-        self.source = source
-        for section, known in _SECTIONS.items():
-            unknown = set(self.section(section)) - known
-            if unknown:
-                where = section or "the file"
-                names = sorted(map(str, unknown))
-                raise self.error(f"unknown key {names} in {where}; known keys: {sorted(known)}")
-
-    def error(self, message: str) -> RobotError:
-        return RobotError(message, source=self.source)
-
-    def section(self, path: str) -> Mapping[str, Any]:
-        node: Any = self.data
-        for key in filter(None, path.split(".")):
-            node = node.get(key) or {}
-            if not isinstance(node, Mapping):
-                raise self.error(f"'{path}' must be a mapping of keys to values")
-        return node
-
-    def number(self, value: Any, where: str, *, low: float = -math.inf) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self.error(f"'{where}' must be a number, got {value!r}")
-        if not math.isfinite(value) or value < low:
-            raise self.error(f"'{where}' must be finite and at least {low:g}, got {value!r}")
-        return float(value)
-
-    def positive(self, value: Any, where: str) -> float:
-        number = self.number(value, where, low=0.0)
-        if number == 0.0:
-            raise self.error(f"'{where}' must be above zero")
-        return number
-
-    def vector(self, value: Any, where: str) -> Vector3:
-        if not isinstance(value, (list, tuple)) or len(value) != 3:
-            raise self.error(f"'{where}' must be a list of three numbers, got {value!r}")
-        x, y, z = (self.number(v, where) for v in value)
-        return (x, y, z)
-
-    def strings(self, value: Any, where: str) -> tuple[str, ...]:
-        if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) for v in value):
-            raise self.error(f"'{where}' must be a list of names, got {value!r}")
-        if len(set(value)) != len(value):
-            raise self.error(f"'{where}' names something twice")
-        return tuple(value)
-
-    def mapping(self, value: Any, where: str) -> dict[str, Any]:
-        if not isinstance(value or {}, Mapping):
-            raise self.error(f"'{where}' must map names to values, got {value!r:.60}")
-        return {str(key): entry for key, entry in (value or {}).items()}
-
-    def numbers(self, value: Any, where: str) -> dict[str, float]:
-        return {k: self.number(v, f"{where}.{k}") for k, v in self.mapping(value, where).items()}
-
-    def items(self, where: str) -> list[Any]:
-        value = self.data.get(where) or []
-        if not isinstance(value, list):
-            raise self.error(f"'{where}' must be a list, got {value!r:.60}")
-        return value
-
-    def choice(self, value: Any, where: str, choices: Iterable[str]) -> str:
-        if value not in choices:
-            raise self.error(f"'{where}' must be one of {sorted(choices)}, got {value!r}")
-        return str(value)
-
-    def frame(self, value: Any, where: str) -> FrameOnLink:
-        if not isinstance(value, Mapping) or "link" not in value:
-            raise self.error(f"'{where}' must have a 'link' and may have 'xyz' and 'rpy'")
-        return FrameOnLink(
-            str(value["link"]),
-            self.vector(value.get("xyz", (0.0, 0.0, 0.0)), f"{where}.xyz"),
-            self.vector(value.get("rpy", (0.0, 0.0, 0.0)), f"{where}.rpy"),
-        )
-
-
-def _transmission(read: _Reader) -> Transmission | None:
+def _transmission(read: Values) -> Transmission | None:
     section = read.section("effort.transmission")
     if not section:
         return None
@@ -170,7 +71,7 @@ def _transmission(read: _Reader) -> Transmission | None:
     return Transmission(joints, matrix, side)
 
 
-def _loops(read: _Reader) -> tuple[Loop, ...]:
+def _loops(read: Values) -> tuple[Loop, ...]:
     loops = []
     for i, item in enumerate(read.items("loops")):
         where = f"loops[{i}]"
@@ -187,7 +88,7 @@ def _loops(read: _Reader) -> tuple[Loop, ...]:
     return tuple(loops)
 
 
-def _contacts(read: _Reader) -> tuple[Contact, ...]:
+def _contacts(read: Values) -> tuple[Contact, ...]:
     contacts = []
     for i, item in enumerate(read.items("contacts")):
         where = f"contacts[{i}]"
@@ -203,7 +104,7 @@ def _contacts(read: _Reader) -> tuple[Contact, ...]:
     return tuple(contacts)
 
 
-def _mass_bounds(read: _Reader) -> dict[str, tuple[float, float] | float]:
+def _mass_bounds(read: Values) -> dict[str, tuple[float, float] | float]:
     bounds: dict[str, tuple[float, float] | float] = {}
     for body, pair in read.mapping(read.section("bounds").get("mass"), "bounds.mass").items():
         where = f"bounds.mass.{body}"
@@ -219,14 +120,7 @@ def _mass_bounds(read: _Reader) -> dict[str, tuple[float, float] | float]:
     return bounds
 
 
-def _relations(read: _Reader) -> Relations:
-    try:
-        return parse_relations(read.section("constraints"))
-    except ParameterError as error:
-        raise read.error(str(error)) from error
-
-
-def _limits(read: _Reader) -> dict[str, dict[str, float]]:
+def _limits(read: Values) -> dict[str, dict[str, float]]:
     limits: dict[str, dict[str, float]] = {}
     for kind in ("effort", "velocity"):
         limits[kind] = read.numbers(read.section("limits").get(kind), f"limits.{kind}")
@@ -240,7 +134,7 @@ def _limits(read: _Reader) -> dict[str, dict[str, float]]:
     return limits
 
 
-def _total_mass(read: _Reader) -> tuple[float, float] | None:
+def _total_mass(read: Values) -> tuple[float, float] | None:
     value = read.section("bounds").get("total_mass")
     if value is None:
         return None
@@ -252,7 +146,7 @@ def _total_mass(read: _Reader) -> tuple[float, float] | None:
     )
 
 
-def _prior(read: _Reader) -> PriorConfig:
+def _prior(read: Values) -> PriorConfig:
     section, default = read.section("prior"), PriorConfig()
     confidence = read.numbers(section.get("confidence"), "prior.confidence")
     for body, value in confidence.items():
@@ -266,13 +160,14 @@ def _prior(read: _Reader) -> PriorConfig:
     )
 
 
-def _friction(read: _Reader) -> dict[str, Any]:
+def _friction(read: Values) -> dict[str, Any]:
     section = read.section("friction")
-    usual = list(RobotDescription.friction_terms)
+    compensated = "friction" in (read.section("effort").get("excludes") or ())
+    usual = list(UNCOMPENSATED if compensated else RobotDescription.friction_terms)
     terms = read.strings(section.get("terms", usual), "friction.terms")
     for term in terms:
         read.choice(term, "friction.terms", usual)
-    special = [term.name for term in FRICTION if term.chosen]
+    special = [term.name for term in FRICTION if term.chosen and not compensated]
     chosen = {}
     for joint, scales in read.mapping(section.get("chosen"), "friction.chosen").items():
         where = f"friction.chosen.{joint}"
@@ -295,6 +190,32 @@ def _friction(read: _Reader) -> dict[str, Any]:
         "coulomb_velocity": read.number(
             section.get("coulomb_velocity", 0.0), "friction.coulomb_velocity", low=0.0
         ),
+    }
+
+
+def _effort(read: Values) -> dict[str, Any]:
+    section = read.section("effort")
+    gain = section.get("gain")
+    excludes = read.strings(section.get("excludes") or [], "effort.excludes")
+    both = [name for name in excludes if name == "gravity"]
+    commands = read.strings(section.get("command_excludes", both), "effort.command_excludes")
+    for name in excludes:
+        read.choice(name, "effort.excludes", ("gravity", "friction"))
+    for name in commands:
+        read.choice(name, "effort.command_excludes", ("gravity",))
+    free = read.data.get("base") == "floating" or read.items("loops")
+    if "gravity" in (*excludes, *commands) and (free or read.section("joints").get("passive")):
+        raise read.error("gravity can be excluded of arms only: a fixed base, no passive joint")
+    offset = read.numbers(section.get("position_offset"), "effort.position_offset")
+    return {
+        "effort_gain": read.number(gain, "effort.gain")
+        if isinstance(gain, (int, float))
+        else read.numbers(gain, "effort.gain"),
+        "effort_gain_std": read.number(section.get("gain_std", 0.05), "effort.gain_std", low=0.0),
+        "effort_excludes": excludes,
+        "command_excludes": commands,
+        "position_offset": offset,
+        "transmission": _transmission(read),
     }
 
 
@@ -324,12 +245,16 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
     """
     if not isinstance(data, Mapping):
         raise RobotError("a robot description must be a mapping", source=str(source or ""))
-    read = _Reader(data, str(source or "robot description"))
+    read = Values(data, str(source or "robot description"), _SECTIONS)
     for key in ("name", "urdf"):
         if not isinstance(data.get(key), str):
             raise read.error(f"'{key}' is missing: add it at the top of the file")
     check_name(data["name"], read.source)
-    joints, gain = read.section("joints"), read.section("effort").get("gain")
+    joints = read.section("joints")
+    try:
+        relations = parse_relations(read.section("constraints"))
+    except ParameterError as error:
+        raise read.error(str(error)) from error
     inertias = read.section("identify").get("inertias", "all")
     rates = {
         key: None if value is None else read.positive(value, f"signals.{key}")
@@ -347,18 +272,6 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
         passive=read.strings(joints.get("passive") or [], "joints.passive"),
         locked=read.numbers(joints.get("locked"), "joints.locked"),
         names={k: str(v) for k, v in read.mapping(data.get("names"), "names").items()},
-        effort_gain=(
-            read.number(gain, "effort.gain")
-            if isinstance(gain, (int, float))
-            else read.numbers(gain, "effort.gain")
-        ),
-        effort_gain_std=read.number(
-            read.section("effort").get("gain_std", 0.05), "effort.gain_std", low=0.0
-        ),
-        position_offset=read.numbers(
-            read.section("effort").get("position_offset"), "effort.position_offset"
-        ),
-        transmission=_transmission(read),
         loops=_loops(read),
         contacts=_contacts(read),
         imu=None if data.get("imu") is None else read.frame(data["imu"], "imu"),
@@ -370,11 +283,12 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
         prior=_prior(read),
         ellipsoids=read.mapping(data.get("ellipsoids"), "ellipsoids"),
         mass_bounds=_mass_bounds(read),
-        relations=_relations(read),
+        relations=relations,
         total_mass=_total_mass(read),
         signals=DescribedSignals(**rates),
         limits=_limits(read),
         **_friction(read),
+        **_effort(read),
     )
 
 

@@ -14,12 +14,10 @@ from sysid_core.errors import DataError
 from sysid_core.recording import ImuMounting, Recording
 from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.model import Robot
-from sysid_core.robot.plausibility import implausibilities
+from sysid_core.robot.plausibility import STILL, implausibilities
 
 __all__ = ["STILL", "interpret"]
 
-STILL = 1e-3
-"""A joint that moves less [rad] stands still."""
 _BACKWARD_PERIODS = 5.0
 """Rows that are late by more sampling periods are no mere jitter of the transport."""
 _JOINT_STATE = "sensor_msgs/msg/JointState"

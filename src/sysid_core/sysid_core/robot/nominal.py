@@ -9,7 +9,7 @@ import pinocchio as pin
 from sysid_core.arrays import FloatArray
 from sysid_core.inertia import inertia_fault, nearest_consistent
 from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
-from sysid_core.robot.description import RobotDescription
+from sysid_core.robot.description import UNCOMPENSATED, RobotDescription
 from sysid_core.robot.urdf import Urdf
 
 __all__ = ["consistent", "inertia_warnings", "nominal_parameters"]
@@ -31,7 +31,8 @@ def nominal_parameters(
         joint, given = urdf.joints[name], description.friction_nominal.get(name, {})
         values = {"viscous": joint.damping, "coulomb": joint.friction, **given}
         for term in FRICTION_TERMS:
-            vector[layout.term(term)][j] = values.get(term, 0.0)
+            if "friction" not in description.effort_excludes or term in UNCOMPENSATED:
+                vector[layout.term(term)][j] = values.get(term, 0.0)
     return vector
 
 

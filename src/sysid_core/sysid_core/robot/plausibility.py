@@ -6,11 +6,11 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.recording import Recording
 from sysid_core.robot.model import Robot
 
-__all__ = ["BEYOND_RANGE", "BEYOND_SPEED", "implausibilities", "mass_factor"]
+__all__ = ["BEYOND_RANGE", "BEYOND_SPEED", "STILL", "implausibilities", "mass_factor"]
 
 BEYOND_RANGE = np.pi
 """Positions so far [rad] out of range are a broken encoder or a joint that nothing stops: no
@@ -24,6 +24,10 @@ _SCALE = 3.0
 """A torque scale that differs by a larger factor from the model's is implausible [-]."""
 _CORRELATION = 0.6
 """Gravity must explain torques at least so well before their scale says anything [-]."""
+STILL = 1e-3
+"""A joint that moves less [rad] stands still."""
+_LACKING = 0.2
+"""Share of the gravity torques that friction leaves in efforts without gravity [-]."""
 _BEYOND_LIMIT = 0.1
 """Positions may pass a limit by this [rad]."""
 
@@ -93,21 +97,60 @@ def _efforts(robot: Robot, recording: Recording) -> list[str]:
             )
     if robot.floating or robot.description.loops:
         return warnings  # contact and loop forces carry the weight: gravity alone says nothing
+    return [*warnings, *_excluded(robot, recording), *_scale(robot, recording)]
+
+
+def _scale(robot: Robot, recording: Recording) -> list[str]:
     ratio = _gravity_ratio(robot, recording)
     if ratio is None:
-        return warnings
+        return []
     if ratio < 0.0:
-        warnings.append(
+        return [
             "efforts have the opposite sign of the model's gravity torques; check their sign, "
             "'effort.gain' and 'gravity' in the description"
-        )
-    elif not 1.0 / _SCALE < ratio < _SCALE:
-        warnings.append(
+        ]
+    if not 1.0 / _SCALE < ratio < _SCALE:
+        return [
             f"effort scale implausible: efforts are {ratio:.3g} times the URDF's gravity torques; "
             "if they are motor currents, set 'effort.gain' (N·m/A) in the description, else check "
             "the URDF's masses"
-        )
-    return warnings
+        ]
+    return []
+
+
+def _excluded(robot: Robot, recording: Recording) -> list[str]:
+    """Say where efforts at standstill hold gravity that they are said to lack, or lack it."""
+    if recording.effort is None:
+        return []
+    step = max(1, len(recording) // _ROWS)
+    moved = np.abs(recording.position[step:] - recording.position[:-step]).max(axis=1)
+    rows = np.flatnonzero(np.append(moved < STILL, np.zeros(step, dtype=bool)))
+    if not len(rows):
+        return []
+    rows = rows[np.linspace(0, len(rows) - 1, min(_ROWS, len(rows))).astype(int)]
+    gravity, effort = _nominal_gravity(robot, recording, rows), recording.effort[rows]
+    said = "gravity" in robot.description.effort_excludes
+    effort = effort - gravity if said else effort
+    size = np.linalg.norm(gravity)
+    agreement = float(np.vdot(gravity, effort) / max(size * np.linalg.norm(effort), 1e-300))
+    if said and agreement > _CORRELATION and np.linalg.norm(effort) > 0.5 * size:
+        return ["efforts at standstill hold gravity: take it out of 'effort.excludes'"]
+    lacks = np.linalg.norm(effort) < _LACKING * size and agreement < _CORRELATION
+    if not said and lacks:
+        return [
+            "efforts at standstill lack gravity: if the robot compensates it, say "
+            "'effort.excludes: [gravity]' in the description"
+        ]
+    return []
+
+
+def _nominal_gravity(robot: Robot, recording: Recording, rows: IndexArray) -> FloatArray:
+    """Return the nominal model's gravity torques (m, nj) [N·m] in some rows."""
+    data = robot.model.createData()
+    torques = (
+        pin.computeGeneralizedGravity(robot.model, data, q) for q in recording.position[rows]
+    )
+    return np.array([torque.copy() for torque in torques])
 
 
 def _gravity_ratio(robot: Robot, recording: Recording) -> float | None:
@@ -120,10 +163,7 @@ def _gravity_ratio(robot: Robot, recording: Recording) -> float | None:
     if len(rows) < 20:
         return None
     rows = rows[np.linspace(0, len(rows) - 1, min(_ROWS, len(rows))).astype(int)]
-    data = robot.model.createData()
-    gravity = np.array(
-        [pin.computeGeneralizedGravity(robot.model, data, q) for q in recording.position[rows]]
-    )[:, robot.actuated]
+    gravity = _nominal_gravity(robot, recording, rows)[:, robot.actuated]
     effort = recording.effort[rows][:, robot.actuated]
     gravity, effort = gravity - gravity.mean(axis=0), effort - effort.mean(axis=0)
     # joints share one scale only roughly: the strongest few decide, friction is left to the rest

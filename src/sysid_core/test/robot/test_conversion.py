@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from sysid_core.errors import ParameterError
-from sysid_core.robot import Robot, load_robot
+from sysid_core.dynamics.tree import TreeDynamics
+from sysid_core.errors import ParameterError, RobotError
+from sysid_core.recording import Recording
+from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.robot.conversion import JointConversion
+from sysid_core.robot.interpretation import interpret
 
 TORQUE = np.linspace(-3.0, 4.0, 6)
 
@@ -64,3 +68,66 @@ def test_an_open_side_or_a_zero_gain_bars_commands_in_driver_units(tx40: Robot) 
     idle = load_robot(replace(load_robot("panda").description, effort_gain=0.0))
     with pytest.raises(ParameterError, match="gain is zero"):
         JointConversion(idle).check_commands()
+
+
+def test_gravity_that_a_driver_compensates_is_put_back() -> None:
+    """Published efforts are τ − g; commands are too, unless they are said to hold gravity."""
+    usual = load_robot("ur10")
+    described = replace(usual.description, effort_excludes=("gravity",))
+    robot = load_robot(replace(described, command_excludes=("gravity",)))
+    q = np.random.default_rng(3).uniform(-2.0, 2.0, (4, 6))
+    gravity = TreeDynamics(robot).torques(q, 0.0 * q, 0.0 * q)
+    driver = JointConversion(robot)
+    np.testing.assert_allclose(
+        driver.convert(q, TORQUE - gravity)[1], TORQUE + 0.0 * q, atol=1e-12
+    )
+    np.testing.assert_allclose(driver.uncommanded(q[0]), gravity[0], atol=1e-12)
+    assert not JointConversion(load_robot(described)).uncommanded(q).any()
+    assert not JointConversion(usual).unpublished(q).any()
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"excludes": ["weight"]}, "must be one of"),
+        ({"excludes": "gravity"}, "list of names"),
+        ({"command_excludes": ["friction"]}, "must be one of"),
+    ],
+)
+def test_other_exclusions_are_refused(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(RobotError, match=message):
+        parse_description({"name": "a", "urdf": "a.urdf", "effort": keys})
+
+
+def test_gravity_is_excluded_of_arms_only() -> None:
+    data = {"name": "a", "urdf": "a.urdf", "base": "floating", "effort": {"excludes": ["gravity"]}}
+    with pytest.raises(RobotError, match="fixed base"):
+        parse_description(data)
+
+
+def test_compensated_friction_leaves_armature_and_offset() -> None:
+    effort = {"effort": {"excludes": ["friction"]}}
+    found = parse_description({"name": "a", "urdf": "a.urdf", **effort})
+    assert found.friction_terms == ("armature", "offset")
+    assert found.command_excludes == ()
+    with pytest.raises(RobotError, match=r"friction\.terms"):
+        parse_description(
+            {"name": "a", "urdf": "a.urdf", **effort, "friction": {"terms": ["viscous"]}}
+        )
+
+
+@pytest.mark.parametrize("said", [True, False])
+@pytest.mark.parametrize("excluded", [True, False])
+def test_standstill_tells_whether_efforts_hold_gravity(said: bool, excluded: bool) -> None:
+    usual = load_robot("ur10")
+    robot = load_robot(replace(usual.description, effort_excludes=("gravity",) if said else ()))
+    time = np.arange(500) / 100.0
+    sway = np.maximum(time - 3.0, 0.0)[:, None]
+    q = np.array([0.1, -1.2, 0.9, 0.4, 0.3, 0.0]) + 0.5 * np.sin(sway)
+    gravity = TreeDynamics(usual).torques(q, 0.0 * q, 0.0 * q)
+    friction = np.full_like(q, 2.0)
+    effort = friction + (0.0 if excluded else gravity)
+    recording = Recording(time, robot.joint_names, q, effort=effort, source="standing")
+    found = [text for text in interpret(robot, recording).warnings if "standstill" in text]
+    assert len(found) == int(said is not excluded)
+    assert all(("take it out" if said else "lack gravity") in text for text in found)
