@@ -25,7 +25,7 @@ CONFIGS = {
     "identifier": "sysid_online.identifier_node:IdentifierConfig",
     "replay": "sysid_online.replay_node:ReplayConfig",
     "controller": "sysid_controller.controller_node:ControllerNodeConfig",
-    "player": "sysid_controller.player_node:PlayerConfig",
+    "player": "sysid_controller.player_config:PlayerConfig",
     "simulator": "sysid_sim.simulator_config:SimulatorConfig",
     "reference": "sysid_sim.reference_node:ReferenceConfig",
 }

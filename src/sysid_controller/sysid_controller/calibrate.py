@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from sysid_controller.cli import PLAYING, flag
 from sysid_core.errors import OutputError
 from sysid_core.robot import load_robot
 from sysid_ros.terminal.session import provide_rclpy
@@ -56,9 +57,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _playing(args: argparse.Namespace) -> list[object]:
     """Return the arguments that are passed on to ``sysid play``."""
-    wait = max(args.wait, _WAIT) if args.simulate else args.wait
-    words: list[object] = ["--to", args.to, "--speed", args.speed, "--wait", wait]
-    words += ["--tolerance", args.tolerance, "--effort-tolerance", args.effort_tolerance]
+    values = {name: getattr(args, name) for name in PLAYING}
+    if args.simulate:
+        values["wait"] = max(args.wait, _WAIT)
+    words = [word for name, value in values.items() if value for word in (flag(name), value)]
     return [*words, "--namespace", args.namespace] if args.namespace else words
 
 

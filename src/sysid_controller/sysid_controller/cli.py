@@ -4,61 +4,49 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from sysid_core.cli.subcommand import Subcommand
+from sysid_core.settings import settings_of
 
-__all__ = ["calibrate", "play"]
+__all__ = ["PLAYING", "calibrate", "flag", "play"]
 
 
-def _add_playing(parser: argparse.ArgumentParser) -> None:
-    """Declare what both subcommands know of playing."""
-    parser.add_argument(
-        "--to",
-        choices=("controller", "trajectory"),
-        default="controller",
-        help="the controller node, or joint_trajectory_controller by its topic; default: "
-        "%(default)s",
-    )
-    parser.add_argument(
-        "--speed", type=float, default=1.0, help="of the motion, at most 1; default: %(default)g"
-    )
-    parser.add_argument(
-        "--tolerance",
-        metavar="RAD",
-        type=float,
-        default=0.2,
-        help="error of a joint, measured or to come within 0.15 s, that stops the robot; default: "
-        "%(default)g",
-    )
-    parser.add_argument(
-        "--effort-tolerance",
-        metavar="SHARE",
-        type=float,
-        default=0.3,
-        help="of a joint's effort limit, beyond what its model asks for, that stops the robot; "
-        "default: %(default)g",
-    )
-    parser.add_argument(
-        "--wait",
-        metavar="S",
-        type=float,
-        default=5.0,
-        help="how long robot and controller are waited for; default: %(default)g s",
-    )
-    parser.add_argument("-n", "--namespace", metavar="NS", default="", help="of the nodes")
+PLAYING = ("target", "speed", "approach_speed", "tolerance", "wait")
+"""Parameters of the player that both subcommands know."""
+_FLAGS = {"target": "--to"}
+"""Of parameters whose name is not their flag."""
+
+
+def flag(name: str) -> str:
+    """Return the flag of one of the player's parameters."""
+    return _FLAGS.get(name, f"--{name.replace('_', '-')}")
+
+
+def _add_playing(parser: argparse.ArgumentParser, names: Sequence[str] = PLAYING) -> None:
+    """Declare parameters of the player, as its configuration describes them."""
+    from sysid_controller.player_config import PlayerConfig
+
+    for setting in settings_of(PlayerConfig):
+        if setting.name not in names:
+            continue
+        options: dict[str, Any] = {"dest": setting.name, "default": setting.default}
+        shown = "" if setting.default in ("", False) else f"; default: {setting.default}"
+        options["help"] = f"{setting.description}{shown}".replace("%", "%%")
+        if isinstance(setting.default, bool):
+            options["action"] = "store_true"
+        else:
+            options["type"] = type(setting.default)
+            options["choices"] = setting.choices or None
+        parser.add_argument(flag(setting.name), **options)
 
 
 def _play(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("motion", metavar="MOTION", type=Path, help="what 'sysid excite' wrote")
-    parser.add_argument(
-        "--robot", metavar="ROBOT", default="", help="name or description; default: the motion's"
-    )
-    parser.add_argument("--out", metavar="BAG", type=Path, help="bag folder to record to")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="check everything, and move nothing"
-    )
-    _add_playing(parser)
+    parser.add_argument("motion", metavar="MOTION", help="what 'sysid excite' wrote")
+    _add_playing(parser, (*PLAYING, "robot", "urdf_topic", "out", "dry_run"))
+    parser.add_argument("-n", "--namespace", metavar="NS", default="", help="of the nodes")
 
 
 play = Subcommand(
@@ -91,6 +79,7 @@ def _calibrate(parser: argparse.ArgumentParser) -> None:
         help="start a simulated robot with a wrong model, and stop it in the end",
     )
     _add_playing(parser)
+    parser.add_argument("-n", "--namespace", metavar="NS", default="", help="of the nodes")
 
 
 calibrate = Subcommand(

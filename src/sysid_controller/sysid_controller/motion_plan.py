@@ -54,21 +54,11 @@ class MotionPlan(NamedTuple):
         The path through the points.
     approach : float [s]
         Time at which the motion itself begins.
-    torques : (n, na) [N·m]
-        Nominal ones at the points.
     """
 
     points: PlanPoints
     path: Quintics
     approach: float
-    torques: FloatArray
-
-    def torque(self, time: float) -> FloatArray:
-        """Return the nominal torque (na,) [N·m] at a time [s]; the last one's beyond the end."""
-        at = np.clip(np.searchsorted(self.points.time, time), 1, len(self.points.time) - 1)
-        before, after = self.points.time[at - 1], self.points.time[at]
-        share = float(np.clip((time - before) / (after - before), 0.0, 1.0))
-        return np.asarray((1.0 - share) * self.torques[at - 1] + share * self.torques[at])
 
     @property
     def duration(self) -> float:
@@ -159,8 +149,7 @@ class MotionPlanner:
         joined = (np.concatenate(pair) for pair in zip(before, after, strict=True))
         points = PlanPoints(*joined)
         check_point_count(len(points.time))
-        torques = self._dynamics.torques(*points[1:])
-        return MotionPlan(points, self._path(points), approach, torques)
+        return MotionPlan(points, self._path(points), approach)
 
     def _ramped(self, motion: JointMotion) -> PlanPoints:
         """Return the motion with a phase that gains and loses its speed in `_RAMP`."""

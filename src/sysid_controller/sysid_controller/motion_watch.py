@@ -1,46 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches a motion that is played: tracking, efforts, and whether joint states still come."""
+"""Watches a motion that is played: tracking, and torques that nothing explains but a contact."""
 
 from __future__ import annotations
 
+from collections import deque
+from typing import NamedTuple
+
 import numpy as np
+import scipy.linalg
 
-from sysid_core.arrays import FloatArray
-from sysid_core.robot.model import Limits
+from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.dynamics.select import make_regression
+from sysid_core.inertia import pseudo_inertia, pseudo_inertia_basis
+from sysid_core.priors import default_prior, free_parameters, torque_scale
+from sysid_core.recording import Samples
+from sysid_core.robot import Robot
 
-__all__ = ["MotionWatch"]
+__all__ = ["ContactWatch", "MotionWatch"]
 
 _AHEAD = 0.15
 """Time [s] that tracking errors are looked ahead: a blocked joint shows in its velocity first."""
-_PUSHES_FOR = 0.03
-"""Time [s] that a joint may push more than it should: noise and a start against stiction."""
+_BLOCK = 0.02
+"""Time [s] over which momentum changes: noise of velocities counts the less, the longer it is."""
+_BLOCKS = 2
+"""In a row that have to be beyond all doubt: a single one may be a lost message or a shock."""
+_DOUBT = 5.0
+"""Standard deviations of a torque that the model still explains: one in 10⁶ if they are normal."""
+_NOISE = 0.01
+"""Of torques, as a share of the joint's torque scale, before any is seen: ripple, gears."""
+_LEAST_NOISE = 0.002
+"""The same, at least: resolution."""
+_PRIOR_BLOCKS, _MOST_BLOCKS = 25.0, 500.0
+"""Blocks that this first guess counts for, and those in which it is learned anew, 10 s."""
+_BEHIND = 15
+"""Blocks, 0.3 s, that learning is behind: a contact is found before it would be learned."""
+_COLOUR = 10.0
+"""Blocks that tell as much as one would alone: a model's error stays for a while."""
+_REST = 0.02
+"""Speed [rad/s] around which dry friction takes any value up to its size."""
+
+
+class _Block(NamedTuple):
+    """What was measured in a short time, for every joint.
+
+    Attributes
+    ----------
+    rows : (na, b)
+    torque : (na,) [N·m]
+    hidden : (na,) [N²·m²]
+        Variance by dry friction at rest.
+    known : (na,) bool
+        Whether the model explains it.
+    """
+
+    rows: FloatArray
+    torque: FloatArray
+    hidden: FloatArray
+    known: BoolArray
 
 
 class MotionWatch:
-    """Judges joint states against the motion that is played.
+    """Judges how a motion is followed.
 
     Parameters
     ----------
     joint_names : tuple[str, ...]
-    limits : Limits
-        Of these joints.
     tolerance : float [rad]
         Largest error of a joint's position, now or where it is heading.
-    effort_tolerance : float [-]
-        Largest share of its effort limit that a joint may give beyond what its model asks for.
     """
 
-    def __init__(
-        self,
-        joint_names: tuple[str, ...],
-        limits: Limits,
-        tolerance: float,
-        effort_tolerance: float,
-    ) -> None:
+    def __init__(self, joint_names: tuple[str, ...], tolerance: float) -> None:
         self._names, self._tolerance = joint_names, tolerance
-        self._most = effort_tolerance * limits.effort
-        self._pushed = np.zeros(len(joint_names))
-        self._time: float | None = None
 
     def follow(self, error: FloatArray, velocity_error: FloatArray) -> str:
         """Say why the robot must stop, judged by its errors; empty while it need not.
@@ -61,27 +91,151 @@ class MotionWatch:
             "or its model far off?"
         )
 
-    def push(self, time: float, effort: FloatArray, model: FloatArray) -> str:
-        """Say why the robot must stop, judged by its torques; empty while it need not.
+
+class ContactWatch:
+    """Tells torques of a contact from those that the model may be wrong by.
+
+    As an observer of momentum does, it compares over short blocks of time the mean torque with
+    the change of momentum and what gravity and friction take (De Luca et al. 2006). The model is
+    not one but all that its prior holds likely, ``φ ~ N(φ₀, Σ)``: the difference ``e = τ − A φ``
+    has the variance ``A P Aᵀ + R``, and every block that a model explains narrows P (Kalman).
+    What it leaves unexplained is learned as R. Dry friction at rest widens the bound by its size.
+
+    Parameters
+    ----------
+    robot : Robot
+        On a fixed base.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._regression = make_regression(robot)
+        self._robot, self._names = robot, robot.actuated_names
+        base = self._regression.base
+        mean, covariance = _prior(robot)
+        self._estimate = base.project(mean)
+        self._covariance = base.mapping @ covariance @ base.mapping.T
+        scale = torque_scale(robot)[robot.actuated]
+        self._noise, self._least = (_NOISE * scale) ** 2, (_LEAST_NOISE * scale) ** 2
+        self._learned = np.full(len(scale), _PRIOR_BLOCKS)
+        self._fresh: deque[_Block] = deque()
+        dry = np.arange(robot.layout.size)[robot.layout.term("coulomb")][robot.actuated]
+        self._dry = np.minimum(np.searchsorted(base.columns, dry), base.size - 1)
+        self._has_dry = base.columns[self._dry] == dry
+        self._sums: list[FloatArray] = []
+        self._begin: tuple[float, FloatArray] | None = None
+        self._beyond = np.zeros(len(self._names), dtype=int)
+
+    def push(
+        self, time: float, position: FloatArray, velocity: FloatArray, effort: FloatArray
+    ) -> str:
+        """Take a measured state, and say why the robot must stop; empty while it need not.
 
         Parameters
         ----------
         time : float [s]
-            Of the joint state.
+        position, velocity : (na,) [rad, rad/s]
         effort : (na,) [N·m]
-            As measured; what is not counts as right.
-        model : (na,) [N·m]
-            What the nominal model asks for.
+            What is not finite counts as right.
         """
-        elapsed = 0.0 if self._time is None else max(time - self._time, 0.0)
-        self._time = time
-        beyond = np.nan_to_num(np.abs(effort - model))
-        self._pushed = np.where(beyond > self._most, self._pushed + elapsed, 0.0)
-        j = int(np.argmax(self._pushed))
-        if self._pushed[j] <= _PUSHES_FOR:
+        if self._begin is None or time < self._begin[0]:
+            self._begin, self._sums = (time, velocity), []
             return ""
-        return (
-            f"joint '{self._names[j]}' gives {effort[j]:.4g} N·m where its model asks for "
-            f"{model[j]:.4g}, more than {self._most[j]:.4g} apart: is it blocked, or its model "
-            "far off?"
+        self._sums.append(np.array([position, velocity, effort]))
+        elapsed = time - self._begin[0]
+        if elapsed < _BLOCK:
+            return ""
+        acceleration = (velocity - self._begin[1]) / elapsed
+        q, v, torque = np.mean(self._sums, axis=0)
+        self._begin, self._sums = (time, velocity), []
+        return self._judge(time, q, v, acceleration, torque)
+
+    def _judge(
+        self, time: float, q: FloatArray, v: FloatArray, a: FloatArray, torque: FloatArray
+    ) -> str:
+        rows = self._rows(time, q, v, a)
+        if rows is None:
+            return ""
+        slow = np.exp(-((v / _REST) ** 2))
+        (low, low_bound), (high, high_bound) = (
+            self._explained(self._slipping(rows, slow, way)) for way in (-1.0, 1.0)
         )
+        below, above = low - torque, torque - high
+        error = np.maximum(below, above)
+        bound = np.where(below > above, low_bound, high_bound)
+        unexplained = np.isfinite(error) & (error > bound)
+        self._beyond = np.where(unexplained, self._beyond + 1, 0)
+        size = np.maximum(self._estimate[self._dry], 0.0) * self._has_dry
+        known = np.isfinite(error) & ~unexplained
+        self._fresh.append(
+            _Block(self._slipping(rows, slow, 0.0), torque, (slow * size) ** 2, known)
+        )
+        if len(self._fresh) > _BEHIND:
+            self._learn(self._fresh.popleft())
+        if self._beyond.max() < _BLOCKS:
+            return ""
+        j = int(np.argmax(np.where(self._beyond >= _BLOCKS, error / bound, 0.0)))
+        return (
+            f"joint '{self._names[j]}' gives {torque[j]:.4g} N·m where its model asks for "
+            f"{np.clip(torque[j], low[j], high[j]):.4g}, more than {bound[j]:.4g} apart: is it "
+            "blocked, or its model far off?"
+        )
+
+    def _slipping(self, rows: FloatArray, slow: FloatArray, way: float) -> FloatArray:
+        """Return rows whose dry friction acts one way (±1), or not at all (0), at rest."""
+        rows, joints = rows.copy(), np.flatnonzero(self._has_dry)
+        columns = self._dry[joints]
+        moving = (1.0 - slow[joints]) * rows[joints, columns]
+        rows[joints, columns] = moving + way * slow[joints]
+        return rows
+
+    def _explained(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the torque (na,) [N·m] that rows expect, and how far it may be off."""
+        variance = np.einsum("jb,bc,jc->j", rows, self._covariance, rows)
+        return rows @ self._estimate, _DOUBT * np.sqrt(variance + self._noise)
+
+    def _rows(self, time: float, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray | None:
+        """Return the regressor (na, b); None where a linkage has none."""
+        count, active = len(self._robot.joint_names), self._robot.actuated
+        states = np.full((4, 1, count), np.nan)
+        for row, values in zip(states, (q, v, a, np.zeros_like(q)), strict=True):
+            row[0, active] = values
+        rows = self._regression.all_rows(Samples(np.array([time]), *states))
+        if any(len(block.matrix) == 0 for block in rows.blocks):
+            return None
+        return np.array([block.matrix[0] for block in rows.blocks])
+
+    def _learn(self, block: _Block) -> None:
+        """Narrow the model by a block, and note how large the part is that it leaves unexplained.
+
+        The noise is the mean of the guess, as so many blocks, and of what was seen since.
+        """
+        for j in np.flatnonzero(block.known):
+            row, torque, hidden = block.rows[j], block.torque[j], block.hidden[j]
+            error = torque - row @ self._estimate
+            gain = self._covariance @ row
+            variance = float(row @ gain)
+            excess = max(error**2 - variance - hidden, self._least[j])
+            self._learned[j] = min(self._learned[j] + 1.0, _MOST_BLOCKS)
+            self._noise[j] += (excess - self._noise[j]) / self._learned[j]
+            gain_size = variance + _COLOUR * (self._noise[j] + hidden)
+            self._estimate = self._estimate + gain / gain_size * error
+            self._covariance = self._covariance - np.outer(gain, gain) / gain_size
+
+
+def _prior(robot: Robot) -> tuple[FloatArray, FloatArray]:
+    """Return mean (p,) and covariance (p, p) of what is believed of a robot's parameters.
+
+    Of a body it is the inverse Hessian of its log-det divergence (Lee, Wensing & Park 2020).
+    """
+    prior, layout, free = default_prior(robot), robot.layout, free_parameters(robot)
+    basis, blocks = pseudo_inertia_basis(), []
+    for phi, std in zip(layout.inertias(prior.mean), prior.body_std, strict=True):
+        scaled = np.linalg.solve(pseudo_inertia(phi), basis)
+        hessian = np.einsum("kij,lji->kl", scaled, scaled) / (4.0 * std**2)
+        blocks.append(np.linalg.inv(hessian))
+    std = prior.scalar_std * np.abs(prior.mean)
+    offset = layout.term("offset")
+    std[offset] = prior.scalar_std[offset]
+    covariance = scipy.linalg.block_diag(*blocks, np.diag(std[layout.friction] ** 2))
+    covariance[~free] = covariance[:, ~free] = 0.0
+    return prior.mean, covariance

@@ -13,15 +13,30 @@ from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.exchange import ParameterSet
 from sysid_core.inertia import smallest_eigenvalue
+from sysid_core.priors import default_prior
 from sysid_core.robot import Robot
 
-__all__ = ["ParameterBlend"]
+__all__ = ["ParameterBlend", "likely_parameters"]
 
 _LAGS = 6.638  # after so many lags 1 − (1 + t)·exp(−t) is 0.99
 _SEQUENCE = 3  # messages in a row; the network lets one or two overtake each other
 _ARRIVED = 1.0 - 1e-4
 _PAUSE = 10.0  # [s] in which identified parameters are refused after some were dropped
 _JUMP_PER_SECOND = 1.0  # torque limits per second by which a blend changes a motion's torque
+
+
+def likely_parameters(robot: Robot) -> FloatArray:
+    """Return the nominal parameters (p,) with a likely armature where the robot's is not known.
+
+    Gains act through the model's inertia: without the rotors', a wrist would hardly be held.
+    Friction that is not known stays zero, since what compensates too much of it oscillates.
+    """
+    likely, layout = robot.consistent_nominal.copy(), robot.layout
+    known = default_prior(robot).mean
+    for rotors in (layout.term("armature"), layout.coupling_term("armature")):
+        likely[rotors] = known[rotors]
+    likely.setflags(write=False)
+    return likely
 
 
 class ParameterBlend:

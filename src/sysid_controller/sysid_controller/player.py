@@ -10,7 +10,7 @@ import numpy as np
 
 from sysid_controller.joint_states import JointStates
 from sysid_controller.motion_plan import MotionPlan, MotionPlanner
-from sysid_controller.motion_watch import MotionWatch
+from sysid_controller.motion_watch import ContactWatch, MotionWatch
 from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
@@ -53,7 +53,7 @@ class Player:
     motion : JointMotion
     speed, approach_speed : float [-]
         See `MotionPlanner`.
-    tolerance, effort_tolerance : float [rad, -]
+    tolerance : float [rad]
         See `MotionWatch`.
     patience : float [s]
         In which joint states and a controller have to show themselves.
@@ -77,14 +77,14 @@ class Player:
         speed: float,
         approach_speed: float,
         tolerance: float,
-        effort_tolerance: float,
         patience: float,
         asks_controller: bool,
     ) -> None:
         self.planner = MotionPlanner(robot, motion, speed=speed, approach_speed=approach_speed)
         limits, names = self.planner.limits, robot.actuated_names
         self.phase, self.reason, self.moved = Phase.WAITING, "", False
-        self.watch = MotionWatch(names, limits, tolerance, effort_tolerance)
+        self.watch = MotionWatch(names, tolerance)
+        self._contact = ContactWatch(robot)
         self._patience = patience
         self._asks, self._limits, self._names = asks_controller, limits, names
         self._robot = robot
@@ -181,19 +181,24 @@ class Player:
         if self.phase is not Phase.PLAYING or self._plan is None:
             return
         elapsed = stamp - self._begin
-        measured = np.full(len(self._names), np.nan)
-        if len(effort) == len(names):
-            aliases = self._robot.description.names
-            known = [aliases.get(name, name) for name in names]
-            index = [known.index(name) for name in self._names]
-            measured = self._conversion.convert(position[None, index], effort[None, index])[1][0]
-        self._heed(self.watch.push(elapsed, measured, self._plan.torque(elapsed)))
+        torque = self._torque(names, position, effort)
+        self._heed(self._contact.push(stamp, self.position, self.velocity, torque))
         if not self._asks:
             desired = self._plan.path.at(elapsed)
             error = desired.position - self.position
             self._heed(self.watch.follow(error, desired.velocity - self.velocity))
         if self.phase is Phase.PLAYING and elapsed > self._plan.duration + _SETTLE:
             self.phase = Phase.DONE
+
+    def _torque(
+        self, names: Sequence[str], position: FloatArray, effort: FloatArray
+    ) -> FloatArray:
+        """Return measured torques (na,) [N·m]; NaN where the driver tells none."""
+        if len(effort) != len(names):
+            return np.full(len(self._names), np.nan)
+        known = [self._robot.description.names.get(name, name) for name in names]
+        index = [known.index(name) for name in self._names]
+        return self._conversion.convert(position[None, index], effort[None, index])[1][0]
 
     def look(self, steady: float, *, answered: bool) -> None:
         """Look at what time alone changes: readiness, patience, silence.

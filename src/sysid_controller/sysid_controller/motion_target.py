@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who moves the robot for the player: the controller node or joint_trajectory_controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from rclpy.node import Node
+from trajectory_msgs.msg import JointTrajectory
+
+from sysid_core.errors import ParameterError
+
+__all__ = ["MotionTarget", "make_target"]
+
+_CONTROLLER = "joint_trajectory_controller"
+
+
+class MotionTarget(Protocol):
+    """Moves the robot."""
+
+    def is_there(self) -> bool:
+        """Whether it listens."""
+        ...
+
+    def follow(self, motion: JointTrajectory) -> None:
+        """Have the robot follow a motion."""
+
+    def brake(self, here: JointTrajectory) -> None:
+        """Have the robot come to rest; `here` is a point at which it can."""
+
+
+class _Topic:
+    def __init__(self, node: Node, name: str, *, brakes_without_points: bool) -> None:
+        self._publisher = node.create_publisher(JointTrajectory, name, 10)
+        self._without_points = brakes_without_points
+
+    def is_there(self) -> bool:
+        return bool(self._publisher.get_subscription_count() > 0)
+
+    def follow(self, motion: JointTrajectory) -> None:
+        self._publisher.publish(motion)
+
+    def brake(self, here: JointTrajectory) -> None:
+        self._publisher.publish(JointTrajectory() if self._without_points else here)
+
+
+class _Goal:
+    """A goal of an action; its server holds the robot once the goal is cancelled."""
+
+    def __init__(self, node: Node, kind: Any, name: str, ended: Callable[[str], None]) -> None:
+        from rclpy.action import ActionClient
+
+        self._kind, self._ended = kind, ended
+        self._client = ActionClient(node, kind, name)
+        self._handle: Any = None
+        self._unwanted = False
+
+    def is_there(self) -> bool:
+        return bool(self._client.server_is_ready())
+
+    def follow(self, motion: JointTrajectory) -> None:
+        sent = self._client.send_goal_async(self._kind.Goal(trajectory=motion))
+        sent.add_done_callback(self._answered)
+
+    def _answered(self, sent: Any) -> None:
+        self._handle = sent.result()
+        if not self._handle.accepted:
+            self._ended("the goal was rejected; the controller's log says why")
+        elif self._unwanted:
+            self._handle.cancel_goal_async()
+        else:
+            self._handle.get_result_async().add_done_callback(self._resulted)
+
+    def _resulted(self, asked: Any) -> None:
+        result = asked.result().result
+        if result.error_code:
+            why = result.error_string or "no reason given"
+            self._ended(f"the controller ended the goal with code {result.error_code}: {why}")
+
+    def brake(self, here: JointTrajectory) -> None:
+        self._unwanted = True
+        if self._handle is not None and self._handle.accepted:
+            self._handle.cancel_goal_async()
+
+
+def make_target(node: Node, target: str, ended: Callable[[str], None]) -> MotionTarget:
+    """Return who moves the robot.
+
+    Parameters
+    ----------
+    node : Node
+    target : str
+        One of `TARGETS` in `sysid_controller.player_config`.
+    ended : callable
+        Is told why, where the motion is ended by whom it was given to.
+
+    Raises
+    ------
+    ParameterError
+        If the action's messages are not installed.
+    """
+    if target == "controller":
+        return _Topic(node, "reference", brakes_without_points=True)
+    if target == "trajectory":
+        return _Topic(node, f"{_CONTROLLER}/joint_trajectory", brakes_without_points=False)
+    try:
+        from control_msgs.action import FollowJointTrajectory
+    except ImportError as error:
+        raise ParameterError(
+            "control_msgs is not installed: install ros-$ROS_DISTRO-control-msgs, or play by "
+            "topic with target 'trajectory'"
+        ) from error
+    return _Goal(node, FollowJointTrajectory, f"{_CONTROLLER}/follow_joint_trajectory", ended)
