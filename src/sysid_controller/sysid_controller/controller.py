@@ -52,6 +52,7 @@ class Controller(ControllerInputs):
         self._contact = ContactTorque(robot, FRICTION_WIDTH) if robot.floating else None
         self.dynamics: Dynamics = self._contact or make_dynamics(robot, FRICTION_WIDTH)
         super().__init__(robot, config, self.dynamics.unreachable)
+        self.dynamics.set_parameters(self.blend.parameters)
         self._inertia = self.dynamics.inertia(self.dynamics.home)
         self._law = self._make_law(config)
         self._safe_hold = SafeHold(self._law, self._inertia, local=robot.floating)
@@ -66,7 +67,7 @@ class Controller(ControllerInputs):
                 self.joint_names,
                 self.limits,
                 make_dynamics(robot, FRICTION_WIDTH),
-                robot.consistent_nominal,
+                self.blend.parameters,
             )
         )
         self._mass = float(robot.consistent_nominal[robot.layout.masses].sum())

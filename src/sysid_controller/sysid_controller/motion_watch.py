@@ -199,7 +199,7 @@ class ContactWatch:
         states = np.full((4, 1, count), np.nan)
         for row, values in zip(states, (q, v, a, np.zeros_like(q)), strict=True):
             row[0, active] = values
-        rows = self._regression.all_rows(Samples(np.array([time]), *states))
+        rows = self._regression.rows(Samples(np.array([time]), *states))
         if any(len(block.matrix) == 0 for block in rows.blocks):
             return None
         return np.array([block.matrix[0] for block in rows.blocks])

@@ -56,7 +56,8 @@ class ParameterBlend:
     def __init__(self, robot: Robot, duration: float) -> None:
         self._robot = robot
         self.duration = duration
-        self._target = self._between = self._current = robot.consistent_nominal
+        self._nominal = likely_parameters(robot)
+        self._target = self._between = self._current = self._nominal
         self._latest: ParameterSet | None = None
         self._overtaken: list[ParameterSet] = []
         self._sizes = ParameterSizes(robot)
@@ -97,7 +98,7 @@ class ParameterBlend:
         if self._is_repeated(offered):
             return None
         self._overtaken.clear()
-        target = offered.vector if offered.identified else self._robot.consistent_nominal
+        target = offered.vector if offered.identified else self._nominal
         self._latest = offered
         if not np.array_equal(target, self._target):
             self._shortest = self._sizes.jump(target, self._current) / _JUMP_PER_SECOND
@@ -118,7 +119,7 @@ class ParameterBlend:
     def drop(self, reason: str, steady: float) -> None:
         """Return to the nominal parameters at once: those in use are suspect for a reason."""
         self._dropped = reason, steady
-        self._target = self._between = self._current = self._robot.consistent_nominal
+        self._target = self._between = self._current = self._nominal
         self._share_between = self.share = 1.0
         self._latest = None
 

@@ -30,6 +30,8 @@ _STILL = 0.05
 """Share of its velocity limit below which a joint is at rest."""
 _FEWEST = 10
 """Joint states before a motion begins; they tell whether their clock goes on."""
+_LEARN = 1.0
+"""Time [s] at rest in which the watch learns what torques hold the robot."""
 _CLOCKS_APART = 0.5
 """Time [s] by which the clocks of controller and robot may differ."""
 
@@ -97,6 +99,7 @@ class Player:
         self._heard: float | None = None
         self._since: float | None = None
         self._count = 0
+        self._rests, self._rested = False, 0.0
         self._stood = 0
         self._refused = ""
         self._control: ControlState | None = None
@@ -177,12 +180,15 @@ class Player:
         self._published = {self._robot.description.names.get(n, n): n for n in names}
         self._count += 1
         self._stood = self._stood + 1 if stamp <= self._stamp else 0
-        self._stamp, self._heard = stamp, steady
+        elapsed, self._stamp, self._heard = stamp - self._stamp, stamp, steady
+        if self.phase is Phase.PLAYING or self._rests:
+            torque = self._torque(names, position, effort)
+            contact = self._contact.push(stamp, self.position, self.velocity, torque)
+            self._rested += max(elapsed, 0.0)
         if self.phase is not Phase.PLAYING or self._plan is None:
             return
+        self._heed(contact)
         elapsed = stamp - self._begin
-        torque = self._torque(names, position, effort)
-        self._heed(self._contact.push(stamp, self.position, self.velocity, torque))
         if not self._asks:
             desired = self._plan.path.at(elapsed)
             error = desired.position - self.position
@@ -213,9 +219,10 @@ class Player:
         self._since = steady if self._since is None else self._since
         if self.phase is Phase.WAITING:
             lack = self._lacks(answered)
-            if not lack:
+            self._rests = not lack
+            if self._rests and self._rested >= _LEARN:
                 self.phase = Phase.READY
-            elif steady - self._since > self._patience:
+            elif lack and steady - self._since > self._patience:
                 self.stop(lack)
         elif self.phase is Phase.PLAYING and steady - (self._heard or steady) > _SILENCE:
             self.stop(f"joint states are silent for {_SILENCE:g} s: is the driver running?")
