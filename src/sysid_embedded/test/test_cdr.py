@@ -117,12 +117,13 @@ def test_lists_of_strings_are_not_shared_between_messages() -> None:
     assert _decode(cls, _encode(message)).name == ["y"]
 
 
-def test_a_list_of_too_many_messages_is_not_read() -> None:
+def test_a_list_of_too_many_messages_or_texts_is_not_read() -> None:
     cls = message_class("trajectory_msgs/msg/JointTrajectory")
     point = message_class("trajectory_msgs/msg/JointTrajectoryPoint")()
     assert len(_decode(cls, _encode(cls(points=[point] * 2000))).points) == 2000
-    with pytest.raises(DECODE_ERRORS, match="more than 2000"):
-        _decode(cls, _encode(cls(points=[point] * 2001)))
+    for message in (cls(points=[point] * 2001), cls(joint_names=["x"] * 2001)):
+        with pytest.raises(DECODE_ERRORS, match="more than 2000"):
+            _decode(cls, _encode(message))
 
 
 def test_requests_carry_a_header_before_the_fields() -> None:
