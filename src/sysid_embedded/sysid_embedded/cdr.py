@@ -31,7 +31,7 @@ __all__ = ["DECODE_ERRORS", "HEADER", "Codec", "codec"]
 HEADER = b"\x00\x01\x00\x00"
 DECODE_ERRORS = (struct.error, ValueError)
 _MOST_ITEMS = 2000
-"""Messages or texts in a list: reading longer ones would keep a controller from its torques too long."""
+"""Messages or texts in a list: reading more would keep a controller from its torques too long."""
 _SIZES = {"bool": 1, "byte": 1, "float32": 4, "float64": 8}
 _SIZES |= {f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _FORMATS = {"bool": "?", "byte": "c", **ARRAY_CODES}

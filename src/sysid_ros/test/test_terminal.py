@@ -105,6 +105,8 @@ def test_watch_prints_lines_without_a_terminal(
         (["call", "/server/enable", "{data"], "is not valid YAML"),
         (["pub", "/t", "std_msgs/msg/Nothing"], "no type 'std_msgs/msg/Nothing'"),
         (["pub", "/t", "Nothing"], "no type 'Nothing'"),
+        (["pub", "/1a", "std_msgs/msg/Bool"], "nvalid topic name"),
+        (["param", "get", "/$", "x", "--timeout", "0"], "nvalid service name"),
         (["pub", "/t", "std_msgs/msg/Bool", "-1", "--timeout", "0"], "nobody listens to '/t'"),
     ],
 )

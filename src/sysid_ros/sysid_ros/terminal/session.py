@@ -132,10 +132,17 @@ def provide_rclpy() -> bool:
 
 @contextlib.contextmanager
 def open_session(name: str) -> Iterator[Session]:
-    """Start a node; where rclpy cannot be imported, the embedded runtime stands in."""
+    """Start a node; where rclpy cannot be imported, the embedded runtime stands in.
+
+    Raises
+    ------
+    ParameterError
+        If the name of a topic or service is none.
+    """
     os.environ.setdefault("ROS_PYTHON_CHECK_FIELDS", "1")  # else a wrong value ends the process
     provide_rclpy()
     from rclpy.context import Context
+    from rclpy.exceptions import NameValidationException
     from rclpy.executors import SingleThreadedExecutor
     from rclpy.node import Node
 
@@ -146,6 +153,8 @@ def open_session(name: str) -> Iterator[Session]:
     executor.add_node(node)
     try:
         yield Session(context, node, executor)
+    except NameValidationException as error:
+        raise ParameterError(str(error)) from error
     finally:
         executor.shutdown()
         node.destroy_node()
