@@ -75,7 +75,7 @@ def test_a_recording_in_parts_gives_what_it_gives_whole(
         again.scores.rmse_identified, checked.scores.rmse_identified, rtol=1e-9
     )
     found = identify(robot, recording)  # its cut-off is chosen on an excerpt
-    assert found.estimate.r2.min() > 0.99
+    assert found.train.r2_identified.min() > 0.99
 
 
 def test_a_part_in_which_the_robot_rests_is_used(

@@ -10,7 +10,6 @@ from scipy.linalg import lapack
 
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
-from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.estimate import Estimate
 from sysid_core.estimation.posterior import Certainty
@@ -52,29 +51,21 @@ class Optimum(NamedTuple):
     active: tuple[str, ...] = ()
 
 
-def certified(
-    problem: Problem, coordinates: Coordinates, statistics: Statistics, optimum: Optimum
-) -> Estimate:
+def certified(problem: Problem, coordinates: Coordinates, optimum: Optimum) -> Estimate:
     """Return the estimate of an optimum, with all figures recomputed from its parameters."""
     x = coordinates.full(optimum.free)
-    base_vector = problem.base.project(x)
-    rss, count = statistics.residual_square(base_vector), statistics.count
-    seen = statistics.square > 0.0
-    r2 = np.where(seen, 1.0 - rss / np.where(seen, statistics.square, 1.0), 0.0)
     std, covariance, determined = _spread(problem, coordinates, optimum.certainty)
     consistency = smallest_eigenvalue(problem.layout.inertias(x))
     condition = scaled_condition(optimum.information)
     return Estimate(
         method=optimum.method,
         parameters=x,
-        base_parameters=base_vector,
+        base_parameters=problem.base.project(x),
         covariance=covariance,
         base_covariance=_base_covariance(problem, optimum.certainty),
         std=std,
         determined=determined,
         noise_std=optimum.noise_std,
-        rmse=np.sqrt(rss / np.maximum(count, 1.0)),
-        r2=r2,
         consistency=consistency,
         optimality=optimum.optimality,
         iterations=optimum.iterations,
@@ -95,12 +86,12 @@ def scaled_condition(information: FloatArray) -> float:
     if not (diagonal > 0.0).all():
         return float("inf")
     scale = 1.0 / np.sqrt(diagonal)
-    scaled = np.asfortranarray(information * scale[:, None] * scale)
+    scaled = information * (scale[:, None] * scale)
     norm = float(np.abs(scaled).sum(axis=0).max())
-    factor, failed = lapack.dpotrf(scaled, lower=0, clean=0, overwrite_a=1)
+    factor, failed = lapack.dpotrf(scaled.T, lower=1, clean=0, overwrite_a=1)
     if failed:
         return float("inf")
-    reciprocal, _ = lapack.dpocon(factor, norm, uplo="U")
+    reciprocal, _ = lapack.dpocon(factor, norm, uplo="L")
     return 1.0 / reciprocal if reciprocal > 0.0 else float("inf")
 
 
@@ -153,9 +144,9 @@ def _diagnostics(
             f"ill-conditioned data: condition {condition:.2g}",
             "a more exciting motion is needed",
         )
-    weak = determined < 0.5
-    asked = problem.base.mapping[:, ~problem.constraints.fixed].any(axis=1)
-    names = [problem.base.labels[column] for column in problem.base.columns[weak & asked]]
+    weak = np.flatnonzero(determined < 0.5)
+    asked = problem.base.mapping[weak][:, ~problem.constraints.fixed].any(axis=1)
+    names = [problem.base.labels[column] for column in problem.base.columns[weak[asked]]]
     if names:
         note("undetermined", f"the data did not determine {_list(names)}", "the prior did")
     impossible = [layout.bodies[i] for i in np.flatnonzero(~(consistency > 0.0))]

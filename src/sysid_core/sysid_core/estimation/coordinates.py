@@ -18,7 +18,7 @@ __all__ = ["Coordinates"]
 class Coordinates:
     """Free parameters x written as base parameters β and null-space coordinates z.
 
-    ``x = spread @ z`` plus β added at `columns`; z are the values of the other free parameters.
+    ``x = spread @ z`` with β added at `columns`; z are the values of the other free parameters.
     The data's information is then exactly ``blockdiag(0, H)`` in (z, β), so a data-to-prior
     ratio of 1e16 does no harm to a factorisation that eliminates z first.
 
@@ -30,8 +30,6 @@ class Coordinates:
         Positions within the free parameters.
     mapping : (r, n)
         β = mapping @ x; the identity on `columns`.
-    spread : (n, n − r)
-        Change of x with z at constant β.
     lift : (b, r) or None
         All base parameters are ``lift @ β + shift``; None for the identity.
     shift : (b,)
@@ -44,7 +42,6 @@ class Coordinates:
     columns: IndexArray
     others: IndexArray
     mapping: FloatArray
-    spread: FloatArray
     lift: FloatArray | None
     shift: FloatArray
     reference: FloatArray
@@ -54,18 +51,15 @@ class Coordinates:
         """Return the coordinates of the parameters that are not `fixed` (p,)."""
         free = np.flatnonzero(~fixed)
         shift = base.mapping[:, fixed] @ reference[fixed]
-        if len(free) == len(fixed):
-            columns, mapping, lift = base.columns, base.mapping, None
-        else:
+        columns, mapping, lift = base.columns, base.mapping, None
+        if fixed.any():
             columns, mapping = _independent(base, free)
             lift = base.mapping[:, free[columns]]
+            if np.array_equal(lift, np.eye(base.size)):
+                lift = None
         keep = np.ones(len(free), dtype=bool)
         keep[columns] = False
-        others = np.flatnonzero(keep)
-        spread = np.zeros((len(free), len(others)))
-        spread[others, np.arange(len(others))] = 1.0
-        spread[columns] = -mapping[:, others]
-        return Coordinates(free, columns, others, mapping, spread, lift, shift, reference)
+        return Coordinates(free, columns, np.flatnonzero(keep), mapping, lift, shift, reference)
 
     @property
     def size(self) -> int:
@@ -78,6 +72,19 @@ class Coordinates:
         return len(self.columns)
 
     @cached_property
+    def tied(self) -> FloatArray:
+        """Change (r, n − r) of the parameters at `columns` with z at constant β."""
+        return -self.mapping[:, self.others]
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """Change (n, n − r) of x with z at constant β."""
+        spread = np.zeros((self.size, len(self.others)))
+        spread[self.others, np.arange(len(self.others))] = 1.0
+        spread[self.columns] = self.tied
+        return spread
+
+    @cached_property
     def picked(self) -> IndexArray | None:
         """Which base parameters (r,) the free ones β are, where each is one of them; else None."""
         if self.lift is None:
@@ -85,11 +92,6 @@ class Coordinates:
         ones = self.lift == 1.0
         single = (ones.sum(axis=0) == 1).all() and np.count_nonzero(self.lift) == self.rank
         return np.argmax(ones, axis=0) if single else None
-
-    @cached_property
-    def base_mapping(self) -> FloatArray:
-        """Matrix (b, n) from the free parameters to what they change of all base parameters."""
-        return self.mapping if self.lift is None else self.lift @ self.mapping
 
     def full(self, x: FloatArray) -> FloatArray:
         """Return the full vector (p,) of free parameters (n,)."""
@@ -99,16 +101,16 @@ class Coordinates:
 
     def base_vector(self, beta: FloatArray) -> FloatArray:
         """Return all base parameters (b,) of the free ones β (r,)."""
-        return beta if self.lift is None else self.lift @ beta + self.shift
+        return (beta if self.lift is None else self.lift @ beta) + self.shift
 
     def reduce(self, gram: FloatArray, moment: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return Gram matrix (r, r) and moment (r,) of β from those of all base parameters."""
+        rest = moment - gram @ self.shift if self.shift.any() else moment
         if self.lift is None:
-            return gram, moment
+            return gram, rest
         if self.picked is not None:
-            rest = moment - gram @ self.shift if self.shift.any() else moment
             return gram[self.picked[:, None], self.picked], rest[self.picked]
-        return self.lift.T @ gram @ self.lift, self.lift.T @ (moment - gram @ self.shift)
+        return self.lift.T @ gram @ self.lift, self.lift.T @ rest
 
     def lifted(self, covariance: FloatArray) -> FloatArray:
         """Return the covariance (b, b) of all base parameters from that of β (r, r)."""
@@ -122,35 +124,15 @@ class Coordinates:
 
     def step(self, change: FloatArray) -> FloatArray:
         """Return the change of x (n,) for a change of (z, β) (n,)."""
-        split = len(self.others)
-        dx = self.spread @ change[:split]
-        dx[self.columns] += change[split:]
+        z, dx = change[: len(self.others)], np.empty(self.size)
+        dx[self.others] = z
+        dx[self.columns] = self.tied @ z + change[len(self.others) :]
         return dx
 
     def gradient(self, gradient: FloatArray) -> FloatArray:
         """Return the gradient in (z, β) (n,) from that in x (n,)."""
-        return np.concatenate([gradient @ self.spread, gradient[self.columns]])
-
-    def covariance(self, covariance: FloatArray) -> FloatArray:
-        """Return the covariance of x (n, n) from that of (z, β)."""
-        split = len(self.others)
-        half = self.spread @ covariance[:split]
-        half[self.columns] += covariance[split:]
-        result = half[:, :split] @ self.spread.T
-        result[:, self.columns] += half[:, split:]
-        return np.asarray(0.5 * (result + result.T))
-
-    def variance(self, covariance: FloatArray) -> FloatArray:
-        """Return the variances of x (n,) from the covariance of (z, β)."""
-        split = len(self.others)
-        K = self.spread[self.columns]
-        zz, bz = covariance[:split, :split], covariance[split:, :split]
-        result = np.empty(self.size)
-        result[self.others] = np.diagonal(zz)
-        result[self.columns] = np.diagonal(covariance)[split:] + ((K @ zz + 2.0 * bz) * K).sum(
-            axis=1
-        )
-        return result
+        at_columns = gradient[self.columns]
+        return np.concatenate([gradient[self.others] + at_columns @ self.tied, at_columns])
 
 
 def _independent(base: BaseParameters, free: IndexArray) -> tuple[IndexArray, FloatArray]:

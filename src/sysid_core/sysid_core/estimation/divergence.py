@@ -80,10 +80,13 @@ class Divergence:
         body_std = prior.body_std[bodies]
         if not (np.isfinite(body_std) & (body_std > 0.0)).all():
             raise ParameterError("prior standard deviations of bodies must be positive")
+        root = np.linalg.inv(
+            np.linalg.cholesky(pseudo_inertia(layout.inertias(prior.mean)[bodies]))
+        )
         return Divergence(
             bodies,
             mean,
-            np.asarray(np.linalg.inv(pseudo_inertia(layout.inertias(prior.mean)[bodies]))),
+            np.swapaxes(root, 1, 2) @ root,
             0.25 / body_std**2,
             np.where(positive, 1.0 / std**2, 0.0),
             np.where(positive, 0.0, 1.0 / std**2),
@@ -104,10 +107,20 @@ class Divergence:
         return pseudo_inertia_basis().reshape(_WIDTH, 16)
 
     @cached_property
-    def _pairs(self) -> FloatArray:
-        """Matrix (256, 100) that contracts J⁻¹⊗J⁻¹ to tr(J⁻¹E_k J⁻¹E_l)."""
+    def _pairs(self) -> tuple[IndexArray, IndexArray, FloatArray]:
+        """Pairs (55,) of entries of a symmetric S, and what (55, 100) gives tr(S E_k S E_l)."""
         E = pseudo_inertia_basis()
-        return np.einsum("ajk,bli->ijklab", E, E).reshape(256, _WIDTH**2)
+        entry = np.zeros((4, 4), dtype=int)
+        entry[np.triu_indices(4)] = np.arange(_WIDTH)
+        entry = np.maximum(entry, entry.T)
+        first, second = np.triu_indices(_WIDTH)
+        place = np.zeros((_WIDTH, _WIDTH), dtype=int)
+        place[first, second] = place[second, first] = np.arange(len(first))
+        contracted = np.zeros((len(first), _WIDTH**2))
+        products = np.einsum("ajk,bli->ijklab", E, E).reshape(256, _WIDTH**2)
+        np.add.at(contracted, place[entry.ravel()[:, None], entry.ravel()].ravel(), products)
+        flat = np.flatnonzero(np.triu(np.ones((4, 4))))
+        return flat[first], flat[second], contracted
 
     @cached_property
     def _slope(self) -> FloatArray:
@@ -126,14 +139,23 @@ class Divergence:
         k = len(self.bodies)
         return (x[: self.split].reshape(k, _WIDTH) @ self._basis).reshape(k, 4, 4)
 
+    def contains(self, x: FloatArray) -> bool:
+        """Return whether x (n,) lies strictly within the domain."""
+        if (x[self.split + self.positive] <= 0.0).any():
+            return False
+        try:
+            np.linalg.cholesky(self.pseudo_inertias(x))
+        except np.linalg.LinAlgError:
+            return False
+        return True
+
     def value(self, x: FloatArray) -> float:
         """Return the divergence; inf outside the domain."""
-        J = self.pseudo_inertias(x)
+        if not self.contains(x):
+            return float("inf")
         scalars, centre = x[self.split :], self.mean[self.split :]
         log = self.positive
-        if (np.linalg.eigvalsh(J)[:, 0] <= 0.0).any() or (scalars[log] <= 0.0).any():
-            return float("inf")
-        relative = self.inverse @ J
+        relative = self.inverse @ self.pseudo_inertias(x)
         bodies = np.trace(relative, axis1=1, axis2=2) - np.linalg.slogdet(relative)[1] - 4.0
         ratio = scalars[log] / centre[log]
         friction = self.logarithmic[log] @ (ratio - np.log(ratio) - 1.0)
@@ -154,10 +176,9 @@ class Divergence:
 
     def squares(self, matrices: FloatArray) -> FloatArray:
         """Return tr(S E_k S E_l) (k, 10, 10) for symmetric matrices S (k, 4, 4)."""
-        k = len(self.bodies)
-        flat = matrices.reshape(k, 16)
-        products = (flat[:, :, None] * flat[:, None, :]).reshape(k, 256)
-        return (products @ self._pairs).reshape(k, _WIDTH, _WIDTH)
+        flat = matrices.reshape(-1, 16)
+        first, second, contracted = self._pairs
+        return (flat[:, first] * flat[:, second] @ contracted).reshape(-1, _WIDTH, _WIDTH)
 
     def curvature(self, x: FloatArray, inverse: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the Hessian: blocks (k, 10, 10) of bodies and the diagonal (s,) of scalars."""

@@ -35,10 +35,6 @@ class Estimate:
         Per base parameter, the share of its posterior information that the data brought, 0 to 1.
     noise_std : (G,) [N·m]
         Standard deviation of the rows' noise that the weights rest on; 1 where there are none.
-    rmse : (G,) [N·m]
-        Root mean square residual per group on the data used.
-    r2 : (G,) [-]
-        1 − Σe²/Σy² per group on the data used.
     consistency : (nb,)
         Smallest pseudo-inertia eigenvalue of each body.
     optimality : float
@@ -61,8 +57,6 @@ class Estimate:
     std: FloatArray
     determined: FloatArray
     noise_std: FloatArray
-    rmse: FloatArray
-    r2: FloatArray
     consistency: FloatArray
     optimality: float
     iterations: int

@@ -21,8 +21,7 @@ _ROOM = 1e-3  # slack in prior standard deviations that makes a point worth star
 
 def relative_margins(divergence: Divergence, x: FloatArray) -> FloatArray:
     """Return the smallest eigenvalue of J₀^-½ J J₀^-½ per body, then f/f₀ per friction term."""
-    L = np.linalg.cholesky(divergence.inverse)
-    J = divergence.pseudo_inertias(x)
+    L, J = np.linalg.cholesky(divergence.inverse), divergence.pseudo_inertias(x)
     eigenvalues = np.linalg.eigvalsh(np.swapaxes(L, 1, 2) @ J @ L)[:, 0]
     index = divergence.split + divergence.positive
     return np.concatenate([eigenvalues, x[index] / divergence.mean[index]])
@@ -30,8 +29,7 @@ def relative_margins(divergence: Divergence, x: FloatArray) -> FloatArray:
 
 def is_inside(divergence: Divergence, inequalities: Inequalities, x: FloatArray) -> bool:
     """Return whether every constraint holds strictly."""
-    margins = relative_margins(divergence, x)
-    return bool((margins > 0.0).all() and (inequalities.slack(x) > 0.0).all())
+    return divergence.contains(x) and bool((inequalities.slack(x) > 0.0).all())
 
 
 def repaired(

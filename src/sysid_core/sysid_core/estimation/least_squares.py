@@ -113,7 +113,7 @@ class LeastSquares(Setting):
             iterations=iterations,
             converged=converged,
         )
-        return certified(self.problem, c, self.problem.statistics, optimum)
+        return certified(self.problem, c, optimum)
 
 
 def _pseudo_inverse(gram: FloatArray, tolerance: float) -> tuple[FloatArray, FloatArray]:

@@ -10,12 +10,13 @@ from scipy.linalg import lapack
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError
-from sysid_core.estimation.objective import Curvature, Data, Objective, Point, exact_step
+from sysid_core.estimation.objective import Data, Objective, Point, exact_step
 
 __all__ = ["Minimum", "minimise", "refreshed"]
 
 _FREE_STEP = 0.3  # largest relative change at which a full Newton step needs no line search
-_NEAR = 0.1  # relative change up to which a Cholesky factor serves further steps
+_NEAR = 0.1  # relative error of a Hessian up to which its factor serves further steps
+_CLOSE = 0.02  # and up to which it serves the covariance: deviations are off by half of it
 _BLOCKED = 0.25  # a shorter first step means that a boundary is in the way
 _SLOWEST = 1.5  # smallest factor by which the data's share grows
 _RIDGES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)  # relative increases of a diagonal to try
@@ -31,10 +32,10 @@ class Minimum(NamedTuple):
     point : Point
     factor : (n, n)
         Lower Cholesky factor (Fortran order) of the Hessian in (z, β).
-    curvature : Curvature
-        The prior's Hessian.
-    moved : float
-        Relative change of pseudo-inertias and friction since these two were made.
+    error : float
+        Relative error of that Hessian, which was made before the last steps.
+    own : bool
+        Whether that Hessian was made of these data.
     optimality : float
         Newton decrement at the result: its distance from the optimum in posterior standard
         deviations.
@@ -44,23 +45,32 @@ class Minimum(NamedTuple):
 
     point: Point
     factor: FloatArray
-    curvature: Curvature
-    moved: float
+    error: float
+    own: bool
     optimality: float
     iterations: int
     converged: bool
 
 
 def minimise(
-    objective: Objective, data: Data, start: FloatArray, tolerance: float, max_iterations: int
+    objective: Objective,
+    data: Data,
+    start: FloatArray,
+    tolerance: float,
+    max_iterations: int,
+    known: tuple[FloatArray, float] | None = None,
 ) -> Minimum:
     """Minimise the objective from a strictly feasible start (n,); every iterate is feasible.
+
+    A factor of the Hessian that is `known` with some relative error serves while that is small.
 
     Where the data press against a boundary, so that a step comes out short, they are eased in:
     they start with the share of their weight at which they balance the prior, and it grows to
     one as the iterates follow (a path of centres).
     """
     descent = _Descent(objective, data, objective.at(start), tolerance)
+    if known is not None:
+        descent.know(*known)
     iterations = 0
     while iterations < max_iterations and not descent.finished:
         iterations += 1
@@ -68,8 +78,8 @@ def minimise(
     return Minimum(
         descent.point,
         descent.factor,
-        descent.curvature,
-        descent.moved,
+        descent.error,
+        descent.own,
         descent.decrement(),
         iterations,
         descent.converged,
@@ -85,17 +95,21 @@ class _Descent:
     """
 
     factor: FloatArray
-    curvature: Curvature
 
     def __init__(self, objective: Objective, data: Data, point: Point, tolerance: float) -> None:
         self.objective, self.data, self.point = objective, data, point
         self.tolerance = tolerance
         self.finished = self.converged = False
-        self.moved = 0.0
+        self.error, self.own = 0.0, False
         self._start, self._eased = point, False
         self._share, self._growth, self._corrections = 1.0, 10.0, 0
         self._stale, self._fresh = True, False
         self._least, self._idle = np.inf, 0
+
+    def know(self, factor: FloatArray, error: float) -> None:
+        """Begin with a factor whose Hessian has this relative error."""
+        if error <= _NEAR:
+            self.factor, self.error, self._stale = factor, error, False
 
     def step(self) -> None:
         """Take one Newton step."""
@@ -110,8 +124,8 @@ class _Descent:
             return
         self.point = self.objective.at(self.point.x + length * dx)
         self._fresh = False
-        self.moved += length * largest
-        self._stale = length != 1.0 or self.moved > _NEAR
+        self.error += 2.0 * length * largest
+        self._stale = length != 1.0 or self.error > _NEAR
         if self._share < 1.0:
             self._follow(largest)
         elif length == 1.0:
@@ -132,9 +146,8 @@ class _Descent:
         return square, *_length(self.objective, square, self.objective.rates(self.point, dx)), dx
 
     def _factorise(self) -> None:
-        self.curvature = self.objective.prior_curvature(self.point)
-        self.factor = _factor(self.objective, self.curvature, self.data, self._share)
-        self._stale, self._fresh, self.moved = False, True, 0.0
+        self.factor = _factor(self.objective, self.point, self.data, self._share)
+        self._stale, self._fresh, self.error, self.own = False, True, 0.0, True
 
     def _ease(self, square: float) -> None:
         """Go back to the start and begin with a share of the data's weight."""
@@ -152,30 +165,31 @@ class _Descent:
 
     def _judge(self, square: float) -> None:
         """Decide whether a full step with this squared decrement was the last one needed."""
-        self._idle = 0 if square < 0.5 * self._least else self._idle + 1
+        slow = square >= 0.5 * self._least
+        self._idle = self._idle + 1 if slow else 0
+        self._stale = self._stale or (slow and self.error > 0.0)
         self._least = min(square, self._least)
         if self._idle > _IDLE:
             self.finished, self.converged = True, square < _ROUNDING**2
-        elif 2.0 * self.moved * square**0.5 <= self.tolerance:
+        elif self.error * square**0.5 <= self.tolerance:
             self.finished = self.converged = True
 
 
 def refreshed(objective: Objective, data: Data, minimum: Minimum) -> Minimum:
-    """Return a minimum with Hessian and factor made anew at its point."""
-    curvature = objective.prior_curvature(minimum.point)
-    factor = _factor(objective, curvature, data)
-    return minimum._replace(curvature=curvature, factor=factor, moved=0.0)
+    """Return a minimum whose factor, made anew if need be, is that of its point."""
+    if minimum.own and minimum.error <= _CLOSE:
+        return minimum
+    return minimum._replace(factor=_factor(objective, minimum.point, data), error=0.0, own=True)
 
 
-def _factor(
-    objective: Objective, curvature: Curvature, data: Data, share: float = 1.0
-) -> FloatArray:
+def _factor(objective: Objective, point: Point, data: Data, share: float = 1.0) -> FloatArray:
     """Return the lower Cholesky factor of the Hessian.
 
     Cholesky's accuracy does not depend on the scaling of the unknowns (van der Sluis 1969), so
     none is applied. A matrix that rounding made indefinite gets a little more on its diagonal:
     the direction remains one of descent, and the decrement tells how good the end is.
     """
+    curvature = objective.prior_curvature(point)
     for ridge in _RIDGES:
         hessian = objective.hessian(curvature, data, share)
         if ridge:

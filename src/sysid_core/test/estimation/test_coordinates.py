@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sysid_core.estimation.coordinates import Coordinates
+from sysid_core.estimation.posterior import Posterior
 
 if TYPE_CHECKING:
     from test.estimation.conftest import Synthetic
@@ -51,14 +52,22 @@ def test_step_and_gradient_are_adjoint(coordinates: Coordinates) -> None:
     )
 
 
-def test_variances_are_the_diagonal_of_the_covariance(coordinates: Coordinates) -> None:
-    rng = np.random.default_rng(2)
-    root = rng.standard_normal((coordinates.size, coordinates.size))
-    joint = root @ root.T
-    covariance = coordinates.covariance(joint)
-    np.testing.assert_allclose(coordinates.variance(joint), np.diagonal(covariance))
-    turned = np.array([coordinates.step(column) for column in root.T]).T
-    np.testing.assert_allclose(covariance, turned @ turned.T, atol=1e-9 * np.abs(joint).max())
+def test_the_posterior_is_the_inverse_of_the_information(coordinates: Coordinates) -> None:
+    rng, size = np.random.default_rng(2), coordinates.size
+    factor = np.tril(rng.standard_normal((size, size)), -1) / size + np.eye(size)
+    posterior = Posterior.of(coordinates, factor + np.triu(rng.standard_normal(factor.shape), 1))
+    joint = np.linalg.inv(factor @ factor.T)
+    turn = np.array([coordinates.step(axis) for axis in np.eye(size)]).T
+    split = len(coordinates.others)
+    learned = np.eye(len(coordinates.shift))
+    found = posterior.certainty(learned, "full")
+    assert found is not None
+    np.testing.assert_allclose(found.base, coordinates.lifted(joint[split:, split:]), atol=1e-12)
+    np.testing.assert_allclose(found.covariance, turn @ joint @ turn.T, atol=1e-9)
+    np.testing.assert_allclose(found.variance, np.diagonal(found.covariance))
+    rows = rng.standard_normal((3, size))
+    wanted = np.diagonal(rows @ turn @ joint @ turn.T @ rows.T)
+    np.testing.assert_allclose(posterior.variance_of(rows), wanted)
 
 
 def test_reduced_statistics_give_the_same_residuals(

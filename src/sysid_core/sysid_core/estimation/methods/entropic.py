@@ -31,7 +31,8 @@ from sysid_core.settings import parameter
 
 __all__ = ["ESTIMATOR", "Entropic", "EntropicSolver"]
 
-_FRESH = 0.05  # relative change that moves standard deviations by no more than this share
+_HOLDS = 0.25
+"""Share of what is known of a combination above which an inequality holds it back [-]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +90,7 @@ class EntropicSolver(Setting):
             self.measured,
         )
         self.inside = interior_point(self.divergence, self.inequalities)
+        self._last: tuple[Minimum, FloatArray] | None = None
 
     def solve(
         self,
@@ -138,7 +140,7 @@ class EntropicSolver(Setting):
             beta = self.coordinates.mapping @ x
             first = residual_std(statistics, self.coordinates.base_vector(beta), floor)
         (data, minimum), noise = settled_noise(first, rounds, solution, updated)
-        return self._estimate(statistics, data, noise, minimum, iterations)
+        return self._estimate(data, noise, minimum, iterations)
 
     def begin(self, start: FloatArray | None) -> FloatArray:
         """Return the strictly feasible free parameters (n,) to start from."""
@@ -152,24 +154,28 @@ class EntropicSolver(Setting):
         return repaired(self.divergence, self.inequalities, x, self.inside)
 
     def minimise(self, data: Data, x: FloatArray) -> Minimum:
-        """Return the minimum from a strictly feasible start (n,)."""
-        config = self.config
-        return minimise(self.objective, data, x, config.tolerance, config.max_iterations)
+        """Return the minimum from a strictly feasible start (n,), with the factor there.
+
+        From the last minimum its Hessian serves on, as far as the data are still the same.
+        """
+        tolerance, most = self.config.tolerance, self.config.max_iterations
+        own, known = np.diagonal(data.information), None
+        if self._last is not None and np.array_equal(x, self._last[0].point.x):
+            last, before = self._last
+            change = np.abs(own - before) / np.maximum(before, np.finfo(float).tiny)
+            known = last.factor, last.error + float(change.max(initial=0.0))
+        found = minimise(self.objective, data, x, tolerance, most, known)
+        found = refreshed(self.objective, data, found)
+        self._last = (found, own.copy()) if found.converged else None
+        return found
 
     def _estimate(
-        self,
-        statistics: Statistics,
-        data: Data,
-        noise: FloatArray,
-        minimum: Minimum,
-        iterations: int,
+        self, data: Data, noise: FloatArray, minimum: Minimum, iterations: int
     ) -> Estimate:
         c, wanted = self.coordinates, self.config.covariance
         certainty: Certainty | None = None
         active: tuple[str, ...] = ()
         if wanted != "none":
-            if minimum.moved > _FRESH:
-                minimum = refreshed(self.objective, data, minimum)
             posterior = Posterior.of(c, minimum.factor)
             certainty = posterior.certainty(data.learned, wanted)
             active = self._active(minimum, posterior)
@@ -184,15 +190,16 @@ class EntropicSolver(Setting):
             converged=minimum.converged,
             active=active,
         )
-        return certified(self.problem, c, statistics, optimum)
+        return certified(self.problem, c, optimum)
 
     def _active(self, minimum: Minimum, posterior: Posterior) -> tuple[str, ...]:
         """Name the inequalities whose barrier gives more than a quarter of what is known."""
-        if not self.inequalities.size:
+        weight = self.config.barrier_weight / minimum.point.slack**2
+        near = np.flatnonzero(weight > _HOLDS)  # by their prior all have a variance of one
+        if not len(near):
             return ()
-        variance = posterior.variance_of(self.inequalities.matrix)
-        share = self.config.barrier_weight * variance / minimum.point.slack**2
-        return tuple(self.inequalities.labels[i] for i in np.flatnonzero(share > 0.25))
+        share = weight[near] * posterior.variance_of(self.inequalities.matrix[near])
+        return tuple(self.inequalities.labels[i] for i in near[share > _HOLDS])
 
 
 ESTIMATOR = Entropic

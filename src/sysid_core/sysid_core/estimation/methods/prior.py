@@ -41,7 +41,7 @@ class TowardsPrior(Estimator):
             iterations=1,
             converged=True,
         )
-        return certified(problem, setting.coordinates, problem.statistics, optimum)
+        return certified(problem, setting.coordinates, optimum)
 
 
 ESTIMATOR = TowardsPrior

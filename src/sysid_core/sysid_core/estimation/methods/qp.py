@@ -100,7 +100,7 @@ class Qp(Estimator):
             converged=projection.converged,
             active=tuple(labels[i] for i in active),
         )
-        return certified(problem, setting.coordinates, problem.statistics, optimum)
+        return certified(problem, setting.coordinates, optimum)
 
 
 ESTIMATOR = Qp

@@ -106,7 +106,7 @@ class Sdp(Entropic):
             converged=optimality < _OPTIMAL,
             active=active,
         )
-        return certified(problem, base.coordinates, problem.statistics, optimum)
+        return certified(problem, base.coordinates, optimum)
 
 
 ESTIMATOR = Sdp
