@@ -218,21 +218,24 @@ def _sign_factor(robot: Robot, samples: Samples, report: PrepareReport) -> Float
     unfiltered sign, that looks like an error of the torque; filtering both sides of the regression
     alike takes it away (the parallel filtering of Gautier 1997).
     """
-    speed = samples.velocity
+    speed, change = samples.velocity, samples.acceleration
     if robot.couplings:
         directions = np.array([coupling.direction for coupling in robot.couplings])
-        speed = np.hstack([speed, speed @ directions.T])
+        speed, change = (np.hstack([x, x @ directions.T]) for x in (speed, change))
     factor = np.ones_like(speed)
     measured = np.isfinite(speed).all(axis=0)
     step = np.diff(samples.time)
     even = len(step) > 0 and np.ptp(step) < 0.5 / report.rate
     if not (even and measured.any()):
         return factor
-    sign = smooth_sign(speed[:, measured], robot.description.coulomb_velocity)
-    edges = ((support(report.rate, report.cutoff) - 2,) * 2, (0, 0))
-    smooth = low_pass(np.pad(sign, edges, mode="edge"), report.rate, report.cutoff)
-    certain = np.abs(sign) > _ZERO
-    factor[:, measured] = np.where(certain, smooth / np.where(certain, sign, 1.0), 1.0)
+    # torques at the ends rest on signs beyond them: there, velocities go on as they change
+    beyond = np.arange(1, support(report.rate, report.cutoff) - 1)[:, np.newaxis] / report.rate
+    speed, change = speed[:, measured], change[:, measured]
+    ends = (speed[0] - beyond[::-1] * change[0], speed, speed[-1] + beyond * change[-1])
+    signs = [smooth_sign(part, robot.description.coulomb_velocity) for part in ends]
+    smooth = low_pass(np.concatenate(signs), report.rate, report.cutoff)
+    certain = np.abs(signs[1]) > _ZERO
+    factor[:, measured] = np.where(certain, smooth / np.where(certain, signs[1], 1.0), 1.0)
     return factor
 
 
@@ -251,7 +254,13 @@ def rows_of(
     progress: Progress = quiet,
     still_velocity: FloatArray | float = 0.0,
 ) -> Rows:
-    """Return the rows of a batch, in pieces that let progress be shown."""
+    """Return the rows of a batch, in pieces that let progress be shown.
+
+    Raises
+    ------
+    DataError
+        If a measured joint has gaps.
+    """
     parts: list[tuple[RowBlock, ...]] = []
     left_out = LeftOut()
     for piece in _chunks(len(batch)):
@@ -264,6 +273,8 @@ def rows_of(
         RowBlock(*(np.concatenate(columns) for columns in zip(*group, strict=True)))
         for group in zip(*parts, strict=True)
     )
+    if not Rows(blocks).finite:
+        raise DataError("the samples hold gaps in a measured joint")
     _filter_friction(regression, blocks, batch.sign_factor)
     if batch.carried is None:
         return Rows(blocks, left_out)

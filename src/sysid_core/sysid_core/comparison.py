@@ -12,10 +12,11 @@ from scipy.special import ndtri
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ModelError
 from sysid_core.estimate_file import EstimateFile
-from sysid_core.identification import IdentifyConfig, rows_at_learned_cutoff
+from sysid_core.identification import IdentifyConfig
 from sysid_core.recording import Recording
 from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
+from sysid_core.validation import rows_at_learned_cutoff
 
 __all__ = ["Comparison", "Difference", "TorqueDifference", "compare", "compare_torques"]
 

@@ -46,7 +46,10 @@ def find_contradiction(problem: Problem, estimate: Estimate) -> int | None:
         divergence = setting.divergence.value(solution[setting.coordinates.free])
         return float(rows @ np.log(np.maximum(errors, 1e-300))) + divergence
 
-    whole = evidence(estimate.parameters, statistics.rmse(estimate.base_parameters))
+    # bodies that cannot exist, as least squares may find, would have no evidence at all
+    known = replace(problem, rows=None, noise_std=estimate.noise_std)
+    all_rows = solve(known, estimate.parameters)
+    whole = evidence(all_rows.parameters, statistics.rmse(all_rows.base_parameters))
     best, gain = None, _CERTAIN
     for group in np.flatnonzero(rows > 0.0):
         keep = np.arange(len(rows)) != group
@@ -56,8 +59,7 @@ def find_contradiction(problem: Problem, estimate: Estimate) -> int | None:
             statistics.square * keep,
             statistics.count * keep,
         )
-        rest = replace(problem, statistics=others, rows=None, noise_std=estimate.noise_std)
-        left = solve(rest, estimate.parameters)
+        left = solve(replace(known, statistics=others), estimate.parameters)
         errors = statistics.rmse(left.base_parameters)
         errors[group] = _own_error(problem, int(group))
         better = whole - evidence(left.parameters, errors)

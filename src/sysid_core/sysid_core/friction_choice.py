@@ -3,29 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
 
 from sysid_core.arrays import FloatArray, IndexArray
-from sysid_core.batch import Batch
+from sysid_core.batch import Batch, rest_speed, rows_of, training_rows
 from sysid_core.dynamics.friction import FRICTION, FrictionTerm, JointMotion, smooth_sign
 from sysid_core.dynamics.rows import PerJoint, Regression, Rows
+from sysid_core.dynamics.select import make_regression
+from sysid_core.estimation import Entropic, Problem
 
-__all__ = ["choose_friction", "thinned"]
+__all__ = ["FrictionChoice", "choose_friction"]
 
 _STRETCHES = 16
 """Stretches that are held out in turn: enough to tell a difference from its standard error."""
 _LEAST = _STRETCHES // 2
 """Stretches with motion that a joint needs: fewer tell nothing of how its friction varies."""
-_SPEEDS = (0.03, 0.1, 0.3)
-"""Where friction may bend, as shares of a joint's top speed: errors hardly change between two."""
+_SPEEDS = (0.02, 0.04, 0.08, 0.16, 0.32)
+"""Where friction may bend, as shares of a joint's top speed: halfway, errors change by 3 %."""
 _WORTH = 1.05
 """Ratio of errors that makes a term worth having: the low-pass makes up less than that [-]."""
-_MOST_SAMPLES = 6000
-"""Samples to choose from: more would not change the choice, but take longer."""
 _RIDGE = 1e-9
 """Added to Gram matrices of unit columns, so that two that agree can be told apart."""
 
@@ -48,9 +49,63 @@ class _Fold(NamedTuple):
     held_square: float
 
 
-def thinned(batch: Batch) -> Batch:
-    """Return as many of the samples as the choice needs."""
-    return batch.select(slice(None, None, max(1, len(batch) // _MOST_SAMPLES)))
+_LOAD_ROUNDS = 2
+"""First estimates for the load that friction takes: a third would move it by a thousandth."""
+_CHOICES: tuple[Callable[[FrictionTerm], bool], ...] = (
+    lambda term: term.lower == 0.0,
+    lambda term: True,
+)
+"""Terms to choose from: at first none that could make up for what friction did to gravity."""
+
+
+@dataclass(frozen=True)
+class FrictionChoice:
+    """Settles the friction law of a regression by samples to learn from.
+
+    Attributes
+    ----------
+    problem : callable
+        Makes the estimation problem of training rows.
+    still : float [-]
+        See `rest_speed`.
+    choose : bool
+        Whether terms may be added to those that the description names.
+    """
+
+    problem: Callable[[Regression, Rows], Problem]
+    still: float
+    choose: bool
+
+    def __call__(self, regression: Regression, batch: Batch) -> Regression:
+        """Return a regression with terms for each joint, and the load of a first estimate."""
+        robot = regression.robot
+        known = robot.description
+        described = known.friction_chosen or "friction" in known.effort_excludes
+        choose = self.choose and robot.is_tree and not described
+        if not choose and not robot.load_friction:
+            return regression
+        rows = self._rows(regression, batch)
+        if sum(len(block.target) for block in rows.blocks) < regression.base.size:
+            return regression
+        parameters = self._solution(regression, rows)
+        for among in _CHOICES if choose else ():
+            chosen = choose_friction(regression, batch, rows, parameters, among)
+            if chosen != regression.robot.description.friction_chosen:
+                regression = make_regression(robot.with_friction(chosen))
+                regression.assume_load(parameters)
+                rows = self._rows(regression, batch)
+                parameters = self._solution(regression, rows)
+        for _ in range(_LOAD_ROUNDS if regression.robot.load_friction else 0):
+            parameters = self._solution(regression, regression.with_load(rows, parameters))
+        regression.assume_load(parameters)
+        return regression
+
+    def _rows(self, regression: Regression, batch: Batch) -> Rows:
+        rest = rest_speed(batch.samples, self.still)
+        return training_rows(regression, rows_of(regression, batch), batch, rest)
+
+    def _solution(self, regression: Regression, rows: Rows) -> FloatArray:
+        return Entropic(covariance="none").solve(self.problem(regression, rows)).parameters
 
 
 def choose_friction(
@@ -168,26 +223,35 @@ def _folds(columns: FloatArray, target: FloatArray, stretch: IndexArray) -> list
 def _forward(
     folds: list[_Fold], least: list[FrictionTerm], candidates: list[_Candidate]
 ) -> dict[str, float]:
-    """Add terms one by one while held-out stretches gain from it."""
-    used = list(range(len(least)))
+    """Add terms one by one while held-out stretches gain from it; return their scales.
+
+    Where a term bends depends on what stands beside it, so all are moved after each addition.
+    """
     free = {k for k, term in enumerate(least) if term.lower < 0.0}
     free |= {c.column for c in candidates if c.term.lower < 0.0}
-    errors = _errors(folds, used, free)
-    terms: dict[str, float] = {}
-    while True:
-        rest = [c for c in candidates if c.term.name not in terms]
-        if not rest:
-            return terms
-        trials = [_errors(folds, [*used, c.column], free) for c in rest]
-        k = int(np.argmin([trial.mean() for trial in trials]))
-        best, better = rest[k], trials[k]
-        gain = errors - better
+    chosen: dict[str, _Candidate] = {}
+
+    def best(names: Container[str]) -> tuple[_Candidate, FloatArray] | None:
+        """Return what predicts best of terms that are added, or moved, and its errors."""
+        trials = []
+        for c in candidates:
+            if c.term.name in names:
+                used = {**chosen, c.term.name: c}.values()
+                columns = [*range(len(least)), *(each.column for each in used)]
+                trials.append((c, _errors(folds, columns, free)))
+        return min(trials, key=lambda trial: float(trial[1].mean()), default=None)
+
+    errors = _errors(folds, list(range(len(least))), free)
+    while found := best({c.term.name for c in candidates} - chosen.keys()):
+        gain = errors - found[1]
         usual = float(gain.std(ddof=1)) / np.sqrt(len(gain))
         if float(gain.mean()) <= max(usual, float(np.log(_WORTH))):
-            return terms
-        terms[best.term.name] = best.scale
-        used.append(best.column)
-        errors = better
+            break
+        chosen[found[0].term.name], errors = found
+        for name in list(chosen):
+            if moved := best({name}):
+                chosen[name], errors = moved
+    return {name: c.scale for name, c in chosen.items()}
 
 
 def _errors(folds: list[_Fold], used: list[int], free: set[int]) -> FloatArray:
@@ -207,10 +271,12 @@ def _non_negative(gram: FloatArray, moment: FloatArray, free: list[int]) -> Floa
     size = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
     bound = [k for k in range(len(moment)) if k not in free]
     G, g = gram / np.outer(size, size) + _RIDGE * np.eye(len(size)), moment / size
+    x: FloatArray = np.linalg.solve(G, g)
+    if (x[bound] >= 0.0).all():
+        return x / size
     inner = np.linalg.solve(G[np.ix_(free, free)], np.column_stack([G[free][:, bound], g[free]]))
     reduced = G[np.ix_(bound, bound)] - G[np.ix_(bound, free)] @ inner[:, :-1]
     L = np.linalg.cholesky(reduced)
-    x = np.zeros(len(moment))
     x[bound] = nnls(L.T, np.linalg.solve(L, g[bound] - G[np.ix_(bound, free)] @ inner[:, -1]))[0]
     x[free] = inner[:, -1] - inner[:, :-1] @ x[bound]
     return x / size

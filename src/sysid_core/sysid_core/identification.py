@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batch pipeline: a recording and a robot in, identified and validated parameters out."""
+"""The batch pipeline: recordings and a robot in, identified parameters out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
@@ -12,19 +12,10 @@ import numpy as np
 
 from sysid_core.agreement import check_agreement
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.bandwidth import predictive_cutoff
-from sysid_core.batch import (
-    Batch,
-    Progress,
-    quiet,
-    rest_speed,
-    rows_of,
-    scored_rows,
-    training_rows,
-)
+from sysid_core.bandwidth import Ladder
+from sysid_core.batch import Progress, quiet
 from sysid_core.contradiction import find_contradiction, resting_on_friction
 from sysid_core.diagnostics import Diagnostic
-from sysid_core.dynamics.friction import FrictionTerm
 from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
@@ -32,7 +23,7 @@ from sysid_core.errors import DataError, ParameterError
 from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
 from sysid_core.estimation.essential import essential_parameters
 from sysid_core.estimation.misfit import STRETCHES, no_surer_than_prior, widened
-from sysid_core.friction_choice import choose_friction, thinned
+from sysid_core.friction_choice import FrictionChoice
 from sysid_core.gathering import Gathered, Gathering
 from sysid_core.inertia import nearest_consistent
 from sysid_core.loads import Bare, Load, expecting_loads, find_loads
@@ -42,26 +33,11 @@ from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
 from sysid_core.row_stream import Learned, RowStream
 from sysid_core.scores import Curve, Scores
-from sysid_core.signals import CutoffChoice, PrepareReport, SignalConfig
+from sysid_core.signals import PrepareReport, SignalConfig
 from sysid_core.verdict import implausible_results
 from sysid_core.workers import Workers, workers
 
-_LOAD_ROUNDS = 2
-"""First estimates for the load that friction takes: a third would move it by a thousandth."""
-_CHOICES: tuple[Callable[[FrictionTerm], bool], ...] = (
-    lambda term: term.lower == 0.0,
-    lambda term: True,
-)
-"""Terms to choose from: at first none that could make up for what friction did to gravity."""
-
-__all__ = [
-    "Identification",
-    "IdentifyConfig",
-    "Validation",
-    "identify",
-    "rows_at_learned_cutoff",
-    "validate",
-]
+__all__ = ["Identification", "IdentifyConfig", "identify"]
 
 
 @dataclass(frozen=True)
@@ -203,7 +179,7 @@ def _problem(
 
 def _solve(
     problem: Problem, regression: Regression, stream: RowStream, estimator: Estimator
-) -> tuple[Estimate, FloatArray, list[Diagnostic]]:
+) -> tuple[Estimate, Problem, FloatArray, list[str]]:
     """Solve, find how coloured the residuals are, and solve with the weights that they ask.
 
     A joint whose efforts contradict the rest is named, and weighs no more than its friction asks.
@@ -215,57 +191,50 @@ def _solve(
     several = regression.per_joint and len(regression.groups) > 1
     group = find_contradiction(problem, estimate) if several else None
     if group is None:
-        return estimate, correlation, []
+        return estimate, problem, correlation, []
     correlation = resting_on_friction(problem, group)
-    estimate = estimator.solve(replace(problem, correlation=correlation), estimate.parameters)
+    problem = replace(problem, correlation=correlation)
+    estimate = estimator.solve(problem, estimate.parameters)
     message = "its efforts contradict the other joints' and count for its own friction alone"
     hint = "check 'effort.gain' and what else moves this joint"
-    joint = regression.groups[group]
-    return estimate, correlation, [Diagnostic("contradiction", message, subject=joint, hint=hint)]
+    found = Diagnostic("contradiction", message, subject=regression.groups[group], hint=hint)
+    return estimate, problem, correlation, [str(found)]
 
 
-def _settled_friction(
-    regression: Regression, training: Batch, options: IdentifyConfig
-) -> Regression:
-    """Choose each joint's friction terms, and the load that they take from a first estimate."""
-    known = regression.robot.description
-    described = (
-        options.friction == "described"
-        or bool(known.friction_chosen)
-        or "friction" in known.effort_excludes
-    )
-    choose = not described and options.only is None and options.start is None
-    if not (choose and regression.robot.is_tree) and not regression.robot.load_friction:
-        return regression
+class _Prepared(NamedTuple):
+    """Samples at the cut-off that is chosen, the friction settled with it, and doubts of it."""
 
-    def solution(regression: Regression, rows: Rows) -> FloatArray:
+    regression: Regression
+    gathered: Gathered
+    doubts: list[str]
+
+
+def _prepared(
+    robot: Robot, sources: Sequence[Source], options: IdentifyConfig, pool: Workers | None
+) -> _Prepared:
+    """Read the recordings; choose the cut-off and each joint's friction."""
+    chosen = options.friction == "chosen" and options.only is None and options.start is None
+
+    def problem(regression: Regression, rows: Rows) -> Problem:
         prior = _start(regression.robot, options)[1]
-        problem = _problem(regression, Statistics.of(rows), prior, options)
-        return Entropic(covariance="none").solve(problem).parameters
+        return _problem(regression, Statistics.of(rows), prior, options)
 
-    batch = thinned(training)
-    rows = training_rows(
-        regression, rows_of(regression, batch), batch, rest_speed(batch.samples, options.still)
-    )
-    if not rows.finite or sum(len(b.target) for b in rows.blocks) < regression.base.size:
-        return regression
-    parameters = solution(regression, rows)
-    for among in _CHOICES if choose else ():
-        chosen = choose_friction(regression, batch, rows, parameters, among)
-        if chosen != regression.robot.description.friction_chosen:
-            regression = make_regression(regression.robot.with_friction(chosen))
-            regression.assume_load(parameters)
-            rows = training_rows(
-                regression,
-                rows_of(regression, batch),
-                batch,
-                rest_speed(batch.samples, options.still),
-            )
-            parameters = solution(regression, rows)
-    for _ in range(_LOAD_ROUNDS if regression.robot.load_friction else 0):
-        parameters = solution(regression, regression.with_load(rows, parameters))
-    regression.assume_load(parameters)
-    return regression
+    settle = FrictionChoice(problem, options.still, chosen)
+    doubts: list[str] = []
+    with workers() if pool is None else nullcontext(pool) as used:
+        gathering = Gathering(robot, sources, options.signals, options.lenient, used)
+        choice = gathering.choice
+        ladder = Ladder(*gathering.excerpt(options.train), options.still, settle, problem)
+        least = make_regression(robot)
+        best, regression = ladder.choose(least, choice)
+        if not choice.given:
+            choice = best
+        elif best.cutoff < choice.cutoff:
+            doubts = [f"{best.reason}: leave the cut-off open, or lower it"]
+        gathered = gathering.gather(choice, options.train)
+    if regression is None:
+        regression = settle(least, gathered.batch.before(gathered.split))
+    return _Prepared(regression, gathered, doubts)
 
 
 def identify(
@@ -289,43 +258,20 @@ def identify(
     Raises
     ------
     DataError
-        If the recording is not usable.
+        If a recording is not usable.
     EstimationError, ParameterError
         If the estimation cannot be done as asked.
     """
     options = options or IdentifyConfig()
     sources = [Source(data)] if isinstance(data, Recording) else data
     named = ", ".join(source.name for source in sources)
-    nominal, prior = _start(robot, options)
     progress("signals", 0.0)
-    regression = make_regression(robot)
-    doubts: list[str] = []
-    with workers() if pool is None else nullcontext(pool) as used_pool:
-        gathering = Gathering(robot, sources, options.signals, options.lenient, used_pool)
-        choice = gathering.choice
-        excerpt, share = gathering.excerpt(options.train)
-        best = predictive_cutoff(
-            excerpt,
-            regression,
-            lambda rows: _problem(regression, Statistics.of(rows), prior, options),
-            train=share,
-            still=options.still,
-            rungs=2 if choice.given else None,
-        )
-        if not choice.given:
-            choice = best
-        elif best.cutoff < choice.cutoff:
-            doubts = [f"{best.reason}: leave the cut-off open, or lower it"]
-        gathered = gathering.gather(choice, options.train)
-    batch, split = gathered.batch, gathered.split
-    training = batch.before(split)
-    regression = _settled_friction(regression, training, options)
-    robot = regression.robot
+    regression, gathered, notes = _prepared(robot, sources, options, pool)
+    robot, batch = regression.robot, gathered.batch
     nominal, prior = _start(robot, options)
     progress("signals", 1.0)
     if options.start is not None:
         options.start.check(regression)
-    samples = batch.samples
     stream = RowStream(regression, gathered, options.still, named)
     learned = stream.learn(STRETCHES, progress)
     _require_enough(regression, learned, named)
@@ -333,28 +279,19 @@ def identify(
     stretches = [gathered.weighed(parts) for parts in learned.parts]
     rows = stream.used_rows() if options.estimator.needs_rows else None
     problem = _problem(regression, sum(stretches[1:], stretches[0]), prior, options, rows)
-    estimate, correlation, contradictions = _solve(problem, regression, stream, options.estimator)
-    weighed = replace(problem, correlation=correlation)
-    solved, estimate = estimate, no_surer_than_prior(estimate, weighed)
+    solved, problem, correlation, found = _solve(problem, regression, stream, options.estimator)
+    estimate = no_surer_than_prior(solved, problem)
     estimate, discrepancy = widened(estimate, regression.base, stretches, correlation)
-    differ: tuple[str, ...] = ()
     if len(sources) > 1:
         recordings = [sum(parts[1:], parts[0]) for parts in zip(*learned.parts, strict=True)]
-        names = [source.name for source in sources]
-        differ = check_agreement(problem, recordings, estimate, names)
+        notes += check_agreement(problem, recordings, estimate, [s.name for s in sources])
     progress("estimation", 1.0)
     judged = stream.judge(nominal, estimate.parameters)
-    train, held = judged.train, judged.held
-    warnings = [
-        *batch.report.warnings,
-        *differ,
-        *doubts,
-        *map(str, contradictions),
-        *map(str, judged.left_out.diagnostics),
-        *robot.warnings,
-        *estimate.warnings,
-        *map(str, implausible_results(robot, estimate.parameters, train, held, judged.curves)),
-    ]
+    implausible = implausible_results(
+        robot, estimate.parameters, judged.train, judged.held, judged.curves
+    )
+    notes = [*batch.report.warnings, *notes, *found, *map(str, judged.left_out.diagnostics)]
+    notes += [*robot.warnings, *estimate.warnings, *map(str, implausible)]
     return Identification(
         robot=robot,
         regression=regression,
@@ -364,16 +301,16 @@ def identify(
         correlation=correlation,
         discrepancy=discrepancy,
         essential=essential_parameters(problem.statistics, estimate.noise_std, correlation),
-        train=train,
-        validation=held,
+        train=judged.train,
+        validation=judged.held,
         curves=judged.curves,
         loads=()
         if options.only is None
-        else tuple(find_loads(regression, weighed, solved, estimate, nominal, options.start)),
+        else tuple(find_loads(regression, problem, solved, estimate, nominal, options.start)),
         signals=batch.report,
-        samples=samples,
-        split=split,
-        warnings=tuple(dict.fromkeys(warnings)),
+        samples=batch.samples,
+        split=gathered.split,
+        warnings=tuple(dict.fromkeys(notes)),
     )
 
 
@@ -387,103 +324,3 @@ def _require_enough(regression: Regression, learned: Learned, source: str) -> No
             f"{'; '.join(why)}",
             source=source,
         )
-
-
-class Validation(NamedTuple):
-    """Scores on another recording, the cut-off [Hz] that it was filtered at, and warnings."""
-
-    scores: Scores
-    cutoff: float
-    warnings: tuple[str, ...]
-
-
-def validate(
-    robot: Robot,
-    data: Recording | Source,
-    nominal: FloatArray,
-    identified: FloatArray,
-    options: IdentifyConfig | None = None,
-    progress: Progress = quiet,
-    *,
-    learned_cutoff: float | None = None,
-) -> Validation:
-    """Score nominal and identified parameters (p,) on a whole recording.
-
-    Parameters
-    ----------
-    robot : Robot
-    data : Recording or Source
-    nominal, identified : (p,)
-    options : IdentifyConfig, optional
-    progress : callable
-    learned_cutoff : float, optional [Hz]
-        The cut-off that the parameters were learned at: used where `options` names none, as far
-        as the recording's rate allows.
-
-    Raises
-    ------
-    DataError
-        If the recording is not usable.
-    ModelError
-        If the parameters do not belong to the robot.
-    """
-    options = options or IdentifyConfig()
-    for vector in (nominal, identified):
-        robot.check_parameters(vector)
-    source = Source(data) if isinstance(data, Recording) else data
-    gathered, cutoff = _gathered_at_learned_cutoff(robot, source, options, learned_cutoff)
-    progress("regression", 0.0)
-    stream = RowStream(make_regression(robot), gathered, options.still, source.name)
-    judged = stream.judge(nominal, identified)
-    left_out = tuple(map(str, judged.left_out.diagnostics))
-    return Validation(judged.train, cutoff, (*gathered.batch.report.warnings, *left_out))
-
-
-def _gathered_at_learned_cutoff(
-    robot: Robot, source: Source, options: IdentifyConfig, learned_cutoff: float | None
-) -> tuple[Gathered, float]:
-    """Return a whole recording's samples, and the cut-off [Hz] that they were filtered at."""
-    with workers() as here:
-        gathering = Gathering(robot, [source], options.signals, options.lenient, here)
-        choice = gathering.choice
-        if options.signals.cutoff is None and learned_cutoff is not None:
-            cutoff = min(learned_cutoff, gathering.limit)
-            choice = CutoffChoice(cutoff, 0.0, 0.0, f"{cutoff:.3g} Hz, as learned", given=True)
-        return gathering.gather(choice, 1.0), choice.cutoff
-
-
-def rows_at_learned_cutoff(
-    robot: Robot,
-    data: Recording | Source,
-    options: IdentifyConfig,
-    learned_cutoff: float | None,
-    progress: Progress = quiet,
-) -> tuple[Regression, Rows, float, tuple[str, ...]]:
-    """Return the rows of a whole recording to compare models on, its cut-off, and warnings.
-
-    Parameters
-    ----------
-    robot : Robot
-    data : Recording or Source
-    options : IdentifyConfig
-    learned_cutoff : float or None [Hz]
-        Used where `options` names none, as far as the recording's rate allows.
-    progress : callable
-
-    Raises
-    ------
-    DataError
-        If the recording is not usable.
-    """
-    source = Source(data) if isinstance(data, Recording) else data
-    gathered, cutoff = _gathered_at_learned_cutoff(robot, source, options, learned_cutoff)
-    batch = gathered.batch
-    regression = make_regression(robot)
-    rows = rows_of(regression, batch, progress)
-    if not rows.finite:
-        raise DataError("the samples hold gaps in a measured joint", source=source.name)
-    rows = scored_rows(regression, rows, batch, rest_speed(batch.samples, options.still))
-    left_out = tuple(map(str, rows.left_out.diagnostics))
-    if left_out and not any(len(block.target) for block in rows.blocks):
-        raise DataError("; ".join(left_out), source=source.name)
-    return regression, rows, cutoff, (*batch.report.warnings, *left_out)

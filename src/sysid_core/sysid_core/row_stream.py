@@ -90,11 +90,10 @@ class RowStream:
         for first, last in pairwise(edges):
             for start in range(first, last, _PIECE):
                 batch = self._gathered.batch.select(slice(start, min(start + _PIECE, last)))
-                rows = rows_of(self._regression, batch)
-                if not rows.finite:
-                    raise DataError(
-                        "the samples hold gaps in a measured joint", source=self._source
-                    )
+                try:
+                    rows = rows_of(self._regression, batch)
+                except DataError as error:
+                    raise DataError(str(error), source=self._source) from error
                 yield start, batch, rows
 
     def _used(self, batch: Batch, rows: Rows) -> Rows:

@@ -14,12 +14,13 @@ from sysid_core.batch import batch_of, rest_speed, rows_of, training_rows
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import DataError, ModelError, ParameterError
 from sysid_core.estimation import estimator
-from sysid_core.identification import Identification, IdentifyConfig, identify, validate
+from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.inertia import from_mass_com_inertia, from_pseudo_inertia, pseudo_inertia
 from sysid_core.loads import Bare
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals import SignalConfig
+from sysid_core.validation import validate
 
 NOISE = 0.3
 

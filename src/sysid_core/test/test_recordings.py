@@ -14,11 +14,12 @@ from sysid_core.arrays import FloatArray
 from sysid_core.cli.main import main
 from sysid_core.data import write_csv
 from sysid_core.errors import DataError
-from sysid_core.identification import Identification, IdentifyConfig, identify, validate
+from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.recordings import KnownLoad, Source, read_sources
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals import SignalConfig
+from sysid_core.validation import validate
 from sysid_core.workers import Workers, workers
 
 Make = Callable[..., Recording]

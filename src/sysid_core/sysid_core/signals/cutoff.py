@@ -18,8 +18,9 @@ _DEFAULT = 10.0
 """Cut-off [Hz] where neither a description nor a spectrum says more: a quick arm's motion."""
 _HIGHEST = 0.2
 """Share of the sensors' rate that the cut-off may reach: a tenfold sine is still a sine there."""
-_BAND_FACTOR = 8.0
-"""Harmonics of the motion that gravity, inertia and friction make: Gautier asks for 5 to 10."""
+_BAND_FACTOR = 12.0
+"""Harmonics of the motion that torques show: Gautier asks for 5 to 10, for gravity and inertia;
+the steps of dry friction have 3 % of their power beyond twelve."""
 _LEAST_BAND_FACTOR = 2.0
 """What noise may reduce that factor to: less would filter the motion itself."""
 _MOTION_POWER = 0.999
@@ -75,7 +76,7 @@ def choose_cutoff(
 ) -> CutoffChoice:
     """Choose the cut-off for a robot's positions and efforts, live or recorded.
 
-    Eight times the band of the motion keeps the harmonics that gravity, inertia and friction make
+    Twelve times the band of the motion keeps the harmonics that gravity, inertia and friction make
     of it (Gautier's rule asks for five to ten). Less, down to twice the band, if more than a tenth
     of the accelerations would be noise, and no more than 0.4 of half of the sensor rate.
 

@@ -129,12 +129,16 @@ def grouped(
             tally.lost = max(tally.lost, lost)
             tally.gaps = max(tally.gaps, len(group.runs) - 1)
             tally.jitter = max(tally.jitter, clock.jitter)
-        groups += [group] if track.flags else _updated(group, gap, timing)
+        groups += [group] if track.flags else _updated(group, gap, timing, tally)
     return groups
 
 
-def _updated(group: Group, gap: float, timing: Timing) -> list[Group]:
-    """Leave out values that were only repeated; note where values were only interpolated."""
+def _updated(group: Group, gap: float, timing: Timing, tally: Tally) -> list[Group]:
+    """Leave out values that were only repeated; note where values were only interpolated.
+
+    What is left lies where the sensor's own clock ticked, if that is clearly smoother: a log of
+    nearly its rate sees its updates ever later, until it sees one twice.
+    """
     fresh = fresh_rows(group.values)
     parts: list[Group] = []
     for column in sorted({column.tobytes() for column in fresh.T}):
@@ -150,7 +154,11 @@ def _updated(group: Group, gap: float, timing: Timing) -> list[Group]:
             clock = estimate_clock(part.time, gap=gap)
             part.rate, part.held = clock.rate, True
             part.runs = list(split_at_gaps(part.time, gap / clock.rate))
-            _regularise(part, clock.jitter, timing)
+            regular = _regularise(part, clock.jitter, timing)
+            # a log that is faster than its sensor misses no update
+            taken = taken_times(part.time, gap) if timing == "auto" and not regular else None
+            if taken is not None and _undelay(part, taken, part.values):
+                tally.timing = "uniform"
         part.knots = knot_rate(part.time, part.values)
         parts.append(part)
     return parts

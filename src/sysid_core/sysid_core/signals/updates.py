@@ -52,7 +52,8 @@ def fresh_rows(values: FloatArray) -> BoolArray:
         NaN where a row lacks a channel.
     """
     fresh = np.isfinite(values)
-    changed = {}
+    changed: dict[int, BoolArray] = {}
+    messages: dict[int, BoolArray] = {}
     for channel in range(values.shape[1]):
         present = np.flatnonzero(fresh[:, channel])
         moved = _updates(values[present, channel])
@@ -64,8 +65,15 @@ def fresh_rows(values: FloatArray) -> BoolArray:
         for other in changed.values():
             if (own & other).sum() >= _TOGETHER * min(own.sum(), other.sum()):
                 message |= other
+        messages[channel] = message
+    still = np.diff(values, axis=0, prepend=np.inf) == 0.0
+    for channel in range(values.shape[1]):
         rows = np.flatnonzero(fresh[:, channel])
-        fresh[rows, channel] = _with_rests(message[rows])
+        if channel not in messages:
+            # too coarse to tell by itself, it repeats all that its message repeats
+            kin = (m for m in messages.values() if still[rows, channel][~m[rows]].all())
+            messages[channel] = next(kin, fresh[:, channel])
+        fresh[rows, channel] = _with_rests(messages[channel][rows])
     return fresh
 
 

@@ -12,13 +12,14 @@ import pytest
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.closed_chain import ClosedChainDynamics, ClosedChainRegression
 from sysid_core.errors import DataError
-from sysid_core.identification import IdentifyConfig, identify, validate
+from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.online.gate import GateState
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.update import Update
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot import Robot, load_robot
+from sysid_core.validation import validate
 
 RATE = 100.0  # [Hz]
 CENTRE = np.array([0.0, 0.0, 0.3, -0.1, 0.0, 0.0])

@@ -15,10 +15,11 @@ from sysid_core.cli.console import (
     warn,
 )
 from sysid_core.estimate_file import EstimateFile, read_estimate, scores_json
-from sysid_core.identification import IdentifyConfig, validate
+from sysid_core.identification import IdentifyConfig
 from sysid_core.recordings import Source
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals import SignalConfig
+from sysid_core.validation import validate
 
 __all__ = ["load_estimated_robot", "run"]
 

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters judged on another recording than the one that they were learned from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sysid_core.arrays import FloatArray
+from sysid_core.batch import Progress, quiet, rest_speed, rows_of, scored_rows
+from sysid_core.dynamics.rows import Regression, Rows
+from sysid_core.dynamics.select import make_regression
+from sysid_core.errors import DataError
+from sysid_core.gathering import Gathered, Gathering
+from sysid_core.identification import IdentifyConfig
+from sysid_core.recording import Recording
+from sysid_core.recordings import Source
+from sysid_core.robot.model import Robot
+from sysid_core.row_stream import RowStream
+from sysid_core.scores import Scores
+from sysid_core.signals import CutoffChoice
+from sysid_core.workers import workers
+
+__all__ = ["Validation", "rows_at_learned_cutoff", "validate"]
+
+
+class Validation(NamedTuple):
+    """Scores on another recording, the cut-off [Hz] that it was filtered at, and warnings."""
+
+    scores: Scores
+    cutoff: float
+    warnings: tuple[str, ...]
+
+
+def validate(
+    robot: Robot,
+    data: Recording | Source,
+    nominal: FloatArray,
+    identified: FloatArray,
+    options: IdentifyConfig | None = None,
+    progress: Progress = quiet,
+    *,
+    learned_cutoff: float | None = None,
+) -> Validation:
+    """Score nominal and identified parameters (p,) on a whole recording.
+
+    Parameters
+    ----------
+    robot : Robot
+    data : Recording or Source
+    nominal, identified : (p,)
+    options : IdentifyConfig, optional
+    progress : callable
+    learned_cutoff : float, optional [Hz]
+        The cut-off that the parameters were learned at: used where `options` names none, as far
+        as the recording's rate allows.
+
+    Raises
+    ------
+    DataError
+        If the recording is not usable.
+    ModelError
+        If the parameters do not belong to the robot.
+    """
+    options = options or IdentifyConfig()
+    for vector in (nominal, identified):
+        robot.check_parameters(vector)
+    source = Source(data) if isinstance(data, Recording) else data
+    gathered, cutoff = _gathered_at_learned_cutoff(robot, source, options, learned_cutoff)
+    progress("regression", 0.0)
+    stream = RowStream(make_regression(robot), gathered, options.still, source.name)
+    judged = stream.judge(nominal, identified)
+    left_out = tuple(map(str, judged.left_out.diagnostics))
+    return Validation(judged.train, cutoff, (*gathered.batch.report.warnings, *left_out))
+
+
+def _gathered_at_learned_cutoff(
+    robot: Robot, source: Source, options: IdentifyConfig, learned_cutoff: float | None
+) -> tuple[Gathered, float]:
+    """Return a whole recording's samples, and the cut-off [Hz] that they were filtered at."""
+    with workers() as here:
+        gathering = Gathering(robot, [source], options.signals, options.lenient, here)
+        choice = gathering.choice
+        if options.signals.cutoff is None and learned_cutoff is not None:
+            cutoff = min(learned_cutoff, gathering.limit)
+            choice = CutoffChoice(cutoff, 0.0, 0.0, f"{cutoff:.3g} Hz, as learned", given=True)
+        return gathering.gather(choice, 1.0), choice.cutoff
+
+
+def rows_at_learned_cutoff(
+    robot: Robot,
+    data: Recording | Source,
+    options: IdentifyConfig,
+    learned_cutoff: float | None,
+    progress: Progress = quiet,
+) -> tuple[Regression, Rows, float, tuple[str, ...]]:
+    """Return the rows of a whole recording to compare models on, its cut-off, and warnings.
+
+    Parameters
+    ----------
+    robot : Robot
+    data : Recording or Source
+    options : IdentifyConfig
+    learned_cutoff : float or None [Hz]
+        Used where `options` names none, as far as the recording's rate allows.
+    progress : callable
+
+    Raises
+    ------
+    DataError
+        If the recording is not usable.
+    """
+    source = Source(data) if isinstance(data, Recording) else data
+    gathered, cutoff = _gathered_at_learned_cutoff(robot, source, options, learned_cutoff)
+    batch = gathered.batch
+    regression = make_regression(robot)
+    rows = rows_of(regression, batch, progress)
+    rows = scored_rows(regression, rows, batch, rest_speed(batch.samples, options.still))
+    left_out = tuple(map(str, rows.left_out.diagnostics))
+    if left_out and not any(len(block.target) for block in rows.blocks):
+        raise DataError("; ".join(left_out), source=source.name)
+    return regression, rows, cutoff, (*batch.report.warnings, *left_out)
