@@ -208,3 +208,22 @@ def test_what_cannot_be_done_is_refused(ur10: Robot, recording: Recording) -> No
     )
     with pytest.raises(DataError, match=r"record\s+for longer"):
         identify(ur10, short, IdentifyConfig(train=0.1))
+
+
+def test_frictions_sign_is_filtered_to_the_end_as_if_the_motion_went_on(
+    ur10: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
+) -> None:
+    recording = make_recording(ur10, truth, duration=20.0)
+    config = SignalConfig(cutoff=5.0, oversampling=None)
+    whole = batch_of(ur10, recording, config)
+    turns = np.flatnonzero(np.diff(np.sign(whole.samples.velocity[:, 0])))
+    # the filter reaches over a reversal that lies beyond the last sample
+    for last in turns[2:5] + 38:
+        part = Recording(
+            *(recording.time[:last], recording.joint_names, recording.position[:last]),
+            effort=None if recording.effort is None else recording.effort[:last],
+        )
+        cut = batch_of(ur10, part, config)
+        same = whole.sign_factor[: len(cut)]
+        np.testing.assert_allclose(cut.sign_factor[:, 0], same[:, 0], atol=0.1)
+        assert np.ptp(same[-20:, 0]) > 0.2

@@ -40,7 +40,7 @@ def stream_cutoff(
     """
     described = described_cutoff(robot.description, inertial=inertial)
     choice = choose_cutoff((), rate, wanted=wanted or described)
-    return min(choice.cutoff, highest_cutoff(rate))
+    return min(choice.cutoff, highest_cutoff(rate, live=True))
 
 
 @dataclass(frozen=True)

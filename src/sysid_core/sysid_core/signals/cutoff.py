@@ -16,8 +16,10 @@ __all__ = ["CutoffChoice", "choose_cutoff", "highest_cutoff"]
 
 _DEFAULT = 10.0
 """Cut-off [Hz] where neither a description nor a spectrum says more: a quick arm's motion."""
-_HIGHEST = 0.2
-"""Share of the sensors' rate that the cut-off may reach: a tenfold sine is still a sine there."""
+_HIGHEST = 0.4
+"""Share of the sensors' rate that the cut-off may reach: Nyquist's is a half."""
+_HIGHEST_LIVE = 0.2
+"""The same where no prediction judges it: a tenfold sine is still a sine there."""
 _BAND_FACTOR = 12.0
 """Harmonics of the motion that torques show: Gautier asks for 5 to 10, for gravity and inertia;
 the steps of dry friction have 3 % of their power beyond twelve."""
@@ -78,7 +80,7 @@ def choose_cutoff(
 
     Twelve times the band of the motion keeps the harmonics that gravity, inertia and friction make
     of it (Gautier's rule asks for five to ten). Less, down to twice the band, if more than a tenth
-    of the accelerations would be noise, and no more than 0.4 of half of the sensor rate.
+    of the accelerations would be noise, and no more than 0.4 of the sensor rate.
 
     Parameters
     ----------
@@ -100,14 +102,14 @@ def choose_cutoff(
     if wanted is not None:
         return CutoffChoice(wanted, 0.0, 0.0, f"{wanted:g} Hz, as asked for", given=True)
     sensors = min(rate, sensor_rate or rate)
-    limit = highest_cutoff(sensors)
+    limit = highest_cutoff(sensors, live=not positions)
     if not positions:
         cutoff = min(_DEFAULT, limit)
         return CutoffChoice(cutoff, 0.0, limit, f"{cutoff:.3g} Hz, without a spectrum")
     frequencies, power = _velocity_spectrum(positions, rate)
     if power.shape[1] == 0 or not np.any(power > 0.0):
         return CutoffChoice(
-            limit, 0.0, limit, f"{limit:.3g} Hz, 0.4 of half of the sensor rate: nothing moves"
+            limit, 0.0, limit, f"{limit:.3g} Hz, 0.4 of the sensor rate: nothing moves"
         )
     moving = power.sum(axis=0) > _MOVING_PART * power.sum(axis=0).max()
     power = power[:, moving]
@@ -121,7 +123,7 @@ def choose_cutoff(
     wanted = _BAND_FACTOR * band
     cutoff = min(wanted, max(noise, _LEAST_BAND_FACTOR * band), limit)
     if cutoff == limit:
-        why = "0.4 of half of the sensor rate"
+        why = "0.4 of the sensor rate"
     elif cutoff == wanted:
         why = f"{_BAND_FACTOR:g} times the band of the motion"
     else:
@@ -142,9 +144,9 @@ def _band(frequencies: FloatArray, power: FloatArray, share: float) -> float:
     return float(frequencies[np.argmax(np.mean(shares / shares[-1], axis=1) >= share)])
 
 
-def highest_cutoff(rate: float) -> float:
+def highest_cutoff(rate: float, *, live: bool = False) -> float:
     """Return the highest cut-off [Hz] that fits sensors of a rate [Hz]."""
-    return _HIGHEST * rate
+    return (_HIGHEST_LIVE if live else _HIGHEST) * rate
 
 
 def _velocity_spectrum(

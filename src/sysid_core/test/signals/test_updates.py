@@ -75,3 +75,20 @@ def test_held_samples_give_the_grid_of_the_sensor() -> None:
     assert held.held == pytest.approx(dict.fromkeys(range(3), 100.0))
     (segment,) = held.segments
     assert np.abs(segment.values[0] - _motion(segment.time)).max() < 1e-9
+
+
+@pytest.mark.parametrize("ratio", [1.02, 1.07])
+def test_a_log_of_nearly_the_sensors_rate_tells_when_the_sensor_measured(ratio: float) -> None:
+    rate = 30.0
+    log = np.arange(0.0, 40.0, 1.0 / (ratio * rate))
+    measured = np.floor(log * rate + 1e-9) / rate
+    found = synchronise([Track(log, _motion(measured))])
+    (segment,) = found.segments
+    inner = slice(5, -5)
+    lag = 1.0 / rate
+    errors = [
+        np.abs(segment.values[0] - _motion(segment.time + shift))[inner].max()
+        for shift in np.linspace(-lag, lag, 41)
+    ]
+    assert found.report.timing == "uniform"
+    assert min(errors) < 0.1 * np.abs(_motion(log) - _motion(measured)).max()
