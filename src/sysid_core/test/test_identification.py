@@ -218,7 +218,7 @@ def test_frictions_sign_is_filtered_to_the_end_as_if_the_motion_went_on(
     whole = batch_of(ur10, recording, config)
     turns = np.flatnonzero(np.diff(np.sign(whole.samples.velocity[:, 0])))
     # the filter reaches over a reversal that lies beyond the last sample
-    for last in turns[2:5] + 38:
+    for last in turns[2:5] + 40:
         part = Recording(
             *(recording.time[:last], recording.joint_names, recording.position[:last]),
             effort=None if recording.effort is None else recording.effort[:last],
