@@ -82,7 +82,7 @@ def domain_config(environ: Mapping[str, str], *, loopback_only: bool = False) ->
     Raises
     ------
     ValueError
-        If `ROS_AUTOMATIC_DISCOVERY_RANGE` is none of the known ones.
+        If `ROS_AUTOMATIC_DISCOVERY_RANGE` is none of the known ones, or a peer has no address.
     """
     reach = _range(environ)
     if reach not in _RANGES:
@@ -98,11 +98,24 @@ def domain_config(environ: Mapping[str, str], *, loopback_only: bool = False) ->
             alone = reach == "LOCALHOST" and not peers
             names = _LOOPBACK if alone else _AUTOMATIC + _LOOPBACK
             interfaces = f"<Interfaces>{names}</Interfaces>"
+        _check_peers(peers)
         if reach != "OFF":
             # Where multicast doesn't get through, processes of one machine find each other still.
             peers.insert(0, "127.0.0.1")  # the name needs an /etc/hosts
         parts.insert(0, _fragment(reach, interfaces, peers))
     return ",".join(parts)
+
+
+def _check_peers(peers: list[str]) -> None:
+    """Refuse peers that have no address: Cyclone DDS ends the process at one."""
+    for peer in peers:
+        try:
+            socket.getaddrinfo(peer, None)
+        except (OSError, ValueError):
+            raise ValueError(
+                f"ROS_STATIC_PEERS has {peer!r:.80}, which has no address: give addresses or "
+                "names of machines, with ';' between them."
+            ) from None
 
 
 def _fragment(reach: str, interfaces: str, peers: list[str]) -> str:

@@ -77,6 +77,11 @@ def test_static_peers_are_added() -> None:
     assert peers[-2:] == ["10.0.0.1", "10.0.0.2"]
 
 
+def test_a_peer_without_an_address_is_refused() -> None:
+    with pytest.raises(ValueError, match="which has no address"):
+        domain_config({"ROS_STATIC_PEERS": "127.0.0.1;../../x"})
+
+
 def test_an_unknown_range_is_refused() -> None:
     with pytest.raises(ValueError, match="EVERYWHERE"):
         domain_config({"ROS_AUTOMATIC_DISCOVERY_RANGE": "everywhere"})

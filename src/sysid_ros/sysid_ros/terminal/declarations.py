@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 from sysid_core.cli.subcommand import Subcommand
 
@@ -13,11 +14,18 @@ _RUNS = "sysid_ros.terminal"
 _VALUES = "fields as YAML, e.g. '{data: true}'; what is left out keeps its default"
 
 
+def seconds(text: str) -> float:
+    value = float(text)
+    if math.isnan(value):  # no time would ever be beyond it
+        raise ValueError
+    return value
+
+
 def _add_wait(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
         "--timeout",
         metavar="S",
-        type=float,
+        type=seconds,
         default=5.0,
         help=f"how long {what} is waited for; default: %(default)g s",
     )
@@ -88,7 +96,7 @@ def _watch(parser: argparse.ArgumentParser) -> None:
         "--for",
         dest="duration",
         metavar="S",
-        type=float,
+        type=seconds,
         default=float("inf"),
         help="end after this time; default: at q or Ctrl-C",
     )
