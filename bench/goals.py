@@ -76,6 +76,14 @@ GOALS: Mapping[str, tuple[Goal, ...]] = {
     "speed": (
         *(
             Goal(
+                f"warm solve over a Cholesky factorisation, {bodies} bodies",
+                8.0,
+                f"{_DESIGN}: of its own Hessian; 16 to 23 were counted before",
+            )
+            for bodies in (7, 13, 31)
+        ),
+        *(
+            Goal(
                 f"Clarabel's own time over a cold solve, {bodies} bodies",
                 5.0,
                 f"{_DESIGN}; 7 to 42 were measured when the limit was set",

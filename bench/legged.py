@@ -51,7 +51,10 @@ SCORED = {
 noisy motion; the torques of the true parameters along the exact motion. But in the last, sticking
 joints and the filter around impacts add an error that no parameters avoid: `truth` shows it."""
 SAMPLES = 10_000
-SIZES = (100, 300, 1000, 3000, SAMPLES)
+SEEDS, SIZES = 2, (100, 1000)
+LONG_SEEDS, LONG_SIZES = 5, (100, 300, 1000, 3000, SAMPLES)
+"""Robots with their motions and noises, and numbers of samples; the second lines with ``--long``,
+which takes four times as long."""
 NETWORKS = ("leaky_relu", "tanh")
 WIDTH, EPOCHS = 256, 200
 
@@ -232,7 +235,8 @@ def run(given: argparse.Namespace) -> Result:
     python = _torch_python(given.torch)
     worlds: dict[int, Data] = {}
     results, facts = [], []
-    for seed in range(1, given.seeds + 1):
+    seeds, sizes = (LONG_SEEDS, LONG_SIZES) if given.long else (SEEDS, SIZES)
+    for seed in range(1, (given.seeds or seeds) + 1):
         say(f"seed {seed}: a trot of {given.seconds:g} s to learn from, and motions to predict …")
         worlds[seed] = simulate(seed, given.seconds)
         tables, fact = evaluate(worlds[seed], SAMPLES, seed, python=python, sdp=seed == 1)
@@ -244,11 +248,12 @@ def run(given: argparse.Namespace) -> Result:
     seconds = time_offline(load_robot("solo12"), pick(many, np.arange(SAMPLES) % len(many)))
     masses = [f"{f['total_mass']:.3f} ({f['true_mass']:.3f})" for f in facts]
     print(f"\ntotal mass (true) {', '.join(masses)} kg")
+    some = {seed: worlds[seed] for seed in list(worlds)[: 2 if given.long else 1]}
     details = {
         "noise": vars(find_scenario(MOTIONS["jump"]).config.sensors),
         "errors": tables,
         "facts": facts,
-        "samples": _over_samples(dict(list(worlds.items())[:2]), given.sizes, python),
+        "samples": _over_samples(some, sizes if given.sizes is None else given.sizes, python),
     }
     figures = {
         f"LMI/{other}, {motion}, {kind}": ratio
@@ -260,10 +265,13 @@ def run(given: argparse.Namespace) -> Result:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seeds", type=int, default=5, help="robots, motions and noises")
+    parser.add_argument(
+        "--long", action="store_true", help="five seeds and more sizes, for 40 min"
+    )
+    parser.add_argument("--seeds", type=int, help="robots, motions and noises")
     parser.add_argument("--seconds", type=float, default=40.0, help="of motion to learn from")
     parser.add_argument("--torch", default="", help="Python interpreter that has PyTorch")
-    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="numbers of samples")
+    parser.add_argument("--sizes", type=int, nargs="*", help="numbers of samples")
 
 
 if __name__ == "__main__":

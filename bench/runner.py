@@ -14,9 +14,21 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bench.goals import Outcome, judge
 
-__all__ = ["OUT", "Result", "Table", "run_benchmark", "say", "show_goals", "show_table", "timed"]
+__all__ = [
+    "OUT",
+    "Result",
+    "Table",
+    "paired",
+    "run_benchmark",
+    "say",
+    "show_goals",
+    "show_table",
+    "timed",
+]
 
 OUT = Path("out/bench")
 
@@ -102,6 +114,22 @@ def _provenance(name: str) -> dict[str, str]:
         "commit": commit + changed,
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M"),
     }
+
+
+def paired(
+    function: Callable[[], object], reference: Callable[[], object], repeats: int
+) -> tuple[float, float]:
+    """Return the least processor time [s] of a call, and the median of its ratio to another's.
+
+    The two are called in turn, so that whatever else slows the machine slows both.
+    """
+    seconds = np.empty((repeats, 2))
+    for pair in seconds:
+        for which, call in enumerate((function, reference)):
+            begin = time.process_time()
+            call()
+            pair[which] = time.process_time() - begin
+    return float(seconds[:, 0].min()), float(np.median(seconds[:, 0] / seconds[:, 1]))
 
 
 def run_benchmark(

@@ -71,20 +71,30 @@ def perturbed(robot: Robot, rng: np.random.Generator, spread: float = 0.15) -> F
     return vector
 
 
-def synthetic_problem(robot: Robot, seed: int, samples: int = 1000) -> Problem:
-    """Return a problem with known noise: random states of a perturbed robot, 1 % torque noise."""
+def synthetic_problem(
+    robot: Robot, seed: int, samples: int = 1000, moved: int = 20
+) -> tuple[Problem, Statistics]:
+    """Return a problem with known noise, and the statistics of its window some samples later.
+
+    Random states of a perturbed robot, 1 % torque noise.
+    """
     rng, regression = np.random.default_rng(seed), TreeRegression(robot)
-    q, v, a = random_states(robot, samples, seed)
+    q, v, a = random_states(robot, samples + moved, seed)
     tau = regression.full(q, v, a) @ perturbed(robot, rng)
     noise = 0.01 * np.sqrt(np.mean(tau**2, axis=0))
     measured = tau + noise * rng.normal(size=tau.shape)
-    rows = regression.rows(Samples(np.linspace(0.0, 10.0, samples), q, v, a, measured))
-    return Problem(
+    everything = Samples(np.linspace(0.0, 10.0, len(q)), q, v, a, measured)
+    windows = [
+        Statistics.of(regression.rows(everything.select(slice(first, first + samples))))
+        for first in (0, moved)
+    ]
+    problem = Problem(
         robot.layout,
         regression.base,
         regression.groups,
-        Statistics.of(rows),
+        windows[0],
         default_prior(robot),
         default_constraints(robot),
         noise_std=noise,
     )
+    return problem, windows[1]

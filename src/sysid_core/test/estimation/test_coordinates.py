@@ -62,6 +62,7 @@ def test_the_posterior_is_the_inverse_of_the_information(coordinates: Coordinate
     learned = np.eye(len(coordinates.shift))
     found = posterior.certainty(learned, "full")
     assert found is not None
+    assert found.covariance is not None
     np.testing.assert_allclose(found.base, coordinates.lifted(joint[split:, split:]), atol=1e-12)
     np.testing.assert_allclose(found.covariance, turn @ joint @ turn.T, atol=1e-9)
     np.testing.assert_allclose(found.variance, np.diagonal(found.covariance))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from scipy.linalg import lapack
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.rows import select_rows
+from sysid_core.dynamics.rows import Rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import EstimationError, ParameterError
 from sysid_core.estimation import Entropic, EntropicSolver, Estimate, Problem, estimator
@@ -165,23 +166,21 @@ def test_a_window_that_moved_costs_one_factorisation(
     problem, noise = panda.problem(count=1020, noise=0.2), np.full(7, 0.2)
     assert problem.rows is not None
     windows = [
-        Statistics.of(
-            select_rows(problem.rows, lambda g, b, n=n: (b.sample >= n) & (b.sample < n + 1000))
-        )
+        Statistics.of(Rows(tuple(b.select(slice(n, n + 1000)) for b in problem.rows.blocks)))
         for n in range(0, 21, 4)
     ]
     setting = Entropic(tolerance=1e-3, covariance="diagonal")
     solver = EntropicSolver(problem, setting)
     last = solver.solve(windows[0], noise_std=noise)
     made: list[FloatArray] = []
-    original = newton_module.lapack.dpotrf
+    original = lapack.dpotrf
 
     def counted(matrix: FloatArray, **options: object) -> object:
         if len(matrix) == solver.coordinates.size:
             made.append(matrix)
         return original(matrix, **options)
 
-    monkeypatch.setattr(newton_module.lapack, "dpotrf", counted)
+    monkeypatch.setattr(lapack, "dpotrf", counted)
     for moved in windows[1:]:
         made.clear()
         last = solver.solve(moved, noise_std=noise, start=last.parameters)
