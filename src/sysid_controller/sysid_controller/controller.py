@@ -226,6 +226,9 @@ class Controller(ControllerInputs):
             if change.takes_over or not reference.known:
                 reference.hold(now, measured.position)
                 self.watchdog.state = ControlState.HOLDING
+                kept, self._kept = self._kept, None
+                if kept is not None:
+                    self.reference.offer(kept, now)
             elif change.recovers or (moving and elapsed > _GAP):
                 reference.rejoin(now, measured.position, measured.velocity)
         elif change.after is not ControlState.STALE:

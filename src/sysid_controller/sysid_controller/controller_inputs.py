@@ -51,6 +51,7 @@ class ControllerInputs:
         self.base = FloatingBase(robot, config) if robot.floating else None
         self.publishers = Publishers()
         self._fell = ""
+        self._kept: TrajectoryPoints | None = None
         self._steady: float | None = None
 
     @property
@@ -69,6 +70,7 @@ class ControllerInputs:
         self._fell = ""
         self.watchdog.enabled = enabled
         self.stop.forget()
+        self._kept = None
         if not enabled:
             self.stop.release()
         return None
@@ -122,10 +124,14 @@ class ControllerInputs:
     ) -> Diagnostic | None:
         """Follow a trajectory, brake and hold where it has no points, or say why not.
 
-        `at_once` leaves what is followed now, unless the trajectory has a start in time.
+        `at_once` leaves what is followed now, unless the trajectory has a start in time. Of those
+        that come with one during a stop, the newest is followed after it.
         """
         if self.stop.reason is not None:
-            return Diagnostic("refused", f"the robot is stopped: {self.stop}")
+            if at_once or points.start is None or self.stop.stays:
+                return Diagnostic("refused", f"the robot is stopped: {self.stop}")
+            self._kept = points
+            return None
         if self.watchdog.state in (ControlState.DISABLED, ControlState.WAITING):
             return Diagnostic(
                 "refused",

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -191,10 +193,12 @@ def test_a_robot_that_is_thrown_is_stopped_held_and_driven_again(loop: Loop) -> 
     points = TrajectoryPoints(loop.robot.joint_names, None, np.array([1.0]), HOME[None])
     assert "the robot is stopped" in str(loop.controller.take_reference(points, loop.time))
     assert "the robot was stopped" in str(loop.offer(vector, 2))
+    later = replace(points, start=loop.time, time=np.array([3.0]))
+    assert loop.controller.take_reference(later, loop.time) is None
     commands = loop.tick(400)
-    assert commands[-1].state is ControlState.HOLDING
+    assert commands[-1].state is ControlState.TRACKING  # what came with a start in time
     assert commands[-1].stopped == ""
-    assert (np.abs(loop.v) < 0.01).all()
+    assert (np.abs(loop.v) < loop.robot.limits.velocity).all()
     assert loop.controller.take_reference(points, loop.time) is None
     assert loop.offer(vector, 3) is not None
     loop.tick(5000)
