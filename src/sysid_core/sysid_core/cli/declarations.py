@@ -255,7 +255,9 @@ def _excite(parser: argparse.ArgumentParser) -> None:
         help="motions that were recorded already: design what tells what they did not",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the random starts")
-    parser.add_argument("--starts", type=int, help="default: 3, of linkages 1, for the time")
+    parser.add_argument(
+        "--starts", type=int, help="default: 3, of linkages and of more than 10 joints 1"
+    )
     parser.add_argument("--harmonics", type=int, help="default: up to half a hertz, or to 10")
     parser.add_argument(
         "--share",

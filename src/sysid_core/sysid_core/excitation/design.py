@@ -24,6 +24,8 @@ _LONGEST = 3600.0
 """Of a motion [s]: it is repeated rather than made longer."""
 _MOST_HARMONICS = 50
 _MOST_STARTS = 100
+_STARTS, _MANY = 3, 10
+"""Usual number of starts, and of joints beyond which one has to do."""
 _MOST_ITERATIONS = 10_000
 _PENALTY = 3e3
 """Weight of a squared relative violation at one sample, against a unit of merit."""
@@ -50,8 +52,9 @@ class ExciteConfig:
         One period, from rest to rest.
     harmonics : int or None
         Of the Fourier series; None: up to half a hertz, at least 5; up to 10, one hertz.
-    starts : int
-        Random motions that the optimisation starts from.
+    starts : int or None
+        Random motions that the optimisation starts from; None: 3, of linkages and of more than 10
+        joints 1, for the time.
     iterations : int
         Most steps from each.
     seed : int
@@ -62,7 +65,7 @@ class ExciteConfig:
 
     duration: float = 10.0
     harmonics: int | None = None
-    starts: int = 3
+    starts: int | None = None
     iterations: int = 60
     seed: int = 0
     joints: tuple[str, ...] | None = None
@@ -78,7 +81,8 @@ class ExciteConfig:
                 f"harmonics must lie between 3 and {_MOST_HARMONICS}, got {self.harmonics}"
             )
         for name, most in (("starts", _MOST_STARTS), ("iterations", _MOST_ITERATIONS)):
-            if not 1 <= getattr(self, name) <= most:
+            value = getattr(self, name)
+            if value is not None and not 1 <= value <= most:
                 raise ParameterError(f"{name} must lie between 1 and {most}")
         if self.seed < 0:
             raise ParameterError(f"seed must be at least zero, got {self.seed}")
@@ -98,7 +102,13 @@ def _beyond(values: FloatArray, limit: FloatArray) -> FloatArray:
 
 
 class Design:
-    """Motions within the limits, and the objective of the optimisation in scaled variables."""
+    """Motions within the limits, and the objective of the optimisation in scaled variables.
+
+    Attributes
+    ----------
+    starts : int
+        Random motions that the optimisation starts from.
+    """
 
     def __init__(
         self, information: Information, limits: MotionLimits, config: ExciteConfig
@@ -113,6 +123,8 @@ class Design:
         points = _POINTS_PER_HARMONIC
         if information.robot.description.loops:
             points //= 2  # each takes a solution of the loops; the result is checked more densely
+        slow = bool(information.robot.description.loops) or len(self._moving) > _MANY
+        self.starts = config.starts or (1 if slow else _STARTS)
         count = max(_FEWEST_POINTS, points * self.harmonics)
         self._time = config.duration * np.arange(count) / count
         self._omega = 2.0 * np.pi / config.duration * np.arange(1, self.harmonics + 1)

@@ -39,14 +39,11 @@ class Demands(NamedTuple):
     ----------
     torque : (n, na) [N·m]
         By the nominal model.
-    height : (n, m) [m]
-        Of the origins of all joint frames that move up or down, and of the tool.
     gaps : (n, g) [m, rad]
         To obstacles, and of passive joints to their limits; negative beyond.
     """
 
     torque: FloatArray
-    height: FloatArray
     gaps: FloatArray
 
 
@@ -119,9 +116,13 @@ class Information:
 
     def demands(self, states: States) -> Demands:
         """Return what a motion asks of the robot."""
-        q, gaps = self._mechanism.geometry(states.position)
-        heights = self._mechanism.clearance.heights(q)
-        return Demands(self._nominal.torques(*states), heights, gaps)
+        gaps = self._mechanism.geometry(states.position)[1]
+        return Demands(self._nominal.torques(*states), gaps)
+
+    def lowest(self, states: States) -> float:
+        """Return the least height [m] of any joint's frame and of the tool, if they have one."""
+        q = self._mechanism.geometry(states.position)[0]
+        return float(np.min(self._mechanism.clearance.heights(q), initial=np.inf))
 
     def obstacle(self, gap: int) -> str:
         """Say what is in the way where a gap is negative."""

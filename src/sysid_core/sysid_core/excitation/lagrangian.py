@@ -4,58 +4,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
 
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.excitation.fourier import States
 from sysid_core.inertia import pseudo_inertia
 from sysid_core.robot.model import Robot
+from sysid_core.robot.poses import Poses, hat
 
-__all__ = ["Poses", "TreeGradient"]
-
-
-class Poses:
-    """Where the bodies of a tree are, and how joints move them, at n configurations.
-
-    Attributes
-    ----------
-    bodies : (n, nj, 4, 4)
-        Homogeneous transforms of the joints' frames in the world.
-    screws : (n, nj, 4, 4)
-        Motion of space per motion of each joint, ``[[ω]×, v; 0, 0]`` about the world's origin.
-    """
-
-    def __init__(self, model: pin.Model, q: FloatArray) -> None:
-        self.bodies = np.empty((*q.shape, 4, 4))
-        self.screws = np.empty_like(self.bodies)
-        for k in range(q.shape[1]):
-            joint, parent = model.joints[k + 1], model.parents[k + 1] - 1
-            data = joint.createData()
-            joint.calc(data, q[0, k : k + 1])
-            S = _hat(np.ravel(data.S))
-            turn = q[:, k, None, None]
-            if S[:3, :3].any():  # Rodrigues' formula: the axis passes through the frame's origin
-                step = np.eye(4) + np.sin(turn) * S + (1.0 - np.cos(turn)) * (S @ S)
-            else:
-                step = np.eye(4) + turn * S
-            place = model.jointPlacements[k + 1].homogeneous @ step
-            pose = self.bodies[:, parent] @ place if parent >= 0 else place
-            self.bodies[:, k], self.screws[:, k] = pose, pose @ S @ _inverse(pose)
-
-
-def _hat(twist: FloatArray) -> FloatArray:
-    """Return the matrix (4, 4) of a twist (6,), linear part first."""
-    X = np.zeros((4, 4))
-    X[:3, :3], X[:3, 3] = pin.skew(twist[3:]), twist[:3]
-    return X
-
-
-def _inverse(pose: FloatArray) -> FloatArray:
-    inverse = np.zeros_like(pose)
-    inverse[..., :3, :3] = np.swapaxes(pose[..., :3, :3], -1, -2)
-    inverse[..., :3, 3] = -np.einsum("...ji,...j->...i", pose[..., :3, :3], pose[..., :3, 3])
-    inverse[..., 3, 3] = 1.0
-    return inverse
+__all__ = ["TreeGradient"]
 
 
 def _bracket(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -86,7 +42,7 @@ class TreeGradient:
     def __init__(self, robot: Robot, rows: IndexArray) -> None:
         self._model, self._rows = robot.model, rows
         self._parents = [int(p) - 1 for p in robot.model.parents[1:]]
-        self._acceleration = -_hat(np.r_[robot.model.gravity.linear, np.zeros(3)])
+        self._acceleration = -hat(np.r_[robot.model.gravity.linear, np.zeros(3)])
         moves = set(rows.tolist())
         above: list[list[int]] = []
         for k, parent in enumerate(self._parents):

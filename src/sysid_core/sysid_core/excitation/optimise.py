@@ -102,7 +102,7 @@ def excite(
     told = [gained(motion) for motion in compared]
     merits = [information.merit(M) for M in told]
     order = np.argsort(merits)[::-1]
-    steps, done = config.starts * config.iterations, 0
+    steps, done = design.starts * config.iterations, 0
 
     def stepped(_: FloatArray) -> None:
         nonlocal done
@@ -111,7 +111,7 @@ def excite(
             progress("optimising", min(done / steps, 1.0))
 
     best, most, sharpest = compared[order[0]], merits[order[0]], told[order[0]]
-    for number in range(config.starts):
+    for number in range(design.starts):
         done = number * config.iterations
         motion = design.improved(compared[order[number % _RANDOM]], stepped)
         if motion is not None and information.merit(found := gained(motion)) > most:
@@ -140,4 +140,4 @@ def _usage(
         "acceleration": np.abs(states.acceleration).max(axis=0) / limits.acceleration,
         "effort": np.abs(demands.torque).max(axis=0) / limits.effort,
     }
-    return usage, float(demands.height.min()) if demands.height.size else np.nan
+    return usage, information.lowest(states)

@@ -13,6 +13,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.inertia import pseudo_inertia
 from sysid_core.robot.model import Robot
+from sysid_core.robot.poses import Poses
 from sysid_core.robot.urdf import Geometry
 
 try:
@@ -80,15 +81,14 @@ class Clearance:
     ----------
     names : tuple of str
         What is in the way where a gap is negative.
-    points : (m,)
-        Frames of joints and tool that move up or down.
     """
 
     def __init__(self, robot: Robot, obstacles: Obstacles) -> None:
         self._model, self._data = robot.model, robot.model.createData()
         self._shapes = _shapes(robot, obstacles)
         self._result = self._shapes.createData()
-        self._floor, self._points = obstacles.floor or 0.0, np.zeros(0, dtype=np.intp)
+        self._floor, self._walked = obstacles.floor or 0.0, 0
+        self.names: tuple[str, ...] = self._pair_names()
         usual = np.random.default_rng(0).uniform(
             *robot.sampling_range, (_SAMPLES, len(robot.joint_names))
         )
@@ -97,16 +97,18 @@ class Clearance:
             if often[self._shapes.findCollisionPair(pair)]:
                 self._shapes.removeCollisionPair(pair)
         self._result = self._shapes.createData()
-        frames = [robot.model.getFrameId(name, pin.FrameType.JOINT) for name in robot.joint_names]
-        frames.append(robot.model.getFrameId(robot.tool_frame, pin.FrameType.BODY))
-        self.points = np.array(frames, dtype=np.intp)
-        self.points = self.points[np.ptp(self.heights(usual), axis=0) > _LEVEL]
+        tool = robot.frame(robot.tool_frame)
+        self._carriers = np.array([*robot.body_joint_ids, tool.parentJoint]) - 1
+        self._spots = np.zeros((len(self._carriers), 4))
+        self._spots[:, 3], self._spots[-1, :3] = 1.0, tool.placement.translation
+        moves = np.ptp(self.heights(usual), axis=0) > _LEVEL
+        self._carriers, self._spots = self._carriers[moves], self._spots[moves]
         if obstacles.floor is not None:
-            self._points = self.points
-        self.names = (
-            *(self._name(pair) for pair in self._shapes.collisionPairs),
-            *[f"the floor at {self._floor:g} m"] * len(self._points),
-        )
+            self._walked = len(self._spots)
+        self.names = self._pair_names() + (f"the floor at {self._floor:g} m",) * self._walked
+
+    def _pair_names(self) -> tuple[str, ...]:
+        return tuple(self._name(pair) for pair in self._shapes.collisionPairs)
 
     def _name(self, pair: pin.CollisionPair) -> str:
         one, other = (self._shapes.geometryObjects[k].name for k in (pair.first, pair.second))
@@ -115,12 +117,9 @@ class Clearance:
         return f"the robot itself: bodies '{one}' and '{other}' come too close"
 
     def heights(self, configurations: FloatArray) -> FloatArray:
-        """Return the heights (n, m) [m] of `points` at configurations (n, nq)."""
-        heights = np.empty((len(configurations), len(self.points)))
-        for row, q in zip(heights, configurations, strict=True):
-            pin.framesForwardKinematics(self._model, self._data, q)
-            row[:] = [self._data.oMf[int(k)].translation[2] for k in self.points]
-        return heights
+        """Return the heights (n, m) [m] of all joints and the tool, if they move up or down."""
+        poses = Poses(self._model, configurations).bodies
+        return np.einsum("nmx,mx->nm", poses[:, self._carriers, 2], self._spots)
 
     def gaps(self, configurations: FloatArray) -> FloatArray:
         """Return the gaps (n, g) [m] at configurations (n, nq); negative: overlap.
@@ -128,10 +127,8 @@ class Clearance:
         They are zero where a configuration is not finite.
         """
         count = len(self._shapes.collisionPairs)
-        gaps = np.zeros((len(configurations), count + len(self._points)))
-        if not gaps.shape[1]:
-            return gaps
-        if len(self._points):
+        gaps = np.zeros((len(configurations), len(self.names)))
+        if self._walked:
             gaps[:, count:] = np.nan_to_num(self.heights(configurations) - self._floor)
         for row, q in zip(gaps, configurations, strict=True):
             if count and np.isfinite(q).all():
@@ -154,8 +151,6 @@ class Clearance:
             screws = np.array(self._data.J)
             if active[0] < count:
                 self._measure(q)
-            if active[-1] >= count:
-                pin.updateFramePlacements(self._model, self._data)
             for k in active:
                 for joint, point, normal in self._ends(int(k)):
                     wrench = np.r_[normal, np.cross(point, normal)]
@@ -167,9 +162,9 @@ class Clearance:
         """Return the joint, the point and the direction of each end of a gap."""
         count = len(self._shapes.collisionPairs)
         if gap >= count:
-            frame = int(self._points[gap - count])
-            up = np.array([0.0, 0.0, 1.0])
-            return [(self._model.frames[frame].parentJoint, self._data.oMf[frame].translation, up)]
+            joint = int(self._carriers[gap - count]) + 1
+            point = self._data.oMi[joint].act(self._spots[gap - count, :3])
+            return [(joint, point, np.array([0.0, 0.0, 1.0]))]
         pair, found = self._shapes.collisionPairs[gap], self._result.distanceResults[gap]
         shapes = self._shapes.geometryObjects
         return [

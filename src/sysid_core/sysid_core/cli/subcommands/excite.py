@@ -41,11 +41,10 @@ def run(args: argparse.Namespace) -> int:
     limits = motion_limits(
         robot, share=args.share, speed=args.speed, acceleration=args.acceleration
     )
-    starts = 1 if robot.description.loops else ExciteConfig().starts
     options = ExciteConfig(
         duration=args.duration,
         harmonics=args.harmonics,
-        starts=starts if args.starts is None else args.starts,
+        starts=args.starts,
         seed=args.seed,
         obstacles=Obstacles(args.apart, tuple(map(tuple, args.box)), args.floor),
         joints=None if args.joints is None else tuple(args.joints),
