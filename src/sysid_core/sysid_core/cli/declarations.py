@@ -248,15 +248,24 @@ def _excite(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--after",
-        metavar="MOTION",
+        metavar="MOTION|ESTIMATE",
         nargs="+",
         type=Path,
         default=[],
-        help="motions that were recorded already: design what tells what they did not",
+        help="motions that were recorded already, or what 'sysid identify' found out: design what "
+        "tells what they did not",
+    )
+    parser.add_argument(
+        "--focus",
+        metavar="WHAT",
+        choices=LateChoices("sysid_core.excitation.information", "FOCUSES"),
+        default="all",
+        help="what is to be told best, one of %(choices)s; payload: of a robot that is identified "
+        "already; default: %(default)s",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the random starts")
     parser.add_argument(
-        "--starts", type=int, help="default: 3, of linkages and of more than 10 joints 1"
+        "--starts", type=int, help="default: 2, of linkages and of more than 10 joints 1"
     )
     parser.add_argument("--harmonics", type=int, help="default: up to half a hertz, or to 10")
     parser.add_argument(

@@ -13,7 +13,7 @@ import scipy.optimize
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.excitation.fourier import FourierMotion, States, random_motion, rest_basis
-from sysid_core.excitation.information import Information
+from sysid_core.excitation.information import FOCUSES, Information
 from sysid_core.excitation.limits import MotionLimits, fit_into
 from sysid_core.excitation.mechanism import View
 from sysid_core.robot.clearance import NOTHING, Obstacles
@@ -24,11 +24,15 @@ _LONGEST = 3600.0
 """Of a motion [s]: it is repeated rather than made longer."""
 _MOST_HARMONICS = 50
 _MOST_STARTS = 100
-_STARTS, _MANY = 3, 10
-"""Usual number of starts, and of joints beyond which one has to do."""
+_STARTS, _ITERATIONS = 2, 200
+_FEWER, _MANY = 60, 10
+"""Iterations from one start with linkages, and with more joints, for the time."""
 _MOST_ITERATIONS = 10_000
-_PENALTY = 3e3
-"""Weight of a squared relative violation at one sample, against a unit of merit."""
+_PENALTY = 300.0
+"""Weight of a squared relative violation at one sample, against a unit of merit.
+
+More makes the search stiff; less leaves violations that shrink the whole motion afterwards.
+"""
 _DEPTH = 0.1
 """Depth [m, rad] in an obstacle that counts as much as a limit that is passed by its size."""
 _POINTS_PER_HARMONIC = 12
@@ -53,23 +57,26 @@ class ExciteConfig:
     harmonics : int or None
         Of the Fourier series; None: up to half a hertz, at least 5; up to 10, one hertz.
     starts : int or None
-        Random motions that the optimisation starts from; None: 3, of linkages and of more than 10
-        joints 1, for the time.
-    iterations : int
-        Most steps from each.
+        Random motions that the optimisation starts from; None: 2, of linkages and of more than 10
+        joints 1.
+    iterations : int or None
+        Most steps from each; None: 200, of linkages and of more than 10 joints 60.
     seed : int
     joints : tuple[str, ...] or None
         Those that move; None: all that are actuated but for wheels and fingers.
     obstacles : Obstacles
+    focus : str
+        What is to be told best, one of `FOCUSES`.
     """
 
     duration: float = 10.0
     harmonics: int | None = None
     starts: int | None = None
-    iterations: int = 60
+    iterations: int | None = None
     seed: int = 0
     joints: tuple[str, ...] | None = None
     obstacles: Obstacles = NOTHING
+    focus: str = "all"
 
     def __post_init__(self) -> None:
         if not 1.0 <= self.duration <= _LONGEST:
@@ -84,6 +91,8 @@ class ExciteConfig:
             value = getattr(self, name)
             if value is not None and not 1 <= value <= most:
                 raise ParameterError(f"{name} must lie between 1 and {most}")
+        if self.focus not in FOCUSES:
+            raise ParameterError(f"focus must be one of {', '.join(FOCUSES)}, got '{self.focus}'")
         if self.seed < 0:
             raise ParameterError(f"seed must be at least zero, got {self.seed}")
 
@@ -106,8 +115,8 @@ class Design:
 
     Attributes
     ----------
-    starts : int
-        Random motions that the optimisation starts from.
+    starts, iterations : int
+        Random motions that the optimisation starts from, and most steps from each.
     """
 
     def __init__(
@@ -120,11 +129,13 @@ class Design:
         self._lower = limits.lower[self._moving]
         self._range = limits.upper[self._moving] - self._lower
         self._speed = limits.velocity[self._moving, None]
-        points = _POINTS_PER_HARMONIC
-        if information.robot.description.loops:
-            points //= 2  # each takes a solution of the loops; the result is checked more densely
-        slow = bool(information.robot.description.loops) or len(self._moving) > _MANY
+        linkage = bool(information.robot.description.loops)
+        slow = linkage or len(self._moving) > _MANY
         self.starts = config.starts or (1 if slow else _STARTS)
+        self.iterations = config.iterations or (_FEWER if slow else _ITERATIONS)
+        points = _POINTS_PER_HARMONIC
+        if linkage:
+            points //= 2  # each takes a solution of the loops; the result is checked more densely
         count = max(_FEWEST_POINTS, points * self.harmonics)
         self._time = config.duration * np.arange(count) / count
         self._omega = 2.0 * np.pi / config.duration * np.arange(1, self.harmonics + 1)
@@ -274,6 +285,6 @@ class Design:
             jac=True,
             method="L-BFGS-B",
             callback=stepped,
-            options={"maxiter": self.config.iterations},
+            options={"maxiter": self.iterations},
         )
         return self.within(self.motion(found.x))

@@ -10,19 +10,28 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_core.arrays import FloatArray, IndexArray
-from sysid_core.dynamics.select import make_dynamics
+from sysid_core.dynamics.base_parameters import BaseParameters
+from sysid_core.dynamics.select import make_dynamics, make_regression
 from sysid_core.errors import ModelError, ParameterError
 from sysid_core.excitation.fourier import States
 from sysid_core.excitation.mechanism import View, make_mechanism
+from sysid_core.loads import Bare
+from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.priors import free_parameters, torque_scale
 from sysid_core.robot.clearance import NOTHING, Obstacles
 from sysid_core.robot.model import Robot
 
-__all__ = ["Demands", "Information"]
+__all__ = ["FOCUSES", "Demands", "Information"]
 
-_CONDITION_WEIGHT = 0.2
-"""Of the logarithm of the condition number, per base parameter."""
+FOCUSES = ("all", "friction", "gravity", "payload")
+
+_ASIDE = 0.1
+"""Weight of parameters that are not asked for: they must be told apart from the others."""
+_ROUNDING = 1e-12
 _TINY = 1e-30
+_FIRST_MOMENTS = ("m", "mcx", "mcy", "mcz")
+_LEAST = 1e-3
+"""Error of a joint's torque, per that of the worst, below which it counts as luck."""
 _IDLE = re.compile(
     r"wheel|caster|suspension|rotor|propeller|finger|thumb|gripper(?!.*(yaw|roll|pitch))",
     re.IGNORECASE,
@@ -61,6 +70,8 @@ class Information:
         fingers and joints without a range.
     obstacles : Obstacles, optional
         What bodies must stay clear of; of linkages, boxes and floor only.
+    focus : str
+        What is to be told best, one of `FOCUSES`; a payload, of a robot that is known.
 
     Attributes
     ----------
@@ -82,6 +93,7 @@ class Information:
         robot: Robot,
         joints: Sequence[str] | None = None,
         obstacles: Obstacles = NOTHING,
+        focus: str = "all",
     ) -> None:
         self.robot = robot
         self.moving = _moving(robot, joints)
@@ -89,14 +101,42 @@ class Information:
         self._nominal = make_dynamics(robot)
         self.rest: FloatArray = self._nominal.home
         self._scale = torque_scale(robot)[robot.actuated][self.moving, None]
-        self._mechanism.columns = self._base_columns()
+        base = self._base_parameters()
+        self._interest, self._weight = np.eye(self.size), self._weights(focus)
+        if focus == "payload":
+            tool = robot.frame(robot.tool_frame).parentJoint - 1
+            self._interest = base.mapping[:, np.isin(base.labels, _of_body(robot, tool))]
+            self._weight = np.ones(self._interest.shape[1])
         self._known = np.zeros((self.size, self.size))
 
     def count(self, states: States) -> None:
         """Count what an earlier motion told: the next ones are judged by what they add."""
         self._known = self._known + self.gained(states)
 
-    def _base_columns(self) -> IndexArray:
+    def count_estimate(self, bare: Bare, samples: float) -> None:
+        """Count what was identified: its errors stand for the noise from now on.
+
+        Parameters
+        ----------
+        bare : Bare
+        samples : float
+            Independent samples that a motion gives.
+
+        Raises
+        ------
+        ParameterError
+            If the covariance of the estimate is not known.
+        """
+        if bare.covariance is None or bare.error is None:
+            raise ParameterError("the estimate does not tell its covariance; identify again")
+        regression = make_regression(self.robot)
+        bare.check(regression)
+        self._scale = np.maximum(bare.error, _LEAST * bare.error.max())[self.moving, None]
+        share = regression.base.mapping[:, self._mechanism.columns]
+        told = share.T @ np.linalg.pinv(bare.covariance, hermitian=True) @ share
+        self._known = self._known + told / samples
+
+    def _base_parameters(self) -> BaseParameters:
         free = np.flatnonzero(free_parameters(self.robot))
         if not len(free):
             raise ModelError(f"nothing of robot '{self.robot.name}' is to be identified")
@@ -107,7 +147,20 @@ class Information:
         self._mechanism.columns = free
         A = self._mechanism.view(states).rows.reshape(-1, len(free))
         labels = tuple(self.robot.layout.labels[k] for k in free)
-        return free[self._mechanism.base(A, labels).columns]
+        base = self._mechanism.base(A, labels)
+        self._mechanism.columns = free[base.columns]
+        return base
+
+    def _weights(self, focus: str) -> FloatArray:
+        """Return the weights (b,) of the base parameters."""
+        terms = [label.rsplit(".", 1)[1] for label in self.labels]
+        asked = {"friction": FRICTION_TERMS, "gravity": _FIRST_MOMENTS}.get(focus, terms)
+        return np.where(np.isin(terms, asked), 1.0, _ASIDE)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the base parameters, by the first of each."""
+        return tuple(self.robot.layout.labels[k] for k in self._mechanism.columns)
 
     @property
     def size(self) -> int:
@@ -148,8 +201,12 @@ class Information:
         return float(np.sqrt(np.linalg.cond(gained / np.outer(norms, norms))))
 
     def merit(self, gained: FloatArray) -> float:
-        """Return how good a motion is: log det of its information, less where it is lopsided."""
-        return _merit(self._known + gained)[0]
+        """Return how good a motion is: minus the weighted sum of the logarithms of variances.
+
+        It takes all parameters of interest for equal, whatever their units, and, other than the
+        determinant, counts that they are told apart.
+        """
+        return self._merit(gained)[0]
 
     def sharpness(self, gained: FloatArray, other: FloatArray) -> float:
         """Return by what factor parameters come out more exactly than from another motion.
@@ -159,11 +216,22 @@ class Information:
         log_det = [np.linalg.slogdet(self._known + part)[1] for part in (gained, other)]
         return float(np.exp(0.5 * (log_det[0] - log_det[1]) / self.size))
 
+    def _merit(self, gained: FloatArray) -> tuple[float, FloatArray]:
+        """Return the merit of what a motion adds, and its gradient (b, b)."""
+        T = self._interest
+        information = T.T @ (self._known + gained) @ T
+        scale = 1.0 / np.sqrt(np.maximum(np.diagonal(information), _TINY))
+        scaled = scale[:, None] * information * scale + _ROUNDING * np.eye(len(scale))
+        covariance = scale[:, None] * np.linalg.inv(scaled) * scale
+        variance = np.diagonal(covariance)
+        half = T @ covariance
+        return -float(self._weight @ np.log(variance)), (half * (self._weight / variance)) @ half.T
+
     def view(self, states: States) -> tuple[float, View, FloatArray]:
         """Return the merit with signs of velocity smoothed, the view, and its slope by rows."""
         view = self._mechanism.view(states, steer=True)
         rows = self._scaled(view.rows)
-        merit, slope = _merit(self._known + rows.T @ rows)
+        merit, slope = self._merit(rows.T @ rows)
         # scaled a second time: the slope by rows as they are
         by_rows = self._scaled(2.0 * (rows @ slope).reshape(view.rows.shape))
         return merit, view, by_rows.reshape(view.rows.shape)
@@ -195,29 +263,13 @@ def _moving(robot: Robot, joints: Sequence[str] | None) -> IndexArray:
     return np.array([k for k, name in enumerate(names) if name in joints])
 
 
+def _of_body(robot: Robot, body: int) -> list[str]:
+    """Return the labels of a body's parameters."""
+    return list(robot.layout.labels[robot.layout.body(body)])
+
+
 def _light(robot: Robot, joint: str) -> bool:
     """Whether a joint carries next to nothing of what moves."""
     masses = [inertia.mass for inertia in robot.model.inertias]
     carried = robot.model.subtrees[robot.model.getJointId(joint)]
     return sum(masses[k] for k in carried) < _LIGHT * sum(masses[1:])
-
-
-def _merit(information: FloatArray) -> tuple[float, FloatArray]:
-    """Return ``log det M − w·log cond C`` and its gradient (b, b).
-
-    C is M scaled to a unit diagonal. The determinant alone would trade one badly seen
-    combination for many well seen ones.
-    """
-    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(information), _TINY))
-    values, vectors = np.linalg.eigh(scale[:, None] * information * scale)
-    values = np.maximum(values, _TINY)
-    axes = scale[:, None] * vectors
-    weight = _CONDITION_WEIGHT * len(values)
-    log_condition = float(np.log(values[-1] / values[0]))
-    merit = float(np.log(values).sum() - 2.0 * np.log(scale).sum()) - weight * log_condition
-    gradient = (axes / values) @ axes.T
-    for which, sign in ((-1, -1.0), (0, 1.0)):
-        axis = axes[:, which]
-        change = np.outer(axis, axis) / values[which] - np.diag(axis**2)
-        gradient += sign * weight * change
-    return merit, gradient

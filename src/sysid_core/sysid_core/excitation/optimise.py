@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.estimate_file import EstimateFile
 from sysid_core.excitation.design import CHECK_RATE, Design, ExciteConfig
 from sysid_core.excitation.fourier import FourierMotion, States
 from sysid_core.excitation.information import Information
@@ -19,6 +20,8 @@ __all__ = ["Excitation", "excite"]
 
 _RATE = 20.0
 """Rate at which motions are compared [Hz]."""
+_BANDWIDTH = 10.0
+"""Of data whose cut-off is not known [Hz]; samples at twice of it are independent."""
 _TINY = 1e-12
 _RANDOM = 15
 """Random motions that the result is compared with."""
@@ -64,12 +67,13 @@ def excite(
     progress: Callable[[str, float], None] | None = None,
     *,
     earlier: Sequence[States] = (),
+    estimate: EstimateFile | None = None,
 ) -> Excitation:
     """Design an exciting motion: a Fourier series of greatest information within the limits.
 
-    The determinant of the base regressor's information (D-optimality, Swevers et al. 1997), less a
-    share of its condition number, is maximised from several random starts; what still leaves the
-    limits afterwards is scaled down, so that the result always keeps them.
+    The geometric mean of the base parameters' variances is made as small as a search from several
+    random starts finds it (cf. Swevers et al. 1997, who take the determinant); what still leaves
+    the limits afterwards is scaled down, so that the result always keeps them.
 
     Parameters
     ----------
@@ -80,6 +84,8 @@ def excite(
     progress : callable, optional
     earlier : sequence of States
         Motions that were recorded already: this one is to tell what they did not.
+    estimate : EstimateFile, optional
+        What was identified already: this motion is to tell what that leaves open.
 
     Raises
     ------
@@ -89,7 +95,10 @@ def excite(
         If no motion fits the limits.
     """
     config = config or ExciteConfig()
-    information = Information(robot, config.joints, config.obstacles)
+    information = Information(robot, config.joints, config.obstacles, config.focus)
+    if estimate is not None:
+        bandwidth = estimate.cutoff or _BANDWIDTH
+        information.count_estimate(estimate.bare(robot), 2.0 * bandwidth * config.duration)
     for states in earlier:
         information.count(states)
     rng = np.random.default_rng(config.seed)
@@ -102,7 +111,7 @@ def excite(
     told = [gained(motion) for motion in compared]
     merits = [information.merit(M) for M in told]
     order = np.argsort(merits)[::-1]
-    steps, done = design.starts * config.iterations, 0
+    steps, done = design.starts * design.iterations, 0
 
     def stepped(_: FloatArray) -> None:
         nonlocal done
@@ -112,7 +121,7 @@ def excite(
 
     best, most, sharpest = compared[order[0]], merits[order[0]], told[order[0]]
     for number in range(design.starts):
-        done = number * config.iterations
+        done = number * design.iterations
         motion = design.improved(compared[order[number % _RANDOM]], stepped)
         if motion is not None and information.merit(found := gained(motion)) > most:
             best, most, sharpest = motion, information.merit(found), found

@@ -143,10 +143,9 @@ class Clearance:
         """Return the gradient (n, nv) by positions of the weighted (n, g) sum of gaps."""
         count = len(self._shapes.collisionPairs)
         force = np.zeros((len(configurations), self._model.nv))
-        for row, q, weight in zip(force, configurations, weights, strict=True):
+        for i in np.flatnonzero(weights.any(axis=1)):
+            row, q, weight = force[i], configurations[i], weights[i]
             active = np.flatnonzero(weight)
-            if not len(active):
-                continue
             pin.computeJointJacobians(self._model, self._data, q)
             screws = np.array(self._data.J)
             if active[0] < count:

@@ -11,6 +11,7 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import ModelError, ParameterError
 from sysid_core.excitation import (
     Excitation,
@@ -23,8 +24,10 @@ from sysid_core.excitation import (
     random_motion,
 )
 from sysid_core.excitation.design import Design
-from sysid_core.excitation.information import Information
+from sysid_core.excitation.information import FOCUSES, Information
 from sysid_core.excitation.mechanism import View
+from sysid_core.loads import Bare
+from sysid_core.priors import torque_scale
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.clearance import Clearance, Obstacles
 
@@ -49,8 +52,11 @@ def found(panda: Robot, limits: MotionLimits) -> Excitation:
     return excite(panda, limits, OPTIONS)
 
 
-def test_the_gradient_is_that_of_the_objective(panda: Robot, limits: MotionLimits) -> None:
-    design = Design(Information(panda, None, OPTIONS.obstacles), limits, OPTIONS)
+@pytest.mark.parametrize("focus", FOCUSES)
+def test_the_gradient_is_that_of_the_objective(
+    panda: Robot, limits: MotionLimits, focus: str
+) -> None:
+    design = Design(Information(panda, None, OPTIONS.obstacles, focus), limits, OPTIONS)
     rng = np.random.default_rng(1)
     motion = random_motion(7, OPTIONS.duration, design.harmonics, rng)
     # a quarter beyond the limits, so that every penalty is at work
@@ -166,6 +172,63 @@ def test_a_motion_after_others_tells_what_they_did_not(panda: Robot, limits: Mot
     after = excite(panda, limits, options, earlier=[known]).motion
     both = [together(m.states(m.times(50.0))) for m in (after, alone)]
     assert both[0] >= both[1] - 1e-6
+
+
+def test_an_estimate_counts_as_what_it_was_learned_from(panda: Robot) -> None:
+    rng = np.random.default_rng(9)
+    states = States(*rng.uniform(-1.0, 1.0, size=(3, 40, 7)))
+    counted, estimated = Information(panda), Information(panda)
+    counted.count(states)
+    gained = counted.gained(states)
+    base = make_regression(panda).base
+    learned = np.isin([base.labels[k] for k in base.columns], counted.labels)
+    covariance: FloatArray = np.zeros((base.size, base.size))
+    covariance[np.ix_(learned, learned)] = np.linalg.inv(gained)  # the rest was held
+    estimated.count_estimate(Bare(panda.nominal, covariance, torque_scale(panda)), 1.0)
+    nothing = np.zeros_like(gained)
+    assert estimated.merit(nothing) == pytest.approx(counted.merit(nothing), rel=1e-6)
+    with pytest.raises(ParameterError, match="covariance"):
+        estimated.count_estimate(Bare(panda.nominal), 1.0)
+
+
+def test_a_payload_is_told_better_by_a_motion_for_it(panda: Robot, limits: MotionLimits) -> None:
+    options = replace(OPTIONS, obstacles=Obstacles(), iterations=10)
+    motions = [
+        excite(panda, limits, replace(options, focus=focus)).motion for focus in ("all", "payload")
+    ]
+    payload = Information(panda, focus="payload")
+    merits = [payload.merit(payload.gained(m.states(m.times(20.0)))) for m in motions]
+    assert merits[1] > merits[0]
+
+
+def test_wheels_and_fingers_rest_unless_they_are_asked_for(tmp_path: Path) -> None:
+    parts = [
+        f"""<link name="l{k}"><inertial><mass value="{mass}"/>
+        <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+        <joint name="{name}" type="revolute"><parent link="{parent}"/><child link="l{k}"/>
+        <axis xyz="0 1 0"/><limit lower="{lower}" upper="1" velocity="1" effort="50"/></joint>"""
+        for k, (name, parent, mass, lower) in enumerate(
+            [
+                ("arm", "base", 2, -1),
+                ("finger_joint", "l0", 1, -1),
+                ("left_wheel", "base", 1, -1),
+                ("tip", "l0", 1e-3, -1),
+                ("stuck", "base", 1, 1),
+            ]
+        )
+    ]
+    text = f"<robot name='r'><link name='base'/>{''.join(parts)}</robot>"
+    (tmp_path / "r.urdf").write_text(text, encoding="utf-8")
+    (tmp_path / "r.yaml").write_text("name: r\nurdf: r.urdf\n", encoding="utf-8")
+    robot = load_robot(str(tmp_path / "r.yaml"))
+
+    def moving(joints: list[str] | None) -> list[str]:
+        return [robot.joint_names[k] for k in Information(robot, joints).moving]
+
+    assert moving(None) == ["arm"]
+    assert sorted(moving(["tip", "left_wheel"])) == ["left_wheel", "tip"]
+    with pytest.raises(ParameterError, match="without a range cannot move: stuck"):
+        Information(robot, ["stuck"])
 
 
 def test_a_linkages_gradient_keeps_its_passive_joints_within_reach() -> None:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from sysid_core.cli.console import number, print_json, progress_bar, stdout
 from sysid_core.errors import ParameterError
+from sysid_core.estimate_file import read_estimate
 from sysid_core.excitation import Excitation, ExciteConfig, States, excite, motion_limits
 from sysid_core.excitation.motion_file import read_motion
 from sysid_core.excitation.write import FILES, write_excitation
@@ -46,13 +47,20 @@ def run(args: argparse.Namespace) -> int:
         harmonics=args.harmonics,
         starts=args.starts,
         seed=args.seed,
+        focus=args.focus,
         obstacles=Obstacles(args.apart, tuple(map(tuple, args.box)), args.floor),
         joints=None if args.joints is None else tuple(args.joints),
     )
-    earlier = [_states(robot, path) for path in args.after]
+    estimates = [path for path in args.after if _is_estimate(path)]
+    if len(estimates) > 1:
+        raise ParameterError("--after takes one estimate and any number of motions")
+    estimate = read_estimate(estimates[0]) if estimates else None
+    if estimate is not None:
+        robot = estimate.with_friction(robot)
+    earlier = [_states(robot, path) for path in args.after if path not in estimates]
     require_writable(args.out)
     with progress_bar() as show:
-        found = excite(robot, limits, options, show, earlier=earlier)
+        found = excite(robot, limits, options, show, earlier=earlier, estimate=estimate)
         with results_folder(args.out) as folder:
             summary = _summary(robot, found, options)
             write_excitation(found, robot.actuated_names, summary, folder, rate=rate)
@@ -61,6 +69,10 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(robot, found, args.out)
     return 0
+
+
+def _is_estimate(path: Path) -> bool:
+    return path.suffix == ".json" or (path / "estimate.json").is_file()
 
 
 def _states(robot: Robot, path: Path) -> States:
