@@ -276,7 +276,9 @@ def _non_negative(gram: FloatArray, moment: FloatArray, free: list[int]) -> Floa
         return x / size
     inner = np.linalg.solve(G[np.ix_(free, free)], np.column_stack([G[free][:, bound], g[free]]))
     reduced = G[np.ix_(bound, bound)] - G[np.ix_(bound, free)] @ inner[:, :-1]
-    L = np.linalg.cholesky(reduced)
-    x[bound] = nnls(L.T, np.linalg.solve(L, g[bound] - G[np.ix_(bound, free)] @ inner[:, -1]))[0]
+    values, axes = np.linalg.eigh(reduced)  # of alike columns round-off leaves less than the ridge
+    roots = np.sqrt(np.maximum(values, _RIDGE))
+    moment = axes.T @ (g[bound] - G[np.ix_(bound, free)] @ inner[:, -1])
+    x[bound] = nnls(roots[:, None] * axes.T, moment / roots)[0]
     x[free] = inner[:, -1] - inner[:, :-1] @ x[bound]
     return x / size

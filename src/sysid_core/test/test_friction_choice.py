@@ -10,6 +10,7 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.open_tree import OpenTree, random_states
+from sysid_core.friction_choice import _non_negative
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
@@ -79,3 +80,13 @@ def test_where_the_least_law_is_true_it_stays(
 ) -> None:
     recording = make_recording(least, _truth(least), duration=30.0, noise=0.3, seed=4)
     assert not identify(least, recording).robot.description.friction_chosen
+
+
+def test_columns_that_agree_leave_a_solution() -> None:
+    rng = np.random.default_rng(0)
+    free, bound = rng.normal(size=(2, 200, 1))
+    columns = np.hstack([free, bound, bound - free, free + 1e-9 * bound, -bound])
+    target = 3.0 * bound[:, 0] - free[:, 0]
+    x = _non_negative(columns.T @ columns, columns.T @ target, [0])
+    assert (x[1:] >= 0.0).all()
+    np.testing.assert_allclose(columns @ x, target, atol=1e-3)
