@@ -81,7 +81,7 @@ def align(recording: Recording, options: SignalConfig) -> Aligned:
     if recording.imu is not None and (trouble := _disorder(recording.imu)) is not None:
         warnings.append(str(trouble))
         recording = replace(recording, imu=None)
-    recording, outliers = _cleaned(recording, options, warnings)
+    recording, outliers = _cleaned(recording, warnings)
     tracks = _tracks(recording)
     synchronised = _synchronised(list(tracks.values()), options, warnings)
     if synchronised.sensor_rate < _SLOW_RATE:
@@ -179,7 +179,7 @@ def _synchronised(tracks: list[Track], options: SignalConfig, warnings: list[str
 
 
 def _cleaned(
-    recording: Recording, options: SignalConfig, warnings: list[str]
+    recording: Recording, warnings: list[str]
 ) -> tuple[Recording, tuple[tuple[str, int], ...]]:
     """Undo wraps of a full turn and replace outliers."""
     position, wraps = unwrapped(recording.position)
@@ -187,14 +187,8 @@ def _cleaned(
         if count:
             warnings.append(f"{name} wraps by a full turn {count} times: unwrapped")
     recording = replace(recording, position=position)
-    if options.outlier_threshold is None:
-        return recording, ()
     results = {
-        quantity: hampel(
-            without_spoiled(values),
-            half_window=options.outlier_half_window,
-            threshold=options.outlier_threshold,
-        )
+        quantity: hampel(without_spoiled(values))
         for quantity in _QUANTITIES
         if (values := getattr(recording, quantity)) is not None
     }

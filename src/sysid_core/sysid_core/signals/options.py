@@ -32,16 +32,8 @@ class SignalConfig:
         Whether to trust time stamps or the regular clock behind them.
     velocity : {"auto", "measured", "differentiated"}
         Where velocities come from; accelerations are their derivative.
-    outlier_threshold : float or None
-        In standard deviations; None keeps outliers.
-    outlier_half_window : int
-        Samples on each side that an outlier is compared with.
     oversampling : float or None
         Samples are thinned to this multiple of the cut-off; None keeps all of them.
-    trim : float or None [s]
-        Left out at both ends of every segment, no less than what the filter reaches; None: that.
-    contact_margin : float [s]
-        Samples closer than this to a change of contact are left out.
     inertial : bool
         Take a floating base's angular velocity and acceleration from its inertial sensor where
         one was recorded; else they come from the odometry alone.
@@ -57,11 +49,7 @@ class SignalConfig:
     gap: float = 5.0
     timing: Literal["auto", "stamped", "uniform"] = "auto"
     velocity: Literal["auto", "measured", "differentiated"] = "auto"
-    outlier_threshold: float | None = 8.0
-    outlier_half_window: int = 5
     oversampling: float | None = 8.0
-    trim: float | None = None
-    contact_margin: float = 0.0
     inertial: bool = True
 
     def __post_init__(self) -> None:
@@ -84,43 +72,15 @@ class SignalConfig:
         _require(self.timing in _TIMINGS, "timing", f"one of {_TIMINGS}", self.timing)
         _require(self.velocity in _VELOCITIES, "velocity", f"one of {_VELOCITIES}", self.velocity)
         _require(
-            self.outlier_threshold is None or _positive(self.outlier_threshold),
-            "outlier_threshold",
-            "positive",
-            self.outlier_threshold,
-        )
-        _require(
-            1 <= self.outlier_half_window <= 1000,
-            "outlier_half_window",
-            "between 1 and 1000",
-            self.outlier_half_window,
-        )
-        _require(
             self.oversampling is None or (isfinite(self.oversampling) and self.oversampling >= 4),
             "oversampling",
             "at least 4, since the filter still passes a little at twice its cut-off",
             self.oversampling,
         )
-        _require(
-            self.trim is None or (isfinite(self.trim) and self.trim >= 0.0),
-            "trim",
-            "zero or positive [s]",
-            self.trim,
-        )
-        _require(
-            isfinite(self.contact_margin) and self.contact_margin >= 0.0,
-            "contact_margin",
-            "zero or positive [s]",
-            self.contact_margin,
-        )
 
 
 _SLOWEST, _FASTEST = 1e-4, 1e7
 """Frequencies [Hz] of anything that a robot does or measures lie well between."""
-
-
-def _positive(value: float) -> bool:
-    return isfinite(value) and value > 0.0
 
 
 def _require(holds: bool, name: str, range_: str, value: object) -> None:

@@ -16,7 +16,6 @@ from sysid_core.signals.filters import support
 from sysid_core.signals.inertial import INSTEAD, Biases, too_slow
 from sysid_core.signals.motion import velocity_agreement
 from sysid_core.signals.options import SignalConfig
-from sysid_core.signals.switching import switching
 from sysid_core.signals.synchronise import SynchroniseReport
 
 __all__ = ["PrepareReport", "Prepared", "filter_aligned", "prepare", "use_measured"]
@@ -109,7 +108,7 @@ def filter_aligned(
     mounting = ImuMounting()
     if recording.imu is not None and recording.imu.mounting is not None:
         mounting = recording.imu.mounting
-    segments = _segments(grids, chain, mounting, step, options, warnings)
+    segments = _segments(grids, chain, mounting, step, warnings)
     report = PrepareReport(
         aligned.sensor_rate,
         rate,
@@ -178,34 +177,22 @@ def use_measured(aligned: Aligned, cutoff: float) -> bool:
 
 
 def _segments(
-    grids: list[Grid],
-    chain: ChainConfig,
-    mounting: ImuMounting,
-    step: int,
-    options: SignalConfig,
-    warnings: list[str],
+    grids: list[Grid], chain: ChainConfig, mounting: ImuMounting, step: int, warnings: list[str]
 ) -> list[Samples]:
-    """Filter every stretch that is long enough; trim its edges and thin it."""
-    reach = support(chain.rate, chain.cutoff)
-    edge = reach if options.trim is None else max(reach, int(np.ceil(options.trim * chain.rate)))
+    """Filter every stretch that is long enough, and thin it."""
+    edges = 2 * support(chain.rate, chain.cutoff)
     segments: list[Samples] = []
     for grid in grids:
-        if len(grid.time) < 2 * edge + _MINIMUM_ROWS:
+        if len(grid.time) < edges + _MINIMUM_ROWS:
             warnings.append(
                 f"a stretch of {len(grid.time) / chain.rate:.2g} s is too short to filter and is "
                 "left out"
             )
             continue
-        samples = _fused(grid, chain, mounting, warnings)
-        kept = np.zeros(len(samples), dtype=np.bool_)
-        kept[edge - reach : len(kept) - (edge - reach) : step] = True
-        if samples.contacts is not None and options.contact_margin > 0.0:
-            kept &= ~switching(samples.time, samples.contacts, options.contact_margin)
-        if kept.any():
-            segments.append(samples.select(kept))
+        segments.append(_fused(grid, chain, mounting, warnings).select(slice(None, None, step)))
     if not segments:
         raise DataError(
-            f"no uninterrupted stretch is longer than {2 * edge / chain.rate:.2g} s, the edges of "
+            f"no uninterrupted stretch is longer than {edges / chain.rate:.2g} s, the edges of "
             "the filter; record for longer or raise the cut-off"
         )
     return segments
