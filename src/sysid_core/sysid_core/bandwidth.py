@@ -29,6 +29,8 @@ _CERTAIN = 2.0
 """Standard errors by which a lower rung must predict better: one would often be chance."""
 _CLEARLY = 0.02
 """Log ratio of errors by which it must: less is what another motion changes anyway."""
+_PATIENCE = 2
+"""Rungs that must not be better: a vibration may pass the first as it passes those above."""
 _OVERSAMPLING = 4.0
 """Samples per period of the cut-off: twice what its band needs."""
 _MOST_SAMPLES = 3000
@@ -80,13 +82,13 @@ class Ladder:
     def choose(
         self, regression: Regression, choice: CutoffChoice
     ) -> tuple[CutoffChoice, Regression | None]:
-        """Return the highest cut-off that predicts held-out torque as well as the next lower one.
+        """Return the highest cut-off that predicts held-out torque as well as the next lower two.
 
         At each rung the training part is cut into stretches; friction is settled, parameters are
         learned without one of the stretches, and predict its torque. Noise in the accelerations
         pulls what a high rung learns towards zero; it predicts its own noisy rows well by that,
-        but not those of lower rungs. So two neighbours are compared on the rows of the lower one,
-        from the top down, until that is not clearly better (after Lepski 1991). Neighbours,
+        but not those of lower rungs. So two rungs are compared on the rows of the lower one, from
+        the top down, until that is not clearly better (after Lepski 1991). Rungs that are close,
         because what the model lacks looks smaller after a lower filter, the more the further down.
 
         Parameters
@@ -106,10 +108,12 @@ class Ladder:
         top = best = next(rungs, None)
         if top is None or best is None:
             return choice, None
+        missed = 0
         for lower in rungs:
-            if not self._is_better(lower, best):
+            if self._is_better(lower, best):
+                best, missed = lower, 0
+            elif (missed := missed + 1) == _PATIENCE:
                 break
-            best = lower
         if best is top:
             return replace(choice, cutoff=top.cutoff), top.regression
         worse = float(np.exp(np.mean(self._errors(top, best) - self._errors(best, best))))

@@ -27,6 +27,8 @@ _SPEEDS = (0.02, 0.04, 0.08, 0.16, 0.32)
 """Where friction may bend, as shares of a joint's top speed: halfway, errors change by 3 %."""
 _WORTH = 1.05
 """Ratio of errors that makes a term worth having: the low-pass makes up less than that [-]."""
+_DISTORTION = 1e-3
+"""Share of a joint's torque below which errors are the filter's: no term mends them [-]."""
 _RIDGE = 1e-9
 """Added to Gram matrices of unit columns, so that two that agree can be told apart."""
 
@@ -160,7 +162,10 @@ def choose_friction(
         values = np.array([parameters[robot.layout.term(term.name)][j] for term, _ in present])
         own = columns[:, : len(present)] @ values
         stretch = np.searchsorted(edges, block.sample, side="right") - 1
-        folds = _folds(columns, residuals[j] + own, stretch)
+        unexplained = (
+            _DISTORTION**2 * float(np.mean(block.target**2)) if len(block.target) else 0.0
+        )
+        folds = _folds(columns, residuals[j] + own, stretch, unexplained)
         if len(folds) >= _LEAST:
             terms = _forward(folds, [term for term, _ in present], candidates)
             if terms:
@@ -202,8 +207,13 @@ def _columns(motion: JointMotion, terms: Sequence[tuple[FrictionTerm, float]]) -
     return np.stack(columns, axis=1)
 
 
-def _folds(columns: FloatArray, target: FloatArray, stretch: IndexArray) -> list[_Fold]:
-    """Return what is learned from without each stretch that has rows, in turn."""
+def _folds(
+    columns: FloatArray, target: FloatArray, stretch: IndexArray, unexplained: float
+) -> list[_Fold]:
+    """Return what is learned from without each stretch that has rows, in turn.
+
+    `unexplained` [N²·m²] is the mean square of errors that nothing explains.
+    """
     parts = [(columns[stretch == k], target[stretch == k]) for k in range(_STRETCHES)]
     grams = np.array([A.T @ A for A, _ in parts])
     moments = np.array([A.T @ b for A, b in parts])
@@ -213,7 +223,7 @@ def _folds(columns: FloatArray, target: FloatArray, stretch: IndexArray) -> list
             moments.sum(axis=0) - moments[k],
             grams[k] / len(b),
             moments[k] / len(b),
-            float(b @ b) / len(b),
+            float(b @ b) / len(b) + unexplained,
         )
         for k, (_, b) in enumerate(parts)
         if len(b)

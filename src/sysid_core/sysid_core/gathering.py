@@ -100,7 +100,7 @@ class Gathering:
         highest = max(choices, key=lambda choice: choice.cutoff)
         if highest.cutoff <= self.limit:
             return highest
-        reason = f"{self.limit:.3g} Hz, 0.4 of the slowest sensors' rate"
+        reason = f"{self.limit:.3g} Hz, a quarter of the slowest sensors' rate"
         return replace(highest, cutoff=self.limit, reason=reason)
 
     def excerpt(self, train: float) -> tuple[Aligned, float]:

@@ -16,8 +16,9 @@ __all__ = ["CutoffChoice", "choose_cutoff", "highest_cutoff"]
 
 _DEFAULT = 10.0
 """Cut-off [Hz] where neither a description nor a spectrum says more: a quick arm's motion."""
-_HIGHEST = 0.4
-"""Share of the sensors' rate that the cut-off may reach: Nyquist's is a half."""
+_HIGHEST = 0.25
+"""Share of the sensors' rate that the cut-off may reach: the low-pass ends at twice the cut-off,
+then half of the rate."""
 _HIGHEST_LIVE = 0.2
 """The same where no prediction judges it: a tenfold sine is still a sine there."""
 _BAND_FACTOR = 12.0
@@ -80,7 +81,7 @@ def choose_cutoff(
 
     Twelve times the band of the motion keeps the harmonics that gravity, inertia and friction make
     of it (Gautier's rule asks for five to ten). Less, down to twice the band, if more than a tenth
-    of the accelerations would be noise, and no more than 0.4 of the sensor rate.
+    of the accelerations would be noise, and no more than a quarter of the sensor rate.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def choose_cutoff(
     frequencies, power = _velocity_spectrum(positions, rate)
     if power.shape[1] == 0 or not np.any(power > 0.0):
         return CutoffChoice(
-            limit, 0.0, limit, f"{limit:.3g} Hz, 0.4 of the sensor rate: nothing moves"
+            limit, 0.0, limit, f"{limit:.3g} Hz, a quarter of the sensor rate: nothing moves"
         )
     moving = power.sum(axis=0) > _MOVING_PART * power.sum(axis=0).max()
     power = power[:, moving]
@@ -123,7 +124,7 @@ def choose_cutoff(
     wanted = _BAND_FACTOR * band
     cutoff = min(wanted, max(noise, _LEAST_BAND_FACTOR * band), limit)
     if cutoff == limit:
-        why = "0.4 of the sensor rate"
+        why = "a quarter of the sensor rate"
     elif cutoff == wanted:
         why = f"{_BAND_FACTOR:g} times the band of the motion"
     else:

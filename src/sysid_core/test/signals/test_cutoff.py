@@ -49,7 +49,7 @@ def test_noise_makes_up_its_share_of_the_acceleration_at_the_cutoff() -> None:
 
 def test_a_slow_sensor_limits_the_cutoff() -> None:
     choice = choose_cutoff([_swing(2.0)], RATE, sensor_rate=30.0)
-    assert choice.cutoff == pytest.approx(0.4 * 30.0)
+    assert choice.cutoff == pytest.approx(0.25 * 30.0)
     assert "sensor" in choice.reason
 
 
@@ -61,7 +61,7 @@ def test_columns_without_values_and_short_segments_do_not_matter() -> None:
 
 
 def test_a_robot_at_rest_gets_the_widest_filter() -> None:
-    assert choose_cutoff([np.zeros((2000, 2))], RATE).cutoff == pytest.approx(80.0)
+    assert choose_cutoff([np.zeros((2000, 2))], RATE).cutoff == pytest.approx(50.0)
 
 
 def test_a_record_too_short_for_a_spectrum_is_refused() -> None:
