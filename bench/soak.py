@@ -318,7 +318,11 @@ def run(given: argparse.Namespace) -> Result:
                     usage[name].sample()
             if sum(counts.values()) % 30 == 0:
                 say(f"{time.monotonic() - begin:.0f} s, {sum(counts.values())} faults")
-        dead = [name for name, process in processes.items() if process.poll() is not None]
+        dead = [
+            f"{name}, status {process.returncode}"
+            for name, process in processes.items()
+            if process.poll() is not None
+        ]
     return _result(counts, slow, usage, dead, given.seconds)
 
 

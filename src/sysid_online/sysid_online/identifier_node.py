@@ -158,9 +158,9 @@ class IdentifierNode(Node):
         self._expected = message.sequence + len(samples)
         self._idle.wait(_PATIENCE)
         with self._lock:
-            self._adopt_rate(samples.time)
             try:
                 self._identifier.ingest(samples)
+                self._adopt_rate(samples.time)
             except (SysidError, ArithmeticError, ValueError) as error:
                 self._refused = str(error)
 

@@ -275,3 +275,21 @@ def test_a_second_recorder_is_named_and_left_out(graph: Make) -> None:
     g.play_until(disturb)
     g.play_until(g.identified)
     assert g.newest("status").lost_samples == 0
+
+
+@pytest.mark.parametrize("step", [1e-12, 1e12, np.inf, np.nan, -1e300])
+def test_samples_at_any_times_end_nothing(graph: Make, step: float) -> None:
+    from array import array
+
+    from sysid_msgs.msg import JointSamples
+
+    node, rows = graph("identifier").nodes["identifier"], 30
+    message = JointSamples(robot="valkyrie_arm", joint_names=list(node.robot.joint_names))
+    zeros = array("d", bytes(8 * rows * len(message.joint_names)))
+    for name in ("position", "velocity", "acceleration", "effort"):
+        setattr(message, name, zeros)
+    for sequence in (0, rows):
+        message.sequence = sequence
+        message.time = array("d", [step * row for row in range(rows)])
+        node._on_samples(message)
+    assert np.isfinite(node._sample_rate)
