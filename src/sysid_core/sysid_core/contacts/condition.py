@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.contacts.estimate import LOAD_OFF, contact_loads
 from sysid_core.contacts.feet import FootMotion, check_feet, foot_motion
 from sysid_core.contacts.noticed import Noticed, noticed
 from sysid_core.contacts.odometry import check_odometry
@@ -20,7 +21,7 @@ from sysid_core.signals.switching import switching, widened
 
 __all__ = ["Conditioned", "condition_contacts", "judge_contacts"]
 
-_LEFT_OUT = ("switch", "flight_doubtful")
+_LEFT_OUT = ("switch", "flight_doubtful", "stance_doubtful")
 """Kinds of what is noticed that make a sample unfit.
 
 Rows of a slipping foot are as valid as others: the force at the foot is projected out whether it
@@ -123,6 +124,10 @@ def judge_contacts(
     if untold.any():
         found.append(_estimated(untold))
     contacts = widened(samples.time, contacts, config.contact_margin)
+    light = ~contacts & ~measured & (contact_loads(robot, motion.force) > LOAD_OFF)
+    doubtful = untold & light.any(axis=1)
+    if doubtful.any():
+        found.append(_doubted(doubtful))
     near = switching(samples.time, motion.loaded, config.switch_margin)
     near &= ~measured.all(axis=1)  # measured wrenches hold through a change as well
     if near.any():
@@ -133,6 +138,16 @@ def judge_contacts(
         if one.kind in _LEFT_OUT:
             keep = keep & ~one.samples
     return Conditioned(replace(samples, contacts=contacts), keep, tuple(found))
+
+
+def _doubted(doubtful: BoolArray) -> Noticed:
+    return noticed(
+        "stance_doubtful",
+        "in {share} of the samples torques do not tell whether a lightly loaded foot touches the "
+        "ground; left out",
+        doubtful,
+        hint="contact flags or wrenches would let these samples be learned from",
+    )
 
 
 def _estimated(untold: BoolArray) -> Noticed:

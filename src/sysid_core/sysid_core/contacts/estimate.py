@@ -12,13 +12,13 @@ from sysid_core.errors import ParameterError
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
-__all__ = ["contact_forces", "hysteresis", "loaded_contacts"]
+__all__ = ["LOAD_OFF", "contact_forces", "contact_loads", "hysteresis", "loaded_contacts"]
 
 _DAMPING = 1e-4
 """Of the force estimate, relative to a leg's mean squared Jacobian: bounds stretched legs."""
-_LOAD_ON, _LOAD_OFF = 0.3, 0.15
+_LOAD_ON, LOAD_OFF = 0.3, 0.15
 """Shares of the mean load at rest (weight over number of contacts) from which a contact counts as
-loaded, and until below which it does.
+loaded, and until below which it does. Between the two a foot that swung may stand lightly.
 
 Between swing legs, whose estimated load is an error of the leg's model, and stance lies a wide
 gap: 0.04 to 0.4 on a trotting Solo12 whose prior is 30 % off.
@@ -91,8 +91,8 @@ def hysteresis(values: FloatArray, on: float, off: float) -> BoolArray:
     return np.take_along_axis(decided, last, axis=0).astype(bool)
 
 
-def loaded_contacts(robot: Robot, forces: FloatArray) -> BoolArray:
-    """Return which contacts (n, nc) carry load.
+def contact_loads(robot: Robot, forces: FloatArray) -> FloatArray:
+    """Return what contacts carry (n, nc), as shares of their mean load at rest [-].
 
     Parameters
     ----------
@@ -112,5 +112,9 @@ def loaded_contacts(robot: Robot, forces: FloatArray) -> BoolArray:
         raise ParameterError(
             "contacts cannot be estimated from torque without gravity; give flags"
         )
-    load = forces @ (-gravity / size) * (forces.shape[1] / weight)
-    return hysteresis(load, _LOAD_ON, _LOAD_OFF)
+    return np.asarray(forces @ (-gravity / size) * (forces.shape[1] / weight))
+
+
+def loaded_contacts(robot: Robot, forces: FloatArray) -> BoolArray:
+    """Return which contacts (n, nc) carry load; see `contact_loads`."""
+    return hysteresis(contact_loads(robot, forces), _LOAD_ON, LOAD_OFF)

@@ -21,6 +21,7 @@ _WORTH_SAYING = {
     "flight": np.inf,
     "flight_doubtful": 0.02,
     "no_contact_data": np.inf,
+    "stance_doubtful": 0.02,
     "switch": 0.5,
     "twist_disagrees": 0.25,
 }
@@ -32,7 +33,8 @@ class Noticed(NamedTuple):
 
     Its kind is ``base_missing``, ``quaternion_norm``, ``quaternion_sign``, ``twist_in_world``,
     ``twist_disagrees``, ``no_contact_data``, ``flight``, ``flight_doubtful``, ``contact_missed``,
-    ``contact_false``, ``slip`` or ``switch``; an error's samples cannot be used.
+    ``contact_false``, ``slip``, ``stance_doubtful`` or ``switch``. What an error is told of cannot
+    be used.
     """
 
     diagnostic: Diagnostic

@@ -19,6 +19,7 @@ _SILENCE = 1.0
 _COUNTED = {
     "switch": "samples close to a change of contacts",
     "flight_doubtful": "samples in flight that do not fall",
+    "stance_doubtful": "samples with a foot of doubtful stance",
 }
 
 

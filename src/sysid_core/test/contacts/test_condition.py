@@ -21,7 +21,7 @@ from sysid_core.contacts import (
     foot_motion,
     loaded_contacts,
 )
-from sysid_core.contacts.estimate import hysteresis
+from sysid_core.contacts.estimate import LOAD_OFF, contact_loads, hysteresis
 from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.recording import Samples
@@ -42,13 +42,16 @@ def samples(legged: Any) -> Samples:
     return replace(loaded(legged.samples(300, 31, WALKING, period=15, vigour=0.2)), wrenches=None)
 
 
-def loaded(samples: Samples) -> Samples:
-    """Leave out random states that need a stance foot to pull, or nearly so."""
+def loaded(samples: Samples, least: float = 2.5) -> Samples:
+    """Leave out random states that need a stance foot to pull, or nearly so.
+
+    By default what is kept is 0.4 of the mean load [N].
+    """
     kinematics = ContactRegression(load_robot("solo12")).kinematics
     pose = np.hstack([np.asarray(samples.base_pose), samples.position])
     force = np.asarray(samples.wrenches)[:, :, :3]
     up = np.einsum("ncj,ncj->nc", kinematics.evaluate(pose).rotation[:, :, 2], force)
-    light = flags(samples) & (up < 2.5)  # 0.4 of the mean load
+    light = flags(samples) & (up < least)
     kept = samples.select(~light.any(axis=1))
     return replace(kept, time=0.01 * np.arange(len(kept), dtype=np.float64))
 
@@ -123,6 +126,22 @@ def test_conditioned_samples_obey_the_equations(legged: Any, samples: Samples) -
         kept = conditioned_contacts(legged.robot, given, legged.truth)
         assert len(kept) > 0.8 * len(samples)
         assert np.abs(regression.rows(kept).residuals(truth)[0]).max() < 1e-8
+
+
+def test_samples_with_a_lightly_loaded_foot_are_left_out_and_counted(legged: Any) -> None:
+    """What is kept without flags misses no foot that carries its share, but for a little."""
+    given = loaded(legged.samples(300, 31, WALKING, period=15, vigour=0.2), least=0.0)
+    slow = replace(given, time=1e3 * given.time, wrenches=None)
+    settings = ContactConfig(contact_margin=0.0, switch_margin=0.0)
+    untold = condition_contacts(legged.robot, replace(slow, contacts=None), settings, legged.truth)
+    (said,) = (one for one in untold.noticed if one.kind == "stance_doubtful")
+    assert 0.0 < np.mean(said.samples) < 0.5
+    assert not untold.keep[said.samples].any()
+    assert "contact flags" in said.diagnostic.hint
+    told = condition_contacts(legged.robot, slow, settings, legged.truth)
+    assert told.keep[said.samples].all()
+    load = contact_loads(legged.robot, contact_forces(legged.robot, untold.kept, legged.truth))
+    assert load[~flags(untold.kept)].max() <= LOAD_OFF
 
 
 def test_a_slipping_foot_is_found_and_its_rows_stay_true(legged: Any, samples: Samples) -> None:

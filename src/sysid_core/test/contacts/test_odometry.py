@@ -10,7 +10,7 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.contacts import check_odometry
+from sysid_core.contacts import ContactStream, check_odometry
 from sysid_core.recording import Samples
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot
@@ -79,6 +79,22 @@ def test_a_twist_in_the_world_frame_is_recognised(solo12: Robot, turn: float) ->
     assert findings[0].fatal
     assert "world frame" in str(findings[0].diagnostic)
     assert "child frame" in str(findings[0].diagnostic)
+
+
+def test_a_stream_tells_of_a_twist_in_the_world_frame_within_half_a_second(solo12: Robot) -> None:
+    samples = in_world(walk())
+    stream = ContactStream(solo12)
+    fit = []
+    for first in range(0, len(samples), 5):
+        part = samples.select(slice(first, first + 5))
+        kept, found = stream.push(part)
+        fit.append(len(kept))
+        fatal = [one.diagnostic for one in found if one.fatal]
+        if fatal:
+            break
+    assert part.time[-1] - samples.time[0] < 0.5
+    assert [one.kind for one in fatal] == ["twist_in_world"]
+    assert fit[-1] == 0
 
 
 def test_a_twist_that_fits_neither_frame_is_named(solo12: Robot) -> None:
