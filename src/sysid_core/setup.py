@@ -15,7 +15,9 @@ setup(
     license=manifest.findtext("license"),
     python_requires=">=3.10",
     packages=find_packages(include=["sysid_core", "sysid_core.*"]),
-    package_data={"sysid_core": ["py.typed", "data/definitions/*.msg"]},
+    package_data={
+        "sysid_core": ["py.typed", "data/definitions/*.msg", "report/*.css", "robot/*.yaml"]
+    },
     install_requires=[
         "clarabel",
         "cvxpy>=1.4",

@@ -31,10 +31,8 @@ def check_agreement(
 
     Parameters
     ----------
-    problem : Problem
     recordings : sequence of Statistics
         Of the rows of each that the estimate was learned from.
-    estimate : Estimate
     names : sequence of str
         Of the recordings.
 

@@ -56,11 +56,9 @@ class Batch:
 
     Attributes
     ----------
-    samples : Samples
     sign_factor : (n, nj + nc) [-]
         Factor from the sign of each joint's, then each coupled motor's velocity to that sign
         after the filter that torques went through.
-    report : PrepareReport
     carried : (n, p) or None
         Parameters of a known load that the robot carries; None: none.
     """
@@ -161,10 +159,6 @@ def batch_at(
 
     Parameters
     ----------
-    robot : Robot
-    aligned : Aligned
-    choice : CutoffChoice
-    oversampling : float or None
     origin : float, optional [s]
         Time of a sample that is kept, or would be; None: the first of each stretch.
     measured : bool, optional
@@ -301,10 +295,8 @@ def training_rows(regression: Regression, rows: Rows, batch: Batch, rest: FloatA
 
     Parameters
     ----------
-    regression : Regression
     rows : Rows
         Of the batch, all joints taken to move.
-    batch : Batch
     rest : (nj,) [rad/s]
         See `rest_speed`.
     """

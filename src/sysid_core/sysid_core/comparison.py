@@ -80,12 +80,10 @@ class TorqueDifference:
 
     Attributes
     ----------
-    joints : tuple[str, ...]
     first, second : (G,) [N·m]
         Root mean square errors.
     between : (G,) [N·m]
         Root mean square of one prediction less the other.
-    warnings : tuple[str, ...]
     """
 
     joints: tuple[str, ...]

@@ -54,8 +54,6 @@ class EstimateFile:
         Path of the robot description that was used.
     model_hash : str
         Of the model that the parameters belong to.
-    method : str
-    path : Path
     """
 
     robot: str
@@ -234,10 +232,8 @@ def estimate_json(
 
     Parameters
     ----------
-    found : Identification
     timing : mapping [s]
         Stage → time that it took.
-    gains : DriveGains, optional
     """
     estimate, robot, base = found.estimate, found.robot, found.regression.base
     covariance = estimate.base_covariance

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ from typing import Any
 from sysid_core.errors import OutputError
 
 __all__ = [
+    "appearing",
     "as_plain",
     "json_text",
     "output_folder",
@@ -104,6 +104,32 @@ def results_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+@contextmanager
+def appearing(target: Path, *, replace: bool = False) -> Iterator[Path]:
+    """Give the path of an unfinished file or folder that takes the target's place when it is done.
+
+    It has the target's name, in a folder beside it.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written, or something is there that is not to be replaced.
+    """
+    target = output_folder(str(target))
+    if target.exists() and not replace:
+        raise OutputError(f"{target}: exists already; choose another name or delete it")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".sysid-") as scratch:
+            unfinished = Path(scratch) / target.name
+            yield unfinished
+            unfinished.replace(target)
+    except OSError as error:
+        raise OutputError(
+            f"{target}: cannot be written ({error.strerror or error}); {_HINT}"
+        ) from error
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file so that it appears whole or not at all.
 
@@ -112,22 +138,8 @@ def write_text(path: Path, text: str) -> None:
     OutputError
         If it cannot be written.
     """
-    path = output_folder(str(path))
-    temporary: Path | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-        temporary = Path(name)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise OutputError(
-            f"{path}: cannot be written ({error.strerror or error}); {_HINT}"
-        ) from error
+    with appearing(path, replace=True) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
 
 
 def as_plain(value: Any) -> Any:

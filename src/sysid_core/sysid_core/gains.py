@@ -57,10 +57,7 @@ def measured_gains(
 
     Parameters
     ----------
-    robot : Robot
-    sources : sequence of Source
     cutoff : float [Hz]
-    options : IdentifyConfig
     com : bool
         Whether the load's centre of mass is known; else only its mass counts.
 

@@ -34,7 +34,6 @@ class Gathered:
 
     Attributes
     ----------
-    batch : Batch
     split : int
         First sample that is held out.
     source : (n,)

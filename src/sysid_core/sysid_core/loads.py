@@ -34,7 +34,6 @@ class Load:
 
     Attributes
     ----------
-    body : str
     mass, mass_std : float [kg]
     com, com_std : (3,) [m]
         In the body's joint frame.
@@ -114,7 +113,6 @@ def find_loads(
 
     Parameters
     ----------
-    regression : Regression
     problem : Problem
         Where nothing but the inertias of loaded bodies is free.
     estimate, widened : Estimate

@@ -47,7 +47,6 @@ class Piece(NamedTuple):
     ----------
     source : int
         Number of the recording.
-    aligned : Aligned
     start, end : float [s]
         Its own samples lie between.
     origin : float [s]

@@ -153,7 +153,6 @@ class ContactRecording(_Rows):
     Attributes
     ----------
     time : (c,) [s]
-    names : tuple[str, ...]
     active : (c, nc) bool
     wrenches : (c, nc, 6) [N, N·m] or None
         Force and torque on the robot in the contact frame.
@@ -211,7 +210,6 @@ class Part(NamedTuple):
 
     Attributes
     ----------
-    recording : Recording
     start, end : float [s]
         The samples between them, `end` not included, are the part's own.
     """

@@ -32,7 +32,6 @@ class KnownLoad:
 
     Attributes
     ----------
-    body : str
     mass : float [kg]
     com : tuple[float, float, float] [m]
         In the body's joint frame.
@@ -74,7 +73,6 @@ class Source:
 
     Attributes
     ----------
-    data : Path or Recording
     weight : float [-]
         By which its rows count; 1: each sample counts as much as any other recording's.
     load : KnownLoad or None

@@ -39,7 +39,6 @@ class Learned(NamedTuple):
     ----------
     parts : list[list[Statistics]]
         Of each stretch, of each recording.
-    left_out : LeftOut
     rows : int
         Their number.
     """
@@ -63,8 +62,6 @@ class RowStream:
 
     Parameters
     ----------
-    regression : Regression
-    gathered : Gathered
     still : float [-]
         See `rest_speed`.
     source : str

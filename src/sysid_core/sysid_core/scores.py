@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,8 +12,9 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.errors import DataError
+from sysid_core.wording import number
 
-__all__ = ["WORSE", "Curve", "Fit", "Scores", "Tally", "curves", "score"]
+__all__ = ["SCORE_HEADINGS", "WORSE", "Curve", "Fit", "Scores", "Tally", "curves", "score"]
 
 WORSE = 1.02
 """Ratio of errors above which a model counts as worse: less is within what noise does [-]."""
@@ -45,6 +46,16 @@ class Fit(NamedTuple):
         return Fit(np.sqrt(error_square / np.maximum(count, 1.0)), r2)
 
 
+SCORE_HEADINGS = (
+    "joint",
+    "RMSE [N·m]\nnominal",
+    "RMSE [N·m]\nidentified",
+    "ratio",
+    "R²\nnominal",
+    "R²\nidentified",
+)
+
+
 @dataclass(frozen=True)
 class Scores:
     """Prediction of torques by the nominal and the identified parameters.
@@ -73,6 +84,20 @@ class Scores:
         identified = float(np.sqrt((self.rmse_identified**2).sum()))
         return float(np.sqrt((self.rmse_nominal**2).sum())) / max(identified, 1e-300)
 
+    def rows(self) -> Iterator[tuple[tuple[str, ...], bool]]:
+        """Yield the cells of each joint's row below `SCORE_HEADINGS`, and whether it is better."""
+        for joint, before, after, *r2 in zip(
+            self.joints,
+            self.rmse_nominal,
+            self.rmse_identified,
+            self.r2_nominal,
+            self.r2_identified,
+            strict=True,
+        ):
+            ratio = f"{after / before:.2f}" if before > 0.0 else "–"
+            shown = (number(before), number(after), ratio, *(number(v, 3, "f") for v in r2))
+            yield (joint, *shown), bool(after < before)
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -80,7 +105,6 @@ class Curve:
 
     Attributes
     ----------
-    joint : str
     time : (m,) [s]
     measured, nominal, identified : (m,) [N·m]
     held_out : (m,) bool

@@ -128,7 +128,6 @@ def parse_yaml(text: str | bytes, loader: Any = YamlLoader, *, most: int = _MOST
 
     Parameters
     ----------
-    text : str or bytes
     loader : class
         A safe loader of PyYAML's.
     most : int
@@ -260,7 +259,6 @@ class Inflater:
         ----------
         packed : iterable of bytes
             Pieces of `PIECE` bytes: such a one inflates to 128 MiB at most.
-        decompressor : Decompressor
 
         Raises
         ------

@@ -3,9 +3,16 @@
 
 from __future__ import annotations
 
-__all__ = ["one_line", "printable"]
+import math
+
+__all__ = ["number", "one_line", "printable"]
 
 _LIMIT = 120
+
+
+def number(value: float, digits: int = 3, form: str = "g") -> str:
+    """Write a number with some significant digits."""
+    return f"{value:.{digits}{form}}" if math.isfinite(value) else "–"
 
 
 def printable(text: str) -> str:

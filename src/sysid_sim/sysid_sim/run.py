@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,8 +12,8 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.data import write_recording
-from sysid_core.errors import OutputError
 from sysid_core.estimate_file import identity_json
+from sysid_core.files import appearing, json_text
 from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.conversion import JointConversion
@@ -192,18 +189,6 @@ def write_run(run: Run, folder: str | Path) -> None:
     OutputError
         If the folder exists already or cannot be written.
     """
-    target = Path(folder).expanduser()
-    if target.exists():
-        raise OutputError(f"{target}: exists already; choose another name or delete it")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".sysid-") as scratch:
-            unfinished = Path(scratch) / target.name
-            write_recording(run.recording, unfinished)
-            text = json.dumps(run.ground_truth(), indent=2)
-            (unfinished / GROUND_TRUTH).write_text(text + "\n", encoding="utf-8")
-            shutil.move(unfinished, target)
-    except OSError as error:
-        raise OutputError(
-            f"{target}: cannot be written ({error.strerror or error}); check folder and space"
-        ) from error
+    with appearing(Path(folder)) as unfinished:
+        write_recording(run.recording, unfinished)
+        (unfinished / GROUND_TRUTH).write_text(json_text(run.ground_truth(), 2), encoding="utf-8")

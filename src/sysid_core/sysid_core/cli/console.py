@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from sysid_core.files import json_text
+from sysid_core.wording import number
 
 if TYPE_CHECKING:  # the doctor prints, too, where Pinocchio cannot be imported
     from sysid_core.robot.model import Robot
@@ -23,13 +23,13 @@ if TYPE_CHECKING:  # the doctor prints, too, where Pinocchio cannot be imported
 
 __all__ = [
     "named_table",
-    "number",
     "print_json",
     "print_scores",
     "print_units",
     "progress_bar",
     "stdout",
     "warn",
+    "with_std",
 ]
 
 _STAGES = {
@@ -90,9 +90,9 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
         yield show
 
 
-def number(value: float, digits: int = 3) -> str:
-    """Write a number with some significant digits."""
-    return f"{value:.{digits}g}" if math.isfinite(value) else "–"
+def with_std(value: float, std: float, digits: int = 3) -> str:
+    """Write a value and its standard deviation."""
+    return f"{number(value, digits)} ± {number(std, 2)}"
 
 
 def named_table(title: str, names: str) -> Table:
@@ -100,7 +100,6 @@ def named_table(title: str, names: str) -> Table:
 
     Parameters
     ----------
-    title : str
     names : str
         Heading of the names.
     """
@@ -119,34 +118,12 @@ def print_units(console: Console, robot: Robot) -> None:
 
 def print_scores(console: Console, scores: Scores, title: str) -> None:
     """Print nominal against identified torque errors per joint."""
-    table = named_table(title, "joint")
-    for heading in (
-        "RMSE [N·m]\nnominal",
-        "RMSE [N·m]\nidentified",
-        "ratio",
-        "R²\nnominal",
-        "R²\nidentified",
-    ):
+    from sysid_core.scores import SCORE_HEADINGS
+
+    table = named_table(title, SCORE_HEADINGS[0])
+    for heading in SCORE_HEADINGS[1:]:
         table.add_column(escape(heading), justify="right")
-    rows = zip(
-        scores.joints,
-        scores.rmse_nominal,
-        scores.rmse_identified,
-        scores.r2_nominal,
-        scores.r2_identified,
-        strict=True,
-    )
-    for joint, rmse0, rmse1, r2_0, r2_1 in rows:
-        if not math.isfinite(r2_0):
-            table.add_row(escape(joint), *5 * "–")
-            continue
-        better = rmse1 < rmse0
-        table.add_row(
-            escape(joint),
-            number(rmse0),
-            f"[{'green' if better else 'red'}]{number(rmse1)}[/]",
-            f"{rmse1 / rmse0:.2f}" if rmse0 > 0.0 else "–",
-            f"{r2_0:.3f}",
-            f"{r2_1:.3f}",
-        )
+    for (joint, before, after, *rest), better in scores.rows():
+        colour = "green" if better else "red"
+        table.add_row(escape(joint), before, f"[{colour}]{after}[/]", *rest)
     console.print(table)

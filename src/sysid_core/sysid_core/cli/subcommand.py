@@ -34,7 +34,6 @@ class Subcommand(NamedTuple):
 
     Attributes
     ----------
-    help : str
     add_arguments : callable
         Declares the arguments to a parser.
     module : str

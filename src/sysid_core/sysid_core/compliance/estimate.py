@@ -28,7 +28,6 @@ class JointCompliance:
 
     Attributes
     ----------
-    joint : str
     stiffness, damping : (6, 6) [N/m, N·m/rad; N·s/m, N·m·s/rad]
         Symmetric and positive semidefinite; diagonal unless couplings were asked for.
     stiffness_std, damping_std : (6,)
@@ -38,7 +37,6 @@ class JointCompliance:
     r2 : (6,) [-]
         Share of each wrench component's variance that is explained.
     rmse : (6,) [N, N·m]
-    load : JointLoad
     """
 
     joint: str
@@ -64,12 +62,10 @@ class Compliance:
     Attributes
     ----------
     time : (n,) [s]
-    joints : tuple[JointCompliance, ...]
     rate : float [Hz]
         Of the poses.
     smoothing : float
         Spline coefficients per pose.
-    warnings : tuple[str, ...]
     """
 
     time: FloatArray
@@ -87,7 +83,6 @@ def identify_compliance(robot: Robot, poses: Poses, *, coupled: bool = False) ->
     robot : Robot
         Its kinematics, inertias and gravity are taken as known; nothing but springs and dampers
         acts across its joints.
-    poses : Poses
     coupled : bool
         Full matrices, positive semidefinite, instead of diagonal ones.
 

@@ -32,11 +32,9 @@ class Poses:
     ----------
     time : (n,) [s]
         Strictly ascending.
-    links : tuple[str, ...]
     position : (n, m, 3) [m]
     orientation : (n, m, 4) [-]
         Unit quaternions x, y, z, w; neighbours in time are close.
-    source : str
     """
 
     time: FloatArray

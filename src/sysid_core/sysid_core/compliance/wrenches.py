@@ -21,7 +21,6 @@ class JointLoad(NamedTuple):
 
     Attributes
     ----------
-    joint : str
     deflection : (n, 6) [m, rad]
         Of the child's frame from its place at rest: translation, rotation vector.
     rate : (n, 6) [m/s, rad/s]

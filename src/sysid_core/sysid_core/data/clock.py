@@ -24,7 +24,6 @@ class Stream:
 
     Attributes
     ----------
-    topic : str
     messages : list
         Message objects with a `header`.
     stamps, log_times : (n,) int64 [ns]

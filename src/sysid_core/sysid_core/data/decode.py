@@ -28,10 +28,8 @@ class JointRows:
     Attributes
     ----------
     time : (n,) [s]
-    names : tuple[str, ...]
     position : (n, nj)
     velocity, effort : (n, nj) or None
-    warnings : tuple[str, ...]
     """
 
     time: FloatArray

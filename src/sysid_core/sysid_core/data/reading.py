@@ -47,7 +47,6 @@ def read_recording(path: str | Path, *, joint_topic: str | None = None) -> Recor
 
     Parameters
     ----------
-    path : str or Path
     joint_topic : str, optional
         The topic of the joint states, if a bag has several; a table has no topics.
 

@@ -62,7 +62,6 @@ class _File:
 
     Parameters
     ----------
-    path : Path
     source : str
         What to call the file in messages: the compressed one that it was unpacked from, if any.
 
@@ -197,7 +196,6 @@ class Bag:
 
     Attributes
     ----------
-    path : Path
     topics : tuple[StoredTopic, ...]
         Sorted by name, message counts added up over the files.
     """

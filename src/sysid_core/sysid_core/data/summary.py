@@ -70,12 +70,10 @@ class JointSummary:
 
     Attributes
     ----------
-    name : str
     range : float [rad or as published]
         Of the positions.
     missing : tuple[str, ...]
         Of `position`, `velocity` and `effort`, those without any value.
-    moves : bool
     """
 
     name: str
@@ -90,11 +88,8 @@ class RecordingSummary:
 
     Attributes
     ----------
-    source : str
     topics : tuple[TopicInfo, ...]
         All topics of the bag, whether used or not.
-    streams : tuple[StreamSummary, ...]
-    joints : tuple[JointSummary, ...]
     missing : tuple[str, ...]
         In words: what identification would want and does not find.
     warnings : tuple[str, ...]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import csv
-import tempfile
 from array import array
 from collections.abc import Sequence
 from functools import partial
@@ -15,7 +14,8 @@ from typing import NamedTuple, TextIO
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import DataError, OutputError, UnreadableError
+from sysid_core.errors import DataError, UnreadableError
+from sysid_core.files import appearing
 from sysid_core.recording import MOST_JOINTS, Recording
 from sysid_core.untrusted import check_file
 from sysid_core.wording import one_line
@@ -206,9 +206,6 @@ def write_csv(recording: Recording, path: str | Path) -> None:
     OutputError
         If the file exists already or cannot be written.
     """
-    target = Path(path)
-    if target.exists():
-        raise OutputError(f"{target}: exists already; choose another name or delete it")
     kinds = {
         quantity: values
         for quantity in _QUANTITIES
@@ -216,17 +213,11 @@ def write_csv(recording: Recording, path: str | Path) -> None:
     }
     header = ["time"] + [f"{joint}/{kind}" for joint in recording.joint_names for kind in kinds]
     table = np.stack(list(kinds.values()), axis=2).reshape(len(recording), -1)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".sysid-") as scratch:
-            unfinished = Path(scratch) / target.name
-            with unfinished.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(header)
-                for time, row in zip(recording.time.tolist(), table.tolist(), strict=True):
-                    writer.writerow([time, *("" if isnan(value) else value for value in row)])
-            unfinished.replace(target)
-    except OSError as err:
-        raise OutputError(
-            f"{target}: cannot be written ({err.strerror or err}); check folder and space"
-        ) from err
+    with (
+        appearing(Path(path)) as unfinished,
+        unfinished.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        for time, row in zip(recording.time.tolist(), table.tolist(), strict=True):
+            writer.writerow([time, *("" if isnan(value) else value for value in row)])

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -17,6 +15,7 @@ from rosbags.typesys.store import Typestore
 from sysid_core.arrays import FloatArray
 from sysid_core.data.message_types import CONTACTS, IMU, JOINT_STATE, ODOMETRY, message_types
 from sysid_core.errors import OutputError
+from sysid_core.files import appearing
 from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
 
 __all__ = ["write_recording"]
@@ -37,9 +36,7 @@ def write_recording(recording: Recording, folder: str | Path) -> None:
         If the folder exists already, the recording has no rows, a time stamp cannot be
         represented, or writing fails.
     """
-    target = Path(folder).expanduser()
-    if target.exists():
-        raise OutputError(f"{target}: exists already; choose another name or delete it")
+    target = Path(folder)
     if not len(recording):
         raise OutputError(f"{target}: the recording has no rows, so there is nothing to write")
     streams = _streams(recording, message_types())
@@ -49,17 +46,9 @@ def write_recording(recording: Recording, folder: str | Path) -> None:
                 f"{target}: {topic} has time stamps that ROS cannot represent (negative, not "
                 "finite or beyond 2038); shift the time"
             )
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".sysid-") as scratch:
-            # The file in the bag takes the folder's name, so this one has the final name already.
-            unfinished = Path(scratch) / target.name
-            _write(unfinished, streams)
-            shutil.move(unfinished, target)
-    except OSError as err:
-        raise OutputError(
-            f"{target}: cannot be written ({err.strerror or err}); check folder and space"
-        ) from err
+    # the file in the bag takes the folder's name
+    with appearing(target) as unfinished:
+        _write(unfinished, streams)
 
 
 _Stream = tuple[str, str, FloatArray, Callable[[int, Any], Any]]

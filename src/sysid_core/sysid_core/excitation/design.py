@@ -61,10 +61,8 @@ class ExciteConfig:
         joints 1.
     iterations : int or None
         Most steps from each; None: 200, of linkages and of more than 10 joints 60.
-    seed : int
     joints : tuple[str, ...] or None
         Those that move; None: all that are actuated but for wheels and fingers.
-    obstacles : Obstacles
     focus : str
         What is to be told best, one of `FOCUSES`.
     """
@@ -275,7 +273,6 @@ class Design:
 
         Parameters
         ----------
-        start : FourierMotion
         stepped : callable
             Called after every step.
         """

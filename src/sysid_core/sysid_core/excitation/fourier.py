@@ -107,7 +107,6 @@ class FadedMotion:
 
     Attributes
     ----------
-    series : FourierMotion
     fade : float [s]
         In which the weight w rises from 0 to 1.
     """

@@ -64,7 +64,6 @@ class Information:
 
     Parameters
     ----------
-    robot : Robot
     joints : sequence of str, optional
         Those that move; the others rest at `rest`. Default: all that are actuated, but for wheels,
         fingers and joints without a range.

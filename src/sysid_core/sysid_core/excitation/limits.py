@@ -65,7 +65,6 @@ def motion_limits(
 
     Parameters
     ----------
-    robot : Robot
     share : float [-]
         Of the range of each joint around its middle, and of its effort limit, that is used.
     speed : float [-]
@@ -107,8 +106,6 @@ def fit_into(
 
     Parameters
     ----------
-    motion : FourierMotion
-    limits : MotionLimits
     fill : bool
         Also enlarge motions that are smaller than the limits allow.
     rate : float [Hz]

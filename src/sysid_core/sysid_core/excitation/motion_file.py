@@ -30,7 +30,6 @@ class JointMotion:
 
     Attributes
     ----------
-    joint_names : tuple[str, ...]
     time : (n,) [s]
         Ascending from 0.
     position, velocity, acceleration : (n, k) [rad, rad/s, rad/s²]

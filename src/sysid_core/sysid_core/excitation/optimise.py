@@ -33,10 +33,8 @@ class Excitation:
 
     Attributes
     ----------
-    motion : FourierMotion
     moving : tuple[str, ...]
         Joints that move.
-    limits : MotionLimits
     condition : float
         Condition number of the base regressor, columns scaled to unit norm.
     random_condition : float
@@ -77,11 +75,8 @@ def excite(
 
     Parameters
     ----------
-    robot : Robot
     limits : MotionLimits
         Of the actuated joints.
-    config : ExciteConfig, optional
-    progress : callable, optional
     earlier : sequence of States
         Motions that were recorded already: this one is to tell what they did not.
     estimate : EstimateFile, optional

@@ -21,7 +21,6 @@ def advice(found: Identification, folder: str = "DIR") -> list[str]:
 
     Parameters
     ----------
-    found : Identification
     folder : str
         Where the results lie, to be named in commands.
     """

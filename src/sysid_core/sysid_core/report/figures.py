@@ -58,15 +58,7 @@ def _figure(height: int, **layout: Any) -> Figure:
         "height": height,
         "margin": {"l": 60, "r": 20, "t": 60, "b": 40},
         "font": {"family": "system-ui, DejaVu Sans, sans-serif", "size": 12, "color": _INK},
-        "legend": {
-            "orientation": "h",
-            "y": 0.995,
-            "yanchor": "top",
-            "x": 0.0,
-            "xanchor": "left",
-            "xref": "container",
-            "yref": "container",
-        },
+        "legend": {"orientation": "h", "y": 0.995, "xref": "container", "yref": "container"},
         "hovermode": "x unified",
     }
     return Figure([], {**common, **layout})
@@ -77,46 +69,19 @@ def _number(field: int) -> str:
     return str(field + 1) if field else ""
 
 
-def _fields(titles: Sequence[str], columns: int, gaps: tuple[float, float], height: int) -> Figure:
-    """Return a figure with a field per title, row by row; the fields of a column share their x.
-
-    `gaps` are between columns and between rows, as parts of the figure.
-    """
-    rows = -(-len(titles) // columns)
-    width, depth = (
-        (1.0 - gap * (n - 1)) / n for gap, n in zip(gaps, (columns, rows), strict=True)
-    )
-    figure = _figure(height, annotations=[], shapes=[])
+def _fields(titles: Sequence[str], columns: int, height: int) -> Figure:
+    """Return a figure with a field per title, row by row; the fields of a column share their x."""
+    grid = {"rows": -(-len(titles) // columns), "columns": columns, "pattern": "independent"}
+    figure = _figure(height, grid=grid, annotations=[], shapes=[])
     for k, title in enumerate(titles):
-        row, column = divmod(k, columns)
-        left, top = column * (width + gaps[0]), 1.0 - row * (depth + gaps[1])
-        lowest = column + columns * ((len(titles) - 1 - column) // columns)
-        last = k == lowest
-        figure.layout[f"xaxis{_number(k)}"] = {
-            "anchor": f"y{_number(k)}",
-            "domain": [left, left + width],
-            "showticklabels": last,
-            "automargin": True,
-            **({} if last else {"matches": f"x{_number(lowest)}"}),
-        }
-        figure.layout[f"yaxis{_number(k)}"] = {
-            "anchor": f"x{_number(k)}",
-            "domain": [max(0.0, top - depth), top],
-        }
-        single = columns == 1
-        figure.layout["annotations"].append(
-            {
-                "text": title,
-                "x": left if single else left + 0.5 * width,
-                "xanchor": "left" if single else "center",
-                "y": top,
-                "yanchor": "bottom",
-                "xref": "paper",
-                "yref": "paper",
-                "showarrow": False,
-                "font": {"size": 13},
-            }
-        )
+        field = _number(k)
+        lowest = k % columns + columns * ((len(titles) - 1 - k % columns) // columns)
+        shared = {"showticklabels": False, "matches": f"x{_number(lowest)}"}
+        figure.layout[f"xaxis{field}"] = {"automargin": True} | (shared if k != lowest else {})
+        figure.layout[f"yaxis{field}"] = {}
+        above = {"xref": f"x{field} domain", "yref": f"y{field} domain", "x": 0, "y": 1}
+        look = {"yanchor": "bottom", "showarrow": False, "font": {"size": 13}}
+        figure.layout["annotations"].append({"text": title, **above, **look})
     return figure
 
 
@@ -130,44 +95,24 @@ def _over_time(
     curves: Sequence[Curve], lines: Sequence[dict[str, tuple[FloatArray, str]]], row_height: int
 ) -> Figure:
     """Draw, below each other, the lines (name → values, colour) of every joint."""
-    gaps = (0.0, min(0.04, 0.25 / len(curves)))
     titles = [curve.joint for curve in curves]
-    figure = _fields(titles, 1, gaps, 100 + row_height * len(curves))
+    figure = _fields(titles, 1, 100 + row_height * len(curves))
     for k, (curve, entries) in enumerate(zip(curves, lines, strict=True)):
         axis = _number(k)
         figure.layout[f"yaxis{axis}"]["title"] = {"text": "N·m", "font": {"size": 11}}
         time = curve.time - curve.time[0]
         held = time[curve.held_out]
         if len(held):
-            figure.layout["shapes"].append(
-                {
-                    "type": "rect",
-                    "xref": f"x{axis}",
-                    "yref": f"y{axis} domain",
-                    "x0": float(held[0]),
-                    "x1": float(held[-1]),
-                    "y0": 0,
-                    "y1": 1,
-                    "fillcolor": _HELD_OUT,
-                    "layer": "below",
-                    "line": {"width": 0},
-                }
-            )
+            place = {"xref": f"x{axis}", "x0": float(held[0]), "x1": float(held[-1])}
+            place |= {"yref": f"y{axis} domain", "y0": 0, "y1": 1}
+            look = {"fillcolor": _HELD_OUT, "layer": "below", "line": {"width": 0}}
+            figure.layout["shapes"].append({"type": "rect", **place, **look})
         for name, (values, colour) in entries.items():
-            figure.data.append(
-                {
-                    "type": "scattergl",
-                    "x": _thin(time, len(curves)),
-                    "y": _thin(values, len(curves)),
-                    "xaxis": f"x{axis}",
-                    "yaxis": f"y{axis}",
-                    "name": name,
-                    "legendgroup": name,
-                    "showlegend": k == 0,
-                    "mode": "lines",
-                    "line": {"color": colour, "width": 1.2},
-                }
-            )
+            legend = {"name": name, "legendgroup": name, "showlegend": k == 0}
+            look = {"mode": "lines", "line": {"color": colour, "width": 1.2}}
+            points = {"x": _thin(time, len(curves)), "y": _thin(values, len(curves))}
+            axes = {"xaxis": f"x{axis}", "yaxis": f"y{axis}"}
+            figure.data.append({"type": "scattergl", **points, **axes, **legend, **look})
     figure.layout[f"xaxis{_number(len(curves) - 1)}"]["title"] = {"text": "time [s]"}
     return figure
 
@@ -200,49 +145,32 @@ def residual_figure(curves: Sequence[Curve]) -> Figure:
 def _with_bars(
     figure: Figure,
     names: Sequence[str],
-    values: tuple[FloatArray, FloatArray, FloatArray],
+    triple: tuple[FloatArray, FloatArray, FloatArray],
     field: int,
     signed: bool,
 ) -> None:
     """Draw nominal and identified values, and bars of two standard deviations, into a field."""
-    nominal, identified, std = values
+    nominal, identified, std = triple
     up = 2.0 * np.nan_to_num(std)
     down = up if signed else np.minimum(up, np.maximum(identified, 0.0))
-    common = {
-        "type": "scatter",
-        "x": list(names),
-        "xaxis": f"x{_number(field)}",
-        "yaxis": f"y{_number(field)}",
-        "mode": "markers",
-        "showlegend": field == 0,
-    }
+    axes = {"xaxis": f"x{_number(field)}", "yaxis": f"y{_number(field)}"}
+    common = {"type": "scatter", "x": list(names), "mode": "markers", "showlegend": field == 0}
     dash = {"symbol": "line-ew-open", "size": 18, "color": _NOMINAL, "line": {"width": 3}}
-    figure.data.append(
-        {
-            **common,
-            "y": nominal.tolist(),
-            "name": "nominal",
-            "legendgroup": "nominal",
-            "marker": dash,
-        }
-    )
-    figure.data.append(
-        {
-            **common,
-            "y": identified.tolist(),
-            "name": "identified ± 2 σ",
-            "legendgroup": "identified",
-            "marker": {"size": 8, "color": _IDENTIFIED},
-            "error_y": {"type": "data", "array": up.tolist(), "arrayminus": down.tolist()},
-        }
-    )
+    dot = {"size": 8, "color": _IDENTIFIED}
+    bars = {"type": "data", "array": up.tolist(), "arrayminus": down.tolist()}
+    for name, values, look in (
+        ("nominal", nominal, {"marker": dash}),
+        ("identified ± 2 σ", identified, {"marker": dot, "error_y": bars}),
+    ):
+        legend = {"name": name, "legendgroup": name}
+        figure.data.append({**common, **axes, "y": values.tolist(), **legend, **look})
 
 
 def friction_figure(found: Identification) -> Figure:
     """Draw the friction terms of every joint with bars of two standard deviations."""
     layout, estimate = found.robot.layout, found.estimate
     titles = [f"{term.name} [{term.unit}]" for term in found.robot.friction_terms]
-    figure = _fields(titles, 2, (0.1, 0.12), 310 * ((len(titles) + 1) // 2))
+    figure = _fields(titles, 2, 310 * ((len(titles) + 1) // 2))
     for field, term in enumerate(found.robot.friction_terms):
         where = layout.term(term.name)
         values = (found.nominal[where], estimate.parameters[where], estimate.std[where])
@@ -254,7 +182,7 @@ def mass_figure(found: Identification) -> Figure:
     """Draw masses and first moments of every body with bars of two standard deviations."""
     layout, estimate = found.robot.layout, found.estimate
     titles = ("mass [kg]", "m·cx [kg·m]", "m·cy [kg·m]", "m·cz [kg·m]")
-    figure = _fields(titles, 2, (0.1, 0.12), 620)
+    figure = _fields(titles, 2, 620)
     vectors = (found.nominal, estimate.parameters, estimate.std)
     nominal, identified, std = (layout.inertias(vector) for vector in vectors)
     for k in range(len(titles)):
@@ -291,16 +219,9 @@ def determination_figure(found: Identification) -> Figure:
     order = np.argsort(-found.estimate.determined)
     share = found.estimate.determined[order]
     labels = found.regression.base.expressions(3)
-    figure = _figure(
-        320,
-        yaxis={
-            "title": {"text": "share from the data"},
-            "tickformat": ".0%",
-            "range": [0.0, 1.02],
-        },
-        xaxis={"title": {"text": "base parameters, the best determined first"}},
-        hovermode="closest",
-    )
+    y = {"title": {"text": "share from the data"}, "tickformat": ".0%", "range": [0.0, 1.02]}
+    x = {"title": {"text": "base parameters, the best determined first"}}
+    figure = _figure(320, yaxis=y, xaxis=x, hovermode="closest")
     figure.data.append(
         {
             "type": "bar",

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -25,45 +25,10 @@ from sysid_core.report.figures import (
     torque_figure,
 )
 from sysid_core.robot.model import Robot
-from sysid_core.scores import Scores
+from sysid_core.scores import SCORE_HEADINGS, Scores
+from sysid_core.wording import number
 
 __all__ = ["write_report"]
-
-_STYLE_SHEET = """
-:root { color-scheme: light; }
-* { box-sizing: border-box; }
-body { margin: 0; background: #f6f7f9; color: #1d2430;
-  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
-main { max-width: 1120px; margin: 0 auto; padding: 28px 20px 60px; }
-h1 { font-size: 26px; margin: 0 0 2px; }
-h2 { font-size: 18px; margin: 34px 0 8px; }
-p { margin: 6px 0; max-width: 80ch; }
-.muted { color: #667085; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(170px, 1fr)); gap: 12px;
-  margin: 18px 0 6px; }
-.card { background: #fff; border: 1px solid #e4e7ec; border-radius: 10px; padding: 12px 14px; }
-.card b { display: block; font-size: 22px; line-height: 1.25; }
-.card span { color: #667085; font-size: 13px; }
-.good b { color: #12805c; } .bad b { color: #c0362c; }
-.panel { background: #fff; border: 1px solid #e4e7ec; border-radius: 10px; padding: 14px;
-  overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: right; padding: 5px 10px; border-bottom: 1px solid #edf0f3;
-  white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-td.wrap { white-space: normal; text-align: left; }
-th { color: #667085; font-weight: 600; font-size: 13px; white-space: normal;
-  vertical-align: bottom; }
-@media (max-width: 640px) { main { padding: 20px 10px 40px; } .panel { padding: 10px 6px; }
-  table { font-size: 13px; } th { font-size: 11px; } th, td { padding: 5px; } }
-td.better { color: #12805c; font-weight: 600; } td.worse { color: #c0362c; font-weight: 600; }
-ul { margin: 6px 0; padding-left: 20px; } li { margin: 4px 0; max-width: 95ch; }
-details { background: #fff; border: 1px solid #e4e7ec; border-radius: 10px; margin-top: 10px; }
-summary { cursor: pointer; padding: 10px 14px; font-weight: 600; }
-details > div { padding: 0 14px 12px; overflow-x: auto; }
-.warning li { color: #8a4b08; }
-code { background: #eef0f4; border-radius: 4px; padding: 1px 5px; font-size: 13px; }
-"""
 
 _SPARE_BUTTONS = [
     "zoomIn2d",
@@ -76,49 +41,27 @@ _SPARE_BUTTONS = [
 """Without these the legend stays free on a narrow screen, and nothing leaves the page."""
 
 
-def _number(value: float, digits: int = 3) -> str:
-    return f"{value:.{digits}g}" if math.isfinite(value) else "–"
+_Cell = str | tuple[str, str]
+"""Text of a cell, or its class and text."""
 
 
-def _r2(value: float) -> str:
-    return f"{value:.3f}" if math.isfinite(value) else "–"
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _table(headings: Sequence[str], rows: Iterable[Sequence[_Cell]]) -> str:
     head = "".join(f"<th>{escape(h)}</th>" for h in headings)
-    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _cell(text: str, kind: str = "") -> str:
+def _cell(cell: _Cell) -> str:
+    kind, text = ("", cell) if isinstance(cell, str) else cell
     return f'<td class="{kind}">{escape(text)}</td>' if kind else f"<td>{escape(text)}</td>"
 
 
 def _scores(scores: Scores) -> str:
-    rows = []
-    for j, joint in enumerate(scores.joints):
-        before, after = scores.rmse_nominal[j], scores.rmse_identified[j]
-        rows.append(
-            [
-                _cell(joint),
-                _cell(_number(before)),
-                _cell(_number(after), "better" if after < before else "worse"),
-                _cell(f"{after / before:.2f}" if before > 0.0 else "–"),
-                _cell(_r2(scores.r2_nominal[j])),
-                _cell(_r2(scores.r2_identified[j])),
-            ]
-        )
-    return _table(
-        [
-            "joint",
-            "RMSE nominal [N·m]",
-            "RMSE identified [N·m]",
-            "ratio",
-            "R² nominal",
-            "R² identified",
-        ],
-        rows,
-    )
+    rows: list[list[_Cell]] = [
+        [joint, before, ("better" if better else "worse", after), *rest]
+        for (joint, before, after, *rest), better in scores.rows()
+    ]
+    return _table(SCORE_HEADINGS, rows)
 
 
 def _cards(found: Identification) -> str:
@@ -129,7 +72,7 @@ def _cards(found: Identification) -> str:
     consistent = float(np.min(estimate.consistency)) > 0.0
     determined = int((estimate.determined >= 0.5).sum())
     cards = [
-        (f"{_number(total)} N·m", f"torque error over all joints, {where}", ""),
+        (f"{number(total)} N·m", f"torque error over all joints, {where}", ""),
         (
             f"{judged.improvement:.1f} ×",
             "smaller than the nominal model's",
@@ -175,20 +118,11 @@ def _list(items: Sequence[str], kind: str = "") -> str:
 
 
 def _parameters(found: Identification) -> str:
-    estimate = found.estimate
+    estimate, labels = found.estimate, found.robot.layout.labels
     rows = (
-        [
-            _cell(label),
-            _cell(_number(before, 5)),
-            _cell(_number(after, 5)),
-            _cell(_number(std, 2)),
-        ]
+        (label, number(before, 5), number(after, 5), number(std, 2))
         for label, before, after, std in zip(
-            found.robot.layout.labels,
-            found.nominal,
-            estimate.parameters,
-            estimate.std,
-            strict=True,
+            labels, found.nominal, estimate.parameters, estimate.std, strict=True
         )
     )
     return _table(["parameter", "nominal", "identified", "σ"], rows)
@@ -196,21 +130,10 @@ def _parameters(found: Identification) -> str:
 
 def _base_parameters(found: Identification) -> str:
     estimate, base = found.estimate, found.regression.base
-    nominal = base.project(found.nominal)
+    values = base.project(found.nominal), estimate.base_parameters, estimate.determined
     rows = (
-        [
-            _cell(text, "wrap"),
-            _cell(_number(before, 4)),
-            _cell(_number(after, 4)),
-            _cell(f"{share:.0%}"),
-        ]
-        for text, before, after, share in zip(
-            base.expressions(3),
-            nominal,
-            estimate.base_parameters,
-            estimate.determined,
-            strict=True,
-        )
+        (("wrap", text), number(before, 4), number(after, 4), f"{share:.0%}")
+        for text, before, after, share in zip(base.expressions(3), *values, strict=True)
     )
     return _table(["base parameter", "nominal", "identified", "from the data"], rows)
 
@@ -227,9 +150,9 @@ def _data(found: Identification) -> str:
         ),
         (
             "samples per independent observation",
-            ", ".join(_number(value, 2) for value in found.correlation),
+            ", ".join(number(value, 2) for value in found.correlation),
         ),
-        ("noise of the rows [N·m]", ", ".join(_number(v, 2) for v in estimate.noise_std)),
+        ("noise of the rows [N·m]", ", ".join(number(v, 2) for v in estimate.noise_std)),
         (
             "solver",
             f"{estimate.method}, {estimate.iterations} iterations, optimality residual "
@@ -237,7 +160,7 @@ def _data(found: Identification) -> str:
         ),
         ("model", f"{found.robot.name}, hash {found.robot.model_hash}"),
     ]
-    return _table(["", ""], ([_cell(k), _cell(v, "wrap")] for k, v in facts))
+    return _table(["", ""], ((name, ("wrap", value)) for name, value in facts))
 
 
 def _units(robot: Robot) -> list[str]:
@@ -300,10 +223,11 @@ def _page(found: Identification, source: str) -> str:
 
 
 def _document(title: str, parts: list[str]) -> str:
+    style = (files(__package__) / "style.css").read_text("utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE_SHEET}</style>"
+        f"<title>{escape(title)}</title><style>{style}</style>"
         f"<script>{plotly_script()}</script></head>\n<body><main>\n"
         + "\n".join(parts)
         + "\n</main></body></html>\n"
@@ -315,8 +239,6 @@ def write_report(found: Identification, folder: Path, *, source: str = "") -> No
 
     Parameters
     ----------
-    found : Identification
-    folder : Path
     source : str
         Name of the recording, for the heading.
 

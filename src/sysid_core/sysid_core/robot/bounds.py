@@ -73,9 +73,6 @@ def bounding_ellipsoids(
 
     Parameters
     ----------
-    description : RobotDescription
-    urdf : Urdf
-    model : pin.Model
     nominal : dict
         Physically consistent parameters (10,) of each body, in the order of the model's joints.
 

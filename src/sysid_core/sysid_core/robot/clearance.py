@@ -75,7 +75,6 @@ class Clearance:
     ----------
     robot : Robot
         On a fixed base.
-    obstacles : Obstacles
 
     Attributes
     ----------

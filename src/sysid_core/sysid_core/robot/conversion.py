@@ -22,7 +22,6 @@ class JointConversion:
 
     Parameters
     ----------
-    robot : Robot
     motor_side : bool, optional
         Whether the data are on the motors' side of the transmission; default: as the description
         says, where ``auto`` waits for the first data.

@@ -18,7 +18,6 @@ class Coupling(NamedTuple):
 
     Attributes
     ----------
-    name : str
     direction : (nj,) [-]
         The motor's speed referred to its own joint is ``direction @ q̇``.
     """

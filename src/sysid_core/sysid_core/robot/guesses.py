@@ -62,7 +62,6 @@ class Fitted:
         Recorded name of a joint → the URDF's.
     position : Mapping[str, float] [rad]
         Median of every recorded joint.
-    notes : tuple[str, ...]
     """
 
     locked: Mapping[str, float]

@@ -27,7 +27,6 @@ def described_cutoff(description: RobotDescription, *, inertial: bool) -> float 
 
     Parameters
     ----------
-    description : RobotDescription
     inertial : bool
         Whether a floating base's inertial sensor is there: differentiated odometry is too noisy
         for the whole of it.
@@ -47,7 +46,6 @@ def imu_mounting(
 
     Parameters
     ----------
-    description : RobotDescription
     root : str
         Link of the base.
     place : callable

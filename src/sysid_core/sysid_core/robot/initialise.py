@@ -8,7 +8,9 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 
 import numpy as np
 
@@ -65,7 +67,6 @@ def initialise(
 
     Parameters
     ----------
-    urdf_path : Path
     target : Path
         Where the YAML will lie; the URDF's path is written relative to it where that is short.
     name : str, optional
@@ -166,75 +167,30 @@ def _mapping(values: dict[str, str], indent: int) -> str:
 
 
 def _write(robot: Robot, urdf: Urdf, notes: Sequence[str]) -> str:
-    description = robot.description
-    locked = {joint: repr(value) for joint, value in description.locked.items()}
-    names = {given: _quoted(joint) for given, joint in description.names.items()}
-    doubtful = "".join(f"\n# note: {note}" for note in notes)
-    efforts = robot.limits.effort
-    usual = RobotDescription.friction_terms
-    unlimited = [n for n, e in zip(robot.joint_names, efforts, strict=True) if np.isinf(e)]
-    limits = f"\n# The URDF gives no effort limit for {', '.join(unlimited)}." if unlimited else ""
-    return f"""\
-# Description of '{description.name}' for sysid, written by 'sysid init' from {urdf.path.name}.
-# {len(robot.layout.bodies)} bodies, {len(robot.joint_names)} moving joints.{doubtful}
-name: {_quoted(description.name)}
-urdf: {_quoted(description.urdf)}  # relative to this file, absolute, or package://package/path
-base: {description.base}  # fixed | floating
-gravity: [0.0, 0.0, -9.81]  # [m/s²] in the frame of the URDF's root
-tool_frame: {_quoted(tool_of(robot))}  # frame that a payload is expressed in
-
-joints:
-  actuated:  # joints with a motor whose torque is measured{_list(robot.joint_names, 4)}
-  passive: []  # joints without a motor
-  locked:{_mapping(locked, 4)}  # joint: position [rad], welded for identification
-
-names:{_mapping(names, 2)}  # name in the data: name in the URDF, where they differ
-
-effort:
-  gain: 1.0  # [N·m per published unit]; a mapping joint: gain if drives publish currents
-  position_offset: {{}}  # joint: [rad] added to the data's positions
-  # transmission:  # coupled motors: motor = matrix · joint, joint torque = matrixᵀ · motor torque
-  #   joints: [joint_5, joint_6]
-  #   matrix: [[45.0, 0.0], [32.0, 32.0]]  # gear ratios [-]
-  #   side: auto  # auto | joint | motor: where the data were taken
-
-friction:
-  terms: [{", ".join(usual)}]  # identified; the others keep their nominal value
-  # as 'sysid identify' chose: joint: {{load: 1, sigmoid: rad/s, stribeck: rad/s, spring: 1}}
-  chosen: {{}}
-  # nominal values [N·m·s/rad, N·m, kg·m², N·m]; default: the URDF's damping and friction
-  nominal: {{}}  # e.g. joint: {{viscous: 0, coulomb: 0}}
-  coulomb_velocity: 0.0  # [rad/s] width of the smoothed sign of the velocity; 0: the sign itself
-
-# closed chains: - {{name: , frame_a: {{link: , xyz: [m]}}, frame_b: {{…}}, type: point | fixed}}
-loops: []
-contacts:{_contacts(robot)}
-
-identify:
-  inertias: all  # all | none | list of bodies
-
-prior:
-  relative_std: {description.prior.relative_std}  # [-] of the URDF's inertias
-  friction_relative_std: {description.prior.friction_relative_std}  # [-] of nominal friction
-  offset_std: {description.prior.offset_std}  # [-] of offsets, as a share of the effort limit
-  confidence: {{}}  # body: relative standard deviation [-] of that body alone
-
-# body: {{center: [m], semi_axes: [m]}} in the joint frame; default: from the URDF
-ellipsoids: {{}}
-
-bounds:
-  mass: {{}}  # body: [least, most] [kg]
-  total_mass: null  # {{value: [kg], std: [kg]}} if the robot was weighed
-
-signals:
-  rate: null  # [Hz] of the sensors; null: found from the data
-  cutoff: null  # [Hz] of the low-pass; null: chosen from the data
-{limits}
-limits:  # overrides of the URDF's
-  effort: {{}}  # joint: [N·m]
-  velocity: {{}}  # joint: [rad/s]
-  position: {{}}  # joint: [lower, upper] [rad]
-"""
+    description, prior = robot.description, robot.description.prior
+    efforts = zip(robot.joint_names, robot.limits.effort, strict=True)
+    unlimited = ", ".join(name for name, effort in efforts if np.isinf(effort))
+    template = (files(__package__) / "description_template.yaml").read_text("utf-8")
+    return Template(template).substitute(
+        title=description.name,
+        file=urdf.path.name,
+        bodies=len(robot.layout.bodies),
+        joints=len(robot.joint_names),
+        notes="".join(f"\n# note: {note}" for note in notes),
+        name=_quoted(description.name),
+        urdf=_quoted(description.urdf),
+        base=description.base,
+        tool=_quoted(tool_of(robot)),
+        actuated=_list(robot.joint_names, 4),
+        locked=_mapping({k: repr(v) for k, v in description.locked.items()}, 4),
+        names=_mapping({k: _quoted(v) for k, v in description.names.items()}, 2),
+        terms=", ".join(description.friction_terms),
+        contacts=_contacts(robot),
+        relative_std=prior.relative_std,
+        friction_std=prior.friction_relative_std,
+        offset_std=prior.offset_std,
+        limits=f"\n# The URDF gives no effort limit for {unlimited}." if unlimited else "",
+    )
 
 
 def _contacts(robot: Robot) -> str:

@@ -39,8 +39,6 @@ def interpret(
 
     Parameters
     ----------
-    robot : Robot
-    recording : Recording
     lenient : bool
         Turn rows with invalid numbers into missing ones, and take a clock that goes back as the
         start of another stretch, instead of refusing the recording.

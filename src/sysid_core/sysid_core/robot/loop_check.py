@@ -22,8 +22,6 @@ class LoopReport:
 
     Attributes
     ----------
-    robot : str
-    loops : tuple[str, ...]
     equations, passive : int
         Number of closure equations and of passive joints.
     redundant : dict[str, int]
@@ -100,9 +98,6 @@ def random_closed_configurations(
 
     Parameters
     ----------
-    closure : LoopClosure
-    count : int
-    seed : int
     reach : float
         Share of the actuated joints' range about the home configuration to draw from.
     """
@@ -127,12 +122,10 @@ def check_loops(
 
     Parameters
     ----------
-    closure : LoopClosure
     count : int
         Number of reachable configurations to check.
     starts : int
         Random starts per configuration, besides the home configuration.
-    seed : int
     """
     rng = np.random.default_rng(seed)
     equations, robot = closure.equations, closure.robot

@@ -20,8 +20,6 @@ class ClosedConfiguration(NamedTuple):
     configuration : (nq,) [rad]
     residual : float [m, rad]
         Largest absolute residual of the closure equations at `configuration`.
-    iterations : int
-    converged : bool
     jacobian : (m, nv)
         Of the closure equations at `configuration`: what G needs of kinematics.
     """

@@ -40,7 +40,6 @@ class LoopClosure:
 
     Attributes
     ----------
-    equations : LoopEquations
     home : (nq,) [rad]
         A closed configuration within the limits: the assembly that the robot has.
     redundant : dict[str, int]

@@ -65,16 +65,12 @@ class Robot:
     joint_names : tuple[str, ...]
         Moving joints (one degree of freedom each) in the model's order, without the base.
     actuated, passive : (nj,) bool
-    layout : ParameterLayout
     nominal : (p,)
         Parameters as the URDF and the description give them.
-    couplings : tuple[Coupling, ...]
-    limits : Limits
     imu_rotation : (3, 3)
         From the axes of the inertial sensor to those of the base.
     imu_position : (3,) [m]
         Of the inertial sensor, in the base frame.
-    warnings : tuple[str, ...]
 
     Raises
     ------

@@ -68,7 +68,6 @@ class Urdf:
     ----------
     xml : str
         Text for Pinocchio: checked numbers alone, continuous joints made revolute.
-    path : Path
     root : str
         Name of the root link.
     """

@@ -18,7 +18,6 @@ class Values:
 
     Parameters
     ----------
-    data : mapping
     source : str
         What to call the file in messages.
     sections : mapping

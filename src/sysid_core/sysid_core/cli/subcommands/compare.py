@@ -8,13 +8,14 @@ from typing import Any
 
 from rich.markup import escape
 
-from sysid_core.cli.console import named_table, number, print_json, print_units, stdout, warn
+from sysid_core.cli.console import named_table, print_json, print_units, stdout, warn, with_std
 from sysid_core.cli.subcommands.validate import load_estimated_robot
 from sysid_core.comparison import Comparison, TorqueDifference, compare, compare_torques
 from sysid_core.estimate_file import read_estimate
 from sysid_core.identification import IdentifyConfig
 from sysid_core.recordings import Source
 from sysid_core.signals import SignalConfig
+from sysid_core.wording import number
 
 __all__ = ["run"]
 
@@ -63,17 +64,13 @@ def _show(found: Comparison) -> None:
         z = number(d.z)
         table.add_row(
             escape(d.name if d.kind != "base" else f"base: {d.name}"),
-            _with_std(d.first, d.first_std),
-            _with_std(d.second, d.second_std),
+            with_std(d.first, d.first_std),
+            with_std(d.second, d.second_std),
             f"[red]{z}[/]" if abs(d.z) > found.bound else z,
         )
     stdout().print(table if table.row_count else "all parameters are the same")
     if found.unmatched:
         warn([f"only one of the estimates has {len(found.unmatched)} quantities: not compared"])
-
-
-def _with_std(value: float, std: float) -> str:
-    return f"{number(value)} ± {number(std, 2)}"
 
 
 def _show_torque(torque: TorqueDifference) -> None:

@@ -6,15 +6,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
-from sysid_core.cli.console import number, print_json, progress_bar, stdout, warn
+from sysid_core.cli.console import print_json, progress_bar, stdout, warn, with_std
 from sysid_core.compliance import AXES, Compliance, identify_compliance, read_poses
 from sysid_core.compliance.report import FILES, write_compliance
 from sysid_core.files import require_writable, results_folder
 from sysid_core.robot import load_robot
+from sysid_core.wording import number
 
 __all__ = ["run"]
 
@@ -55,13 +55,9 @@ def _show(found: Compliance, out: Path) -> None:
             table.add_row(
                 escape(joint.joint) if k == 0 else "",
                 axis,
-                _with_std(joint.stiffness[k, k], joint.stiffness_std[k]),
-                _with_std(joint.damping[k, k], joint.damping_std[k]),
-                f"{joint.r2[k]:.4f}" if np.isfinite(joint.r2[k]) else "–",
+                with_std(joint.stiffness[k, k], joint.stiffness_std[k], 4),
+                with_std(joint.damping[k, k], joint.damping_std[k], 4),
+                number(joint.r2[k], 4, "f"),
             )
     console.print(table)
     console.print(f"wrote {', '.join(FILES)} to {out}", markup=False)
-
-
-def _with_std(value: float, std: float) -> str:
-    return f"{number(value, 4)} ± {number(std, 2)}"

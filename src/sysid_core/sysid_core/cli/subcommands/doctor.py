@@ -52,7 +52,6 @@ class Check(NamedTuple):
 
     Attributes
     ----------
-    what, found : str
     state : str
         ``ok``, ``missing`` or ``optional``.
     advice : str

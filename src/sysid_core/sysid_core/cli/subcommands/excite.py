@@ -11,7 +11,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from sysid_core.cli.console import number, print_json, progress_bar, stdout
+from sysid_core.cli.console import print_json, progress_bar, stdout
 from sysid_core.errors import ParameterError
 from sysid_core.estimate_file import read_estimate
 from sysid_core.excitation import Excitation, ExciteConfig, States, excite, motion_limits
@@ -20,6 +20,7 @@ from sysid_core.excitation.write import FILES, write_excitation
 from sysid_core.files import require_writable, results_folder
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.clearance import Obstacles
+from sysid_core.wording import number
 
 __all__ = ["run"]
 

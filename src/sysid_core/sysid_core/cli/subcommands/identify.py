@@ -14,13 +14,13 @@ from rich.markup import escape
 
 from sysid_core.cli.console import (
     named_table,
-    number,
     print_json,
     print_scores,
     print_units,
     progress_bar,
     stdout,
     warn,
+    with_std,
 )
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.estimate_file import estimate_json, read_estimate, write_estimate
@@ -33,6 +33,7 @@ from sysid_core.report.advice import advice
 from sysid_core.robot import load_robot
 from sysid_core.robot.export import identified_urdf, require_believable
 from sysid_core.signals import SignalConfig
+from sysid_core.wording import number
 from sysid_core.workers import workers
 
 __all__ = ["run"]
@@ -214,4 +215,4 @@ def _show_friction(found: Identification) -> None:
 
 
 def _with_std(value: float, std: float) -> str:
-    return f"{number(value)} ± {number(std, 2)}" if std > 0.0 else f"{number(value)} held"
+    return with_std(value, std) if std > 0.0 else f"{number(value)} held"

@@ -10,13 +10,14 @@ from typing import Any
 
 from rich.markup import escape
 
-from sysid_core.cli.console import named_table, number, print_json, stdout, warn
+from sysid_core.cli.console import named_table, print_json, stdout, warn
 from sysid_core.data import RecordingSummary, StreamSummary, read_recording, summarise
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.interpretation import interpret
 from sysid_core.robot.loop_check import check_loops
 from sysid_core.robot.loops import LoopClosure
+from sysid_core.wording import number
 
 __all__ = ["run"]
 

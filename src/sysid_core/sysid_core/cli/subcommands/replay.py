@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sysid_core.cli.console import number, print_json, progress_bar, stdout, warn
+from sysid_core.cli.console import print_json, progress_bar, stdout, warn
 from sysid_core.data import read_recording
 from sysid_core.errors import ParameterError
 from sysid_core.online.replay import ReplayStep, replay, stream_settings_for
@@ -18,6 +18,7 @@ from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Update
 from sysid_core.robot import load_robot
 from sysid_core.robot.interpretation import interpret
+from sysid_core.wording import number
 
 __all__ = ["run"]
 
