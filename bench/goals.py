@@ -158,6 +158,19 @@ GOALS: Mapping[str, tuple[Goal, ...]] = {
         Goal("memory growth [MB]", 5.0, f"{_DESIGN}: after the first minute"),
         Goal("longest recovery [s]", 2.0, f"{_DESIGN}: of the robot's time, after a fault"),
     ),
+    "gate": (
+        Goal("good, adopted", 1.0, f"{_DESIGN}: of every arm", at_least=True),
+        *(
+            Goal(f"{case}, {what}", 0.99, f"{_DESIGN}: of every arm", at_least=True)
+            for case in ("flipped", "noise", "zero", "gain 1.5", "amperes", "saturated", "late")
+            for what in ("named", "harmless")
+        ),
+        *(
+            Goal(f"{case}, {what}", 0.99, f"{_DESIGN}: of every arm", at_least=True)
+            for case in ("small", "one joint")
+            for what in ("harmless", "better")
+        ),
+    ),
     "signal_faults": (
         Goal(
             "share of runs within 5 % of the best cut-off",

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arms with wrong nominal models whose torques are Pinocchio's, with friction that no model has.
+
+Nothing here knows a regressor: the true bodies are altered in Pinocchio's own model, and friction
+falls with speed and grows with load, which the identified friction law does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from bench.trees import chain_urdf
+from sysid_core.arrays import FloatArray
+from sysid_core.excitation import FourierMotion, fit_into, motion_limits, random_motion
+from sysid_core.recording import Recording
+from sysid_core.robot import Robot, load_robot, parse_description
+
+__all__ = ["ARMS", "Load", "Motion", "Plant", "arm"]
+
+ARMS = ("panda", "ur10", "chain")
+
+RATE = 200.0  # [Hz]
+_PERIOD, _HARMONICS, _SPEED = 10.0, 5, 0.6  # [s, -, share of the limits]
+_SPREAD = 0.2  # masses and inertias are off by up to this share
+_LEVER = 0.01  # [m] deviation of centres of mass
+_DRY, _VISCOUS = 0.02, 0.02  # of the effort limit; the latter at the velocity limit
+_STRIBECK, _STRIBECK_SPEED = 0.2, 0.1  # of the dry friction; [rad/s]
+_LOAD_FRICTION = 0.03  # of the rigid torque
+_ROTOR = 1e-3  # [kg·m² per N·m of effort limit]
+_POSITION_NOISE, _TORQUE_NOISE = 1e-5, 0.01  # [rad; of the root mean square torque]
+
+
+class Load(NamedTuple):
+    """A load at the tool frame: mass [kg], centre of mass (3,) [m], radius of gyration [m]."""
+
+    mass: float
+    com: tuple[float, float, float]
+    radius: float = 0.04
+
+
+class Motion(NamedTuple):
+    """Positions, velocities and accelerations (n, nj) at times (n,) [s]."""
+
+    time: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+    acceleration: FloatArray
+
+
+def arm(name: str) -> Robot:
+    """Return a robot by name; ``chain`` is an arm of six joints made here."""
+    if name != "chain":
+        return load_robot(name)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "chain.urdf"
+        path.write_text(chain_urdf(6, 3), encoding="utf-8")
+        joints = [f"joint{i}" for i in range(6)]
+        described = {"name": "chain", "urdf": str(path), "joints": {"actuated": joints}}
+        return load_robot(parse_description(described))
+
+
+class Plant:
+    """One arm as it really is.
+
+    Parameters
+    ----------
+    robot : Robot
+        As it is described.
+    seed : int
+    """
+
+    def __init__(self, robot: Robot, seed: int) -> None:
+        self.robot, self._seed = robot, seed
+        rng = np.random.default_rng(seed)
+        self._nominal: pin.Model = robot.with_parameters(robot.nominal)
+        self._true = self._nominal.copy()
+        for body in self._true.inertias:
+            body.mass *= rng.uniform(1.0 - _SPREAD, 1.0 + _SPREAD)
+            body.inertia = body.inertia * rng.uniform(1.0 - _SPREAD, 1.0 + _SPREAD)
+            body.lever = body.lever + rng.normal(0.0, _LEVER, 3)
+        limit, speed = robot.limits.effort, robot.limits.velocity
+        count = len(limit)
+        self._dry = _DRY * limit * rng.uniform(0.5, 1.5, count)
+        self._viscous = _VISCOUS * limit / speed * rng.uniform(0.5, 1.5, count)
+        has_rotors = "armature" in robot.description.friction_terms
+        self._rotors = _ROTOR * limit * rng.uniform(0.5, 1.5, count) * has_rotors
+
+    def motion(self, number: int) -> FourierMotion:
+        """Return one of this plant's wide motions."""
+        rng = np.random.default_rng([self._seed, number])
+        joints = len(self.robot.joint_names)
+        motion = random_motion(joints, _PERIOD, _HARMONICS, rng)
+        return fit_into(motion, motion_limits(self.robot, speed=_SPEED), fill=True)
+
+    def states(
+        self, number: int, start: float, stop: float, size: FloatArray | float = 1.0
+    ) -> Motion:
+        """Return a wide motion, its amplitudes scaled by `size` about where it begins."""
+        motion = self.motion(number)
+        time = np.arange(round(start * RATE), round(stop * RATE)) / RATE
+        q, v, a = motion.states(time)
+        first = motion.states(np.zeros(1)).position
+        return Motion(time, first + size * (q - first), size * v, size * a)
+
+    def torque(self, motion: Motion, load: Load | None = None) -> FloatArray:
+        """Return the true torques (n, nj) [N·m]."""
+        model = self._true
+        if load is not None:
+            model = model.copy()
+            frame = self.robot.frame(self.robot.tool_frame)
+            ball = load.mass * load.radius**2 * np.eye(3)
+            held = pin.Inertia(load.mass, np.array(load.com), ball)
+            model.appendBodyToJoint(frame.parentJoint, held, frame.placement)
+        v, a = motion.velocity, motion.acceleration
+        rigid = _rnea(model, motion)
+        stribeck = 1.0 + _STRIBECK * np.exp(-((v / _STRIBECK_SPEED) ** 2))
+        dry = self._dry * stribeck + _LOAD_FRICTION * np.abs(rigid)
+        found: FloatArray = rigid + dry * np.sign(v) + self._viscous * v + self._rotors * a
+        return found
+
+    def recording(
+        self, motion: Motion, torque: FloatArray, changed: Mapping[int, FloatArray] | None = None
+    ) -> Recording:
+        """Return what the driver would publish; `changed` replaces the torques of some joints."""
+        rng = np.random.default_rng([self._seed, 99])
+        size = np.sqrt(np.mean(torque**2, axis=0))
+        effort = torque + _TORQUE_NOISE * size * rng.normal(size=torque.shape)
+        for joint, values in (changed or {}).items():
+            effort[:, joint] = values
+        position = motion.position + _POSITION_NOISE * rng.normal(size=torque.shape)
+        return Recording(
+            motion.time, self.robot.joint_names, position, None, effort, source=self.robot.name
+        )
+
+    def wide_error(self, parameters: FloatArray) -> float:
+        """Return a model's error on another wide motion, relative to the nominal model's."""
+        motion = self.states(1, 0.0, _PERIOD)
+        motion = _thinned(motion, 10)
+        true = self.torque(motion)
+        nominal = np.linalg.norm(self._predicted(self.robot.nominal, motion) - true)
+        return float(np.linalg.norm(self._predicted(parameters, motion) - true) / nominal)
+
+    def _predicted(self, parameters: FloatArray, motion: Motion) -> FloatArray:
+        """Return a model's torques (n, nj): rigid bodies and the least friction law."""
+        layout = self.robot.layout
+        term = {name: parameters[layout.term(name)] for name in _TERMS}
+        v, a = motion.velocity, motion.acceleration
+        rigid = _rnea(self.robot.with_parameters(parameters), motion)
+        found: FloatArray = rigid + term["coulomb"] * np.sign(v) + term["viscous"] * v
+        return found + term["armature"] * a + term["offset"]
+
+
+_TERMS = ("viscous", "coulomb", "armature", "offset")
+
+
+def _thinned(motion: Motion, step: int) -> Motion:
+    """Return every so manyth state."""
+    return Motion(*(values[::step] for values in motion))
+
+
+def _rnea(model: pin.Model, motion: Motion) -> FloatArray:
+    data = model.createData()
+    rows = zip(motion.position, motion.velocity, motion.acceleration, strict=True)
+    return np.stack([pin.rnea(model, data, *row).copy() for row in rows])
