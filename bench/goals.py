@@ -171,6 +171,21 @@ GOALS: Mapping[str, tuple[Goal, ...]] = {
             for what in ("harmless", "better")
         ),
     ),
+    "payload": (
+        Goal("noticed within 1 s", 0.99, f"{_DESIGN}: of 0.25 kg and more", at_least=True),
+        Goal("median time to notice [s]", 0.3, _DESIGN),
+        Goal("mass within 3 %", 0.99, f"{_DESIGN}: after 5 s", at_least=True),
+        *(
+            Goal(f"coverage, {what}", limit, f"{_DESIGN}: of 95 % intervals", at_least=at_least)
+            for what in ("mass", "centre of mass")
+            for limit, at_least in ((0.90, True), (0.99, False))
+        ),
+        Goal("false loads in 10 h", 1, f"{_DESIGN}: of pick-and-place without a load"),
+        *(
+            Goal(f"real: {what}", 1.0, f"{_DESIGN}: spliced recordings of a UR10e", at_least=True)
+            for what in ("noticed within 1.5 s", "mass within 5 %", "covered")
+        ),
+    ),
     "signal_faults": (
         Goal(
             "share of runs within 5 % of the best cut-off",

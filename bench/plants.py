@@ -21,7 +21,7 @@ from sysid_core.excitation import FourierMotion, fit_into, motion_limits, random
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot, parse_description
 
-__all__ = ["ARMS", "Load", "Motion", "Plant", "arm"]
+__all__ = ["ARMS", "RATE", "Load", "Motion", "Plant", "arm"]
 
 ARMS = ("panda", "ur10", "chain")
 

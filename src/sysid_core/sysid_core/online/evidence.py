@@ -11,7 +11,7 @@ from sysid_core.online.gate import Evidence
 from sysid_core.online.learner import Learner
 from sysid_core.online.model_in_use import ModelInUse
 from sysid_core.online.prequential import PrequentialScores
-from sysid_core.online.torque_verdicts import wrong_torques
+from sysid_core.online.torque_checks import wrong_torques
 
 __all__ = ["gather"]
 
@@ -25,7 +25,8 @@ def gather(
     scores: PrequentialScores,
     elapsed: float,
     silence: float,
-    age: float = np.inf,
+    *,
+    changed: bool = False,
 ) -> Evidence:
     """Return the evidence on the newest estimate.
 
@@ -36,8 +37,8 @@ def gather(
         Since the model in use changed; inf if it never did.
     silence : float [s]
         Since the last samples came.
-    age : float [s]
-        Since a model was first identified.
+    changed : bool
+        Whether the robot changed after the model in use was learned.
     """
     layout, estimate = learner.robot.layout, learner.estimate
     fault, fill = learner.fault, learner.window.fill
@@ -56,7 +57,7 @@ def gather(
         centred_r2=scores.centred_r2,
         torque=np.sqrt(learner.anchor.square / np.maximum(learner.anchor.count, 1e-300)),
         wrong_torques=wrong_torques(learner.verdicts, in_use=model.identified),
-        age=age,
+        changed=changed,
         groups=learner.regression.groups,
         consistency=margins,
         bodies=layout.bodies,

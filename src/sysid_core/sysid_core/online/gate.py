@@ -30,10 +30,6 @@ _HYSTERESIS = 0.05
 _STALE_AFTER = 0.5
 """Without informative samples for so long the estimate is held: a pause, not a slow sensor [s]."""
 
-_TRIAL = 8.0
-"""Age of a model in use [s] from which on it is kept when a torque turns out wrong: what was wrong
-from the start shows within so long, and later faults leave the model as good as it was."""
-
 _NEGLIGIBLE = 0.05
 """Share of its torque by which the error of one joint may exceed the nominal model's: errors of
 the model's structure are as large [-]."""
@@ -126,8 +122,8 @@ class Evidence:
         Share of the newest samples that the regression could not use.
     wrong_torques : tuple[Diagnostic, ...]
         Torques that cannot be what they are said to be.
-    age : float [s]
-        Since a model was first identified; 0 before.
+    changed : bool
+        Whether the robot changed after the model in use was learned.
     """
 
     opened: bool
@@ -148,7 +144,7 @@ class Evidence:
     fault: str = ""
     left_out: float = 0.0
     wrong_torques: tuple[Diagnostic, ...] = ()
-    age: float = 0.0
+    changed: bool = False
 
     @property
     def skill(self) -> float:
@@ -288,12 +284,11 @@ def _misfits(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
 
 
 def _wrong_from_start(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
-    return list(evidence.wrong_torques) if evidence.age < _TRIAL else []
+    return [] if evidence.changed else list(evidence.wrong_torques)
 
 
-def _wrong_torques(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
-    # a robot whose torques were right has been pushed: a first model comes back in time
-    return list(evidence.wrong_torques) if evidence.opened else []
+def _wrong_since(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
+    return list(evidence.wrong_torques) if evidence.changed else []
 
 
 def _poor_joints(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
@@ -338,7 +333,7 @@ _CHECKS = (
     _Check(_idle, GateState.HOLDING, GateState.NOMINAL),
     _Check(_filling, GateState.HOLDING, GateState.NOMINAL),
     _Check(_wrong_from_start, GateState.NOMINAL, GateState.NOMINAL),
-    _Check(_wrong_torques, GateState.REJECTED, GateState.NOMINAL),
+    _Check(_wrong_since, GateState.REJECTED, GateState.NOMINAL),
     _Check(_implausible, GateState.REJECTED, GateState.REJECTED),
     _Check(_misfits, GateState.NOMINAL, GateState.NOMINAL),
     _Check(_poor_joints, GateState.REJECTED, GateState.NOMINAL),

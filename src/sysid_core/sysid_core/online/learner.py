@@ -25,8 +25,7 @@ from sysid_core.online.intake import noise_of, usable_samples
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.prequential import Prequential
 from sysid_core.online.settings import SCORED, OnlineConfig
-from sysid_core.online.torque_checks import TorqueChecks
-from sysid_core.online.torque_verdicts import TorqueVerdict
+from sysid_core.online.torque_checks import TorqueChecks, TorqueVerdict
 from sysid_core.online.update import Failed, Request, Solution
 from sysid_core.online.window import SlidingWindow
 from sysid_core.priors import default_constraints, default_prior
@@ -209,11 +208,11 @@ class Learner:
         """Of the window and its memory."""
         return self.window.statistics() + self.window.memory
 
-    def request(self, *, opening: bool = False) -> Request | None:
+    def request(self, *, opening: bool = False, judging: bool = True) -> Request | None:
         """Return the solve that the present data ask for; None without informative new ones.
 
-        Torques are judged with it: all of them where a first model is to be adopted (`opening`),
-        else one joint after the other.
+        Torques are judged with it unless they rest (`judging`): all of them where a first model
+        is to be adopted (`opening`) or the data are new, else one joint after the other.
         """
         if self._solved_at == self._informative or self.window.samples < 2:
             return None
@@ -235,15 +234,20 @@ class Learner:
             self._solver = chosen.prepare(problem)
             self._checks = TorqueChecks(problem) if self.regression.per_joint else None
         return Request(
-            problem, self._solver, self.candidate, self.epoch, self._checks, self._due(opening)
+            problem,
+            self._solver,
+            self.candidate,
+            self.epoch,
+            self._checks,
+            self._due(opening, judging),
         )
 
-    def _due(self, opening: bool) -> tuple[int, ...]:
+    def _due(self, opening: bool, judging: bool) -> tuple[int, ...]:
         """Return the joints whose torques are to be judged now."""
-        if self.window.fill < 1.0:
+        if self.window.fill < 1.0 or not judging:
             return ()
         count = len(self.regression.groups)
-        if opening:
+        if opening or len(self.verdicts) < count:
             return tuple(range(count))
         self._turn = (self._turn + 1) % count
         return (self._turn,)

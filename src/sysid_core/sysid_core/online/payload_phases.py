@@ -57,10 +57,13 @@ class Alarmed:
     ----------
     before : Watching
     since : float [s]
+    clear : bool
+        Whether one explanation was certain.
     """
 
     before: Watching
     since: float
+    clear: bool = False
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,8 @@ class PayloadTracker:
         Whether that load counts as real.
     detected_after : float [s]
         Between its step and its detection.
+    before_change : ModelInUse or None
+        The model from before a change that the newest look settled, where no load explains it.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class PayloadTracker:
         self.estimate: PayloadEstimate | None = None
         self.attached = False
         self.detected_after = 0.0
+        self.before_change: ModelInUse | None = None
         self._estimator = estimator
         self._rate = sample_rate
 
@@ -103,6 +106,7 @@ class PayloadTracker:
         EstimationError
             If rounding defeats the estimate.
         """
+        self.before_change = None
         if colour.duration < _LEARN:
             self.phase = Starting()
             return None
@@ -131,11 +135,12 @@ class PayloadTracker:
             self.phase = before
             return None
         alarm = self.phase if isinstance(self.phase, Alarmed) else Alarmed(before, time)
-        self.phase = alarm
+        self.phase = alarm = replace(alarm, clear=alarm.clear or found.clear)
         if time - alarm.since > _SETTLE:
             # no payload came of it: this is how the robot is now
             self.phase = Starting()
             colour.clear()
+            self.before_change = before.reference if alarm.clear else None
         return describe(found)
 
     def _judge(self, recent: Statistics, model: ModelInUse, noise: Noise) -> Verdict | None:

@@ -17,7 +17,7 @@ from sysid_core.online.gate import Decision, GateState, decide
 from sysid_core.online.learner import Learner
 from sysid_core.online.model_in_use import ModelInUse
 from sysid_core.online.payload import PayloadEstimator
-from sysid_core.online.payload_phases import Following
+from sysid_core.online.payload_phases import Alarmed, Following
 from sysid_core.online.payload_tracker import PayloadTracker
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.settings import OnlineConfig
@@ -87,14 +87,13 @@ class OnlineIdentifier:
         config, epoch = self.config, self._learner.epoch
         self._learner = Learner(self.robot, self.regression, config, epoch)
         self._tracker = PayloadTracker(self._loads, config.sample_rate)
-        self._changed_at, self._identified_at = -np.inf, np.inf
+        self._changed_at, self._robot_changed = -np.inf, False
         self._silence = 0.0
         self._use(self._nominal)
 
     def _use(self, model: ModelInUse) -> None:
         if model.identified != self._model.identified:
             self._learner.colour.clear()  # what is usual of one model is not of another
-            self._identified_at = min(self._identified_at, self._learner.time)
         self._model = model
         self._revision += 1
 
@@ -120,7 +119,8 @@ class OnlineIdentifier:
         """Return the solve that the present data ask for; None without informative new ones."""
         if isinstance(self._tracker.phase, Following):
             return None
-        return self._learner.request(opening=not self._model.identified)
+        calm = not isinstance(self._tracker.phase, Alarmed)
+        return self._learner.request(opening=not self._model.identified, judging=calm)
 
     def solve(self, request: Request) -> Solution:
         """Solve a request; touches nothing but the request, so that any thread may call it."""
@@ -166,24 +166,32 @@ class OnlineIdentifier:
             alarm = Diagnostic("alarm", reason)
             return Decision(GateState.HOLDING, False, False, (alarm,))
         elapsed = self._learner.time - self._changed_at
-        age = max(0.0, self._learner.time - self._identified_at)
-        evidence = gather(self._learner, self._model, scores, elapsed, self._silence, age)
+        evidence = gather(
+            self._learner,
+            self._model,
+            scores,
+            elapsed,
+            self._silence,
+            changed=self._robot_changed,
+        )
         decision = decide(evidence, self.config.gate)
         if decision.fallback:
             self._tracker.forget()
             self._use(self._nominal)
-            if evidence.wrong_torques:
-                self._identified_at = np.inf  # this model proved nothing of the torques
+            self._robot_changed = False
         elif decision.accepted and fresh is not None:
             base = fresh.base_parameters
             known = self._learner.covariance(fresh)
             self._use(ModelInUse(fresh.parameters, fresh.std, base, known, True))
-            self._changed_at = self._learner.time
+            self._changed_at, self._robot_changed = self._learner.time, False
         return decision
 
     def _alarming(self, scores: PrequentialScores) -> bool:
-        """Whether a payload may just have changed: the newest estimate predicts no better."""
+        """Whether the robot changed, or a payload may have: the newest estimate is no better."""
         newest, used = np.linalg.norm(scores.candidate.rmse), np.linalg.norm(scores.used.rmse)
+        phase = self._tracker.phase
+        if isinstance(phase, Alarmed) and phase.clear:
+            return True
         waiting = self._tracker.undecided(self._learner.time + self._silence)
         return waiting and bool(newest > _NO_BETTER * used)
 
@@ -193,6 +201,12 @@ class OnlineIdentifier:
         try:
             if not isinstance(tracker.phase, Following):
                 note = tracker.look(learner.window, self._model, learner.colour, learner.time)
+                if tracker.before_change is not None:
+                    # what came until now says nothing of the robot as it is
+                    self._use(tracker.before_change)
+                    learner.propose(self._model.parameters)
+                    self._changed_at, self._robot_changed = learner.time, True
+                    learner.forget()
                 if not isinstance(tracker.phase, Following):
                     tracker.refine_carried()
                     return [note] if note else []

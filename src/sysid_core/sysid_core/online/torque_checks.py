@@ -1,49 +1,181 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether each joint's measured torque can be one: its sign, its scale, noise, standstill.
 
-Action equals reaction: the masses that turn one joint load the joints before it. What all other
-joints say of the common masses predicts a joint's torque up to its friction, so that a torque with
-another sign or another unit stands out, although it would fit a model of its own.
+Action equals reaction: the masses that turn one joint load the joints before it, and a description
+that is right for all other joints is hardly wrong for one. A torque with another sign or unit
+stands out against both, although it would fit a model of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import solve_triangular
 
-from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.gaussian import prior_covariance
-from sysid_core.estimation.noise import weighted_sums
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.setting import Setting
-from sysid_core.online.torque_verdicts import FINE, GAINS, Scales, TorqueVerdict, found_in, stuck
 from sysid_core.parameters import INERTIAL_TERMS
 
-__all__ = ["TorqueChecks"]
+__all__ = ["TorqueChecks", "TorqueVerdict", "wrong_torques"]
 
-_STILL = 1e-4
-"""Share of the usual torque below which a torque that does not vary is not measured [-]."""
+_TRUST = (1.0, 0.5, 0.25, 0.125)
+"""Accuracies of the description that are compared, as shares of the stated standard deviation:
+how well its masses fit the other joints says how well they may be expected to fit this one."""
+
+_ROTOR = 0.05
+"""Share of a joint's usual torque that a rotor may take that the description leaves out [-]."""
+
+_LEVER = 0.01
+"""Distance [m] by which any centre of mass may be off: cables and covers are in no description,
+which hardly counts for an upper arm and much for a wrist."""
 
 _FIT_ERROR = 0.02
 """Share of a torque that a model's error takes even where a joint's own model fits better [-]."""
 
+_FRICTION_ERROR = 0.05
+"""Share of dry friction that its least law misses over a motion, where a joint's own masses may
+hide it: a fifth at low speed after Stribeck's curve, less at any other [-]."""
+
+_LOOSE = 1e-6
+"""Relative ridge that lets matrices of directions that nothing has shown be factorised [-]."""
+
 _FEWEST = 5.0
 """Independent samples that a joint must have shown before it is judged."""
 
-_RIDGE = 1e-8
-"""Relative ridge that lets matrices of directions that nothing has shown be factorised [-]."""
+_TOLERANCE = 1.25
+"""Factor by which a torque may be off its scale: torque constants are known to some 10 %, while
+other units or a gear that was forgotten are off by more [-]."""
 
-_LOOSE = 1e-6
-"""The same where friction was projected out, which costs digits [-]."""
+_SUSPECT = 2.0
+"""Log-likelihood by which a wrong scale must be likelier than any tolerable one before a first
+model is refused: it waits while the odds are seven to one."""
+
+_CERTAIN = 6.0
+"""The same before a model in use is refused."""
+
+_LEAST_SHARE = 0.25
+"""Share of its usual torque that masses must predict for a joint, before its scale is judged: less
+drowns in what a sensor or a gear may do [-]."""
+
+_STILL = 1e-4
+"""Share of the usual torque below which a torque that does not vary is not measured [-]."""
+
+_SCATTER = 0.8
+"""Share of a torque's variance that no motion explains, from which on it is noise [-]."""
+
+_LEAST_SCATTER = 0.1
+"""Scatter below this share of the usual torque is no fault, whatever the motion explains [-]."""
+
+_LEAST_FRICTION = 0.1
+"""Share of a joint's torque that a friction with the wrong sign must reach to be believed: delays
+between velocity and torque look like a little of it [-]."""
+
+_DEVIATIONS = 5.0
+"""Standard deviations by which friction must be negative."""
+
+_GAINS = np.concatenate([-np.geomspace(50.0, 0.02, 71), [0.0], np.geomspace(0.02, 50.0, 71)])
+"""Scales that are compared; neighbours differ by 12 %, less than what is tolerated."""
+
+
+class TorqueVerdict(NamedTuple):
+    """What was found of one joint's torque.
+
+    Attributes
+    ----------
+    finding : Diagnostic or None
+    weight : float
+        Log-likelihood against a torque that is right; inf where it is not one at all.
+    """
+
+    finding: Diagnostic | None
+    weight: float = 0.0
+
+
+_FINE = TorqueVerdict(None)
+
+
+def wrong_torques(
+    verdicts: Mapping[int, TorqueVerdict], *, in_use: bool
+) -> tuple[Diagnostic, ...]:
+    """Return what refuses an estimate; `in_use`: whether a model is, which only a certainty ends.
+
+    A wrong scale makes other joints look wrong, so only the likeliest is named, and none where a
+    torque is no measurement at all.
+    """
+    least = _CERTAIN if in_use else _SUSPECT
+    found = [v for v in verdicts.values() if v.finding is not None and v.weight >= least]
+    worst = max((verdict.weight for verdict in found), default=0.0)
+    return tuple(v.finding for v in found if v.finding is not None and v.weight == worst)
+
+
+class _Whitened(NamedTuple):
+    """Statistics in coordinates z, β = μ + L z, in which the prior is white; weighted rows.
+
+    Attributes
+    ----------
+    root : (b, b)
+        L.
+    gram, moment, known : (G, b, b), (G, b), (G, b)
+        LᵀGL, Lᵀm and LᵀGμ.
+    """
+
+    root: FloatArray
+    gram: FloatArray
+    moment: FloatArray
+    known: FloatArray
+
+
+class _Posterior(NamedTuple):
+    """What all joints say together of one joint's torque at the likeliest scale.
+
+    Attributes
+    ----------
+    likelihood : (m,)
+        Logarithm of the evidence at each of `_GAINS`.
+    others : (b,)
+        Base parameters that all other joints show.
+    mean : (b,)
+        Base parameters at the likeliest scale.
+    plain, root : (b,), (b, b)
+        At a scale of one, and the root of their covariance.
+    """
+
+    likelihood: FloatArray
+    others: FloatArray
+    mean: FloatArray
+    plain: FloatArray
+    root: FloatArray
+
+    @property
+    def best(self) -> float:
+        """The likeliest scale."""
+        return float(_GAINS[np.argmax(self.likelihood)])
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Scales that are as good as certain to hold the true one between them."""
+        near = _GAINS[self.likelihood > self.likelihood.max() - _CERTAIN]
+        return float(near.min()), float(near.max())
+
+    def against(self, least: float, most: float) -> float:
+        """By how much the likeliest scale is likelier than any of a range."""
+        those = np.clip(_GAINS, least, most) == _GAINS
+        return float(self.likelihood.max() - self.likelihood[those].max())
 
 
 class TorqueChecks:
     """Judges the torques of joints from the statistics of their rows.
+
+    The scale g of a joint's torque is judged by the evidence of all rows, with the bodies'
+    parameters averaged out. Their prior is the description's, as wide as the data make likely,
+    plus rotors that a description may leave out.
 
     Parameters
     ----------
@@ -52,206 +184,163 @@ class TorqueChecks:
     """
 
     def __init__(self, problem: Problem) -> None:
-        setting = Setting(problem, 0.0)
-        c, layout = setting.coordinates, problem.layout
-        free = c.mapping @ prior_covariance(setting.divergence) @ c.mapping.T
-        covariance = c.lifted(free)
-        self._known = np.diagonal(covariance) <= 0.0
-        self._unknown = np.flatnonzero(~self._known)
-        covariance = covariance[np.ix_(self._unknown, self._unknown)]
-        self._precision = np.linalg.inv(covariance + _RIDGE * np.diag(np.diagonal(covariance)))
-        self._mean = c.base_vector(c.mapping @ setting.divergence.mean)
-        columns = problem.base.columns
-        # a rotor's inertia that is held at zero is often one that nobody told of
-        self._own = columns >= len(INERTIAL_TERMS) * len(layout.bodies)
-        self.groups = problem.groups
-        self._speed, self._constant = _places(problem, "viscous"), _places(problem, "offset")
-        dry = layout.term("viscous"), layout.term("coulomb")
-        self._takes = np.isin(columns, np.concatenate([np.r_[term] for term in dry]))
-        anchor = problem.anchor
+        anchor, layout, base = problem.anchor, problem.layout, problem.base
         if anchor is None:
             raise ParameterError("torques are judged against an anchor; the problem has none")
-        self._usual = np.sqrt(anchor.square / np.maximum(anchor.count, 1e-300))
-        seen = np.diagonal(anchor.gram, axis1=1, axis2=2) > 0.0
-        # what no other joint sees, no other joint predicts
-        self._own |= seen.sum(axis=0) <= 1
-        self._errors = np.full(len(self.groups), np.inf)
+        setting = Setting(problem, 0.0)
+        c, divergence = setting.coordinates, setting.divergence
+        self._mean = c.base_vector(c.mapping @ divergence.mean)
+        covariance, inertial = prior_covariance(divergence), len(divergence.bodies)
+        inertial *= len(INERTIAL_TERMS)
+        bodies, own = c.base_mapping[:, :inertial], c.base_mapping[:, inertial:]
+        count = np.maximum(anchor.count, 1e-300)
+        self._usual = np.sqrt(anchor.square / count)
+        rest = own @ covariance[inertial:, inertial:] @ own.T + self._rotors(problem, anchor)
+        for phi, place in zip(
+            layout.inertias(problem.prior.mean), map(layout.body, layout.bodies), strict=True
+        ):
+            shifted = _LEVER * phi[0] * base.mapping[:, place][:, 1:4]
+            rest += shifted @ shifted.T
+        wide = bodies @ covariance[:inertial, :inertial] @ bodies.T
+        self._roots = [_root(trust**2 * wide + rest) for trust in _TRUST]
+        self._speed = _places(problem, "viscous")
+        self._dry = _places(problem, "coulomb")
+        self._constant = _places(problem, "offset")
+        self._inertial = base.columns < len(INERTIAL_TERMS) * len(layout.bodies)
+        self.groups = problem.groups
+
+    def _rotors(self, problem: Problem, anchor: Statistics) -> FloatArray:
+        """Return the covariance (b, b) of rotors that nobody told of."""
+        layout, mapping = problem.layout, problem.base.mapping
+        joints = [layout.joints.index(name) for name in problem.groups if name in layout.joints]
+        rotors = mapping[:, np.arange(layout.size)[layout.term("armature")][joints]]
+        moved = np.einsum("bg,gbc,cg->g", rotors, anchor.gram[: len(joints)], rotors)
+        moved = np.sqrt(moved / np.maximum(anchor.count[: len(joints)], 1e-300))
+        known = moved > 0.0
+        size = _ROTOR * self._usual[: len(joints)][known] / moved[known]
+        scaled: FloatArray = rotors[:, known] * size
+        return scaled @ scaled.T
 
     def judge(
         self, statistics: Statistics, correlation: FloatArray, joints: Sequence[int]
     ) -> dict[int, TorqueVerdict]:
         """Judge the torques of some joints; `correlation` (G,) is the rows' colour."""
-        for joint in range(len(self.groups)):
-            if joint in joints or not np.isfinite(self._errors[joint]):
-                self._look(statistics, joint)
-        return {joint: self._judge(statistics, correlation, joint) for joint in joints}
+        if not joints:
+            return {}
+        errors = np.array([self._own_error(statistics, g) for g in range(len(self.groups))])
+        weights = 1.0 / (np.maximum(errors, (_STILL * self._usual) ** 2) * correlation)
+        data = Statistics(
+            weights[:, None, None] * statistics.gram,
+            weights[:, None] * statistics.moment,
+            weights * statistics.square,
+            weights * statistics.count,
+        )
+        gram = data.gram @ self._mean
+        views = [_Whitened(L, L.T @ data.gram @ L, data.moment @ L, gram @ L) for L in self._roots]
+        return {
+            joint: self._judge(statistics, data, views, joint)
+            if statistics.count[joint] >= _FEWEST * correlation[joint]
+            else _FINE
+            for joint in joints
+        }
 
-    def _known_terms(self, joint: int) -> bool:
-        """Whether friction and offset can be told from masses, unlike those of a lift."""
-        return min(self._speed[joint], self._constant[joint]) >= 0
+    def _own_error(self, statistics: Statistics, joint: int) -> float:
+        """Return the mean square error [N²·m²] to expect of a joint's own model of any scale."""
+        gram, count = statistics.gram[joint], float(statistics.count[joint])
+        seen = np.flatnonzero(np.diagonal(gram) > 0.0)
+        if count == 0.0 or not len(seen):
+            return 0.0
+        size = np.sqrt(np.diagonal(gram)[seen])
+        block = gram[np.ix_(seen, seen)] / size / size[:, None] + _LOOSE * np.eye(len(size))
+        moment = statistics.moment[joint][seen] / size
+        own = np.linalg.solve(block, moment)
+        rest = max(float(statistics.square[joint] - moment @ own), 0.0)
+        dry = float(np.sum(own[seen == self._dry[joint]] ** 2))
+        square = _FIT_ERROR**2 * float(statistics.square[joint]) + _FRICTION_ERROR**2 * dry
+        return (rest + square) / count
 
-    def _look(self, statistics: Statistics, joint: int) -> None:
-        """See how well a model of its own can explain a joint's torque, whatever its scale."""
-        self._errors[joint] = np.inf
-        if statistics.count[joint] > 0.0 and self._known_terms(joint):
-            rows = _JointRows.of(self, statistics, joint)
-            if rows.variance > (_STILL * self._usual[joint]) ** 2:
-                self._errors[joint] = rows.error_square()
+    def _judge(
+        self, statistics: Statistics, data: Statistics, views: list[_Whitened], joint: int
+    ) -> TorqueVerdict:
+        usual, count = float(self._usual[joint]), statistics.count[joint]
+        constant = self._constant[joint]
+        mean = statistics.moment[joint][constant] / count if constant >= 0 else 0.0
+        size = float(statistics.square[joint]) / count
+        variance = max(size - mean**2, 0.0)
+        if variance < (_STILL * usual) ** 2:
+            return _stuck(self.groups[joint], variance**0.5, _STILL * usual)
+        found = self._posterior(data, views, joint)
+        return self._verdict(found, statistics, joint, variance, size)
 
-    def _judge(self, statistics: Statistics, correlation: FloatArray, joint: int) -> TorqueVerdict:
-        count = statistics.count[joint]
-        if count < _FEWEST * correlation[joint] or not self._known_terms(joint):
-            return FINE
-        name, usual = self.groups[joint], float(self._usual[joint])
-        rows = _JointRows.of(self, statistics, joint)
-        if rows.variance < (_STILL * usual) ** 2:
-            return stuck(name, rows.variance**0.5, _STILL * usual)
-        scales = self._scales(rows, statistics, correlation, joint)
-        return found_in(name, scales, rows.variance, rows.size, usual)
+    def _posterior(self, data: Statistics, views: list[_Whitened], joint: int) -> _Posterior:
+        """Compare scales of one joint's torque, whatever the description's accuracy."""
+        found = [self._with(view, data, joint) for view in views]
+        likelihood = np.logaddexp.reduce([one.likelihood for one in found], axis=0)
+        best = max(found, key=lambda one: float(one.likelihood.max()))
+        return best._replace(likelihood=likelihood)
 
-    def _scales(
-        self,
-        rows: _JointRows,
-        statistics: Statistics,
-        correlation: FloatArray,
-        joint: int,
-    ) -> Scales:
-        """Compare scales g of a torque g·A(β + d) + F f, with β and its covariance from others."""
-        weights = 1.0 / (self._errors * correlation)
-        weights[joint] = 0.0
-        gram, moment = self._reduced(*weighted_sums(statistics, weights))
-        mean, root = self._from_others(gram, moment, rows.rigid)
-        scale = correlation[joint] * float(self._errors[joint])
-        d, V = np.linalg.eigh(root.T @ rows.gram @ root / scale)
+    def _with(self, view: _Whitened, data: Statistics, joint: int) -> _Posterior:
+        """Compare scales at one accuracy: evidence of y = g A (μ + L z), z white."""
+        rest = np.arange(len(self.groups)) != joint
+        R = np.linalg.cholesky(np.eye(len(view.root)) + view.gram[rest].sum(axis=0))
+        half = solve_triangular(R, view.gram[joint], lower=True, check_finite=False)
+        d, Q = np.linalg.eigh(solve_triangular(R, half.T, lower=True, check_finite=False))
         d = np.maximum(d, 0.0)
-        turned = V.T @ root.T
-        p, r = turned @ rows.moment, turned @ (rows.gram @ mean)
-        g = GAINS[:, None]
-        square = rows.square - 2.0 * GAINS * (rows.moment @ mean)
-        square += GAINS**2 * (mean @ rows.gram @ mean)
-        gained = ((g * (p - g * r)) ** 2 / (1.0 + g**2 * d)).sum(axis=1) / scale
-        likelihood = -0.5 * (np.log1p(g**2 * d).sum(axis=1) + (square - gained) / scale)
+        moment = (view.moment - view.known)[rest].sum(axis=0)
+        columns = np.stack([moment, view.moment[joint], view.known[joint]], axis=1)
+        t0, t1, t2 = (Q.T @ solve_triangular(R, columns, lower=True, check_finite=False)).T
+        g = _GAINS[:, None]
+        turned, spread = t0 + g * t1 - g**2 * t2, 1.0 / (1.0 + g**2 * d)
+        own, square = data.moment[joint] @ self._mean, self._mean @ data.gram[joint] @ self._mean
+        missed = data.residual_square(self._mean)[rest].sum() + data.square[joint]
+        missed = missed - 2.0 * _GAINS * own + _GAINS**2 * square
+        likelihood = -0.5 * (missed - (turned**2 * spread).sum(axis=1))
+        likelihood -= np.log(np.diag(R)).sum() - 0.5 * np.log(spread).sum(axis=1)
         i = int(np.argmax(likelihood))
-        g0 = float(GAINS[i])
-        spread = 1.0 / (1.0 + g0**2 * d)
-        change = root @ V
-        beta = mean + change @ (spread * g0 * (p - g0 * r) / scale)
-        rest = float(
-            rows.square - 2.0 * g0 * (rows.moment @ beta) + g0**2 * (beta @ rows.gram @ beta)
-        )
-        friction, std = rows.friction(g0 * beta, g0 * change * np.sqrt(spread), scale)
-        explained = 1.0 - rest / max(rows.variance * rows.rows, 1e-300)
-        predicted = float(np.sqrt(max(float(mean @ rows.gram @ mean), 0.0) / rows.rows))
-        return Scales(likelihood, predicted, friction, std, explained)
+        back = view.root @ solve_triangular(R, Q, lower=True, trans=1, check_finite=False)
+        mean = self._mean + back @ (spread[i] * turned[i])
+        others = self._mean + back @ t0
+        plain = self._mean + back @ ((t0 + t1 - t2) / (1.0 + d))
+        return _Posterior(likelihood, others, mean, plain, back / np.sqrt(1.0 + d))
 
-    def _reduced(self, gram: FloatArray, moment: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return sums of the unknown base parameters, the known ones taken off the targets."""
-        u = self._unknown
-        rest = moment - gram[:, self._known] @ self._mean[self._known]
-        return gram[np.ix_(u, u)], rest[u]
+    def _verdict(
+        self, found: _Posterior, statistics: Statistics, joint: int, variance: float, size: float
+    ) -> TorqueVerdict:
+        name, usual, g = self.groups[joint], float(self._usual[joint]), found.best
+        count, gram = statistics.count[joint], statistics.gram[joint]
+        rest = statistics.square[joint] - 2.0 * g * (statistics.moment[joint] @ found.mean)
+        rest += g**2 * (found.mean @ gram @ found.mean)
+        explained = 1.0 - max(float(rest), 0.0) / (variance * count)
+        friction, std = self._friction(found, gram, joint, float(count))
+        scatter = (max(1.0 - explained, 0.0) * variance) ** 0.5
+        mute = found.against(0.0, 0.0) < _SUSPECT
+        if mute and explained < 1.0 - _SCATTER and scatter > _LEAST_SCATTER * usual:
+            return _noise(name, scatter, explained)
+        if friction < -max(_LEAST_FRICTION * size**0.5, _DEVIATIONS * std):
+            return _driving(name, friction, std)
+        rigid = np.where(self._inertial, found.others, 0.0)
+        predicted = float(np.sqrt(max(rigid @ gram @ rigid, 0.0) / count))
+        odds = found.against(1.0 / _TOLERANCE, _TOLERANCE)
+        if odds < _SUSPECT or predicted < _LEAST_SHARE * max(usual, size**0.5):
+            return _FINE
+        return _scaled(name, found, odds)
 
-    def _from_others(
-        self, gram: FloatArray, moment: FloatArray, rigid: IndexArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return mean (k,) and a root (k, k) of the covariance of a joint's rigid columns."""
-        factor = cho_factor(self._precision + gram, lower=True, check_finite=False)
-        prior = self._mean[self._unknown]
-        mean = prior + cho_solve(factor, moment - gram @ prior, check_finite=False)
-        unit = np.eye(len(gram))[:, rigid]
-        covariance = cho_solve(factor, unit, check_finite=False)[rigid]
-        covariance += _RIDGE * np.diag(np.diagonal(covariance))
-        return mean[rigid], np.linalg.cholesky(covariance)
+    def _friction(
+        self, found: _Posterior, gram: FloatArray, joint: int, count: float
+    ) -> tuple[float, float]:
+        """Return the mean torque [N·m] of friction against the motion, and its deviation."""
+        along = self._speed[joint]
+        if along < 0:
+            return 0.0, 1.0
+        terms = [place for place in (along, self._dry[joint]) if place >= 0]
+        power = gram[along, terms] / np.sqrt(max(gram[along, along] * count, 1e-300))
+        return float(power @ found.plain[terms]), float(np.linalg.norm(power @ found.root[terms]))
 
 
-class _JointRows(NamedTuple):
-    """One joint's rows with the columns of its own columns projected out.
-
-    Attributes
-    ----------
-    rigid : (k,)
-        Columns that other joints may share, among the unknown base parameters.
-    gram, moment, square : (k, k), (k,), float
-        Of the rows less what friction explains.
-    diagonal : (k,)
-        Of the Gram matrix before that.
-    rows, size, variance : float
-        Number of rows; mean square of the torque and its variance about its mean [N²·m²].
-    inverse, cross, own : (o, o), (o, k), (o,)
-        Inverse Gram matrix of the friction's columns, theirs with the others, their moments.
-    power : (o,)
-        Mean power of each friction column over the mean speed: torque against the motion.
-    """
-
-    rigid: IndexArray
-    gram: FloatArray
-    diagonal: FloatArray
-    moment: FloatArray
-    square: float
-    rows: float
-    size: float
-    variance: float
-    inverse: FloatArray
-    cross: FloatArray
-    own: FloatArray
-    power: FloatArray
-
-    @classmethod
-    def of(cls, checks: TorqueChecks, statistics: Statistics, joint: int) -> _JointRows:
-        """Project one joint's friction out of its statistics."""
-        gram, held = statistics.gram[joint], checks._known & ~checks._own
-        constant = checks._mean[held]
-        moment = statistics.moment[joint] - gram[:, held] @ constant
-        square = float(statistics.square[joint])
-        square -= float((statistics.moment[joint] + moment)[held] @ constant)
-        seen = np.diagonal(gram) > 0.0
-        own = np.flatnonzero(seen & checks._own)
-        rigid = np.flatnonzero(seen & ~checks._own & ~checks._known)
-        block = gram[np.ix_(own, own)]
-        block = block + _RIDGE * np.diag(np.diagonal(block))
-        inverse: FloatArray = np.asarray(np.linalg.inv(block), dtype=float)
-        cross: FloatArray = gram[np.ix_(own, rigid)]
-        along, count = checks._speed[joint], float(statistics.count[joint])
-        speed = gram[along, own] * checks._takes[own]
-        motion = float(np.sqrt(gram[along, along] / count))
-        mean = float(statistics.moment[joint][checks._constant[joint]]) / count
-        return cls(
-            np.searchsorted(checks._unknown, rigid),
-            gram[np.ix_(rigid, rigid)] - cross.T @ inverse @ cross,
-            np.diagonal(gram)[rigid],
-            moment[rigid] - cross.T @ inverse @ moment[own],
-            max(square - float(moment[own] @ inverse @ moment[own]), 0.0),
-            count,
-            float(statistics.square[joint]) / count,
-            max(float(statistics.square[joint]) / count - mean**2, 0.0),
-            inverse,
-            cross,
-            moment[own],
-            speed / (count * max(motion, 1e-300)),
-        )
-
-    def friction(self, rigid: FloatArray, root: FloatArray, scale: float) -> tuple[float, float]:
-        """Return the mean torque of friction against the motion [N·m] and its deviation.
-
-        Parameters
-        ----------
-        rigid : (k,)
-            Of the rigid columns, with a root (k, k) of their covariance.
-        scale : float [N²·m²]
-            Variance of an independent row.
-        """
-        take = self.power @ self.inverse
-        spread = take @ self.cross @ root
-        variance = scale * (take @ self.power) + spread @ spread
-        return float(take @ (self.own - self.cross @ rigid)), float(np.sqrt(variance))
-
-    def error_square(self) -> float:
-        """Return the mean square error [N²·m²] to expect of a model of any scale."""
-        size = np.sqrt(self.diagonal)
-        block = self.gram / size / size[:, None] + _LOOSE * np.eye(len(size))
-        factor = cho_factor(block, lower=True, check_finite=False)
-        moment = self.moment / size
-        rest = self.square - moment @ cho_solve(factor, moment, check_finite=False)
-        return max(rest, 0.0) / self.rows + _FIT_ERROR**2 * self.size
+def _root(covariance: FloatArray) -> FloatArray:
+    """Return a root L, ``L Lᵀ`` the covariance, of one that may be singular."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def _places(problem: Problem, term: str) -> list[int]:
@@ -262,3 +351,38 @@ def _places(problem: Problem, term: str) -> list[int]:
         where.get(start + joints.index(name), -1) if name in joints else -1
         for name in problem.groups
     ]
+
+
+def _stuck(name: str, size: float, threshold: float) -> TorqueVerdict:
+    message = f"the torque varies by {size:.1e} N·m while the joint moves, below {threshold:.1e}"
+    hint = "check that the driver publishes this joint's effort"
+    return TorqueVerdict(Diagnostic("torque_stuck", message, subject=name, hint=hint), np.inf)
+
+
+def _noise(name: str, scatter: float, explained: float) -> TorqueVerdict:
+    message = (
+        f"the motion explains {100.0 * max(explained, 0.0):.0f} % of the torque's variance, "
+        f"below {100.0 * (1.0 - _SCATTER):.0f} %; {scatter:.2g} N·m are noise"
+    )
+    hint = "check the sensor, its cable and its joint's place in the message"
+    return TorqueVerdict(Diagnostic("torque_noise", message, subject=name, hint=hint), np.inf)
+
+
+def _driving(name: str, friction: float, std: float) -> TorqueVerdict:
+    message = f"friction would drive the joint with {-friction:.2g} ± {std:.1g} N·m, above 0"
+    hint = "turn the sign of this joint's effort gain"
+    finding = Diagnostic("torque_sign", message, subject=name, hint=hint)
+    return TorqueVerdict(finding, 0.5 * (friction / std) ** 2)
+
+
+def _scaled(name: str, found: _Posterior, odds: float) -> TorqueVerdict:
+    low, high = found.range
+    kind, cure = "torque_scale", f"divide this joint's effort gain by {found.best:.2g}"
+    if found.best < 0.0:
+        kind, cure = "torque_sign", "turn the sign of this joint's effort gain"
+    message = (
+        f"the torque is {found.best:.2g} ({low:.2g} to {high:.2g}) times what masses and the "
+        f"other joints say, outside {1.0 / _TOLERANCE:.2g} to {_TOLERANCE:.2g}"
+    )
+    hint = f"check its unit, then {cure}"
+    return TorqueVerdict(Diagnostic(kind, message, subject=name, hint=hint), odds)

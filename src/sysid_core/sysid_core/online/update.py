@@ -15,8 +15,7 @@ from sysid_core.estimation import Estimate, Problem, Solver
 from sysid_core.online.gate import GateState
 from sysid_core.online.payload import PayloadEstimate
 from sysid_core.online.prequential import PrequentialScores
-from sysid_core.online.torque_checks import TorqueChecks
-from sysid_core.online.torque_verdicts import TorqueVerdict
+from sysid_core.online.torque_checks import TorqueChecks, TorqueVerdict
 
 __all__ = ["Failed", "Request", "Solution", "Solved", "Update"]
 

@@ -115,15 +115,15 @@ def test_a_jump_is_refused_only_once_a_model_is_in_use() -> None:
     assert "predicted torque would change" in str(refused.reasons[0])
 
 
-def test_a_wrong_torque_is_refused_by_joint_and_a_young_model_with_it() -> None:
+def test_a_wrong_torque_is_refused_by_joint_and_the_model_learned_from_it_with_it() -> None:
     first = decided(replace(GOOD, wrong_torques=(WRONG,)))
     assert (first.state, first.accepted) == (GateState.NOMINAL, False)
     assert first.reasons[0].subject == "elbow"
     # a model that was learned from such a torque goes, one from before it stays
-    young = decided(replace(OPENED, wrong_torques=(WRONG,), age=3.0))
-    assert (young.state, young.fallback) == (GateState.NOMINAL, True)
-    old = decided(replace(OPENED, wrong_torques=(WRONG,), age=60.0))
-    assert (old.state, old.fallback) == (GateState.REJECTED, False)
+    from_it = decided(replace(OPENED, wrong_torques=(WRONG,)))
+    assert (from_it.state, from_it.fallback) == (GateState.NOMINAL, True)
+    before = decided(replace(OPENED, wrong_torques=(WRONG,), changed=True))
+    assert (before.state, before.fallback) == (GateState.REJECTED, False)
 
 
 def test_an_estimate_that_saves_half_of_the_error_may_have_a_poor_r2() -> None:

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads that are picked up: how soon they are noticed, how well they are weighed, and false ones.
+
+Arms as in `bench.gate` pick up loads in motion; others repeat a pick-and-place motion for hours of
+their time without one. Where the recordings are at hand, a real UR10e's two runs of one
+trajectory, without and with 2.805 kg, are joined at various times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bench.plants import ARMS, RATE, Load, Motion, Plant, arm
+from bench.runner import Result, run_benchmark, say, show_table
+from sysid_core.arrays import FloatArray
+from sysid_core.online.replay import replay, stream_settings_for
+from sysid_core.online.update import Update
+from sysid_core.recording import Recording
+from sysid_core.robot import Robot, load_robot
+
+__all__ = ["Pickup", "pick_and_place", "run", "splice"]
+
+MASSES = (0.25, 0.5, 1.0, 2.0)  # [kg]
+_BEFORE, _AFTER = 12.0, 6.0  # [s] without and with the load
+_WEIGHED = 5.0  # [s] after which a load is weighed
+_COM = (0.03, -0.02, 0.08)  # [m]
+_DEVIATIONS = 1.96  # of 95 % intervals
+_REAL_MASS, _REAL_WEIGHED = 2.805, 6.0  # [kg, s]
+_REAL_ROWS = {"14harm50sec": slice(194, 4966), "14harm50secLoad": slice(307, 5071)}
+_UPDATE_RATE = 10.0  # [Hz]
+
+
+class Pickup(NamedTuple):
+    """What came of one load.
+
+    Attributes
+    ----------
+    robot : str
+    mass : float [kg]
+    noticed : float [s]
+        After it came; inf if never.
+    early : bool
+        Whether one was told before it came.
+    error : float [-]
+        Of the mass after some seconds, relative; inf without a load.
+    covered, com_covered : bool
+        Whether the 95 % intervals of mass and of every coordinate of the centre of mass hold it.
+    """
+
+    robot: str
+    mass: float
+    noticed: float
+    early: bool
+    error: float
+    covered: bool
+    com_covered: bool
+
+
+@cache
+def _robot(name: str) -> Robot:
+    return arm(name)
+
+
+def _updates(robot: Robot, recording: Recording) -> list[Update]:
+    stream = stream_settings_for(recording, robot)
+    steps = replay(recording, robot, stream=stream, update_rate=_UPDATE_RATE)
+    return [step.update for step in steps]
+
+
+def _judged(
+    name: str, updates: Sequence[Update], mass: float, came: float, after: float, com: bool
+) -> Pickup:
+    """Hold what was told of a load that came at a time [s] to what it is."""
+    attached = [u.time for u in updates if u.payload_attached]
+    noticed = next((t - came for t in attached if t >= came), np.inf)
+    load = next((u.payload for u in updates if u.time >= came + after), None)
+    early = any(t < came for t in attached)
+    if load is None or not np.isfinite(noticed):
+        return Pickup(name, mass, noticed, early, np.inf, False, False)
+    within = np.abs(load.com - _COM) <= _DEVIATIONS * load.com_std
+    return Pickup(
+        name,
+        mass,
+        noticed,
+        early,
+        abs(load.mass / mass - 1.0),
+        abs(load.mass - mass) <= _DEVIATIONS * load.mass_std,
+        bool(within.all()) if com else True,
+    )
+
+
+def pick_up(name: str, seed: int, mass: float) -> Pickup:
+    """Let an arm pick up a load in motion."""
+    plant = Plant(_robot(name), seed)
+    motion = plant.states(0, 0.0, _BEFORE + _AFTER)
+    torque = plant.torque(motion)
+    held = motion.time >= _BEFORE
+    torque[held] = plant.torque(motion, Load(mass, _COM))[held]
+    updates = _updates(plant.robot, plant.recording(motion, torque))
+    return _judged(name, updates, mass, _BEFORE, _WEIGHED, com=True)
+
+
+def pick_and_place(name: str, seed: int, seconds: float) -> int:
+    """Return how often a load was told of an arm that moves between two places without one."""
+    plant = Plant(_robot(name), seed)
+    places = plant.states(0, 0.0, 10.0)
+    ends = places.position[[0, len(places.time) // 2]]
+    time = np.arange(round(seconds * RATE)) / RATE
+    # two seconds there, two seconds back, a rest of half a second at either end
+    s = np.clip((time % 2.5) / 2.0, 0.0, 1.0)
+    back = (time // 2.5).astype(int) % 2 == 1
+    ways = (s**3 * (10 - 15 * s + 6 * s**2), 30 * s**2 * (1 - s) ** 2 / 2.0)
+    sign = np.where(back, -1.0, 1.0)
+    step = np.subtract(*ends[::-1])
+    share = np.where(back, 1.0 - ways[0], ways[0])
+    bend = 60 * s * (1 - s) * (1 - 2 * s) / 4.0
+    motion = Motion(
+        time,
+        ends[0] + np.outer(share, step),
+        np.outer(sign * ways[1], step),
+        np.outer(sign * bend, step),
+    )
+    told = [u.payload_attached for u in _updates(plant.robot, _published(plant, motion))]
+    return int(np.sum(np.diff(np.array([False, *told]).astype(int)) > 0))
+
+
+def _published(plant: Plant, motion: Motion) -> Recording:
+    return plant.recording(motion, plant.torque(motion))
+
+
+def splice(root: Path, at: float) -> Pickup:
+    """Join the real UR10e's runs at a time [s] of its trajectory."""
+    robot = load_robot("ur10e")
+    parts: list[FloatArray] = []
+    for name, rows in _REAL_ROWS.items():
+        path = root / "ur10e" / f"ur-20_02_19_{name}.csv"
+        table = np.loadtxt(path, delimiter=",")[rows]
+        time = table[:, 0] - table[0, 0]
+        keep = time < at if not parts else time >= at
+        parts.append(np.column_stack([time, table[:, 1:7], table[:, 13:19]])[keep])
+    joined = np.vstack(parts)
+    recording = Recording(
+        joined[:, 0], robot.joint_names, joined[:, 1:7], None, joined[:, 7:], source="ur10e"
+    )
+    updates = _updates(robot, recording)
+    return _judged("ur10e", updates, _REAL_MASS, at, _REAL_WEIGHED, com=False)
+
+
+def _share(pickups: Sequence[Pickup], holds: Callable[[Pickup], bool]) -> float:
+    return float(np.mean([holds(p) for p in pickups])) if pickups else np.nan
+
+
+def _figures(pickups: Sequence[Pickup], real: Sequence[Pickup], false: float) -> dict[str, float]:
+    return {
+        "noticed within 1 s": _share(pickups, lambda p: p.noticed <= 1.0),
+        "median time to notice [s]": float(np.median([p.noticed for p in pickups])),
+        "mass within 3 %": _share(pickups, lambda p: p.error <= 0.03),
+        "coverage, mass": _share(pickups, lambda p: p.covered),
+        "coverage, centre of mass": _share(pickups, lambda p: p.com_covered),
+        "false loads in 10 h": false,
+        "real: noticed within 1.5 s": _share(real, lambda p: p.noticed <= 1.5),
+        "real: mass within 5 %": _share(real, lambda p: p.error <= 0.05),
+        "real: covered": _share(real, lambda p: p.covered),
+    }
+
+
+def _row(label: str, own: Sequence[Pickup]) -> tuple[object, ...]:
+    return (
+        label,
+        len(own),
+        100.0 * _share(own, lambda p: p.noticed <= 1.0),
+        float(np.median([p.noticed for p in own])),
+        100.0 * float(np.median([p.error for p in own])),
+        100.0 * _share(own, lambda p: p.covered),
+        100.0 * _share(own, lambda p: p.com_covered),
+        100.0 * _share(own, lambda p: p.early),
+    )
+
+
+def run(given: argparse.Namespace) -> Result:
+    """Pick up loads, move without any, and splice the recordings."""
+    pickups = []
+    for name in given.arms:
+        for mass in MASSES:
+            pickups += [pick_up(name, given.seed + k, mass) for k in range(given.seeds)]
+        say(f"{name} done")
+    seconds = 3600.0 * given.hours / len(given.arms)
+    false = sum(pick_and_place(name, given.seed, seconds) for name in given.arms)
+    root = Path(os.environ.get("SYSID_DATA", "../shared/data"))
+    real: list[Pickup] = []
+    if (root / "ur10e").is_dir():
+        real = [splice(root, at) for at in np.linspace(10.0, 38.0, given.splices)]
+    rows = [
+        _row(f"{name}, {mass:g} kg", [p for p in pickups if (p.robot, p.mass) == (name, mass)])
+        for name in given.arms
+        for mass in MASSES
+    ]
+    rows += [_row("real ur10e, 2.805 kg", real)] if real else []
+    headings = ("arm, load", "runs", "in 1 s [%]", "noticed [s]", "error [%]", "covered [%]")
+    show_table("payload", (*headings, "com covered [%]", "too early [%]"), rows, ".3g")
+    print(f"\n{false} false loads in {given.hours:g} h")
+    figures = _figures(pickups, real, false * 10.0 / given.hours)
+    details = {"pickups": [p._asdict() for p in (*pickups, *real)], "false": false}
+    return Result(figures, details)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seeds", type=int, default=2, help="arms of each kind [%(default)s]")
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
+    parser.add_argument("--hours", type=float, default=0.1, help="without load [%(default)s]")
+    parser.add_argument("--splices", type=int, default=4, help="of the UR10e [%(default)s]")
+
+
+if __name__ == "__main__":
+    sys.exit(run_benchmark("payload", run, _arguments, __doc__))
