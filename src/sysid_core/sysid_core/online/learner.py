@@ -23,6 +23,7 @@ from sysid_core.online.anchor import wide_motion
 from sysid_core.online.colour import ResidualColour
 from sysid_core.online.intake import noise_of, usable_samples
 from sysid_core.online.left_out import RecentlyLeftOut
+from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.prequential import Prequential
 from sysid_core.online.settings import SCORED, OnlineConfig
 from sysid_core.online.torque_checks import TorqueChecks, TorqueVerdict
@@ -232,7 +233,10 @@ class Learner:
         if self._solver is None:
             chosen = estimator(self.config.method, tolerance=_TOLERANCE, covariance="diagonal")
             self._solver = chosen.prepare(problem)
-            self._checks = TorqueChecks(problem) if self.regression.per_joint else None
+            self._checks = None
+            if self.regression.per_joint:
+                loads = PayloadEstimator(self.regression, self.config.payload)
+                self._checks = TorqueChecks(problem, loads.likely_tool)
         return Request(
             problem,
             self._solver,

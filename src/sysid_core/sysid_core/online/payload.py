@@ -170,6 +170,12 @@ class PayloadEstimator:
         """Smallest payload worth reporting [kg]."""
         return self.config.min_mass or _SMALLEST_SHARE * self._robot_mass
 
+    @property
+    def likely_tool(self) -> FloatArray:
+        """Covariance (b, b) of the base parameters of a tool: half of a likely load."""
+        spread = 0.5 * self._map * self._likely
+        return np.asarray(spread @ spread.T)
+
     def loaded_problem(
         self, prior: Prior, constraints: Constraints, load: PayloadEstimate
     ) -> tuple[Prior, Constraints]:

@@ -25,7 +25,7 @@ from sysid_core.parameters import INERTIAL_TERMS
 
 __all__ = ["TorqueChecks", "TorqueVerdict", "wrong_torques"]
 
-_TRUST = (1.0, 0.5, 0.25, 0.125)
+_TRUST = (1.0, 0.4, 0.15)
 """Accuracies of the description that are compared, as shares of the stated standard deviation:
 how well its masses fit the other joints says how well they may be expected to fit this one."""
 
@@ -175,15 +175,17 @@ class TorqueChecks:
 
     The scale g of a joint's torque is judged by the evidence of all rows, with the bodies'
     parameters averaged out. Their prior is the description's, as wide as the data make likely,
-    plus rotors that a description may leave out.
+    with or without a tool, plus rotors that a description may leave out.
 
     Parameters
     ----------
     problem : Problem
         With an anchor; supplies everything but the data.
+    tool : (b, b)
+        Covariance of what a tool that nobody told of adds to the base parameters.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, tool: FloatArray) -> None:
         anchor, layout, base = problem.anchor, problem.layout, problem.base
         if anchor is None:
             raise ParameterError("torques are judged against an anchor; the problem has none")
@@ -192,7 +194,7 @@ class TorqueChecks:
         self._mean = c.base_vector(c.mapping @ divergence.mean)
         covariance, inertial = prior_covariance(divergence), len(divergence.bodies)
         inertial *= len(INERTIAL_TERMS)
-        bodies, own = c.base_mapping[:, :inertial], c.base_mapping[:, inertial:]
+        bodies, own = np.split(base.mapping[:, c.free], [inertial], axis=1)
         count = np.maximum(anchor.count, 1e-300)
         self._usual = np.sqrt(anchor.square / count)
         rest = own @ covariance[inertial:, inertial:] @ own.T + self._rotors(problem, anchor)
@@ -202,7 +204,9 @@ class TorqueChecks:
             shifted = _LEVER * phi[0] * base.mapping[:, place][:, 1:4]
             rest += shifted @ shifted.T
         wide = bodies @ covariance[:inertial, :inertial] @ bodies.T
-        self._roots = [_root(trust**2 * wide + rest) for trust in _TRUST]
+        self._roots = [
+            _root(trust**2 * wide + more) for trust in _TRUST for more in (rest, rest + tool)
+        ]
         self._speed = _places(problem, "viscous")
         self._dry = _places(problem, "coulomb")
         self._constant = _places(problem, "offset")
