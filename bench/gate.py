@@ -25,7 +25,7 @@ from sysid_core.robot import Robot
 
 __all__ = ["CASES", "Case", "Run", "observe", "run"]
 
-SECONDS = 12.0
+SECONDS = 14.0
 HARMLESS = 1.02  # error on a wide motion, relative to the nominal model's, that is no worse
 LATE = 7.0  # [s] at which a torque turns wrong that was right until then
 _UPDATE_RATE = 10.0  # [Hz]

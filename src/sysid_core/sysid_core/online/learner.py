@@ -174,10 +174,13 @@ class Learner:
         self.scores.clear()
         self.informative_time = time
 
-    def learn(self, samples: Samples, used_base: FloatArray) -> Iterator[Learned]:
+    def learn(
+        self, samples: Samples, used_base: FloatArray, *, usual: bool = True
+    ) -> Iterator[Learned]:
         """Score samples with the models at hand, then learn from them, block by block.
 
-        `used_base` (b,) are the base parameters in use.
+        `used_base` (b,) are the base parameters in use, whose innovations are `usual` unless the
+        robot is known to have changed.
         """
         self.time = float(samples.time[-1])
         self.samples += len(samples)
@@ -186,7 +189,8 @@ class Learner:
             learned = self._rows(samples.select(slice(start, start + size)))
             if learned.samples:
                 self.scores.push(*learned, self._candidate_base, self._nominal_base, used_base)
-                self.colour.push(learned.rows, used_base, learned.samples)
+                if usual:
+                    self.colour.push(learned.rows, used_base, learned.samples)
                 self.window.push(*learned)
                 yield learned
 

@@ -263,6 +263,11 @@ class PayloadTracker:
             )
         self.phase = Starting()
 
+    @property
+    def changed(self) -> bool:
+        """Whether the robot changed for certain, and it is not settled by what."""
+        return isinstance(self.phase, Alarmed) and self.phase.clear
+
     def undecided(self, time: float) -> bool:
         """Whether it is too early to tell if a payload made the errors rise.
 

@@ -111,7 +111,8 @@ class OnlineIdentifier:
             self._learner.begin_anew(start)
             self._tracker.restart(start)
             self._changed_at = start
-        for rows, count in self._learner.learn(samples, self._model.base):
+        usual = not self._tracker.changed
+        for rows, count in self._learner.learn(samples, self._model.base, usual=usual):
             if self._tracker.listening:
                 self._tracker.push(Statistics.of(rows), count)
 
@@ -189,8 +190,7 @@ class OnlineIdentifier:
     def _alarming(self, scores: PrequentialScores) -> bool:
         """Whether the robot changed, or a payload may have: the newest estimate is no better."""
         newest, used = np.linalg.norm(scores.candidate.rmse), np.linalg.norm(scores.used.rmse)
-        phase = self._tracker.phase
-        if isinstance(phase, Alarmed) and phase.clear:
+        if self._tracker.changed:
             return True
         waiting = self._tracker.undecided(self._learner.time + self._silence)
         return waiting and bool(newest > _NO_BETTER * used)
