@@ -26,14 +26,10 @@ from bench.runner import Result, run_benchmark, say, show_table
 from bench.signal_faults import Plant
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import Rows
-from sysid_core.identification import (
-    Identification,
-    IdentifyConfig,
-    identify,
-    rows_at_learned_cutoff,
-)
+from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording, Samples
 from sysid_core.signals import SignalConfig
+from sysid_core.validation import rows_at_learned_cutoff
 
 NORMAL_95 = 1.96  # standard deviations of an interval of 95 %
 RATE, DURATION = 200.0, 20.0  # [Hz, s] of a simulated recording
