@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -58,7 +57,7 @@ class View(NamedTuple):
     gaps: FloatArray
 
 
-class Mechanism(ABC):
+class _Common:
     """A robot on a fixed base; states are of the actuated joints, only some of which move.
 
     Friction at rest can be anything, so that torques of joints that do not move tell nothing.
@@ -73,32 +72,11 @@ class Mechanism(ABC):
         self.robot, self.moving, self.clearance = robot, moving, Clearance(robot, obstacles)
         self.columns: IndexArray = np.arange(robot.layout.size)
         self._nominal = robot.consistent_nominal
-
-    @abstractmethod
-    def view(self, states: States, *, steer: bool = False) -> View:
-        """Return what a design asks of states.
-
-        To `steer` a search, signs of velocity are smoothed; only then gaps are measured.
-        """
-
-    @abstractmethod
-    def pullback(self, states: States, by: View) -> States:
-        """Return the gradient (n, k) of an objective by states from that by their view."""
-
-    @abstractmethod
-    def geometry(self, position: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the positions (n, nq) of all joints, and the gaps (n, g) of a `View`."""
-
-    @abstractmethod
-    def random(self, count: int) -> States:
-        """Return random states that the robot can be in."""
-
-    @abstractmethod
-    def base(self, regressor: FloatArray, labels: tuple[str, ...]) -> BaseParameters:
-        """Return the base parameters of a regressor (m, p)."""
+        width = robot.description.coulomb_velocity
+        self._widths = width, max(width, _SMOOTH)
 
 
-class _Tree(Mechanism):
+class _Tree(_Common):
     def __init__(self, robot: Robot, moving: IndexArray, obstacles: Obstacles) -> None:
         super().__init__(robot, moving, obstacles)
         self._tree = OpenTree(robot)
@@ -110,7 +88,7 @@ class _Tree(Mechanism):
         directions = np.array([c.direction for c in robot.couplings])
         directions = directions.reshape(-1, len(robot.joint_names))[:, moving]
         self._laws = [
-            FrictionLaw(directions, w, robot.friction_scales[:, moving]) for w in _widths(robot)
+            FrictionLaw(directions, w, robot.friction_scales[:, moving]) for w in self._widths
         ]
         for law in self._laws:
             law.set_parameters(self._nominal[self._friction])
@@ -124,6 +102,10 @@ class _Tree(Mechanism):
         return States(*(part[:, self.moving] for part in states))
 
     def view(self, states: States, *, steer: bool = False) -> View:
+        """Return what a design asks of states.
+
+        To `steer` a search, signs of velocity are smoothed; only then gaps are measured.
+        """
         inertial = self.columns[self.columns < self.robot.layout.friction.start]
         Y = self._tree.columns(*states, inertial)[:, :, self.moving]
         rigid, parts = self._rigid(states), self._parts(states)
@@ -137,6 +119,7 @@ class _Tree(Mechanism):
         return View(rows, torque, gaps)
 
     def pullback(self, states: States, by: View) -> States:
+        """Return the gradient (n, k) of an objective by states from that by their view."""
         layout, rigid = self.robot.layout, self._rigid(states)
         pull = np.zeros((*rigid.shape, layout.size))
         pull[:, :, self.columns] = by.rows
@@ -171,21 +154,23 @@ class _Tree(Mechanism):
         return gradient, (share(parts, rigid + _STEP) - here) / _STEP
 
     def geometry(self, position: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the positions (n, nq) of all joints, and the gaps (n, g) of a `View`."""
         return position, self.clearance.gaps(position)
 
     def random(self, count: int) -> States:
+        """Return random states that the robot can be in."""
         return States(*random_states(self.robot, count))
 
     def base(self, regressor: FloatArray, labels: tuple[str, ...]) -> BaseParameters:
         return find_base_parameters(regressor, labels)
 
 
-class _Linkage(Mechanism):
+class _Linkage(_Common):
     def __init__(self, robot: Robot, moving: IndexArray, obstacles: Obstacles) -> None:
         super().__init__(robot, moving, obstacles)
         self._regressions = [
             ClosedChainRegression(load_robot(replace(robot.description, coulomb_velocity=width)))
-            for width in _widths(robot)
+            for width in self._widths
         ]
         self._closure = self._regressions[0].closure
         self._last = np.zeros((0, 0))
@@ -243,10 +228,7 @@ class _Linkage(Mechanism):
         return well_conditioned_base(regressor, labels)
 
 
-def _widths(robot: Robot) -> tuple[float, float]:
-    """Return the widths [rad/s] of the sign of velocity: the robot's, and one for derivatives."""
-    width = robot.description.coulomb_velocity
-    return width, max(width, _SMOOTH)
+Mechanism = _Tree | _Linkage
 
 
 def make_mechanism(robot: Robot, moving: IndexArray, obstacles: Obstacles) -> Mechanism:
@@ -262,5 +244,6 @@ def make_mechanism(robot: Robot, moving: IndexArray, obstacles: Obstacles) -> Me
             f"robot '{robot.name}' has a floating base; exciting motions are designed for robots "
             "on a fixed base only"
         )
-    kind = _Linkage if robot.description.loops else _Tree
-    return kind(robot, moving, obstacles)
+    if robot.description.loops:
+        return _Linkage(robot, moving, obstacles)
+    return _Tree(robot, moving, obstacles)
