@@ -28,10 +28,11 @@ _STARTS, _ITERATIONS = 2, 200
 _FEWER, _MANY = 60, 10
 """Iterations from one start with linkages, and with more joints, for the time."""
 _MOST_ITERATIONS = 10_000
-_PENALTY = 300.0
-"""Weight of a squared relative violation at one sample, against a unit of merit.
+_PENALTIES = ((300.0, 0.75), (1e4, 0.25))
+"""Weights of a squared relative violation at one sample, against a unit of merit, in turn.
 
-More makes the search stiff; less leaves violations that shrink the whole motion afterwards.
+The first leaves the search its freedom, the second brings it back within the limits: what is left
+shrinks the whole motion. With each, its share of the steps.
 """
 _DEPTH = 0.1
 """Depth [m, rad] in an obstacle that counts as much as a limit that is passed by its size."""
@@ -122,6 +123,7 @@ class Design:
     ) -> None:
         self.information, self.limits, self.config = information, limits, config
         self.harmonics = config.used_harmonics
+        self._weight = _PENALTIES[0][0]
         self._moving = information.moving
         self._bases = rest_basis(self.harmonics)
         self._lower = limits.lower[self._moving]
@@ -178,8 +180,8 @@ class Design:
             (_beyond(view.torque, effort), effort),
             (np.minimum(view.gaps, 0.0), _DEPTH),
         ):
-            total += _PENALTY * float(((excess / limit) ** 2).sum())
-            parts.append(2.0 * _PENALTY * excess / limit**2)
+            total += self._weight * float(((excess / limit) ** 2).sum())
+            parts.append(2.0 * self._weight * excess / limit**2)
         *own, by_torque, by_gaps = parts
         found = self.information.pullback(states, View(-slope, by_torque, by_gaps))
         by = States(*(g + part[:, moving] for g, part in zip(found, own, strict=True)))
@@ -276,12 +278,14 @@ class Design:
         stepped : callable
             Called after every step.
         """
-        found = scipy.optimize.minimize(
-            self,
-            self.variables(start),
-            jac=True,
-            method="L-BFGS-B",
-            callback=stepped,
-            options={"maxiter": self.iterations},
-        )
-        return self.within(self.motion(found.x))
+        x = self.variables(start)
+        for self._weight, share in _PENALTIES:
+            x = scipy.optimize.minimize(
+                self,
+                x,
+                jac=True,
+                method="L-BFGS-B",
+                callback=stepped,
+                options={"maxiter": max(round(share * self.iterations), 1)},
+            ).x
+        return self.within(self.motion(x))
