@@ -225,7 +225,7 @@ def measure(given: argparse.Namespace) -> Result:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seeds", type=int, default=10, help="recordings per row")
+    parser.add_argument("--seeds", type=int, default=4, help="recordings per row")
     parser.add_argument("--faults", nargs="+", choices=list(FAULTS), default=list(FAULTS))
 
 
