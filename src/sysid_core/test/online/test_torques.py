@@ -69,3 +69,25 @@ def test_right_torques_are_never_refused(arm_of: Callable[[str], Arm], name: str
     assert updates[-1].identified
     assert (updates[-1].scores.skill > 0.0).all()
     assert (updates[-1].scores.centred_r2 > 0.5).all()
+
+
+def test_a_torque_that_turns_wrong_leaves_the_model_from_before_it(
+    arm_of: Callable[[str], Arm],
+) -> None:
+    arm, joint, wrong_from = arm_of("panda"), 1, 7.0
+    identifier = OnlineIdentifier(arm.robot)
+    samples = arm.samples(0.0, 13.5, noise=0.05)
+    right = samples.effort.copy()
+    samples.effort[samples.time >= wrong_from, joint] *= 1.5
+    for first in range(0, len(samples), 10):
+        identifier.ingest(samples.select(slice(first, first + 10)))
+        last = identifier.update()
+    assert (last.state, last.identified) == (GateState.REJECTED, True)
+    named = {(cause.kind, cause.subject) for cause in last.causes}
+    assert named == {("torque_scale", arm.robot.joint_names[joint])}
+    states = samples.position, samples.velocity, samples.acceleration
+    used, nominal = (
+        np.linalg.norm(arm.torque(x, *states) - right)
+        for x in (last.parameters, arm.robot.nominal)
+    )
+    assert used < 0.1 * nominal
