@@ -130,7 +130,7 @@ def find_loads(
     moment = weights[:, None] * ((statistics.moment - statistics.gram @ base) @ columns)
     own = np.nan_to_num(estimate.covariance[np.ix_(free, free)])
 
-    def at(error: FloatArray) -> FloatArray:
+    def with_error(error: FloatArray) -> FloatArray:
         """Return what was gained, with efforts too large by a share (G,)."""
         s = 1.0 + error
         more = np.einsum("g,gij->ij", s**2 - 1.0, curvature)
@@ -139,25 +139,33 @@ def find_loads(
         return gained + change
 
     gains = _gain_error(regression, statistics, bare)
-    load, values, axes = at(gains.mean), *np.linalg.eigh(gains.covariance)
+    load, values, axes = with_error(gains.mean), *np.linalg.eigh(gains.covariance)
     errors = axes.T * np.sqrt(np.maximum(values, 0.0))[:, None]
-    moves = np.array([at(gains.mean + error) - load for error in errors])
+    moves = np.array([with_error(gains.mean + error) - load for error in errors])
     covariance = np.nan_to_num(widened.covariance[np.ix_(free, free)]) + moves.T @ moves
     if bare is not None and bare.covariance is not None:
         moved = own @ np.einsum("g,bi,gbc->ic", weights, columns, statistics.gram)
         covariance += moved @ bare.covariance @ moved.T
-    loads = []
-    for first in range(0, len(free), len(INERTIAL_TERMS)):
-        mass = float(load[first])
-        com = load[first + 1 : first + 4] / mass if abs(mass) > 1e-9 else np.full(3, np.nan)
-        # first order: d(mc/m) = (d(mc) − c dm) / m
-        jacobian = np.hstack([-com[:, None], np.eye(3)]) / mass
-        part = covariance[first : first + 4, first : first + 4]
-        com_std = np.sqrt(np.diag(jacobian @ part @ jacobian.T).clip(min=0.0))
-        taken = float(gained[first]) - mass
-        body = layout.bodies[free[first] // len(INERTIAL_TERMS)]
-        loads.append(Load(body, mass, float(np.sqrt(part[0, 0])), com, com_std, taken))
-    return loads
+    size = len(INERTIAL_TERMS)
+    return [
+        _load(
+            layout.bodies[free[at] // size],
+            load[at : at + 4],
+            covariance[at : at + 4, at : at + 4],
+            float(gained[at] - load[at]),
+        )
+        for at in range(0, len(free), size)
+    ]
+
+
+def _load(body: str, moments: FloatArray, covariance: FloatArray, taken: float) -> Load:
+    """Return the load of mass and first moments (4,)."""
+    mass = float(moments[0])
+    com = moments[1:] / mass if abs(mass) > 1e-9 else np.full(3, np.nan)
+    # first order: d(mc/m) = (d(mc) − c dm) / m
+    jacobian = np.hstack([-com[:, None], np.eye(3)]) / mass
+    com_std = np.sqrt(np.diag(jacobian @ covariance @ jacobian.T).clip(min=0.0))
+    return Load(body, mass, float(np.sqrt(covariance[0, 0])), com, com_std, taken)
 
 
 def _gain_error(regression: Regression, statistics: Statistics, bare: Bare | None) -> GainError:

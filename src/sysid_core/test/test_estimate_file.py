@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import ModelError
-from sysid_core.estimate_file import estimate_json, read_estimate, write_estimate
+from sysid_core.estimate_file import read_estimate
+from sysid_core.estimate_json import estimate_json, write_estimate
 from sysid_core.identification import Identification, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import load_robot

@@ -13,7 +13,7 @@ import yaml
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import OutputError, SysidError
-from sysid_core.estimate_file import identity_json
+from sysid_core.estimate_json import identity_json
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.export import identified_urdf
 from sysid_core.untrusted import parse_xml

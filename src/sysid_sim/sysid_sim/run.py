@@ -12,7 +12,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.data import write_recording
-from sysid_core.estimate_file import identity_json
+from sysid_core.estimate_json import identity_json
 from sysid_core.files import appearing, json_text
 from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
 from sysid_core.robot import Robot, load_robot

@@ -22,7 +22,7 @@ from std_srvs.srv import Trigger
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.errors import OutputError, SysidError
-from sysid_core.estimate_file import identity_json
+from sysid_core.estimate_json import identity_json
 from sysid_core.robot.conversion import JointConversion
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import DataError
-from sysid_core.estimate_file import identity_json
+from sysid_core.estimate_json import identity_json
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.robot import Robot, known_robots
 from sysid_core.robot.description import RobotDescription

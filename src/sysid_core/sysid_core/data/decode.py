@@ -52,30 +52,7 @@ def joints_of(stream: Stream, time: FloatArray, source: str) -> JointRows:
     DataError
         If no message names a joint, or one names a joint twice.
     """
-    columns: dict[str, int] = {}
-    orders: dict[tuple[str, ...], list[int]] = {}
-    for message in stream.messages:
-        names = tuple(message.name)
-        if names not in orders:
-            if len(set(names)) < len(names):
-                repeated = sorted(name for name, count in Counter(names).items() if count > 1)
-                raise DataError(
-                    f"a message of {stream.topic} names {', '.join(repeated)} more than once; "
-                    "mend the driver that publishes it",
-                    source=source,
-                )
-            if len(columns.keys() | set(names)) > MOST_JOINTS:
-                raise DataError(
-                    f"the messages of {stream.topic} name more than {MOST_JOINTS} joints; mend "
-                    "the driver that publishes them",
-                    source=source,
-                )
-            orders[names] = [columns.setdefault(name, len(columns)) for name in names]
-    if not columns:
-        raise DataError(
-            f"the messages of {stream.topic} name no joints; mend the driver that publishes them",
-            source=source,
-        )
+    columns, orders = _columns(stream, source)
     rows = _row_numbers(stream.messages, orders, time)
     arrays = {
         name: np.full((rows[-1] + 1, len(columns)), np.nan, dtype=np.float64)
@@ -105,6 +82,37 @@ def joints_of(stream: Stream, time: FloatArray, source: str) -> JointRows:
         _present(arrays["effort"]),
         tuple(warnings),
     )
+
+
+def _columns(
+    stream: Stream, source: str
+) -> tuple[dict[str, int], dict[tuple[str, ...], list[int]]]:
+    """Return each joint's column, and the columns of each order of names that messages have."""
+    columns: dict[str, int] = {}
+    orders: dict[tuple[str, ...], list[int]] = {}
+    for message in stream.messages:
+        names = tuple(message.name)
+        if names not in orders:
+            if len(set(names)) < len(names):
+                repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+                raise DataError(
+                    f"a message of {stream.topic} names {', '.join(repeated)} more than once; "
+                    "mend the driver that publishes it",
+                    source=source,
+                )
+            if len(columns.keys() | set(names)) > MOST_JOINTS:
+                raise DataError(
+                    f"the messages of {stream.topic} name more than {MOST_JOINTS} joints; mend "
+                    "the driver that publishes them",
+                    source=source,
+                )
+            orders[names] = [columns.setdefault(name, len(columns)) for name in names]
+    if not columns:
+        raise DataError(
+            f"the messages of {stream.topic} name no joints; mend the driver that publishes them",
+            source=source,
+        )
+    return columns, orders
 
 
 def _row_numbers(

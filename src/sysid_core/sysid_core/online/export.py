@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sysid_core.estimate_file import model_json, scores_json, write_estimate
+from sysid_core.estimate_json import model_json, scores_json, write_estimate
 from sysid_core.files import results_folder, write_text
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.online.pipeline import OnlineIdentifier

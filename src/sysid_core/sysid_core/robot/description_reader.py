@@ -160,9 +160,8 @@ def _prior(read: Values) -> PriorConfig:
     )
 
 
-def _friction(read: Values) -> dict[str, Any]:
+def _friction(read: Values, compensated: bool) -> dict[str, Any]:
     section = read.section("friction")
-    compensated = "friction" in (read.section("effort").get("excludes") or ())
     usual = list(UNCOMPENSATED if compensated else RobotDescription.friction_terms)
     terms = read.strings(section.get("terms", usual), "friction.terms")
     for term in terms:
@@ -250,7 +249,7 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
         if not isinstance(data.get(key), str):
             raise read.error(f"'{key}' is missing: add it at the top of the file")
     check_name(data["name"], read.source)
-    joints = read.section("joints")
+    joints, effort = read.section("joints"), _effort(read)
     try:
         relations = parse_relations(read.section("constraints"))
     except ParameterError as error:
@@ -287,8 +286,8 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
         total_mass=_total_mass(read),
         signals=DescribedSignals(**rates),
         limits=_limits(read),
-        **_friction(read),
-        **_effort(read),
+        **_friction(read, "friction" in effort["effort_excludes"]),
+        **effort,
     )
 
 

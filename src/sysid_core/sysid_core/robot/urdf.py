@@ -284,7 +284,7 @@ def read_urdf(path: Path) -> Urdf:
     if any("xacro}" in str(element.tag) for element in robot.iter()):
         raise RobotError(
             f"is a xacro file, of which a URDF is yet to be made: run 'xacro {path.name} > "
-            f"{path.name.split('.')[0]}.urdf' ('ros2 run xacro xacro' on ROS 2, 'pip install "
+            f"{path.name.split('.')[0]}_made.urdf' ('ros2 run xacro xacro' on ROS 2, 'pip install "
             "xacro' without) and give that",
             source=source,
         )

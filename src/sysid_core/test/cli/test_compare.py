@@ -12,7 +12,7 @@ import pytest
 
 from sysid_core.cli.main import main
 from sysid_core.data import write_csv
-from sysid_core.estimate_file import estimate_json, write_estimate
+from sysid_core.estimate_json import estimate_json, write_estimate
 from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import load_robot

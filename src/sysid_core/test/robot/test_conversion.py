@@ -91,6 +91,7 @@ def test_gravity_that_a_driver_compensates_is_put_back() -> None:
     [
         ({"excludes": ["weight"]}, "must be one of"),
         ({"excludes": "gravity"}, "list of names"),
+        ({"excludes": 5}, "list of names"),
         ({"command_excludes": ["friction"]}, "must be one of"),
     ],
 )

@@ -23,7 +23,8 @@ from sysid_core.cli.console import (
     with_std,
 )
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.estimate_file import estimate_json, read_estimate, write_estimate
+from sysid_core.estimate_file import read_estimate
+from sysid_core.estimate_json import estimate_json, write_estimate
 from sysid_core.estimation import Estimator, estimator
 from sysid_core.files import require_writable, results_folder, write_text
 from sysid_core.gains import DriveGains, measured_gains

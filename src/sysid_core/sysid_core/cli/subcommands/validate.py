@@ -14,7 +14,8 @@ from sysid_core.cli.console import (
     stdout,
     warn,
 )
-from sysid_core.estimate_file import EstimateFile, read_estimate, scores_json
+from sysid_core.estimate_file import EstimateFile, read_estimate
+from sysid_core.estimate_json import scores_json
 from sysid_core.identification import IdentifyConfig
 from sysid_core.recordings import Source
 from sysid_core.robot import Robot, load_robot
