@@ -12,7 +12,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError
 from sysid_core.estimation.objective import Data, Objective, Point, exact_step
 
-__all__ = ["Minimum", "minimise", "refreshed"]
+__all__ = ["Minimum", "minimise"]
 
 _FREE_STEP = 0.3  # largest relative change at which a full Newton step needs no line search
 _NEAR = 0.1  # relative error of a Hessian up to which its factor serves further steps
@@ -34,8 +34,6 @@ class Minimum(NamedTuple):
         Lower Cholesky factor (Fortran order) of the Hessian in (z, β).
     error : float
         Relative error of that Hessian, which was made before the last steps.
-    own : bool
-        Whether that Hessian was made of these data.
     optimality : float
         Newton decrement at the result: its distance from the optimum in posterior standard
         deviations.
@@ -46,7 +44,6 @@ class Minimum(NamedTuple):
     point: Point
     factor: FloatArray
     error: float
-    own: bool
     optimality: float
     iterations: int
     converged: bool
@@ -75,11 +72,11 @@ def minimise(
     while iterations < max_iterations and not descent.finished:
         iterations += 1
         descent.step()
+    descent.settle()
     return Minimum(
         descent.point,
         descent.factor,
         descent.error,
-        descent.own,
         descent.decrement(),
         iterations,
         descent.converged,
@@ -100,7 +97,7 @@ class _Descent:
         self.objective, self.data, self.point = objective, data, point
         self.tolerance = tolerance
         self.finished = self.converged = False
-        self.error, self.own = 0.0, False
+        self.error, self._own = 0.0, False
         self._start, self._eased = point, False
         self._share, self._growth, self._corrections = 1.0, 10.0, 0
         self._stale, self._fresh = True, False
@@ -131,6 +128,12 @@ class _Descent:
         elif length == 1.0:
             self._judge(square)
 
+    def settle(self) -> None:
+        """Make the factor anew if it is not, or not closely, that of the point and all data."""
+        if self._stale or not self._own or self.error > _CLOSE:
+            self._share = 1.0
+            self._factorise()
+
     def decrement(self) -> float:
         """Return the Newton decrement at the current point."""
         gradient = self.objective.gradient(self.point, self.data)
@@ -147,7 +150,7 @@ class _Descent:
 
     def _factorise(self) -> None:
         self.factor = _factor(self.objective, self.point, self.data, self._share)
-        self._stale, self._fresh, self.error, self.own = False, True, 0.0, True
+        self._stale, self._fresh, self.error, self._own = False, True, 0.0, True
 
     def _ease(self, square: float) -> None:
         """Go back to the start and begin with a share of the data's weight."""
@@ -173,13 +176,6 @@ class _Descent:
             self.finished, self.converged = True, square < _ROUNDING**2
         elif self.error * square**0.5 <= self.tolerance:
             self.finished = self.converged = True
-
-
-def refreshed(objective: Objective, data: Data, minimum: Minimum) -> Minimum:
-    """Return a minimum whose factor, made anew if need be, is that of its point."""
-    if minimum.own and minimum.error <= _CLOSE:
-        return minimum
-    return minimum._replace(factor=_factor(objective, minimum.point, data), error=0.0, own=True)
 
 
 def _factor(objective: Objective, point: Point, data: Data, share: float = 1.0) -> FloatArray:

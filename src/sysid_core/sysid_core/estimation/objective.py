@@ -151,21 +151,6 @@ class Objective:
         inverse = np.swapaxes(root, 1, 2) @ root
         return Point(x, root, inverse, self.inequalities.slack(x))
 
-    def value(self, x: FloatArray, data: Data) -> float:
-        """Return the objective; inf outside the domain."""
-        slack = self.inequalities.slack(x)
-        if (slack <= 0.0).any():
-            return float("inf")
-        beta = self.coordinates.mapping @ x
-        error = self.measured.rows @ x - self.measured.value
-        return float(
-            0.5 * beta @ data.information @ beta
-            - data.moment @ beta
-            + self.divergence.value(x)
-            - self.barrier_weight * np.log(slack).sum()
-            + 0.5 * self.measured.weight @ error**2
-        )
-
     def prior_gradient(self, point: Point) -> FloatArray:
         """Return the gradient (n,) in x of all terms but the data's."""
         gradient = self.divergence.gradient(point.x, point.inverse)
@@ -179,22 +164,14 @@ class Objective:
         """Return the gradient (n,) in (z, β), with the data weighted by `share`."""
         c = self.coordinates
         gradient = c.gradient(self.prior_gradient(point))
-        gradient[len(c.others) :] += share * self.data_gradient(point, data)
+        pull = data.information @ (c.mapping @ point.x) - data.moment
+        gradient[len(c.others) :] += share * pull
         return gradient
-
-    def data_gradient(self, point: Point, data: Data) -> FloatArray:
-        """Return the gradient (r,) of the data's part in β."""
-        return data.information @ (self.coordinates.mapping @ point.x) - data.moment
 
     def prior_curvature(self, point: Point) -> Curvature:
         """Return the Hessian of all terms but the data's."""
         blocks, diagonal = self.divergence.curvature(point.x, point.inverse)
-        return self.with_barriers(blocks, diagonal, self.barrier_weight / point.slack**2)
-
-    def with_barriers(
-        self, blocks: FloatArray, diagonal: FloatArray, weights: FloatArray
-    ) -> Curvature:
-        """Return a curvature to which inequalities add `weights` (q,) times their squares."""
+        weights = self.barrier_weight / point.slack**2
         if len(self._local):
             added = self._local_owner @ (weights[self._local, None] * self._local_products)
             blocks = blocks + added.reshape(blocks.shape)

@@ -15,7 +15,7 @@ from sysid_core.estimation.estimate import Estimate
 from sysid_core.estimation.estimator import SHARE, Estimator, Solver
 from sysid_core.estimation.inequalities import Inequalities
 from sysid_core.estimation.interior import interior_point, is_inside, repaired
-from sysid_core.estimation.newton import Minimum, minimise, refreshed
+from sysid_core.estimation.newton import Minimum, minimise
 from sysid_core.estimation.noise import (
     residual_std,
     settled_noise,
@@ -154,7 +154,7 @@ class EntropicSolver(Setting):
         return repaired(self.divergence, self.inequalities, x, self.inside)
 
     def minimise(self, data: Data, x: FloatArray) -> Minimum:
-        """Return the minimum from a strictly feasible start (n,), with the factor there.
+        """Return the minimum from a strictly feasible start (n,).
 
         From the last minimum its Hessian serves on, as far as the data are still the same.
         """
@@ -165,7 +165,6 @@ class EntropicSolver(Setting):
             change = np.abs(own - before) / np.maximum(before, np.finfo(float).tiny)
             known = last.factor, last.error + float(change.max(initial=0.0))
         found = minimise(self.objective, data, x, tolerance, most, known)
-        found = refreshed(self.objective, data, found)
         self._last = (found, own.copy()) if found.converged else None
         return found
 
