@@ -184,7 +184,7 @@ def _table(errors: dict[str, Errors]) -> Table:
             (
                 SCORED[kind],
                 motion,
-                *(float(np.mean(found[name])) for name in models),
+                *(float(np.mean(found[name])) if name in found else "–" for name in models),
                 *(f"{_ratios(found)[name]:.2f}" for name in others),
             )
             for kind in SCORED
