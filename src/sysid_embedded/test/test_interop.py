@@ -25,6 +25,8 @@ pytestmark = [
 
 PEER = """
 import rclpy
+from control_msgs.action import FollowJointTrajectory
+from rclpy.action import ActionServer
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -35,6 +37,11 @@ def answer(request, response):
     response.message = "from a real rclpy"
     return response
 
+def execute(goal):
+    goal.publish_feedback(FollowJointTrajectory.Feedback(joint_names=["a", "b"]))
+    goal.succeed()
+    return FollowJointTrajectory.Result(error_string="from a real rclpy")
+
 rclpy.init()
 node = rclpy.create_node("peer", namespace="real")
 latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -43,6 +50,7 @@ back = node.create_publisher(JointState, "/back", 10)
 node.create_subscription(JointState, "/there", back.publish, 10)
 node.create_service(SetBool, "/negate", answer)
 node.declare_parameter("gain", 1.5)
+server = ActionServer(node, FollowJointTrajectory, "~/follow", execute)
 rclpy.spin(node)
 """
 
@@ -178,3 +186,36 @@ def test_a_real_service_answers(node: Any, ros: Any, peer: Any) -> None:
     parameters = node.create_client(GetParameters, "/real/peer/get_parameters")
     answer = _ask(node, ros, parameters, GetParameters.Request(names=["gain"]))
     assert answer.values[0].double_value == 1.5
+
+
+def test_a_real_action_is_asked(node: Any, until: Until, peer: Any) -> None:
+    from control_msgs.action import FollowJointTrajectory
+    from rclpy.action import ActionClient
+
+    client = ActionClient(node, FollowJointTrajectory, "/real/peer/follow")
+    assert client.wait_for_server(timeout_sec=LIMIT_S)
+    heard: list[Any] = []
+
+    def asked() -> bool:
+        sent = client.send_goal_async(FollowJointTrajectory.Goal(), heard.append)
+        return bool(until(sent.done, node, limit_s=LIMIT_S / 5)) and sent.result().accepted
+
+    assert until(asked, node, limit_s=LIMIT_S)
+    assert until(lambda: heard, node)
+    assert list(heard[0].feedback.joint_names) == ["a", "b"]
+
+
+def test_tools_send_goals(node: Any, tool: Callable[[str], str]) -> None:
+    from control_msgs.action import FollowJointTrajectory
+    from rclpy.action import ActionServer
+
+    def execute(goal: Any) -> Any:
+        goal.publish_feedback(FollowJointTrajectory.Feedback(joint_names=["told"]))
+        goal.succeed()
+        return FollowJointTrajectory.Result(error_string=goal.request.trajectory.joint_names[0])
+
+    ActionServer(node, FollowJointTrajectory, "~/follow", execute)
+    kind = "control_msgs/action/FollowJointTrajectory"
+    said = tool(f"action send_goal -f /node/follow {kind} '{{trajectory: {{joint_names: [x]}}}}'")
+    for text in ("- told", "error_string: x", "SUCCEEDED"):
+        assert text in said
