@@ -25,7 +25,7 @@ from sysid_msgs.msg import DynamicParameters, TrackingStatus
 __all__ = ["HOME", "LIMIT", "Graph"]
 
 HOME = np.array([0.0, -0.5, 0.0, -1.8, 0.0, 1.4, 0.6])
-LIMIT = 15.0
+LIMIT = 60.0
 """Time limit of every wait [s]; reached only where something is broken."""
 
 
