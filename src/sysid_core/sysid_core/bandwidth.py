@@ -29,6 +29,8 @@ _CERTAIN = 2.0
 """Standard errors by which a lower rung must predict better: one would often be chance."""
 _CLEARLY = 0.02
 """Log ratio of errors by which it must: less is what another motion changes anyway."""
+_MANIFOLD = 0.7
+"""The same where a rung between them was not better: only what spoils both that far is noise."""
 _PATIENCE = 2
 """Rungs that must not be better: a vibration may pass the first as it passes those above."""
 _OVERSAMPLING = 4.0
@@ -110,7 +112,7 @@ class Ladder:
             return choice, None
         missed = 0
         for lower in rungs:
-            if self._is_better(lower, best):
+            if self._is_better(lower, best, _MANIFOLD if missed else _CLEARLY):
                 best, missed = lower, 0
             elif (missed := missed + 1) == _PATIENCE:
                 break
@@ -196,11 +198,11 @@ class Ladder:
         ]
         return 0.5 * np.log(np.maximum(means, 1e-300))
 
-    def _is_better(self, lower: _Rung, higher: _Rung) -> bool:
-        """Whether the lower of two rungs predicts its own rows clearly better."""
+    def _is_better(self, lower: _Rung, higher: _Rung, least: float) -> bool:
+        """Whether the lower of two rungs predicts its own rows better by a log ratio `least`."""
         excess = self._errors(higher, lower) - self._errors(lower, lower)
         usual = float(excess.std(ddof=1)) / np.sqrt(len(excess))
-        return bool(excess.mean() > max(_CERTAIN * usual, _CLEARLY))
+        return bool(excess.mean() > max(_CERTAIN * usual, least))
 
 
 def _statistics(rows: Rows, chosen: BoolArray) -> Statistics:
