@@ -56,7 +56,7 @@ def gather(
         rmse_nominal_groups=scores.nominal.rmse,
         centred_r2=scores.centred_r2,
         torque=np.sqrt(learner.anchor.square / np.maximum(learner.anchor.count, 1e-300)),
-        wrong_torques=wrong_torques(learner.verdicts, in_use=model.identified),
+        wrong_torques=wrong_torques(learner.verdicts, in_use=model.identified and not changed),
         changed=changed,
         groups=learner.regression.groups,
         consistency=margins,
