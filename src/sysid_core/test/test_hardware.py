@@ -170,3 +170,17 @@ def test_panda_predicts_held_out_motion(
     rmse = found["validation"]["rmse"]
     assert _square_sum(rmse["identified"]) < _square_sum(rmse["nominal"])
     assert min(found["consistency"].values()) > 0.0
+
+
+def test_accelerations_of_a_slow_log_do_not_make_a_torque_look_wrong(
+    data_root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = data_root / "panda" / "mcap"
+    if not data.exists():
+        pytest.skip(f"no data at {data}")
+    assert main(["replay", str(data), "--robot", "panda", "--json"]) == 0
+    updates = [json.loads(line) for line in capsys.readouterr().out.splitlines()[:-1]]
+    reasons = [reason for update in updates for reason in update["reasons"]]
+    assert reasons
+    assert not [reason for reason in reasons if "times what masses" in reason]
+    assert "IDENTIFIED" in {update["state"] for update in updates}

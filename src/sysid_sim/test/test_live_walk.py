@@ -138,7 +138,8 @@ def test_contacts_from_torques_tell_the_same_as_their_topic(name: str) -> None:
     given, told = replayed(name), replayed(name, without_contacts)
     assert any("stance is estimated from the torques" in text for text in told.told)
     assert not any("torques" in text for text in given.told)
-    assert told.last.samples > 0.98 * given.last.samples
+    # feet that touch down or lift off carry too little to tell: those samples are left out
+    assert told.last.samples > 0.9 * given.last.samples
     assert told.mass == pytest.approx(given.mass, rel=0.01)
     # both predict the same torques, but for a share of what friction and noise leave
     samples = samples_of(name)
@@ -206,8 +207,9 @@ def test_flags_that_come_back_are_used_again() -> None:
         )
 
     outcome, whole = replayed("spot_trot", gap), replayed("spot_trot")
-    assert outcome.last.samples > 0.98 * whole.last.samples
-    assert not any("torques" in text for text in outcome.told)
+    # of the silent time only samples without a doubtful foot are in the window
+    assert outcome.last.samples > 0.95 * whole.last.samples
+    assert not any("estimated from the torques" in text for text in outcome.told)
 
 
 def test_a_twist_in_the_world_frame_is_refused_and_told() -> None:

@@ -324,7 +324,12 @@ class TorqueChecks:
             return _driving(name, friction, std)
         rigid = np.where(self._inertial, found.others, 0.0)
         predicted = float(np.sqrt(max(rigid @ gram @ rigid, 0.0) / count))
-        odds = found.against(1.0 / _TOLERANCE, _TOLERANCE)
+        rigid = np.where(self._inertial, found.mean, 0.0)
+        shown = max(float(rigid @ gram @ rigid), 0.0) * g**2
+        # errors of accelerations lower a scale, at most by the share that they leave unexplained
+        # (Frisch 1934: direct and reverse regression hold the true slope between them)
+        least = shown / max(shown + max(float(rest), 0.0), 1e-300) / _TOLERANCE
+        odds = found.against(least, _TOLERANCE)
         if odds < _SUSPECT or predicted < _LEAST_SHARE * max(usual, size**0.5):
             return _FINE
         return _scaled(name, found, odds)

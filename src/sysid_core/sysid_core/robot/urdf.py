@@ -282,9 +282,11 @@ def read_urdf(path: Path) -> Urdf:
     except UnreadableError as error:
         raise RobotError(str(error), source=source) from error
     if any("xacro}" in str(element.tag) for element in robot.iter()):
+        stem = path.name.split(".")[0]
+        made = f"{stem}.urdf" if path.name != f"{stem}.urdf" else f"{stem}_made.urdf"
         raise RobotError(
             f"is a xacro file, of which a URDF is yet to be made: run 'xacro {path.name} > "
-            f"{path.name.split('.')[0]}_made.urdf' ('ros2 run xacro xacro' on ROS 2, 'pip install "
+            f"{made}' ('ros2 run xacro xacro' on ROS 2, 'pip install "
             "xacro' without) and give that",
             source=source,
         )
