@@ -31,6 +31,8 @@ _LONGEST_STEPS = 5.0  # [ticks] that the rate limit and a late tick make up for
 _GAP = 0.2  # [s] without a tick after which the reference is rejoined, not jumped to
 _FORCE_WEIGHT = 6e-3  # [-] of squared forces per weight against squared accelerations, in the QP
 _DRIVING = (ControlState.HOLDING, ControlState.TRACKING)
+_PAUSE = 10.0  # [s] without identified parameters after a stop
+_SHORT_PAUSE = 1.0  # [s] after worse ones: the identifier notices a load that is put down sooner
 _ZEROS_FOR = 0.5  # [s] that zero torque is sent after a stop, before falling silent
 
 
@@ -184,7 +186,7 @@ class Controller(ControllerInputs):
         reason = self.watch.judge(self._limiter.last, elapsed, steady, rejoined=rejoined)
         if reason is None:
             return
-        self._drop_parameters(f"the robot was stopped: {reason}", steady)
+        self._drop_parameters(f"the robot was stopped: {reason}", steady, _PAUSE)
         self._safe_hold.forget()
         inertia = self.dynamics.inertia(self.joint_states.position)
         if not np.isfinite(inertia).all():
@@ -209,10 +211,10 @@ class Controller(ControllerInputs):
             steady,
         )
         if reason is not None:
-            self._drop_parameters(str(reason), steady)
+            self._drop_parameters(str(reason), steady, _SHORT_PAUSE)
 
-    def _drop_parameters(self, reason: str, steady: float) -> None:
-        self.blend.drop(reason, steady)
+    def _drop_parameters(self, reason: str, steady: float, pause: float) -> None:
+        self.blend.drop(reason, steady, pause)
         self.dynamics.set_parameters(self.blend.parameters)
 
     def _follow(self, now: float, steady: float, elapsed: float) -> ControlState:

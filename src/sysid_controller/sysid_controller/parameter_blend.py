@@ -21,7 +21,6 @@ __all__ = ["ParameterBlend", "likely_parameters"]
 _LAGS = 6.638  # after so many lags 1 − (1 + t)·exp(−t) is 0.99
 _SEQUENCE = 3  # messages in a row; the network lets one or two overtake each other
 _ARRIVED = 1.0 - 1e-4
-_PAUSE = 10.0  # [s] in which identified parameters are refused after some were dropped
 _JUMP_PER_SECOND = 1.0  # torque limits per second by which a blend changes a motion's torque
 
 
@@ -62,7 +61,7 @@ class ParameterBlend:
         self._overtaken: list[ParameterSet] = []
         self._sizes = ParameterSizes(robot)
         self._shortest = 0.0
-        self._dropped: tuple[str, float] | None = None
+        self._dropped: tuple[str, float, float] | None = None
         self._share_between = 1.0
         self.share = 1.0
 
@@ -108,17 +107,17 @@ class ParameterBlend:
 
     def barred(self, steady: float) -> str:
         """Say why identified parameters are not taken at a steady time [s]; empty if they are."""
-        if self._dropped is None or steady - self._dropped[1] > _PAUSE:
+        if self._dropped is None or steady - self._dropped[1] > self._dropped[2]:
             return ""
-        reason, since = self._dropped
+        reason, since, pause = self._dropped
         return (
             f"identified ones were dropped {steady - since:.1f} s ago, since {reason}; "
-            f"the nominal ones are in use for {_PAUSE:g} s"
+            f"the nominal ones are in use for {pause:g} s"
         )
 
-    def drop(self, reason: str, steady: float) -> None:
+    def drop(self, reason: str, steady: float, pause: float) -> None:
         """Return to the nominal parameters at once: those in use are suspect for a reason."""
-        self._dropped = reason, steady
+        self._dropped = reason, steady, pause
         self._target = self._between = self._current = self._nominal
         self._share_between = self.share = 1.0
         self._latest = None
