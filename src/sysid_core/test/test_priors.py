@@ -35,6 +35,14 @@ def test_nominal_friction_is_the_prior_where_it_is_given() -> None:
     assert (coulomb > 0.0).all()
 
 
+def test_a_placeholder_for_friction_leaves_usual_friction_possible() -> None:
+    robot = load_robot("ur10")
+    usual = default_prior(robot).mean[robot.layout.term("viscous")][2]
+    given = replace(robot.description, friction_nominal={"elbow_joint": {"viscous": 1e-4 * usual}})
+    prior = default_prior(load_robot(given))
+    assert prior.mean[robot.layout.term("viscous")][2] == pytest.approx(0.1 * usual)
+
+
 def test_friction_guesses_lie_within_effort_limits() -> None:
     robot = load_robot("ur10")
     scale, mean = torque_scale(robot), default_prior(robot).mean

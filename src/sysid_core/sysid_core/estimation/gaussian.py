@@ -94,14 +94,14 @@ def believable_floor(
     the noise stays so large that rounding in the Gram matrix cannot pass for information.
     """
     size = target_size(statistics)
-    fit = _LeastSquares.of(statistics, correlation, coordinates, prior)
+    fit = _Fit.of(statistics, correlation, coordinates, prior, size)
     if fit.open:
         relative = max(relative, (1e4 * float(np.finfo(float).eps) * fit.largest) ** 0.5)
     return size * np.where(fit.uncertain, max(relative, _CAUTIOUS), relative)
 
 
-class _LeastSquares(NamedTuple):
-    """What the data say without the prior, rows weighted by the size of their targets.
+class _Fit(NamedTuple):
+    """What the data say of the base parameters, without the prior or with it.
 
     Attributes
     ----------
@@ -130,10 +130,12 @@ class _LeastSquares(NamedTuple):
         correlation: FloatArray | None,
         coordinates: Coordinates,
         prior: Gaussian,
-    ) -> _LeastSquares:
-        """Solve in the directions that the data show at all."""
-        size = target_size(statistics)
-        sums = weighted_sums(statistics, row_weights(size, correlation))
+        noise: FloatArray,
+        *,
+        with_prior: bool = False,
+    ) -> _Fit:
+        """Solve for rows of this noise (G,), in the directions that the data show at all."""
+        sums = weighted_sums(statistics, row_weights(noise, correlation))
         H, moment = coordinates.reduce(*sums)
         centre = coordinates.mapping @ prior.mean
         spread = coordinates.mapping @ prior.covariance @ coordinates.mapping.T
@@ -141,10 +143,10 @@ class _LeastSquares(NamedTuple):
         values, vectors = np.linalg.eigh(root.T @ H @ root)
         largest = float(values.max(initial=0.0))
         kept = values > _SEEN * largest
-        axes = root @ vectors[:, kept]
-        beta = centre + (axes / values[kept]) @ (axes.T @ (moment - H @ centre))
-        covariance = coordinates.lifted((axes / values[kept]) @ axes.T)
-        degrees = fitted_degrees(statistics, size, covariance)
+        axes, known = root @ vectors[:, kept], values[kept] + with_prior
+        beta = centre + (axes / known) @ (axes.T @ (moment - H @ centre))
+        covariance = coordinates.lifted((axes / known) @ axes.T)
+        degrees = fitted_degrees(statistics, noise, covariance)
         left = statistics.count - degrees
         uncertain = left < np.maximum(5.0, 0.1 * statistics.count)
         return cls(coordinates.base_vector(beta), degrees, uncertain, not kept.all(), largest)
@@ -157,31 +159,23 @@ def estimate_noise(
     prior: Gaussian,
     floor: FloatArray,
 ) -> FloatArray:
-    """Return the rows' noise (G,) [N·m] from the evidence of a Gaussian model.
+    """Return the rows' noise (G,) [N·m] as the residuals of a Gaussian model show it.
 
-    σ² = Σe²/(n − ην) is iterated with ν = tr(G_g Cov)/(σ²η), the number of parameters that a
-    group determines (MacKay 1992, Bayesian interpolation), with the Gaussian posterior of the base
-    parameters. It starts from what least squares leave, so that data that contradict the prior
-    are not taken for noise; where they leave too few rows to tell, from the prior's residuals.
+    It is what least squares leave, weighted by it, so that data that contradict the prior are not
+    taken for noise. Where they leave a group too few rows to tell, the prior counts, too:
+    σ² = Σe²/(n − ην) with ν = tr(G_g Cov)/(σ²η), the number of parameters that a group determines
+    (MacKay 1992, Bayesian interpolation), from the prior's residuals on.
     """
-    centre = coordinates.mapping @ prior.mean
-    spread = coordinates.mapping @ prior.covariance @ coordinates.mapping.T
-    identity = np.eye(len(centre))
-    precision = scipy.linalg.cho_solve(scipy.linalg.cho_factor(spread), identity)
-    fit = _LeastSquares.of(statistics, correlation, coordinates, prior)
-    noise = np.where(
-        fit.uncertain,
-        residual_std(statistics, coordinates.base_vector(centre), floor),
-        residual_std(statistics, fit.base_vector, floor, fit.degrees),
-    )
+    sources = statistics, correlation, coordinates, prior
+    fit = _Fit.of(*sources, target_size(statistics))
+    noise = residual_std(statistics, fit.base_vector, floor, fit.degrees)
+    lacking = bool(fit.uncertain.any())
+    if lacking:
+        centre = coordinates.base_vector(coordinates.mapping @ prior.mean)
+        noise = np.where(fit.uncertain, residual_std(statistics, centre, floor), noise)
     for _ in range(_EVIDENCE_ROUNDS):
-        sums = weighted_sums(statistics, row_weights(noise, correlation))
-        H, moment = coordinates.reduce(*sums)
-        factor = scipy.linalg.cho_factor(precision + H, check_finite=False)
-        beta = centre + scipy.linalg.cho_solve(factor, moment - H @ centre)
-        covariance = coordinates.lifted(scipy.linalg.cho_solve(factor, identity))
-        degrees = fitted_degrees(statistics, noise, covariance)
-        updated = residual_std(statistics, coordinates.base_vector(beta), floor, degrees)
+        fit = _Fit.of(*sources, noise, with_prior=lacking)
+        updated = residual_std(statistics, fit.base_vector, floor, fit.degrees)
         change = np.abs(np.log(updated / noise)).max(initial=0.0)
         noise = updated
         if change < _SETTLED:

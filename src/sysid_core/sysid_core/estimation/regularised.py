@@ -11,7 +11,6 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.estimation.estimator import Estimator
 from sysid_core.estimation.gaussian import Gaussian, estimate_noise, prior_covariance
-from sysid_core.estimation.noise import settled_noise
 from sysid_core.estimation.posterior import Certainty, Posterior
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.quadratic import Quadratic
@@ -50,22 +49,11 @@ class Regularised(Setting):
         problem, c = self.problem, self.coordinates
         statistics, correlation = problem.statistics, problem.correlation
         floor = self.floor(statistics, correlation)
-
-        def solved(noise: FloatArray) -> tuple[Quadratic, FloatArray]:
-            quadratic = self.quadratic(noise)
-            return quadratic, solution(quadratic)
-
-        def updated(noise: FloatArray, result: tuple[Quadratic, FloatArray]) -> FloatArray:
-            quadratic, x = result
-            covariance = Posterior.of(c, quadratic.factor.T).base
-            return self.residual_noise(statistics, x, noise, covariance, floor)
-
-        first, rounds = problem.noise_std, 0
-        if first is None:
-            rounds = self.config.noise_updates
-            first = estimate_noise(statistics, correlation, c, self.gaussian, floor)
-        (quadratic, x), noise = settled_noise(first, rounds, solved, updated)
-        return quadratic, x, noise
+        noise = problem.noise_std
+        if noise is None:
+            noise = estimate_noise(statistics, correlation, c, self.gaussian, floor)
+        quadratic = self.quadratic(noise)
+        return quadratic, solution(quadratic), noise
 
     def certainty(self, quadratic: Quadratic) -> Certainty | None:
         """Return what the quadratic problem knows, its constraints left aside."""

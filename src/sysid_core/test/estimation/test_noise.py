@@ -81,3 +81,13 @@ def test_correlation_costs_degrees_of_freedom(panda: Synthetic) -> None:
     white = Entropic().solve(problem)
     coloured = Entropic().solve(replace(problem, correlation=np.full(7, 4.0)))
     assert (coloured.noise_std > white.noise_std).all()
+
+
+@pytest.mark.parametrize("method", ["prior", "qp"])
+def test_a_prior_that_the_data_contradict_makes_no_noise(panda: Synthetic, method: str) -> None:
+    problem = replace(panda.problem(1000, noise=0.01), correlation=np.full(7, 5.0))
+    mean = problem.prior.mean.copy()
+    mean[panda.layout.term("viscous")] *= 1e-3
+    other = replace(problem, prior=replace(problem.prior, mean=mean))
+    noise, expected = (estimator(method).solve(p).noise_std for p in (other, problem))
+    np.testing.assert_allclose(noise, expected, rtol=1e-5)
