@@ -103,13 +103,11 @@ class EffortLimiter:
         inside = clamped
         if position is not None and velocity is not None:
             inside = self._protect_range(clamped, hold, position, velocity)
-            inside = np.minimum(np.maximum(inside, -limit), limit)
         rate = np.maximum(self._rate, _URGENT_RATE * limit) if urgent else self._rate
         step = rate * max(elapsed, _SHORTEST_STEP)
-        # both bounds lie within the torque limit, even when that was lowered just now
-        low = np.minimum(np.maximum(self.last - step, -limit), limit)
-        high = np.minimum(np.maximum(self.last + step, -limit), limit)
-        safe = np.minimum(np.maximum(inside, low), high)
+        near = np.minimum(np.maximum(inside, self.last - step), self.last + step)
+        # the limit has the last word, even when it was lowered just now
+        safe = np.minimum(np.maximum(near, -limit), limit)
         self.last = safe
         return LimitedEffort(safe, inside != clamped, clamped != wanted, safe != inside, ~finite)
 

@@ -132,6 +132,23 @@ def test_a_lowered_limit_holds_at_once() -> None:
     assert result.effort[0] == 25.0
 
 
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_neither_a_spring_nor_an_old_torque_leaves_the_limit(side: float) -> None:
+    limiter = EffortLimiter(LIMITS, replace(SETTINGS, effort_rate=1e4))
+    beyond, out = side * np.array([1.2, 0.0, 0.0]), side * np.array([50.0, 0.0, 0.0])
+    for _ in range(3):  # the spring pulls inward beside all the torque there is
+        back = limiter.apply(-out, PERIOD, np.zeros(3), beyond, np.zeros(3))
+        assert back.effort[0] == -out[0]
+    limiter = EffortLimiter(LIMITS, SETTINGS)
+    limiter.last = out.copy()
+    limiter.configure(replace(SETTINGS, effort_scale=0.1))
+    for elapsed in (PERIOD, 0.0):
+        assert limiter.apply(out, elapsed, np.zeros(3)).effort[0] == side * 5.0
+        limiter.last = out.copy()
+        assert limiter.apply(-out, elapsed, np.zeros(3)).effort[0] == side * 5.0
+        limiter.last = out.copy()
+
+
 def test_joints_without_limits_stay_finite() -> None:
     endless = Limits(*(np.full(1, v) for v in (-np.inf, np.inf, np.inf, np.inf)))
     limiter = EffortLimiter(endless, SETTINGS)

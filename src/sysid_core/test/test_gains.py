@@ -13,7 +13,7 @@ from sysid_core.errors import DataError, ModelError
 from sysid_core.gains import measured_gains
 from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.inertia import from_mass_com_inertia
-from sysid_core.loads import Bare
+from sysid_core.loads import Bare, _load
 from sysid_core.recording import Recording
 from sysid_core.recordings import KnownLoad, Source, parse_load
 from sysid_core.robot import load_robot
@@ -81,6 +81,16 @@ def test_trusted_masses_take_an_error_of_gains_off_a_load(
     wrong = replace(start, covariance=start.covariance[1:, 1:])
     with pytest.raises(ModelError, match="identify it again"):
         identify(robot, loaded, replace(only, start=wrong))
+
+
+def test_deviations_of_a_load_are_those_of_its_moments() -> None:
+    rng = np.random.default_rng(3)
+    moments = MASS * np.array([1.0, *COM])
+    root = 0.02 * rng.normal(size=(4, 4))
+    load = _load("tool", moments, root @ root.T, 0.0)
+    drawn = moments + rng.normal(size=(20000, 4)) @ root.T
+    np.testing.assert_allclose(load.mass_std, drawn[:, 0].std(), rtol=0.03)
+    np.testing.assert_allclose(load.com_std, (drawn[:, 1:] / drawn[:, :1]).std(axis=0), rtol=0.03)
 
 
 def test_a_load_is_stated_with_or_without_its_centre() -> None:

@@ -13,7 +13,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.batch import batch_of, rest_speed, rows_of, training_rows
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import DataError, ModelError, ParameterError
-from sysid_core.estimation import estimator
+from sysid_core.estimation import Entropic, Estimate, Problem, estimator
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.inertia import from_mass_com_inertia, from_pseudo_inertia, pseudo_inertia
 from sysid_core.loads import Bare
@@ -77,6 +77,26 @@ def test_the_result_is_consistent_and_certified(found: Identification) -> None:
     assert found.estimate.converged
     assert found.estimate.optimality < 1e-4
     assert (found.correlation >= 1.0).all()
+
+
+def test_the_last_solve_counts_rows_by_the_colour_that_is_reported(
+    ur10: Robot, recording: Recording
+) -> None:
+    posed: list[Problem] = []
+
+    class Watched(Entropic):
+        def solve(self, problem: Problem, start: FloatArray | None = None) -> Estimate:
+            posed.append(problem)
+            return super().solve(problem, start)
+
+    effort = np.array(recording.effort)
+    effort[:, 1] += 4.0 * np.sin(recording.time)  # its residuals are more coloured than others'
+    options = IdentifyConfig(
+        friction="described", signals=SignalConfig(cutoff=8.0), estimator=Watched()
+    )
+    found = identify(ur10, replace(recording, effort=effort), options)
+    np.testing.assert_array_equal(posed[-1].correlation, found.correlation)
+    assert found.correlation[1] > 3.0 * found.correlation[0] > 3.0
 
 
 def test_parts_are_split_by_time(found: Identification) -> None:

@@ -35,6 +35,18 @@ def test_the_sum_of_the_autocorrelation_ends_where_only_noise_is_left() -> None:
     assert factors.std() < 0.2 * 19.0
 
 
+def test_the_sum_ends_at_sokals_window() -> None:
+    rng = np.random.default_rng(8)
+    slow, fast = (lfilter([1.0], [1.0, -pole], rng.standard_normal(4000)) for pole in (0.99, 0.5))
+    e = slow / slow.std() + 2.0 * fast / fast.std()
+    e -= e.mean()
+    time, lag = 1.0, 0
+    while lag < 5.0 * time:  # Sokal 1997, section 3: the first lag beyond 5 τ
+        lag += 1
+        time += 2.0 * float(e[lag:] @ e[:-lag]) / float(e @ e)
+    assert effective_sample_factor(e) == pytest.approx(time, rel=0.01)  # hardly any is clipped
+
+
 def test_a_few_outliers_do_not_hide_the_colour() -> None:
     rng = np.random.default_rng(5)
     e = lfilter([1.0], [1.0, -0.9], rng.standard_normal(20000))

@@ -22,13 +22,15 @@ from sysid_core.online.colour import ResidualColour
 from sysid_core.online.gate import GateState
 from sysid_core.online.innovations import Noise
 from sysid_core.online.payload import PayloadConfig, PayloadEstimate, PayloadEstimator
-from sysid_core.online.payload_phases import Watching
+from sysid_core.online.payload_phases import Following, Watching
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Update
 from sysid_core.recording import Samples
 
 Arm = Any
+CENTRAL = (0.02, 0.002, 0.015, 0.0, 0.001, 0.01)
+"""Inertia of the load about its centre of mass [kg·m²]."""
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +82,7 @@ def test_without_noise_all_ten_parameters_come_out(
     np.testing.assert_allclose(found.parameters, load, atol=1e-6)
     np.testing.assert_allclose(found.mass, 2.0, rtol=1e-6)
     np.testing.assert_allclose(found.com, [0.03, -0.02, 0.08], atol=1e-6)
-    np.testing.assert_allclose(found.inertia, [0.02, 0.002, 0.015, 0, 0.001, 0.01], atol=1e-6)
+    np.testing.assert_allclose(found.inertia, CENTRAL, atol=1e-6)
     assert found.odds > 100.0
 
 
@@ -100,23 +102,25 @@ def test_any_estimate_is_a_possible_body(panda: Arm, load: FloatArray, seed: int
 def test_the_standard_deviations_cover_the_truth(
     panda: Arm, load: FloatArray, pole: float
 ) -> None:
-    bench, std = Bench(panda), 1.0
-    true = np.array([2.0, 0.03, -0.02, 0.08])
+    bench = Bench(panda)
+    true = np.array([2.0, 0.03, -0.02, 0.08, *CENTRAL])
     rng = np.random.default_rng(7)
     scores = []
     for start in range(25):
         samples = panda.samples(start, start + 3.0, load=load)
         white_noise = rng.normal(size=(600, samples.effort.shape[1]))
         coloured = lfilter([np.sqrt(1.0 - pole**2)], [1.0, -pole], white_noise, axis=0)
-        samples = replace(samples, effort=samples.effort + std * coloured[300:])
+        samples = replace(samples, effort=samples.effort + coloured[300:])
         colour = ResidualColour(bench.groups, 100.0)
         block = [RowBlock(np.zeros((300, 1)), e, np.arange(300)) for e in coloured[:300].T]
         colour.push(Rows(tuple(block)), np.zeros(1), 300)
         found = bench.estimate(samples, Noise(colour.variance, colour.factors))
-        seen = np.array([found.mass, *found.com])
-        scores.append((seen - true) / np.array([found.mass_std, *found.com_std]))
+        seen = np.array([found.mass, *found.com, *found.inertia])
+        std = np.array([found.mass_std, *found.com_std, *found.inertia_std])
+        scores.append((seen - true) / std)
     # 100 standard normal numbers: their root mean square is within 0.79 … 1.21 with 99.7 %
-    assert 0.6 < np.sqrt(np.mean(np.square(scores))) < 1.3
+    for some in (slice(4), slice(4, 10)):
+        assert 0.6 < np.sqrt(np.mean(np.square(scores)[:, some])) < 1.3
 
 
 def test_what_is_not_known_of_the_robot_is_not_known_of_its_load(
@@ -285,6 +289,23 @@ def test_a_robot_that_is_hardly_known_has_no_load_that_is_certain(
     )
     assert run(deepcopy(calm), samples)[-1].payload_attached
     assert run(unsure, samples)[-1].payload is None
+
+
+def test_what_is_not_known_of_the_robot_widens_a_load_that_is_followed(
+    panda: Arm, calm: OnlineIdentifier, load: FloatArray
+) -> None:
+    identifier = deepcopy(calm)
+    run(identifier, panda.samples(10.0, 10.6, noise=0.05, load=load))
+    unsure, stds = deepcopy(identifier), []
+    phase = unsure._tracker.phase
+    assert isinstance(phase, Following)
+    known = 1e4 * phase.empty.base_covariance
+    unsure._tracker.phase = replace(phase, empty=replace(phase.empty, base_covariance=known))
+    for one in (identifier, unsure):
+        found = run(one, panda.samples(10.6, 10.7, noise=0.05, load=load))[-1].payload
+        assert found is not None
+        stds.append(found.mass_std)
+    assert stds[1] > 5.0 * stds[0]
 
 
 def test_gains_that_are_too_high_are_seen_against_trusted_masses(
