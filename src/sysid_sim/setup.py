@@ -29,6 +29,7 @@ setup(
     extras_require={"test": ["pytest"]},
     entry_points={
         "console_scripts": [
+            "gazebo_relay = sysid_sim.programs:gazebo_relay",
             "gazebo_robot = sysid_sim.gazebo:main",
             "reference = sysid_sim.programs:reference",
             "simulator = sysid_sim.programs:simulator",
@@ -40,6 +41,5 @@ setup(
     data_files=[
         ("share/ament_index/resource_index/packages", ["resource/sysid_sim"]),
         ("share/sysid_sim", ["package.xml"]),
-        ("share/sysid_sim/worlds", sorted(str(p) for p in Path("worlds").iterdir())),
     ],
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prepares a robot description for Gazebo: a URDF with ros2_control, and its controllers."""
+"""Prepares a robot for Gazebo: a world with true parameters, the bridge, ros2_control's files."""
 
 from __future__ import annotations
 
@@ -8,126 +8,132 @@ import json
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import yaml
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import OutputError, SysidError
+from sysid_core.errors import SysidError
 from sysid_core.estimate_json import identity_json
+from sysid_core.files import results_folder
 from sysid_core.robot import Robot, load_robot
-from sysid_core.robot.export import identified_urdf
-from sysid_core.untrusted import parse_xml
-from sysid_sim.errors import SimulationError
-from sysid_sim.rest import rest_configuration
-from sysid_sim.truth import TruthSpread, draw_truth
+from sysid_core.untrusted import parse_xml, read_bytes
+from sysid_sim.gazebo_world import WORLD, contact_topic, force_topic, load_sdf, world_sdf
+from sysid_sim.truth import draw_truth
 
-__all__ = ["controller_parameters", "gazebo_urdf", "main", "write_gazebo_files"]
+__all__ = ["gazebo_truth", "main", "write_gazebo_files"]
 
-
-def gazebo_urdf(robot: Robot, controllers: Path, truth: FloatArray | None = None) -> str:
-    """Return the robot's URDF, fixed to the world, with effort interfaces for gz_ros2_control.
-
-    It starts in the middle of its ranges: at zero some joints would be out of theirs.
-
-    Parameters
-    ----------
-    robot : Robot
-        On a fixed base and without loops, which a URDF cannot close.
-    controllers : Path
-        Parameter file that the plugin gives to the controller manager.
-    truth : (p,), optional
-        Parameters that the simulated robot has; default: the nominal ones.
-
-    Raises
-    ------
-    SimulationError
-        If the robot's base floats or it has loops.
-    """
-    if robot.floating or robot.description.loops:
-        raise SimulationError(
-            f"robot '{robot.name}' has a floating base or loops; only open arms are prepared for "
-            "Gazebo, the MuJoCo simulator takes the others"
-        )
-    parameters = robot.consistent_nominal if truth is None else truth
-    root = parse_xml(identified_urdf(robot, parameters).encode())
-    if robot.urdf.root != "world":
-        ET.SubElement(root, "link", name="world")
-        fixed = ET.SubElement(root, "joint", name="world_joint", type="fixed")
-        ET.SubElement(fixed, "parent", link="world")
-        ET.SubElement(fixed, "child", link=robot.urdf.root)
-    control = ET.SubElement(root, "ros2_control", name="gazebo", type="system")
-    hardware = ET.SubElement(control, "hardware")
-    ET.SubElement(hardware, "plugin").text = "gz_ros2_control/GazeboSimSystem"
-    start = rest_configuration(robot)[robot.actuated]
-    for name, position in zip(robot.actuated_names, start.tolist(), strict=True):
-        joint = ET.SubElement(control, "joint", name=name)
-        ET.SubElement(joint, "command_interface", name="effort")
-        for state in ("position", "velocity", "effort"):
-            interface = ET.SubElement(joint, "state_interface", name=state)
-            if state == "position":
-                ET.SubElement(interface, "param", name="initial_value").text = f"{position:.6g}"
-    plugin = ET.SubElement(
-        ET.SubElement(root, "gazebo"),
-        "plugin",
-        filename="gz_ros2_control-system",
-        name="gz_ros2_control::GazeboSimROS2ControlPlugin",
-    )
-    ET.SubElement(plugin, "parameters").text = str(controllers)
-    ET.indent(root)
-    return ET.tostring(root, encoding="unicode")
+_RATE = 500  # [Hz] of ros2_control's updates
+_TO_ROS, _TO_GAZEBO = "GZ_TO_ROS", "ROS_TO_GZ"
 
 
-def controller_parameters(robot: Robot, rate: int = 500) -> str:
-    """Return the YAML of a controller manager with the controllers that sysid talks to.
+def gazebo_truth(robot: Robot, seed: int) -> FloatArray:
+    """Draw true parameters (p,) around the nominal ones, with what Gazebo can simulate alone."""
+    truth = draw_truth(robot, seed)
+    for term in ("armature", "offset"):
+        truth[robot.layout.term(term)] = 0.0
+    return truth
 
-    Parameters
-    ----------
-    robot : Robot
-    rate : int [Hz]
-    """
-    parameters = {
-        "controller_manager": {
-            "ros__parameters": {
-                "update_rate": rate,
-                "joint_state_broadcaster": {
-                    "type": "joint_state_broadcaster/JointStateBroadcaster"
-                },
-                "effort_controller": {
-                    "type": "forward_command_controller/ForwardCommandController"
-                },
-            }
-        },
+
+def _bridge(robot: Robot) -> list[dict[str, str]]:
+    """Return ros_gz_bridge's topics: forces to Gazebo, states and sensors to ROS."""
+    force = "std_msgs/msg/Float64", "Double", _TO_GAZEBO
+    topics = [
+        ("/clock", f"/world/{WORLD}/clock", "rosgraph_msgs/msg/Clock", "Clock", _TO_ROS),
+        *((f"gazebo/force/{j}", force_topic(robot, j), *force) for j in robot.actuated_names),
+    ]
+    if robot.floating:
+        topics += [
+            ("odom", f"/{WORLD}/odom", "nav_msgs/msg/Odometry", "Odometry", _TO_ROS),
+            ("imu/data", f"/{WORLD}/imu", "sensor_msgs/msg/Imu", "IMU", _TO_ROS),
+        ]
+        kind = "ros_gz_interfaces/msg/Contacts"
+        topics += [
+            (f"gazebo/contacts/{c.name}", contact_topic(c.name), kind, "Contacts", _TO_ROS)
+            for c in robot.description.contacts
+        ]
+    states = "sensor_msgs/msg/JointState"
+    topics.append(("gazebo/joint_states", f"/{WORLD}/joint_states", states, "Model", _TO_ROS))
+    return [
+        {
+            "ros_topic_name": ros,
+            "gz_topic_name": gazebo,
+            "ros_type_name": ros_type,
+            "gz_type_name": f"gz.msgs.{gazebo_type}",
+            "direction": direction,
+        }
+        for ros, gazebo, ros_type, gazebo_type, direction in topics
+    ]
+
+
+def _controllers(robot: Robot) -> dict[str, Any]:
+    """Return the parameters of ros2_control's manager and of the controllers sysid talks to."""
+    manager = {
+        "update_rate": _RATE,
+        "joint_state_broadcaster": {"type": "joint_state_broadcaster/JointStateBroadcaster"},
+        "effort_controller": {"type": "forward_command_controller/ForwardCommandController"},
+    }
+    return {
+        "controller_manager": {"ros__parameters": manager},
+        "joint_state_broadcaster": {"ros__parameters": {"use_local_topics": True}},
         "effort_controller": {
             "ros__parameters": {"joints": list(robot.actuated_names), "interface_name": "effort"}
         },
     }
-    return yaml.safe_dump(parameters, sort_keys=False)
 
 
-def write_gazebo_files(robot: Robot, folder: Path, seed: int) -> None:
-    """Write ``robot.urdf``, ``controllers.yaml`` and ``ground_truth.json`` into a folder.
+def _controlled_urdf(robot: Robot) -> str:
+    """Return the robot's nominal URDF with effort interfaces for gz_ros2_control."""
+    root = parse_xml(read_bytes(robot.urdf.path))
+    control = ET.SubElement(root, "ros2_control", name="gazebo", type="system")
+    hardware = ET.SubElement(control, "hardware")
+    ET.SubElement(hardware, "plugin").text = "gz_ros2_control/GazeboSimSystem"
+    for name in robot.actuated_names:
+        joint = ET.SubElement(control, "joint", name=name)
+        ET.SubElement(joint, "command_interface", name="effort")
+        for state in ("position", "velocity", "effort"):
+            ET.SubElement(joint, "state_interface", name=state)
+    return ET.tostring(root, encoding="unicode")
 
-    The robot's true parameters are drawn with a seed around the nominal ones; of friction, a URDF
-    takes the viscous and the Coulomb part.
+
+def write_gazebo_files(robot: Robot, folder: Path, seed: int, load: float) -> None:
+    """Write the worlds, their bridge, a load, ros2_control's files and the ground truth.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there.
+    seed : int
+        Of the true parameters.
+    load : float [kg]
 
     Raises
     ------
     SimulationError
-        If the robot cannot be prepared.
+        If Gazebo cannot simulate the robot.
     OutputError
         If the folder cannot be written.
     """
     folder = folder.expanduser().absolute()
-    truth = draw_truth(robot, seed, TruthSpread())
-    urdf = gazebo_urdf(robot, folder / "controllers.yaml", truth)
-    document = json.dumps(identity_json(robot, truth), indent=2)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "robot.urdf").write_text(urdf + "\n", encoding="utf-8")
-        (folder / "controllers.yaml").write_text(controller_parameters(robot), encoding="utf-8")
-        (folder / "ground_truth.json").write_text(document + "\n", encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be written ({error.strerror})") from error
+    truth = gazebo_truth(robot, seed)
+    publisher = {"robot_description": _controlled_urdf(robot), "use_sim_time": True}
+    files = {
+        "world.sdf": world_sdf(robot, truth),
+        "world_ros2_control.sdf": world_sdf(robot, truth, str(folder / "controllers.yaml")),
+        "load.sdf": load_sdf(robot, load),
+        "bridge.yaml": _yaml(_bridge(robot)),
+        "controllers.yaml": _yaml(_controllers(robot)),
+        "robot_state_publisher.yaml": _yaml({"/**": {"ros__parameters": publisher}}),
+        "ground_truth.json": json.dumps(identity_json(robot, truth), indent=2),
+    }
+    with results_folder(folder) as made:
+        for name, text in files.items():
+            (made / name).write_text(text + "\n", encoding="utf-8")
+
+
+def _yaml(content: object) -> str:
+    return yaml.safe_dump(content, sort_keys=False).rstrip()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -138,13 +144,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--truth-seed", type=int, default=1, help="of the true parameters; default: %(default)s"
     )
+    parser.add_argument(
+        "--load", type=float, default=1.0, help="mass of load.sdf [kg]; default: %(default)s"
+    )
     given = parser.parse_args(arguments)
+    if not (np.isfinite(given.load) and given.load > 0.0):
+        parser.error(f"--load must be a mass above zero, got {given.load:g}")
+    if given.truth_seed < 0:
+        parser.error(f"--truth-seed must not be negative, got {given.truth_seed}")
     try:
-        write_gazebo_files(load_robot(given.robot), given.out, given.truth_seed)
+        write_gazebo_files(load_robot(given.robot), given.out, given.truth_seed, given.load)
     except SysidError as error:
         print(f"gazebo_robot: {error}", file=sys.stderr)
         return 2
-    print(f"{given.out}: robot.urdf, controllers.yaml and ground_truth.json")
+    print(f"{given.out}: start it with launch/gazebo.launch.yaml, folder:={given.out}")
     return 0
 
 

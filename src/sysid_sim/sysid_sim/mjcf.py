@@ -18,15 +18,17 @@ from sysid_sim.errors import SimulationError
 
 __all__ = [
     "FOOT_RADIUS",
+    "GROUND_FRICTION",
     "PhysicsConfig",
     "brake_name",
     "build_mjcf",
     "foot_prefix",
     "foot_radii",
+    "joint_axis",
 ]
 
 _BASE_JOINT = "floating_base"
-_GROUND_FRICTION = 0.8  # [-] Coulomb coefficient between feet and ground
+GROUND_FRICTION = 0.8  # [-] Coulomb coefficient between feet and ground
 _GROUND_TIME = 0.01
 """In which a foot that hits the ground comes to rest [s], two time steps at least."""
 FOOT_RADIUS = 0.004
@@ -123,7 +125,7 @@ def foot_radii(robot: Robot) -> FloatArray:
     return np.where(radii > 0.0, radii, FOOT_RADIUS)
 
 
-def _axis(joint: pin.JointModel, neutral: FloatArray) -> tuple[str, FloatArray]:
+def joint_axis(joint: pin.JointModel, neutral: FloatArray) -> tuple[str, FloatArray]:
     """Return MuJoCo's kind and the axis (3,) of a joint with one degree of freedom."""
     data = joint.createData()
     joint.calc(data, neutral)
@@ -159,7 +161,7 @@ def _add_joint(
     model, name = robot.model, robot.model.names[index]
     j = robot.joint_names.index(name)
     neutral = pin.neutral(model)
-    kind, axis = _axis(model.joints[index], neutral)
+    kind, axis = joint_axis(model.joints[index], neutral)
     attributes = {
         "name": name,
         "type": kind,
@@ -193,7 +195,7 @@ def _add_feet(body: ET.Element, robot: Robot, index: int) -> None:
                 size=_text([radius]),
                 pos=_text(corner),
                 condim="3",
-                friction=_text([_GROUND_FRICTION, 0.0, 0.0]),
+                friction=_text([GROUND_FRICTION, 0.0, 0.0]),
                 solref=_text([_GROUND_TIME, 1.0]),
             )
 
@@ -330,7 +332,7 @@ def build_mjcf(robot: Robot, parameters: FloatArray, config: PhysicsConfig | Non
             type="plane",
             size="0 0 1",
             condim="3",
-            friction=_text([_GROUND_FRICTION, 0.0, 0.0]),
+            friction=_text([GROUND_FRICTION, 0.0, 0.0]),
             solref=_text([_GROUND_TIME, 1.0]),
         )
     _add_bodies(world, robot, parameters, config)

@@ -5,7 +5,12 @@ from __future__ import annotations
 
 from sysid_ros.program import run_program
 
-__all__ = ["reference", "simulator"]
+__all__ = ["gazebo_relay", "reference", "simulator"]
+
+
+def gazebo_relay() -> int:
+    """Run the Gazebo relay."""
+    return run_program("sysid_sim.gazebo_relay")
 
 
 def reference() -> int:

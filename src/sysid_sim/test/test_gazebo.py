@@ -1,61 +1,202 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files for Gazebo: complete, well-formed, and only for robots that it can simulate."""
+"""Worlds for Gazebo describe the true robot; Gazebo, where it is installed, runs them."""
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
+import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pinocchio as pin
 import pytest
 import yaml
 
+from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot
-from sysid_core.robot.urdf import read_urdf
-from sysid_sim.gazebo import main
+from sysid_sim.gazebo import gazebo_truth, main
+from sysid_sim.gazebo_world import world_sdf
+from sysid_sim.rest import standing_configuration
 
-WORLDS = Path(__file__).resolve().parents[1] / "worlds"
-
-
-def test_every_motor_gets_an_effort_interface(tmp_path: Path, panda: Robot) -> None:
-    assert main(["panda", "--out", str(tmp_path / "gazebo")]) == 0
-    path = tmp_path / "gazebo" / "robot.urdf"
-    root = ET.parse(path).getroot()
-    joints = root.findall("ros2_control/joint")
-    assert tuple(joint.get("name") for joint in joints) == panda.actuated_names
-    for joint in joints:
-        assert [c.get("name") for c in joint.findall("command_interface")] == ["effort"]
-        states = {s.get("name") for s in joint.findall("state_interface")}
-        assert states == {"position", "velocity", "effort"}
-        position = joint.findtext("state_interface[@name='position']/param")
-        limit = root.find(f"joint[@name='{joint.get('name')}']/limit")
-        assert limit is not None
-        assert (
-            float(limit.get("lower", "")) < float(position or "") < float(limit.get("upper", ""))
-        )
-    controllers = Path(root.findtext("gazebo/plugin/parameters") or "")
-    parameters = yaml.safe_load(controllers.read_text())
-    joints_driven = parameters["effort_controller"]["ros__parameters"]["joints"]
-    assert tuple(joints_driven) == panda.actuated_names
-    # what was there before is still there: the same robot, hung on the world
-    urdf = read_urdf(path)
-    assert urdf.root == "world"
-    assert set(panda.urdf.links) < set(urdf.links)
+SEED = 3
+ROBOTS = ("panda", "ur10e", "solo12", "digit_left_leg")
+GZ = shutil.which("gz")
+TENSOR = ("xx", "xy", "yy", "xz", "yz", "zz")
+SPHERICAL = pin.JointModelSpherical()
 
 
-@pytest.mark.parametrize("name", ["solo12", "digit_left_leg", "nosuch"])
-def test_other_robots_are_refused_in_one_line(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def _placement(element: ET.Element) -> pin.SE3:
+    text = element.findtext("pose")
+    return pin.XYZQUATToSE3(np.array(text.split(), float)) if text else pin.SE3.Identity()
+
+
+def _inertia(link: ET.Element) -> pin.Inertia:
+    inertial = link.find("inertial")
+    assert inertial is not None
+    tensor = [float(inertial.findtext(f"inertia/i{key}") or "") for key in TENSOR]
+    at = _placement(inertial)
+    central = pin.Symmetric3(np.array(tensor)).matrix()
+    return at.act(pin.Inertia(float(inertial.findtext("mass") or ""), np.zeros(3), central))
+
+
+def _mass(model: pin.Model, q: FloatArray) -> FloatArray:
+    upper = np.triu(pin.crba(model, model.createData(), q))
+    return upper + np.triu(upper, 1).T
+
+
+def _model(world: str, robot: Robot) -> tuple[pin.Model, dict[str, ET.Element]]:
+    """Return what the world says of a robot, read without our writer, and its joints."""
+    found = ET.fromstring(world).find(f"world/model[@name='{robot.name}']")
+    assert found is not None
+    links = {link.get("name", ""): link for link in found.findall("link")}
+    joints = {joint.get("name", ""): joint for joint in found.findall("joint")}
+    moved = {joint.findtext("child") for joint in joints.values()}
+    model = pin.Model()
+
+    def add(link: str, parent: int, above: pin.SE3, name: str, kind: pin.JointModel) -> None:
+        at = _placement(links[link])
+        index = model.addJoint(parent, kind, above.actInv(at), name)
+        model.appendBodyToJoint(index, _inertia(links[link]), pin.SE3.Identity())
+        grow(link, index, at)
+
+    def grow(parent: str, index: int, at: pin.SE3) -> None:
+        for name, joint in joints.items():
+            if joint.findtext("parent") == parent:
+                axis = np.array((joint.findtext("axis/xyz") or "0 0 1").split(), float)
+                turning = joint.get("type") == "revolute"
+                kind = pin.JointModelRevoluteUnaligned(axis) if turning else SPHERICAL
+                add(joint.findtext("child") or "", index, at, name, kind)
+
+    for base in set(links) - moved:
+        add(base, 0, _placement(links[base]), "base", pin.JointModelFreeFlyer())
+    grow("world", 0, pin.SE3.Identity())
+    return model, joints
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_a_world_has_the_true_robot_at_rest(
+    name: str, robot_of: Callable[[str], Robot], rng: np.random.Generator
 ) -> None:
-    assert main([name, "--out", str(tmp_path / "gazebo")]) == 2
+    robot = robot_of(name)
+    truth = gazebo_truth(robot, SEED)
+    model, joints = _model(world_sdf(robot, truth), robot)
+    rest, own = standing_configuration(robot), robot.with_parameters(truth)
+    move = np.zeros(own.nv) if robot.description.loops else rng.normal(0.0, 0.3, own.nv)
+    q, turned = pin.integrate(own, rest, move), pin.neutral(model)
+    if robot.floating:
+        turned[:7] = rest[:7]
+    columns = [model.joints[model.getJointId(n)].idx_v for n in own.names[1:] if n in joints]
+    columns = [*range(own.nv - len(columns)), *columns]
+    step = np.zeros(model.nv)
+    step[columns] = move
+    turned = pin.integrate(model, turned, step)
+    mass = _mass(model, turned)[np.ix_(columns, columns)]
+    gravity = pin.computeGeneralizedGravity(model, model.createData(), turned)[columns]
+    # the balls that close the loops weigh a gram each
+    margin = 0.02 if robot.description.loops else 1e-9
+    np.testing.assert_allclose(mass, _mass(own, q), atol=margin)
+    np.testing.assert_allclose(
+        gravity, pin.computeGeneralizedGravity(own, own.createData(), q), atol=margin
+    )
+    viscous, coulomb = (truth[robot.layout.term(term)] for term in ("viscous", "coulomb"))
+    for j, joint in enumerate(robot.joint_names):
+        dynamics = joints[joint].find("axis/dynamics")
+        assert dynamics is not None
+        assert float(dynamics.findtext("damping") or "") == pytest.approx(viscous[j])
+        assert float(dynamics.findtext("friction") or "") == pytest.approx(coulomb[j])
+        if limit := joints[joint].find("axis/limit"):
+            assert (
+                float(limit.findtext("lower") or "") < 0.0 < float(limit.findtext("upper") or "")
+            )
+
+
+def test_loops_meet_where_they_are_closed(robot_of: Callable[[str], Robot]) -> None:
+    robot = robot_of("digit_left_leg")
+    root = ET.fromstring(world_sdf(robot, gazebo_truth(robot, SEED))).find("world/model[2]")
+    assert root is not None
+    data = robot.model.createData()
+    pin.forwardKinematics(robot.model, data, standing_configuration(robot))
+    for loop in robot.description.loops:
+        link = root.find(f"link[@name='{loop.name}_pin']")
+        assert link is not None
+        joint, placement = robot.place(loop.frame_b)
+        there = (data.oMi[joint] * placement).translation
+        np.testing.assert_allclose(_placement(link).translation, there, atol=1e-9)
+        held = root.find(f"plugin[child_link='{loop.name}_pin']")
+        assert held is not None
+        assert held.findtext("parent_link") == robot.layout.bodies[joint - 1]
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_no_two_things_of_a_model_share_a_name(
+    name: str, robot_of: Callable[[str], Robot]
+) -> None:
+    robot = robot_of(name)
+    root = ET.fromstring(world_sdf(robot, gazebo_truth(robot, SEED)))
+    for parent in root.iter():
+        names = [
+            child.get("name") for child in parent if child.tag != "plugin" and child.get("name")
+        ]
+        assert len(set(names)) == len(names)
+
+
+def test_the_bridge_and_ros2_control_name_every_motor_in_order(
+    tmp_path: Path, panda: Robot
+) -> None:
+    folder = tmp_path / "gazebo"
+    assert main(["panda", "--out", str(folder)]) == 0
+    bridge = yaml.safe_load((folder / "bridge.yaml").read_text())
+    forces = [t["ros_topic_name"] for t in bridge if t["direction"] == "ROS_TO_GZ"]
+    assert forces == [f"gazebo/force/{name}" for name in panda.actuated_names]
+    world = ET.parse(folder / "world.sdf")
+    told = [
+        e.text for e in world.findall(".//plugin[@name='gz::sim::systems::ApplyJointForce']/*")
+    ]
+    assert told == list(panda.actuated_names)
+    controlled = ET.parse(folder / "world_ros2_control.sdf")
+    path = controlled.findtext(".//parameters")
+    assert path == str(folder / "controllers.yaml")
+    driven = yaml.safe_load(Path(path).read_text())["effort_controller"]["ros__parameters"]
+    assert driven == {"joints": list(panda.actuated_names), "interface_name": "effort"}
+    publisher = yaml.safe_load((folder / "robot_state_publisher.yaml").read_text())
+    urdf = ET.fromstring(publisher["/**"]["ros__parameters"]["robot_description"])
+    names = tuple(joint.get("name") for joint in urdf.findall("ros2_control/joint"))
+    assert names == panda.actuated_names
+    truth = json.loads((folder / "ground_truth.json").read_text())
+    assert {joint["armature"] for joint in truth["joints"].values()} == {0.0}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["g1"], ["tx40"], ["nosuch"], ["panda", "--out", "/dev/null/x"]]
+)
+def test_what_cannot_be_written_is_said_in_one_line(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--out", str(tmp_path / "gazebo"), *arguments]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert not (tmp_path / "gazebo").exists()
 
 
-def test_the_world_and_the_launch_file_are_well_formed(robot_of: Callable[[str], Robot]) -> None:
-    world = ET.parse(WORLDS / "empty.sdf").getroot().find("world")
-    assert world is not None
-    gravity = [float(v) for v in (world.findtext("gravity") or "").split()]
-    assert tuple(gravity) == robot_of("panda").description.gravity
-    launch = yaml.safe_load((WORLDS / "gazebo.launch.yaml").read_text())["launch"]
-    assert {"arg", "include", "node"} == {key for entry in launch for key in entry}
+@pytest.fixture(params=["panda", "solo12", "digit_left_leg"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
+    """Return a robot and the folder of its world."""
+    assert main([request.param, "--out", str(tmp_path)]) == 0
+    return request.param, tmp_path
+
+
+@pytest.mark.skipif(GZ is None, reason="Gazebo (gz) is not on the path")
+def test_gazebo_takes_the_world_as_valid(world: tuple[str, Path]) -> None:
+    for file in ("world.sdf", "world_ros2_control.sdf", "load.sdf"):
+        done = subprocess.run(
+            [str(GZ), "sdf", "--check", str(world[1] / file)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert "Valid" in done.stdout, done.stdout + done.stderr
+        assert not re.search("Error|Warning", done.stdout + done.stderr)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Gazebo relay: commands joint by joint, states with the torques that were commanded."""
+# ruff: noqa: E402 - these imports need the ROS that is looked for first
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
+
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
+
+from sysid_msgs.msg import Contacts
+from sysid_ros.fields import stamp
+from sysid_ros.sensors import contacts_message, joint_state_message
+from sysid_sim import gazebo_relay
+from sysid_sim.rest import standing_configuration
+
+
+class Log(list[Any]):
+    """Stands in for a publisher."""
+
+    publish = list.append
+
+
+@pytest.fixture
+def relay_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
+    """Return a maker of relays whose publishers and requests are kept."""
+    made = []
+
+    def make(robot: str) -> Any:
+        rclpy.init(args=["--ros-args", "-p", f"robot:={robot}"])
+        monkeypatch.setattr(gazebo_relay, "_interfaces", lambda: (Contacts, Trigger))
+        made.append(node := gazebo_relay.GazeboRelay())
+        node._states, node._contacts = Log(), Log()
+        node._forces = [Log() for _ in node.robot.actuated_names]
+        node.requests = []
+        node._control = SimpleNamespace(call_async=node.requests.append)
+        return node
+
+    yield make
+    for node in made:
+        node.destroy_node()
+    rclpy.try_shutdown()
+
+
+def _states(relay: Any, time: float, names: list[str] | None = None) -> Any:
+    names = list(relay.robot.actuated_names) if names is None else names
+    return joint_state_message(names, stamp(time), np.zeros(len(names)), np.ones(len(names)))
+
+
+def test_states_carry_commanded_torques_and_positions_from_the_robots_zero(
+    relay_of: Callable[[str], Any],
+) -> None:
+    relay = relay_of("panda")
+    relay._on_states(_states(relay, 1.0))
+    np.testing.assert_array_equal(relay._states[-1].effort, np.zeros(7))
+    rest = standing_configuration(relay.robot)
+    np.testing.assert_allclose(relay._states[-1].position, rest)
+    torque = np.arange(7.0)
+    relay._on_command(Float64MultiArray(data=torque.tolist()))
+    assert [log[-1].data for log in relay._forces] == torque.tolist()
+    backwards = list(relay.robot.actuated_names)[::-1]
+    relay._on_states(_states(relay, 1.002, ["other", *backwards]))
+    assert tuple(relay._states[-1].name) == relay.robot.actuated_names
+    np.testing.assert_array_equal(relay._states[-1].effort, torque)
+
+
+def test_the_world_runs_from_the_first_good_command(relay_of: Callable[[str], Any]) -> None:
+    relay = relay_of("panda")
+    for bad in ([1.0], [float("nan")] * 7):
+        relay._on_command(Float64MultiArray(data=bad))
+    assert not relay.requests
+    for _ in range(2):  # a paused world says the same again and again, for a controller to begin
+        relay._on_states(_states(relay, 1.0))
+    assert len(relay._states) == 2
+    for _ in range(2):
+        relay._on_command(Float64MultiArray(data=[0.0] * 7))
+        relay._on_states(_states(relay, 1.0))
+    assert len(relay.requests) == 1
+    assert len(relay._states) == 2
+
+
+def test_a_foot_stands_while_its_touches_come(relay_of: Callable[[str], Any]) -> None:
+    relay = relay_of("solo12")
+    relay._on_states(_states(relay, 1.0))
+    assert relay._contacts[-1].active == [False] * 4
+    relay._on_touch("FR", contacts_message(stamp(1.001), [], np.zeros(0, bool), None))
+    relay._on_states(_states(relay, 1.002))
+    assert list(relay._contacts[-1].names) == ["FL", "FR", "HL", "HR"]
+    assert relay._contacts[-1].active == [False, True, False, False]
+    relay._on_states(_states(relay, 1.102))
+    assert relay._contacts[-1].active == [False] * 4
+    relay._on_states(_states(relay, 0.5))  # the world was reset
+    assert relay._contacts[-1].active == [False] * 4
