@@ -28,7 +28,7 @@ from sysid_core.robot import Robot, load_robot
 from sysid_sim.sensors import SENSORS
 from sysid_sim.simulation import Simulation, SimulationConfig
 
-__all__ = ["Attack", "attack", "run"]
+__all__ = ["PERIOD", "Attack", "Loop", "attack", "run"]
 
 PERIOD = 0.002
 _SECONDS = 4.0
@@ -74,7 +74,7 @@ class Attack(NamedTuple):
     unnamed: int
 
 
-class _Loop:
+class Loop:
     """A controller that drives a simulated robot."""
 
     def __init__(self, name: str, seed: int) -> None:
@@ -88,6 +88,7 @@ class _Loop:
         self.revision = 0
         self.time = 0.0
         self.refused = 0
+        self.effort = np.zeros(len(self.robot.actuated_names))
         self.feet = tuple(contact.name for contact in self.robot.description.contacts)
 
     def tick(self) -> FloatArray:
@@ -100,7 +101,8 @@ class _Loop:
             controller.take_contacts(self.feet, base.contacts.tolist(), t, t)
         controller.take_joint_states(self.robot.joint_names, position, velocity, t, t)
         command = controller.tick(t, t)
-        self.plant.step(command.effort)
+        self.effort = command.effort
+        self.plant.step(self.effort)
         self.time += PERIOD
         return self.plant.plant.velocity()[-len(self.active) :][self.active]
 
@@ -182,11 +184,11 @@ class _Loop:
             self.refused += 1
 
 
-_KINDS: tuple[Callable[[_Loop], None], ...] = (
-    _Loop.parameters,
-    _Loop.offsets,
-    _Loop.reference,
-    _Loop.settings,
+_KINDS: tuple[Callable[[Loop], None], ...] = (
+    Loop.parameters,
+    Loop.offsets,
+    Loop.reference,
+    Loop.settings,
 )
 
 
@@ -206,7 +208,7 @@ def _truth(robot: Robot, seed: int) -> FloatArray:
 
 def attack(name: str, seed: int) -> Attack:
     """Attack the controller of one robot at random times."""
-    loop = _Loop(name, seed)
+    loop = Loop(name, seed)
     count = int(loop.rng.integers(1, 5))
     kinds = loop.rng.integers(0, len(_KINDS), count)
     due = [

@@ -37,7 +37,7 @@ LONGEST_FAULT = 0.5
 PATIENCE = 120.0
 """Seconds until the robot should follow its reference at first."""
 WARM = 60.0
-"""Seconds after which memory should be flat: the recorder's buffer is full."""
+"""Seconds of the robot's time after which memory should be flat: the recorder's buffer is full."""
 
 
 def _pause(probe: Probe, process: Any) -> None:
@@ -96,7 +96,7 @@ def run(given: argparse.Namespace) -> Result:
             if ended or time.monotonic() - begin > PATIENCE:
                 why = f"{', '.join(ended)} ended" if ended else "it does not follow its reference"
                 raise SystemExit(f"bench.soak: the robot cannot be soaked: {why}")
-        begin = time.monotonic()
+        begin, flat = time.monotonic(), probe.now() + min(WARM, 0.2 * given.seconds)
         while time.monotonic() - begin < given.seconds:
             kind = str(probe.rng.choice([*FAULTS, "pause"]))
             due = time.monotonic() + 1.0
@@ -108,7 +108,7 @@ def run(given: argparse.Namespace) -> Result:
             counts[kind] += 1
             slow.append((kind, _recovery(probe, due, 30.0)))
             for name, process in processes.items():
-                if process.poll() is None:
+                if process.poll() is None and probe.now() > flat:
                     usage[name].sample()
             if sum(counts.values()) % 30 == 0:
                 say(f"{time.monotonic() - begin:.0f} s, {sum(counts.values())} faults")
@@ -117,14 +117,13 @@ def run(given: argparse.Namespace) -> Result:
             for name, process in processes.items()
             if process.poll() is not None
         ]
-    return _result(counts, slow, usage, dead, given.seconds)
+    return _result(counts, slow, usage, dead)
 
 
-def _growth(usage: Usage, seconds: float) -> float:
-    """Return how much memory [MB] was added since the first minute, or half of a short run."""
-    wall, memory = np.array(usage.wall) - usage.wall[0], np.array(usage.memory)
-    later = wall > min(WARM, 0.5 * seconds)
-    return float(np.median(memory[-5:]) - np.median(memory[later][:5]))
+def _growth(usage: Usage) -> float:
+    """Return how much memory [MB] was added since buffers were full."""
+    memory = usage.memory
+    return float(np.median(memory[-5:]) - np.median(memory[:5])) if memory else math.nan
 
 
 def _result(
@@ -132,10 +131,9 @@ def _result(
     slow: list[tuple[str, float]],
     usage: dict[str, Usage],
     dead: list[str],
-    seconds: float,
 ) -> Result:
     worst = {kind: max(t for k, t in slow if k == kind) for kind in counts}
-    growth = {name: _growth(one, seconds) for name, one in usage.items()}
+    growth = {name: _growth(one) for name, one in usage.items()}
     faults = show_table(
         "soak",
         ("fault", "cases", "longest recovery [s]"),

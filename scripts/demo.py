@@ -46,6 +46,11 @@ from sysid_msgs.msg import (  # noqa: E402
 from sysid_msgs.srv import AttachPayload, ExportModel, SaveBuffer  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
+RESULTS = {
+    *("bag", "bag_loaded", "bag_unloaded", "demo.json", "demo.png", "ground_truth.json"),
+    *("identified", "live", "load", "log.txt"),
+}
+"""What a demo writes to its folder, and the next one deletes there."""
 LOAD_MASS = 1.5
 LOAD_COM = (0.02, 0.0, 0.06)
 LOAD_INERTIA = (0.003, 0.0, 0.003, 0.0, 0.0, 0.003)
@@ -296,8 +301,9 @@ def main() -> int:
     given = parser.parse_args()
     console = Console()
     out = given.out.resolve()
-    if out.exists() and any(out.iterdir()) and not (out / "log.txt").is_file():
-        parser.error(f"{out} holds other files than a demo's; give an empty folder")
+    others = sorted({path.name for path in out.iterdir()} - RESULTS) if out.is_dir() else []
+    if others or (out.exists() and not out.is_dir()):
+        parser.error(f"{out} is not a folder of a demo's results alone; give an empty folder")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     os.environ.setdefault("ROS_DOMAIN_ID", str(20 + os.getpid() % 80))

@@ -68,15 +68,21 @@ class Health:
         self._arrivals.note(stamp, steady)
 
     def refuse(self, kind: str, reason: str, steady: float) -> bool:
-        """Note a refusal; return whether it is news: another reason, whatever its figures."""
+        """Note a refusal; return whether it is news: another reason, whatever its figures.
+
+        Where reasons never repeat, as with made-up names, only the first few are.
+        """
         self._refused[kind] += 1
         self._forget(steady)
-        for index, (_, known_kind, known) in enumerate(self._texts):
-            if known_kind == kind and _FIGURES.sub("", known) == _FIGURES.sub("", reason):
-                self._texts[index] = (steady, kind, reason)
+        for text in self._texts:
+            if text[1] == kind and _FIGURES.sub("", text[2]) == _FIGURES.sub("", reason):
+                self._texts.remove(text)
+                self._texts.append((steady, kind, reason))
                 return False
-        self._texts.append((steady, kind, reason))
-        return True
+        full = len(self._texts) == _MOST_TEXTS
+        if not full:
+            self._texts.append((steady, kind, reason))
+        return not full
 
     def warnings(self, steady: float) -> list[str]:
         """Return the refusals of the last seconds in words, and why the model gives no torque."""

@@ -54,6 +54,16 @@ def test_one_reason_with_other_figures_is_no_news() -> None:
     assert health.warnings(0.1) == [f"joint states refused: {texts[-1]}"]
 
 
+def test_reasons_that_never_repeat_are_logged_once_a_second_at_most() -> None:
+    health = Health()
+    news = [
+        health.refuse("reference", f"no joint '{chr(97 + k % 26) * (1 + k // 26)}'", 0.01 * k)
+        for k in range(2000)
+    ]
+    assert sum(news) <= 20
+    assert len(health.warnings(20.0)) <= 5
+
+
 def test_waiting_and_stale_joint_states_are_named(controller: Controller) -> None:
     health = Health()
     assert "driver" in findings(health, controller, 0.0)["state"].message

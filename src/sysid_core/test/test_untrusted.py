@@ -13,9 +13,11 @@ from pathlib import Path
 import lz4.frame
 import pytest
 import zstandard
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 
 from sysid_core.data import read_recording
 from sysid_core.data.containers import mcap_chunks
+from sysid_core.data.message_types import JOINT_STATE, message_types
 from sysid_core.errors import DataError, RobotError, UnreadableError
 from sysid_core.robot.urdf import read_urdf
 from sysid_core.untrusted import check_file, parse_xml, parse_yaml, read_bytes, read_json
@@ -159,6 +161,20 @@ def test_a_chunk_that_inflates_too_far(compression: bytes, tmp_path: Path) -> No
 def test_a_compressed_bag_that_inflates_too_far(tmp_path: Path) -> None:
     (tmp_path / "x.mcap.zstd").write_bytes(_zeros(HUGE))
     assert "inflates" in _measured(lambda: read_recording(tmp_path), DataError)
+
+
+def test_compressed_messages_that_inflate_too_far(tmp_path: Path) -> None:
+    """A recorder may compress every message by itself."""
+    types = message_types()
+    writer = Writer(tmp_path / "bag", version=9, storage_plugin=StoragePlugin.SQLITE3)
+    writer.set_compression(CompressionMode.MESSAGE, CompressionFormat.ZSTD)
+    with writer as bag:
+        connection = bag.add_connection("/joint_states", JOINT_STATE, typestore=types)
+        bag.write(connection, 1, bytes(100))
+    with sqlite3.connect(tmp_path / "bag" / "bag.db3") as database:
+        database.execute("UPDATE messages SET data = ?", (_zeros(HUGE),))
+    database.close()
+    assert "inflate" in _measured(lambda: read_recording(tmp_path / "bag"), DataError)
 
 
 @pytest.mark.parametrize(

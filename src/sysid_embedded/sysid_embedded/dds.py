@@ -25,7 +25,7 @@ from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 
 from .cdr import DECODE_ERRORS, HEADER, codec
-from .discovery import domain_config, only_loopback
+from .discovery import domain_config, keep_to_loopback, only_loopback
 from .idl import dds_type
 from .interfaces import Definition, type_hash
 
@@ -246,7 +246,8 @@ class Participant:
             domain, users = Participant._domains.get(domain_id, (None, 0))
             if domain is None:
                 config = domain_config(os.environ, loopback_only=only_loopback())
-                domain = Domain(domain_id, config)
+                with keep_to_loopback(os.environ):
+                    domain = Domain(domain_id, config)
             Participant._domains[domain_id] = (domain, users + 1)
         self.entity = DomainParticipant(domain_id, Qos(Policy.Userdata(data=b"enclave=/;")))
         self.ref: int = self.entity._ref

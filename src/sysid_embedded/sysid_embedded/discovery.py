@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-__all__ = ["check_security", "domain_config", "domain_id", "only_loopback"]
+__all__ = ["check_security", "domain_config", "domain_id", "keep_to_loopback", "only_loopback"]
 
 # Room for the processes of one machine where multicast can't tell of them.
 _PARTICIPANTS = 32
@@ -63,6 +65,33 @@ def _range(environ: Mapping[str, str]) -> str:
     return environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "").upper() or "SUBNET"
 
 
+def _alone(environ: Mapping[str, str]) -> bool:
+    """Whether only processes of this machine are to be heard."""
+    return _range(environ) == "LOCALHOST" and not environ.get("ROS_STATIC_PEERS", "").strip("; ")
+
+
+def _descriptors() -> set[str]:
+    """Return the descriptors of this process's sockets."""
+    own = Path("/proc/self/fd")
+    return {entry.name for entry in own.iterdir() if entry.is_socket()} if own.is_dir() else set()
+
+
+@contextmanager
+def keep_to_loopback(environ: Mapping[str, str]) -> Iterator[None]:
+    """Let sockets that are made within hear loopback alone where that is what is asked for.
+
+    Cyclone DDS drops what comes in elsewhere, but binds its sockets to all interfaces.
+    """
+    before = _descriptors()
+    yield
+    if not _alone(environ) or _chooses_interfaces(environ.get("CYCLONEDDS_URI", "")):
+        return
+    for name in _descriptors() - before:
+        with suppress(OSError), socket.socket(fileno=os.dup(int(name))) as made:
+            if made.getsockname()[0] == "0.0.0.0":
+                made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo")
+
+
 def domain_config(environ: Mapping[str, str], *, loopback_only: bool = False) -> str:
     """Return the configuration that the environment asks for.
 
@@ -95,8 +124,7 @@ def domain_config(environ: Mapping[str, str], *, loopback_only: bool = False) ->
         peers = [p.strip() for p in environ.get("ROS_STATIC_PEERS", "").split(";") if p.strip()]
         interfaces = ""
         if not (loopback_only or _chooses_interfaces(own)):
-            alone = reach == "LOCALHOST" and not peers
-            names = _LOOPBACK if alone else _AUTOMATIC + _LOOPBACK
+            names = _LOOPBACK if _alone(environ) else _AUTOMATIC + _LOOPBACK
             interfaces = f"<Interfaces>{names}</Interfaces>"
         _check_peers(peers)
         if reach != "OFF":

@@ -131,3 +131,12 @@ def test_requests_carry_a_header_before_the_fields() -> None:
     data = bytearray(HEADER + bytes(range(16)))
     codec(cls.definition).encode(cls(data=True), data)
     assert codec(find("std_srvs/srv/SetBool_Request")).decode(bytes(data), 20)[0].data is True
+
+
+def test_lists_of_more_messages_than_a_node_has_time_for_are_not_decoded() -> None:
+    point = message_class("trajectory_msgs/msg/JointTrajectoryPoint")(positions=[0.0] * 7)
+    cls = message_class("trajectory_msgs/msg/JointTrajectory")
+    data = bytearray(HEADER)
+    codec(cls.definition).encode(cls(joint_names=["a"], points=[point] * 50_000), data)
+    with pytest.raises(DECODE_ERRORS, match="more than 2000"):
+        codec(cls.definition).decode(bytes(data), len(HEADER))

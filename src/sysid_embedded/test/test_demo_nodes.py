@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -39,6 +40,16 @@ def test_a_node_that_ends_is_named_with_its_own_last_lines(end: str, tmp_path: P
     assert f"\n    no such file\n    {end}\n" in told
     assert "busy" not in told
     assert str(tmp_path / "log.txt") in told
+
+
+def test_the_demo_deletes_nothing_but_a_demos_results(tmp_path: Path) -> None:
+    for name in ("log.txt", "mine.txt"):
+        (tmp_path / name).write_text("mine")
+    command = [sys.executable, str(SCRIPTS / "demo.py"), "--out", str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "give an empty folder" in ended.stderr
+    assert sorted(path.read_text() for path in tmp_path.iterdir()) == ["mine", "mine"]
 
 
 def test_the_end_of_them_all_is_told_with_what_was_said(tmp_path: Path) -> None:

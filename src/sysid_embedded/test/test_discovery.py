@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -114,3 +117,30 @@ def test_enforced_security_is_refused(enable: dict[str, str]) -> None:
 )
 def test_security_that_is_not_enforced_is_no_reason_to_refuse(environ: dict[str, str]) -> None:
     check_security(environ)
+
+
+_SOCKETS = """
+import os, socket
+from sysid_embedded.dds import Participant
+
+participant = Participant(231)
+for name in os.listdir("/proc/self/fd"):
+    try:
+        with socket.socket(fileno=os.dup(int(name))) as found:
+            device = found.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16)
+            print(found.getsockname()[0], device.rstrip(bytes(1)).decode())
+    except OSError:
+        continue
+participant.close()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sockets are listed on Linux alone")
+def test_localhost_leaves_no_socket_that_hears_another_interface() -> None:
+    environment = {**os.environ, "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+    environment.pop("CYCLONEDDS_URI", None)
+    command = [sys.executable, "-c", _SOCKETS]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    sockets = found.stdout.splitlines()
+    assert sockets
+    assert set(sockets) <= {"0.0.0.0 lo", "127.0.0.1 "}

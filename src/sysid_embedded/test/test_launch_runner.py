@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -132,6 +133,17 @@ def _up(*arguments: str) -> int:
     parser = argparse.ArgumentParser()
     subcommand.add_arguments(parser)
     return subcommand.run(parser.parse_args(arguments))
+
+
+def test_no_folder_stays_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    file = tmp_path / "x.launch.yaml"
+    node = "node: {pkg: pytest, exec: pytest, param: [{name: a, value: 1}]}"
+    for text in (f"launch:\n- {node}\n", f"launch:\n- {node}\n- wrong: {{}}\n"):
+        file.write_text(text)
+        _up(str(file))
+    assert list((tmp_path / "scratch").iterdir()) == []
 
 
 def test_wrong_input_ends_with_one_line_and_status_2(

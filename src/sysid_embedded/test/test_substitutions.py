@@ -43,6 +43,8 @@ def test_values(text: str, value: str) -> None:
         ("$( var a)", "a substitution is written"),
         ("$(var)", "0 arguments"),
         ("$(eval 'open(1)')", "not supported"),
+        ("$(eval '9**9**9')", "not supported"),
+        ("$(eval '9**9**9 == 1')", "not supported"),
         ("$(eval '(1')", "not supported"),
         ("$(eval '1 == 1 == 1')", "not supported"),
         (f"$(eval '{'1' * 501}')", "more than 500 characters"),

@@ -230,6 +230,10 @@ def test_a_payload_is_attached_refused_and_taken_off(graph: Callable[..., Graph]
     answer = g.call(AttachPayload, "simulator/attach_payload", request)
     assert not answer.success
     assert "at least zero" in answer.message
+    request.mass = 5000.0
+    answer = g.call(AttachPayload, "simulator/attach_payload", request)
+    assert not answer.success
+    assert "too much" in answer.message
     answer = g.call(AttachPayload, "simulator/attach_payload", AttachPayload.Request(frame="no"))
     assert not answer.success
     assert "no" in answer.message

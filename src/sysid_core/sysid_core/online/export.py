@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from sysid_core.errors import OutputError
 from sysid_core.estimate_json import model_json, scores_json, write_estimate
 from sysid_core.files import results_folder, write_text
 from sysid_core.inertia import smallest_eigenvalue
@@ -51,13 +52,17 @@ def export_update(
     Raises
     ------
     OutputError
-        If the folder cannot be written to.
+        If the folder cannot be written to, or holds a file of one of these names: whoever can
+        call a node's service may not replace what is there.
     ModelError
         If the identified mass or torques are absurd.
     """
     require_believable(robot, update.parameters, "identify offline with --any-mass")
     urdf = identified_urdf(robot, update.parameters)
+    names = ("estimate.json", f"{robot.name}.urdf")
+    for there in filter(Path.exists, (folder / name for name in names)):
+        raise OutputError(f"{there}: exists already; choose another folder")
     with results_folder(folder) as temporary:
-        write_estimate(update_json(robot, update, identifier.groups), temporary / "estimate.json")
-        write_text(temporary / f"{robot.name}.urdf", urdf)
-    return folder / f"{robot.name}.urdf"
+        write_estimate(update_json(robot, update, identifier.groups), temporary / names[0])
+        write_text(temporary / names[1], urdf)
+    return folder / names[1]

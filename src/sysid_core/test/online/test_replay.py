@@ -148,6 +148,17 @@ def test_before_anything_was_learned_the_nominal_model_is_exported(
     assert json.loads(text)["method"] == "nominal"
 
 
+def test_an_export_replaces_nothing(
+    learned: OnlineIdentifier, valkyrie: Arm, tmp_path: Path
+) -> None:
+    mine = tmp_path / f"{valkyrie.robot.name}.urdf"
+    mine.write_text("mine")
+    with pytest.raises(OutputError, match="exists already"):
+        export_update(valkyrie.robot, learned.update(), learned, tmp_path)
+    assert mine.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [mine]
+
+
 def test_a_folder_that_cannot_be_made_leaves_nothing_behind(
     learned: OnlineIdentifier, valkyrie: Arm, tmp_path: Path
 ) -> None:

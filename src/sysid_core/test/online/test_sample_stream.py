@@ -185,6 +185,18 @@ def test_spoiled_lost_and_doubled_messages_are_bridged(panda: Robot) -> None:
     assert counts.duplicate > 0
 
 
+@pytest.mark.parametrize("far", [1e3, 1e9, 1e200])
+def test_one_position_far_away_is_left_out_and_counted(panda: Robot, far: float) -> None:
+    position, effort = sines(1000, 7), sines(1000, 7, seed=2)
+    spoiled = position.copy()
+    spoiled[500, 2] = far
+    stream = SampleStream(panda, SLOW)
+    samples = push(stream, panda.joint_names, spoiled, effort)
+    rows = np.rint(samples.time * RATE).astype(int)
+    np.testing.assert_allclose(samples.position, gain() * position[rows], atol=1e-3)
+    assert stream.joint_counts.implausible == 1
+
+
 def test_a_gap_breaks_the_stream_and_leaves_no_sample_across_it(panda: Robot) -> None:
     stream = SampleStream(panda, SLOW)
     position = sines(1000, 7)
