@@ -204,6 +204,7 @@ class IdentifierNode(Node):
     def _solve(self) -> None:
         with self._lock:
             request = self._identifier.snapshot()
+            silence = time.monotonic() - self._heard  # that a solve takes long is none
         begin = time.perf_counter()
         self._idle.clear()
         try:
@@ -216,9 +217,7 @@ class IdentifierNode(Node):
                 return
             if request is not None:
                 self._solve_time = elapsed
-            update = self._update = self._identifier.apply(
-                solution, silence=time.monotonic() - self._heard
-            )
+            update = self._update = self._identifier.apply(solution, silence=silence)
             # still under the lock, so that nothing older than a reset is published after it
             self._publish(update, update.changed)
 

@@ -38,8 +38,9 @@ _CLEARLY_BETTER = 0.5
 """Share of the nominal model's square error that an estimate must save to be used whatever its
 R²: one joint in slow motion, all friction, has a poor one [-]."""
 
-_MAX_OPTIMALITY = 1e-3
-"""Posterior standard deviations that a solution may lie from its optimum: no error that counts."""
+_MAX_OPTIMALITY = 0.01
+"""Posterior standard deviations that a solution may lie from its optimum: no error that counts,
+and five times what a solve is asked for."""
 
 
 class GateState(IntEnum):
