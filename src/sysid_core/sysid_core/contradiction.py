@@ -8,13 +8,18 @@ from dataclasses import replace
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation import Entropic, Estimate, Problem
 from sysid_core.estimation.setting import Setting
+from sysid_core.online.anchor import wide_motion
+from sysid_core.online.payload import PayloadConfig, PayloadEstimator
+from sysid_core.online.torque_checks import TorqueChecks, wrong_torques
 
-__all__ = ["find_contradiction", "resting_on_friction"]
+__all__ = ["CERTAIN", "find_contradiction", "log_evidence", "resting_on_friction", "wrong_scales"]
 
-_CERTAIN = 20.0
+CERTAIN = 20.0
 """Log evidence by which a joint's efforts must be better explained without the bodies: it stands
 for odds that no model error of usual size reaches."""
 
@@ -22,13 +27,26 @@ _ROUNDING = 1e-12
 """Relative size of a column that is rounding."""
 
 
+def log_evidence(problem: Problem, estimate: Estimate, errors: FloatArray | None = None) -> float:
+    """Return what errors of all groups and the prior say of a solution, −Σ n/η log σ − D.
+
+    Its own errors count, or others (G,) [N·m].
+    """
+    if errors is None:
+        errors = problem.statistics.rmse(estimate.base_parameters)
+    rows = problem.statistics.count
+    rows = rows if problem.correlation is None else rows / problem.correlation
+    setting = Setting(problem, 0.0)
+    divergence = setting.divergence.value(estimate.parameters[setting.coordinates.free])
+    return -float(rows @ np.log(np.maximum(errors, 1e-300))) - divergence
+
+
 def find_contradiction(problem: Problem, estimate: Estimate) -> int | None:
     """Return the group of the joint whose efforts contradict the rest most, if one does.
 
-    Each joint's rows are left out in turn. Evidence is what errors of all joints and the prior
-    say together, Σ n/η log σ + D. Efforts that have another unit, or drive something else, are
-    explained about as well by friction and offset alone, and without them the bodies return to
-    what the prior and the other joints show.
+    Each joint's rows are left out in turn. Efforts that have another unit, or drive something
+    else, are explained about as well by friction and offset alone, and without them the bodies
+    return to what the prior and the other joints show.
 
     Parameters
     ----------
@@ -37,22 +55,14 @@ def find_contradiction(problem: Problem, estimate: Estimate) -> int | None:
     estimate : Estimate
         Its solution.
     """
-    setting, statistics = Setting(problem, 0.0), problem.statistics
-    eta = problem.correlation
-    rows = statistics.count / (1.0 if eta is None else eta)
+    statistics = problem.statistics
     solve = Entropic(covariance="none").prepare(problem)
-
-    def evidence(solution: FloatArray, errors: FloatArray) -> float:
-        divergence = setting.divergence.value(solution[setting.coordinates.free])
-        return float(rows @ np.log(np.maximum(errors, 1e-300))) + divergence
-
     # bodies that cannot exist, as least squares may find, would have no evidence at all
     known = replace(problem, rows=None, noise_std=estimate.noise_std)
-    all_rows = solve(known, estimate.parameters)
-    whole = evidence(all_rows.parameters, statistics.rmse(all_rows.base_parameters))
-    best, gain = None, _CERTAIN
-    for group in np.flatnonzero(rows > 0.0):
-        keep = np.arange(len(rows)) != group
+    whole = log_evidence(problem, solve(known, estimate.parameters))
+    best, gain = None, CERTAIN
+    for group in np.flatnonzero(statistics.count):
+        keep = np.arange(len(problem.groups)) != group
         others = Statistics(
             statistics.gram * keep[:, None, None],
             statistics.moment * keep[:, None],
@@ -62,10 +72,25 @@ def find_contradiction(problem: Problem, estimate: Estimate) -> int | None:
         left = solve(replace(known, statistics=others), estimate.parameters)
         errors = statistics.rmse(left.base_parameters)
         errors[group] = _own_error(problem, int(group))
-        better = whole - evidence(left.parameters, errors)
+        better = log_evidence(problem, left, errors) - whole
         if better > gain:
             best, gain = int(group), better
     return best
+
+
+def wrong_scales(
+    regression: Regression, problem: Problem, correlation: FloatArray
+) -> tuple[Diagnostic, ...]:
+    """Return the joint whose torque has another scale than masses and the other joints say.
+
+    That is what live torques are held to, with all that was learned from; see `TorqueChecks`.
+    """
+    nominal = regression.base.project(problem.prior.mean)
+    anchor = wide_motion(regression.robot, regression).shifted(nominal)
+    tool = PayloadEstimator(regression, PayloadConfig()).likely_tool
+    checks = TorqueChecks(replace(problem, anchor=anchor), tool)
+    verdicts = checks.judge(problem.statistics, correlation, range(len(regression.groups)))
+    return wrong_torques(verdicts, in_use=True)
 
 
 def resting_on_friction(problem: Problem, group: int) -> FloatArray:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
@@ -14,26 +14,22 @@ from sysid_core.agreement import check_agreement
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.bandwidth import Ladder
 from sysid_core.batch import Progress, quiet
-from sysid_core.contradiction import find_contradiction, resting_on_friction
-from sysid_core.diagnostics import Diagnostic
-from sysid_core.dynamics.rows import Regression, Rows
+from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
-from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
+from sysid_core.estimation import Entropic, Estimate, Estimator, Prior
 from sysid_core.estimation.essential import essential_parameters
 from sysid_core.estimation.misfit import STRETCHES, no_surer_than_prior, widened
 from sysid_core.friction_choice import FrictionChoice
 from sysid_core.gathering import Gathered, Gathering
-from sysid_core.inertia import nearest_consistent
-from sysid_core.loads import Bare, Load, expecting_loads, find_loads
-from sysid_core.priors import default_constraints, default_prior
+from sysid_core.loads import Bare, Load, find_loads
 from sysid_core.recording import Recording, Samples
 from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
-from sysid_core.row_stream import Learned, RowStream
+from sysid_core.row_stream import Judged, Learned, RowStream
 from sysid_core.scores import Curve, Scores
 from sysid_core.signals import PrepareReport, SignalConfig
+from sysid_core.solving import Posing, Solved, solve
 from sysid_core.verdict import implausible_results
 from sysid_core.workers import Workers, workers
 
@@ -73,6 +69,11 @@ class IdentifyConfig:
     friction: Literal["chosen", "described"] = "chosen"
     signals: SignalConfig = field(default_factory=SignalConfig)
     estimator: Estimator = field(default_factory=Entropic)
+
+    @property
+    def posing(self) -> Posing:
+        """What is asked of the rows."""
+        return Posing(self.start, self.only)
 
     def __post_init__(self) -> None:
         if not 0.0 < self.train <= 1.0:
@@ -131,76 +132,6 @@ class Identification:
     warnings: tuple[str, ...]
 
 
-def _start(robot: Robot, options: IdentifyConfig) -> tuple[FloatArray, Prior]:
-    """Return the nominal parameters and the prior."""
-    prior = default_prior(robot)
-    if options.start is None:
-        return np.array(robot.nominal), prior
-    start = options.start.parameters
-    robot.check_parameters(start)
-    mean, layout = start.copy(), robot.layout
-    phi = layout.inertias(mean)
-    phi[:] = np.where(phi[:, :1] > 0.0, phi, layout.inertias(prior.mean))
-    phi[:] = nearest_consistent(phi)
-    if options.only is None:
-        where = layout.nonnegative
-        mean[where] = np.where(mean[where] > 0.0, mean[where], prior.mean[where])
-    return np.array(start), replace(prior, mean=mean)
-
-
-def _problem(
-    regression: Regression,
-    statistics: Statistics,
-    prior: Prior,
-    options: IdentifyConfig,
-    rows: Rows | None = None,
-) -> Problem:
-    robot = regression.robot
-    constraints = default_constraints(robot, only=options.only)
-    if options.only is not None:
-        loaded = np.isin(robot.layout.bodies, options.only)
-        prior = expecting_loads(robot, prior, loaded)
-        # a load may reach beyond the body that carries it
-        ellipsoids = tuple(
-            None if carries else ellipsoid
-            for carries, ellipsoid in zip(loaded, constraints.ellipsoids, strict=True)
-        )
-        constraints = replace(constraints, ellipsoids=ellipsoids)
-    return Problem(
-        robot.layout,
-        regression.base,
-        regression.groups,
-        statistics,
-        prior,
-        constraints,
-        rows=rows,
-    )
-
-
-def _solve(
-    problem: Problem, regression: Regression, stream: RowStream, estimator: Estimator
-) -> tuple[Estimate, Problem, FloatArray, list[str]]:
-    """Solve, find how coloured the residuals are, and solve with the weights that they ask.
-
-    A joint whose efforts contradict the rest is named, and weighs no more than its friction asks.
-    """
-    first = replace(estimator, covariance="none").solve(problem)
-    correlation = stream.correlation(first.parameters)
-    problem = replace(problem, correlation=correlation)
-    estimate = estimator.solve(problem, first.parameters)
-    several = regression.per_joint and len(regression.groups) > 1
-    group = find_contradiction(problem, estimate) if several else None
-    if group is None:
-        return estimate, problem, correlation, []
-    correlation = resting_on_friction(problem, group)
-    problem = replace(problem, correlation=correlation)
-    estimate = estimator.solve(problem, estimate.parameters)
-    message = "its efforts contradict the other joints' and count for its own friction alone"
-    hint = "check 'effort.gain' and what else moves this joint"
-    found = Diagnostic("contradiction", message, subject=regression.groups[group], hint=hint)
-    return estimate, problem, correlation, [str(found)]
-
-
 class _Prepared(NamedTuple):
     """Samples at the cut-off that is chosen, the friction settled with it, and doubts of it."""
 
@@ -214,11 +145,7 @@ def _prepared(
 ) -> _Prepared:
     """Read the recordings; choose the cut-off and each joint's friction."""
     chosen = options.friction == "chosen" and options.only is None and options.start is None
-
-    def problem(regression: Regression, rows: Rows) -> Problem:
-        prior = _start(regression.robot, options)[1]
-        return _problem(regression, Statistics.of(rows), prior, options)
-
+    problem = options.posing.problem
     settle = FrictionChoice(problem, options.still, chosen)
     doubts: list[str] = []
     with workers() if pool is None else nullcontext(pool) as used:
@@ -267,8 +194,6 @@ def identify(
     named = ", ".join(source.name for source in sources)
     progress("signals", 0.0)
     regression, gathered, notes = _prepared(robot, sources, options, pool)
-    robot, batch = regression.robot, gathered.batch
-    nominal, prior = _start(robot, options)
     progress("signals", 1.0)
     if options.start is not None:
         options.start.check(regression)
@@ -276,22 +201,53 @@ def identify(
     learned = stream.learn(STRETCHES, progress)
     _require_enough(regression, learned, named)
     progress("estimation", 0.0)
-    stretches = [gathered.weighed(parts) for parts in learned.parts]
-    rows = stream.used_rows() if options.estimator.needs_rows else None
-    problem = _problem(regression, sum(stretches[1:], stretches[0]), prior, options, rows)
-    solved, problem, correlation, found = _solve(problem, regression, stream, options.estimator)
-    estimate = no_surer_than_prior(solved, problem)
-    estimate, discrepancy = widened(estimate, regression.base, stretches, correlation)
+    found = _found(options, stream, gathered, learned)
     if len(sources) > 1:
+        names = [source.name for source in sources]
         recordings = [sum(parts[1:], parts[0]) for parts in zip(*learned.parts, strict=True)]
-        notes += check_agreement(problem, recordings, estimate, [s.name for s in sources])
+        notes += check_agreement(found.solved.problem, recordings, found.estimate, names)
     progress("estimation", 1.0)
+    return _judged(options, stream, gathered, found, notes)
+
+
+class _Found(NamedTuple):
+    """What was solved, the estimate with the model's error, and that error's size (G,)."""
+
+    solved: Solved
+    estimate: Estimate
+    discrepancy: FloatArray
+
+
+def _found(
+    options: IdentifyConfig, stream: RowStream, gathered: Gathered, learned: Learned
+) -> _Found:
+    regression, posing = stream.regression, options.posing
+    stretches = [gathered.weighed(parts) for parts in learned.parts]
+    problem = posing.problem(regression, sum(stretches[1:], stretches[0]))
+    if options.estimator.needs_rows:
+        problem = replace(problem, rows=stream.used_rows())
+    solved = solve(problem, posing, stream, options.estimator, options.still)
+    estimate = no_surer_than_prior(solved.estimate, solved.problem)
+    return _Found(solved, *widened(estimate, regression.base, stretches, solved.correlation))
+
+
+def _judged(
+    options: IdentifyConfig,
+    stream: RowStream,
+    gathered: Gathered,
+    found: _Found,
+    notes: list[str],
+) -> Identification:
+    regression, start = stream.regression, options.start
+    (solved, estimate, discrepancy), robot = found, regression.robot
+    problem, correlation = solved.problem, solved.correlation
+    nominal = np.array(robot.nominal if start is None else start.parameters)
     judged = stream.judge(nominal, estimate.parameters)
-    implausible = implausible_results(
-        robot, estimate.parameters, judged.train, judged.held, judged.curves
-    )
-    notes = [*batch.report.warnings, *notes, *found, *map(str, judged.left_out.diagnostics)]
-    notes += [*robot.warnings, *estimate.warnings, *map(str, implausible)]
+    loads: list[Load] = []
+    if options.only is not None:
+        loads = find_loads(regression, problem, solved.estimate, estimate, nominal, start)
+    signals = gathered.batch.report
+    notes = [*signals.warnings, *notes, *map(str, solved.doubts)]
     return Identification(
         robot=robot,
         regression=regression,
@@ -304,14 +260,24 @@ def identify(
         train=judged.train,
         validation=judged.held,
         curves=judged.curves,
-        loads=()
-        if options.only is None
-        else tuple(find_loads(regression, problem, solved, estimate, nominal, options.start)),
-        signals=batch.report,
-        samples=batch.samples,
+        loads=tuple(loads),
+        signals=signals,
+        samples=gathered.batch.samples,
         split=gathered.split,
-        warnings=tuple(dict.fromkeys(notes)),
+        warnings=_warnings(robot, notes, judged, estimate),
     )
+
+
+def _warnings(
+    robot: Robot, notes: Iterable[str], judged: Judged, estimate: Estimate
+) -> tuple[str, ...]:
+    """Return all that is to be said of a result, each once."""
+    implausible = implausible_results(
+        robot, estimate.parameters, judged.train, judged.held, judged.curves
+    )
+    left_out = map(str, judged.left_out.diagnostics)
+    said = [*notes, *left_out, *robot.warnings, *estimate.warnings, *map(str, implausible)]
+    return tuple(dict.fromkeys(said))
 
 
 def _require_enough(regression: Regression, learned: Learned, source: str) -> None:

@@ -76,11 +76,16 @@ class RowStream:
     def __init__(
         self, regression: Regression, gathered: Gathered, still: float, source: str
     ) -> None:
-        self._regression, self._gathered = regression, gathered
+        self.regression, self._gathered = regression, gathered
         self._source = source
         samples = gathered.batch.samples
         self._rest_learned = rest_speed(samples.select(slice(gathered.split)), still)
         self._rest = rest_speed(samples, still)
+
+    @property
+    def learned(self) -> Batch:
+        """The samples to learn from."""
+        return self._gathered.batch.before(self._gathered.split)
 
     def _pieces(self, edges: list[int]) -> Iterator[tuple[int, Batch, Rows]]:
         """Yield pieces between edges: where each starts, its samples and its rows."""
@@ -88,13 +93,13 @@ class RowStream:
             for start in range(first, last, _PIECE):
                 batch = self._gathered.batch.select(slice(start, min(start + _PIECE, last)))
                 try:
-                    rows = rows_of(self._regression, batch)
+                    rows = rows_of(self.regression, batch)
                 except DataError as error:
                     raise DataError(str(error), source=self._source) from error
                 yield start, batch, rows
 
     def _used(self, batch: Batch, rows: Rows) -> Rows:
-        return training_rows(self._regression, rows, batch, self._rest_learned)
+        return training_rows(self.regression, rows, batch, self._rest_learned)
 
     def learn(self, stretches: int, progress: Progress = quiet) -> Learned:
         """Return the statistics of what is learned from, in stretches of equal length."""
@@ -102,7 +107,7 @@ class RowStream:
         cuts = np.ceil(np.linspace(0, split, stretches + 1)).astype(int)
         changes = np.flatnonzero(np.diff(gathered.source[:split])) + 1
         edges = np.unique(np.concatenate([cuts, changes])).tolist()
-        groups, size = len(self._regression.groups), self._regression.base.size
+        groups, size = len(self.regression.groups), self.regression.base.size
         parts = [
             [Statistics.zero(groups, size) for _ in gathered.weights] for _ in range(stretches)
         ]
@@ -133,7 +138,7 @@ class RowStream:
 
     def correlation(self, parameters: FloatArray) -> FloatArray:
         """Return the factors (G,) of the residuals of parameters (p,); see `Regression`."""
-        regression, split = self._regression, self._gathered.split
+        regression, split = self.regression, self._gathered.split
         if not regression.per_joint:
             samples = self._gathered.batch.before(split).samples
             return regression.correlation(Rows(()), samples, parameters)
@@ -147,7 +152,7 @@ class RowStream:
 
     def judge(self, nominal: FloatArray, identified: FloatArray) -> Judged:
         """Compare two parameter vectors (p,) on what was learned from and on the rest."""
-        regression, split = self._regression, self._gathered.split
+        regression, split = self.regression, self._gathered.split
         count = len(self._gathered.batch)
         tallies = [Tally(len(regression.groups)) for _ in range(2)]
         drawn: list[tuple[Curve, ...]] = []

@@ -7,17 +7,21 @@ from typing import NamedTuple
 
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import Progress, quiet, rest_speed, rows_of, scored_rows
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import DataError
+from sysid_core.estimation import Entropic
 from sysid_core.gathering import Gathered, Gathering
 from sysid_core.identification import IdentifyConfig
+from sysid_core.loads import Bare
 from sysid_core.recording import Recording
 from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
 from sysid_core.row_stream import RowStream
 from sysid_core.scores import Scores
 from sysid_core.signals import CutoffChoice
+from sysid_core.solving import Posing, solve
 from sysid_core.workers import workers
 
 __all__ = ["Validation", "rows_at_learned_cutoff", "validate"]
@@ -69,8 +73,22 @@ def validate(
     progress("regression", 0.0)
     stream = RowStream(make_regression(robot), gathered, options.still, source.name)
     judged = stream.judge(nominal, identified)
-    left_out = tuple(map(str, judged.left_out.diagnostics))
-    return Validation(judged.train, cutoff, (*gathered.batch.report.warnings, *left_out))
+    notes = [*judged.left_out.diagnostics, *_doubts(stream, identified, options.still)]
+    return Validation(judged.train, cutoff, (*gathered.batch.report.warnings, *map(str, notes)))
+
+
+def _doubts(stream: RowStream, identified: FloatArray, still: float) -> tuple[Diagnostic, ...]:
+    """Return what on this recording contradicts parameters (p,), wherever they came from."""
+    regression = stream.regression
+    if not regression.per_joint:
+        return ()
+    learned = stream.learn(1)
+    if learned.rows < regression.base.size:
+        return ()
+    posing = Posing(Bare(identified), None)
+    statistics = sum(learned.parts[0][1:], learned.parts[0][0])
+    problem = posing.problem(regression, statistics)
+    return solve(problem, posing, stream, Entropic(covariance="none"), still).doubts
 
 
 def _gathered_at_learned_cutoff(

@@ -43,3 +43,18 @@ def test_efforts_of_another_unit_are_named_and_bend_no_bodies(
         text.startswith("shoulder_lift_joint: its efforts contradict") for text in found.warnings
     )
     assert _mass_error(robot, found) < 0.7
+
+
+def test_a_wrong_gain_is_named_with_its_joint_and_factor(
+    make_recording: Callable[..., Recording],
+) -> None:
+    robot = load_robot("ur10")
+    recording = _recording(robot, make_recording)
+    assert recording.effort is not None
+    sound = identify(robot, recording, CONFIG)
+    assert not [text for text in sound.warnings if "times what masses" in text]
+    effort = recording.effort.copy()
+    effort[:, 2] *= 1.5
+    found = identify(robot, replace(recording, effort=effort), CONFIG)
+    (said,) = [text for text in found.warnings if "times what masses" in text]
+    assert said.startswith("elbow_joint: the torque is 1.6")

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Poses the problem of a batch identification, solves it, and names what contradicts it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_core.arrays import FloatArray
+from sysid_core.contradiction import find_contradiction, resting_on_friction, wrong_scales
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.rows import Regression, Rows
+from sysid_core.dynamics.statistics import Statistics
+from sysid_core.estimation import Estimate, Estimator, Prior, Problem
+from sysid_core.inertia import nearest_consistent
+from sysid_core.loads import Bare, expecting_loads
+from sysid_core.priors import default_constraints, default_prior
+from sysid_core.robot.model import Robot
+from sysid_core.row_stream import RowStream
+from sysid_core.tilt import find_tilt
+
+__all__ = ["Posing", "Solved", "solve"]
+
+
+class Posing(NamedTuple):
+    """What is asked of a robot's rows.
+
+    Attributes
+    ----------
+    start : Bare or None
+        An earlier identification, whose parameters take the place of the nominal ones.
+    only : tuple[str, ...] or None
+        Bodies whose inertias are free, and nothing else.
+    """
+
+    start: Bare | None
+    only: tuple[str, ...] | None
+
+    def prior(self, robot: Robot) -> Prior:
+        """Return what is known of a robot before its data."""
+        prior = default_prior(robot)
+        if self.start is not None:
+            robot.check_parameters(self.start.parameters)
+            mean, layout = self.start.parameters.copy(), robot.layout
+            phi = layout.inertias(mean)
+            phi[:] = np.where(phi[:, :1] > 0.0, phi, layout.inertias(prior.mean))
+            phi[:] = nearest_consistent(phi)
+            if self.only is None:
+                where = layout.nonnegative
+                mean[where] = np.where(mean[where] > 0.0, mean[where], prior.mean[where])
+            prior = replace(prior, mean=mean)
+        if self.only is None:
+            return prior
+        return expecting_loads(robot, prior, np.isin(robot.layout.bodies, self.only))
+
+    def problem(self, regression: Regression, data: Rows | Statistics) -> Problem:
+        """Return the problem of rows or their statistics."""
+        robot = regression.robot
+        constraints = default_constraints(robot, only=self.only)
+        # a load may reach beyond the body that carries it
+        ellipsoids = tuple(
+            None if body in (self.only or ()) else ellipsoid
+            for body, ellipsoid in zip(robot.layout.bodies, constraints.ellipsoids, strict=True)
+        )
+        return Problem(
+            robot.layout,
+            regression.base,
+            regression.groups,
+            data if isinstance(data, Statistics) else Statistics.of(data),
+            self.prior(robot),
+            replace(constraints, ellipsoids=ellipsoids),
+        )
+
+
+class Solved(NamedTuple):
+    """A solution, the problem and the residuals' colour that it rests on, and doubts of it."""
+
+    estimate: Estimate
+    problem: Problem
+    correlation: FloatArray
+    doubts: tuple[Diagnostic, ...] = ()
+
+
+def solve(
+    problem: Problem, posing: Posing, stream: RowStream, estimator: Estimator, still: float
+) -> Solved:
+    """Solve, find how coloured the residuals are, and solve with the weights that they ask.
+
+    Gravity in another direction is named, or a joint whose efforts contradict the rest, which
+    then weighs no more than its friction asks, or one whose efforts have another scale.
+    """
+    regression = stream.regression
+    first = replace(estimator, covariance="none").solve(problem)
+    correlation = stream.correlation(first.parameters)
+    problem = replace(problem, correlation=correlation)
+    estimate = estimator.solve(problem, first.parameters)
+    if not regression.per_joint:
+        return Solved(estimate, problem, correlation)
+    if posing.only is None:
+        learned = stream.learned
+        tilt = find_tilt(regression, learned, still, posing.problem, estimate, correlation)
+        if tilt is not None:
+            return Solved(estimate, problem, correlation, (tilt.finding,))
+    several = len(regression.groups) > 1
+    group = find_contradiction(problem, estimate) if several else None
+    if group is None:
+        scales = wrong_scales(regression, problem, correlation) if posing.only is None else ()
+        return Solved(estimate, problem, correlation, scales)
+    correlation = resting_on_friction(problem, group)
+    problem = replace(problem, correlation=correlation)
+    estimate = estimator.solve(problem, estimate.parameters)
+    message = "its efforts contradict the other joints' and count for its own friction alone"
+    hint = "check 'effort.gain' and what else moves this joint"
+    found = Diagnostic("contradiction", message, subject=regression.groups[group], hint=hint)
+    return Solved(estimate, problem, correlation, (found,))

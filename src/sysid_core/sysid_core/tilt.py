@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether gravity acts where a description says: robots stand on ramps and hang on walls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_core.arrays import FloatArray
+from sysid_core.batch import Batch, rest_speed, rows_of, training_rows
+from sysid_core.contradiction import CERTAIN, log_evidence
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.rows import Regression, Rows
+from sysid_core.dynamics.select import make_dynamics, make_regression
+from sysid_core.estimation import Entropic, Estimate, Problem
+from sysid_core.estimation.noise import row_weights
+from sysid_core.estimation.setting import Setting
+from sysid_core.robot.model import Robot
+
+__all__ = ["Tilt", "find_tilt"]
+
+_SAMPLES = 1000
+"""Samples that are looked at: of two numbers' doubt, most is the model's error."""
+_ROUNDS = 4
+"""Most steps; from gravity upside down two were enough."""
+_SETTLED = 1.0
+"""Gain in log evidence below which a further step is not worth its time."""
+
+
+@dataclass(frozen=True)
+class Tilt:
+    """Gravity in another direction than described.
+
+    Attributes
+    ----------
+    gravity : (3,) [m/s²]
+        In the base frame, as strong as described.
+    angle, std : float [rad]
+        Between both directions, and its standard deviation.
+    """
+
+    gravity: FloatArray
+    angle: float
+    std: float
+
+    @property
+    def finding(self) -> Diagnostic:
+        """What to say of it."""
+        message = (
+            f"gravity acts {np.degrees(self.angle):.1f}° ± {np.degrees(self.std):.1g}° off the "
+            "description's direction: the base is tilted or mounted otherwise"
+        )
+        vector = ", ".join(f"{g:.2f}" for g in self.gravity + 0.0)
+        return Diagnostic("tilt", message, hint=f"set 'gravity: [{vector}]' in the description")
+
+
+class _Fit(NamedTuple):
+    """A model that assumes one direction of gravity, and the log evidence for it."""
+
+    regression: Regression
+    rows: Rows
+    problem: Problem
+    estimate: Estimate
+    evidence: float
+
+
+def find_tilt(
+    regression: Regression,
+    batch: Batch,
+    still: float,
+    pose: Callable[[Regression, Rows], Problem],
+    estimate: Estimate,
+    correlation: FloatArray,
+) -> Tilt | None:
+    """Return in which direction gravity acts, where torques contradict the description's.
+
+    Torques are linear in gravity: three columns, what the prior's bodies weigh along each axis,
+    beside the model's own give a step from the described direction to the torques'. The model is
+    fitted again for that direction, and so on. It counts where its evidence, errors of all joints
+    and the prior's divergence together, is better by 20 nats; errors of the model are part of it.
+
+    Parameters
+    ----------
+    regression : Regression
+        Of a robot on a fixed base, with rows per joint.
+    batch : Batch
+        What was learned from.
+    still : float [-]
+        See `rest_speed`.
+    pose : callable
+        Gives the problem of a regression's rows.
+    estimate : Estimate
+        With the described direction.
+    correlation : (G,)
+        Of its residuals.
+    """
+    step = max(1, len(batch) // _SAMPLES)
+    batch = batch.select(slice(0, None, step))
+    rest = rest_speed(batch.samples, still)
+    colour = np.maximum(correlation / step, 1.0)
+    solver = Entropic(covariance="none")
+
+    def fit(regression: Regression) -> _Fit:
+        regression.assume_load(estimate.parameters)
+        rows = training_rows(regression, rows_of(regression, batch), batch, rest)
+        problem = replace(pose(regression, rows), correlation=colour, rows=None)
+        solved = solver.solve(problem)
+        evidence = log_evidence(problem, solved)
+        return _Fit(regression, rows, problem, solved, evidence)
+
+    described = best = fit(regression)
+    std = 0.0
+    for _ in range(_ROUNDS):
+        gravity, deviation = _step(best, batch)
+        turned = fit(make_regression(_standing(regression.robot, gravity)))
+        if turned.evidence < max(best.evidence + _SETTLED, described.evidence + CERTAIN):
+            break
+        best, std = turned, deviation
+    if best is described:
+        return None
+    was, now = (
+        np.array(found.regression.robot.description.gravity) for found in (described, best)
+    )
+    angle = float(np.arctan2(np.linalg.norm(np.cross(was, now)), was @ now))
+    return Tilt(now, angle, std)
+
+
+def _standing(robot: Robot, gravity: FloatArray) -> Robot:
+    """Return the robot where gravity (3,) [m/s²] acts in another direction."""
+    x, y, z = gravity.tolist()
+    return Robot(replace(robot.description, gravity=(x, y, z)), robot.urdf)
+
+
+def _step(fit: _Fit, batch: Batch) -> tuple[FloatArray, float]:
+    """Return the gravity (3,) [m/s²] to try next, and the deviation [rad] of its direction."""
+    robot, problem, base = fit.regression.robot, fit.problem, fit.regression.base
+    gravity = np.array(robot.description.gravity)
+    size, mean = float(np.linalg.norm(gravity)), problem.prior.mean
+    position = batch.samples.position[:, robot.actuated]
+
+    def holding(gravity: FloatArray) -> FloatArray:
+        dynamics = make_dynamics(_standing(robot, gravity))
+        dynamics.set_parameters(mean)
+        return np.array([dynamics.gravity(q) for q in position])
+
+    usual = holding(gravity)
+    along = np.stack([holding(gravity + size * axis) - usual for axis in np.eye(3)], axis=2)
+    setting = Setting(problem, 0.0)
+    mapping = base.mapping[:, setting.coordinates.free]
+    values, axes = np.linalg.eigh(mapping @ setting.gaussian.covariance @ mapping.T)
+    root = axes * np.sqrt(np.maximum(values, 0.0))
+    known = base.project(mean)
+    weights = np.sqrt(row_weights(fit.estimate.noise_std, problem.correlation))
+    information, moment = np.eye(len(values) + 3), np.zeros(len(values) + 3)
+    for j, (block, weight) in enumerate(zip(fit.rows.blocks, weights, strict=True)):
+        columns = weight * np.hstack([block.matrix @ root, along[block.sample, j]])
+        information += columns.T @ columns
+        moment += columns.T @ (weight * (block.target - block.matrix @ known))
+    covariance = np.linalg.inv(information)
+    turned = gravity / size + (covariance @ moment)[-3:]
+    length = float(np.linalg.norm(turned))
+    across = np.eye(3) - np.outer(turned, turned) / length**2
+    deviation = np.sqrt(np.linalg.eigvalsh(across @ covariance[-3:, -3:] @ across)[-1]) / length
+    return size * turned / length, float(deviation)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot that does not stand as described is told so, and in which direction gravity acts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sysid_core.identification import IdentifyConfig, identify
+from sysid_core.recording import Recording
+from sysid_core.robot import load_robot
+from sysid_core.signals import SignalConfig
+from sysid_core.validation import validate
+
+CONFIG = IdentifyConfig(friction="described", signals=SignalConfig(cutoff=8.0))
+
+
+@pytest.mark.parametrize("name", ["ur10", "kuka_lwr"])
+@pytest.mark.parametrize("degrees", [0.0, 3.0, 90.0, 180.0])
+def test_gravity_in_another_direction_is_named_with_its_angle(
+    name: str, degrees: float, make_recording: Callable[..., Recording]
+) -> None:
+    robot = load_robot(name)
+    angle = np.radians(degrees)
+    gravity = (9.81 * float(np.sin(angle)), 0.0, -9.81 * float(np.cos(angle)))
+    truth = robot.consistent_nominal * 1.1
+    for term in ("coulomb", "viscous"):
+        truth[robot.layout.term(term)] = 2.0
+    tilted = load_robot(replace(robot.description, gravity=gravity))
+    recording = make_recording(tilted, truth, duration=10.0, noise=0.3, seed=4)
+    said = [text for text in identify(robot, recording, CONFIG).warnings if "gravity acts" in text]
+    if degrees == 0.0:
+        assert not said
+        return
+    assert float(said[0].split("°")[0].split()[-1]) == pytest.approx(degrees, abs=1.0)
+    assert "set 'gravity: [" in said[0]
+    right = identify(tilted, recording, CONFIG)
+    assert not any("gravity acts" in text for text in right.warnings)
+
+
+def test_a_robot_that_was_mounted_otherwise_is_told_so_on_validation(
+    make_recording: Callable[..., Recording],
+) -> None:
+    robot = load_robot("ur10")
+    truth = robot.consistent_nominal * 1.1
+    ramp = load_robot(replace(robot.description, gravity=(0.0, 1.70, -9.66)))
+    for stands, on_ramp in ((robot, False), (ramp, True)):
+        recording = make_recording(stands, truth, duration=10.0, noise=0.3, seed=5)
+        found = validate(robot, recording, robot.nominal, truth, CONFIG)
+        assert any("gravity acts 10" in text for text in found.warnings) is on_ramp
