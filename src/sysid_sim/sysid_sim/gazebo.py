@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 import yaml
 
 from sysid_core.arrays import FloatArray
@@ -20,6 +21,7 @@ from sysid_core.files import results_folder
 from sysid_core.robot import Robot, load_robot
 from sysid_core.untrusted import parse_xml, read_bytes
 from sysid_sim.gazebo_world import WORLD, contact_topic, force_topic, load_sdf, world_sdf
+from sysid_sim.mjcf import joint_axis
 from sysid_sim.truth import draw_truth
 
 __all__ = ["gazebo_truth", "main", "write_gazebo_files"]
@@ -29,10 +31,21 @@ _TO_ROS, _TO_GAZEBO = "GZ_TO_ROS", "ROS_TO_GZ"
 
 
 def gazebo_truth(robot: Robot, seed: int) -> FloatArray:
-    """Draw true parameters (p,) around the nominal ones, with what Gazebo can simulate alone."""
-    truth = draw_truth(robot, seed)
+    """Draw true parameters (p,) around the nominal ones, without what Gazebo cannot simulate.
+
+    Armature becomes the inertia of a thin disc about the joint's axis, fixed to the link that the
+    joint moves: without any, light links would be a tenth of what their motors are tuned for.
+    """
+    truth, layout = draw_truth(robot, seed), robot.layout
+    neutral = pin.neutral(robot.model)
+    for name, armature in zip(robot.joint_names, truth[layout.term("armature")], strict=True):
+        index = robot.model.getJointId(name)
+        kind, axis = joint_axis(robot.model.joints[index], neutral)
+        if kind == "hinge":
+            disc = 0.5 * armature * (np.eye(3) + np.outer(axis, axis))
+            truth[layout.body(index - 1)][4:] += disc[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
     for term in ("armature", "offset"):
-        truth[robot.layout.term(term)] = 0.0
+        truth[layout.term(term)] = 0.0
     return truth
 
 

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
+import uuid
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +20,12 @@ import pytest
 import yaml
 
 from sysid_core.arrays import FloatArray
+from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.robot import Robot
 from sysid_sim.gazebo import gazebo_truth, main
 from sysid_sim.gazebo_world import world_sdf
 from sysid_sim.rest import standing_configuration
+from sysid_sim.truth import draw_truth
 
 SEED = 3
 ROBOTS = ("panda", "ur10e", "solo12", "digit_left_leg")
@@ -114,6 +119,22 @@ def test_a_world_has_the_true_robot_at_rest(
             )
 
 
+@pytest.mark.parametrize("name", ["ur10e", "digit_left_leg"])
+def test_armature_becomes_inertia_that_a_body_can_have(
+    name: str, robot_of: Callable[[str], Robot]
+) -> None:
+    robot, drawn = robot_of(name), draw_truth(robot_of(name), SEED)
+    truth, rest = gazebo_truth(robot, SEED), standing_configuration(robot)
+    armature = drawn[robot.layout.term("armature")]
+    own = np.diag(_mass(robot.with_parameters(drawn), rest))
+    assert armature.max() > 0.1 * own.max()
+    # each joint feels its own motor, and those that turn with it
+    felt = np.diag(_mass(robot.with_parameters(truth), rest))
+    assert (felt >= own + armature - 1e-12).all()
+    for phi in robot.layout.inertias(truth):
+        assert smallest_eigenvalue(phi) > 0.0
+
+
 def test_loops_meet_where_they_are_closed(robot_of: Callable[[str], Robot]) -> None:
     robot = robot_of("digit_left_leg")
     root = ET.fromstring(world_sdf(robot, gazebo_truth(robot, SEED))).find("world/model[2]")
@@ -200,3 +221,74 @@ def test_gazebo_takes_the_world_as_valid(world: tuple[str, Path]) -> None:
         )
         assert "Valid" in done.stdout, done.stdout + done.stderr
         assert not re.search("Error|Warning", done.stdout + done.stderr)
+
+
+class Server:
+    """Gazebo's server with a world, apart from all others on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.env = os.environ | {"GZ_PARTITION": uuid.uuid4().hex, "GZ_IP": "127.0.0.1"}
+        command = [str(GZ), "sim", "-s", "--initial-sim-time", "1", str(folder / "world.sdf")]
+        self.process = subprocess.Popen(
+            command, env=self.env, stdout=subprocess.DEVNULL, start_new_session=True
+        )
+
+    def _ask(self, *words: str) -> str:
+        command = [str(GZ), *words]
+        done = subprocess.run(command, env=self.env, capture_output=True, timeout=90, check=True)
+        return done.stdout.decode()
+
+    def state(self) -> tuple[float, dict[str, float]]:
+        """Return the time [s] and the joints' velocities [rad/s] of the newest joint state."""
+        topic = ["-t", "/sysid/joint_states", "-n", "1", "--json-output"]
+        message = json.loads(self._ask("topic", "-e", *topic))
+        stamp = message["header"]["stamp"]
+        time = int(stamp.get("sec", 0)) + 1e-9 * stamp.get("nsec", 0)
+        return time, {j["name"]: j["axis1"].get("velocity", 0.0) for j in message["joint"]}
+
+    def run(self, steps: int) -> dict[str, float]:
+        """Run some steps; return the velocities after them."""
+        begin = self.state()[0]
+        kinds = ["--reqtype", "gz.msgs.WorldControl", "--reptype", "gz.msgs.Boolean"]
+        request = ["--timeout", "20000", "--req", f"pause: true, multi_step: {steps}"]
+        self._ask("service", "-s", "/world/sysid/control", *kinds, *request)
+        while (state := self.state())[0] < begin + (steps - 0.5) * 0.001:
+            assert self.process.poll() is None
+        return state[1]
+
+    def stop(self) -> None:
+        os.killpg(self.process.pid, signal.SIGTERM)
+        self.process.wait(60)
+
+
+@pytest.fixture
+def server(world: tuple[str, Path]) -> Iterator[Server]:
+    started = Server(world[1])
+    yield started
+    started.stop()
+
+
+@pytest.mark.skipif(GZ is None, reason="Gazebo (gz) is not on the path")
+def test_gazebo_waits_and_then_lets_gravity_move_the_robot(
+    world: tuple[str, Path], server: Server, robot_of: Callable[[str], Robot]
+) -> None:
+    robot = robot_of(world[0])
+    time, still = server.state()
+    assert time == pytest.approx(1.0)
+    assert set(still) == set(robot.actuated_names)
+    assert not any(still.values())
+    fallen, steps = server.run(20), 0.02
+    velocity = np.array([fallen[name] for name in robot.actuated_names])
+    assert np.isfinite(velocity).all()
+    if robot.floating or robot.description.loops:
+        return
+    # the momentum is gravity's impulse, less what friction takes
+    truth, rest = gazebo_truth(robot, 1), standing_configuration(robot)
+    model = robot.with_parameters(truth)
+    gravity = pin.computeGeneralizedGravity(model, model.createData(), rest)
+    taken = gravity + _mass(model, rest) @ velocity / steps
+    viscous, coulomb = (truth[robot.layout.term(term)] for term in ("viscous", "coulomb"))
+    assert (
+        np.abs(taken) <= coulomb + viscous * np.abs(velocity) + 0.05 * abs(gravity).max()
+    ).all()
+    assert np.abs(velocity).max() > 0.05
