@@ -13,6 +13,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from builtin_interfaces.msg import Time
+from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Float64MultiArray
@@ -26,9 +28,13 @@ from sysid_ros.fields import nanoseconds
 from sysid_ros.node_main import run_node
 from sysid_ros.parameters import NodeParameters
 from sysid_ros.robot_config import RobotConfig
-from sysid_ros.sensors import contacts_message, joint_arrays, joint_state_message
-from sysid_sim.gazebo_world import WORLD
-from sysid_sim.rest import standing_configuration
+from sysid_ros.sensors import (
+    contacts_message,
+    joint_arrays,
+    joint_state_message,
+    odometry_message,
+)
+from sysid_sim.gazebo_world import WORLD, start_configuration
 
 __all__ = ["GazeboRelay", "main"]
 
@@ -41,7 +47,7 @@ class GazeboRelay(Node):
     """Stands between Gazebo, bridged to ROS, and the nodes of one robot.
 
     The world starts paused, for a robot that no controller holds would fall; the first command
-    lets it run.
+    lets it run. While Gazebo waits it tells nothing of a floating base: it stands at rest.
 
     Raises
     ------
@@ -53,8 +59,9 @@ class GazeboRelay(Node):
         super().__init__("gazebo_relay")
         self.robot = NodeParameters(self, RobotConfig()).config.load_robot(self)
         names, feet = self.robot.actuated_names, self.robot.description.contacts
-        q = standing_configuration(self.robot)
-        self._rest = q[len(q) - len(self.robot.joint_names) :][self.robot.actuated]
+        self._start = start_configuration(self.robot)
+        joints = self._start[len(self._start) - len(self.robot.joint_names) :]
+        self._rest = joints[self.robot.actuated]
         self._driver = JointConversion.described(self.robot)
         self._effort: FloatArray | None = None
         self._newest, self._order, self._index = -1, [""], np.zeros(0, dtype=int)
@@ -62,7 +69,8 @@ class GazeboRelay(Node):
         self._states = self.create_publisher(JointState, "joint_states", _DEPTH)
         self._forces = [self.create_publisher(Float64, f"gazebo/force/{n}", 1) for n in names]
         contacts, control = _interfaces()
-        if feet:
+        if self.robot.floating:
+            self._odometry = self.create_publisher(Odometry, "odom", _DEPTH)
             self._contacts = self.create_publisher(Contacts, "contacts", _DEPTH)
         for contact in feet:
             take = partial(self._on_touch, contact.name)
@@ -101,13 +109,11 @@ class GazeboRelay(Node):
                 return
             self._index = np.array([known[name] for name in self.robot.actuated_names])
             self._order = list(message.name)
+        if self.robot.floating:
+            self._publish_base(message.header.stamp, newest)
         position, velocity = joint_arrays(message)
         position = self._rest + position[self._index]
         effort = np.zeros(len(self._rest)) if self._effort is None else self._effort
-        if self._touched:
-            active = np.array([newest - touched <= _TOUCH for touched in self._touched.values()])
-            when = message.header.stamp
-            self._contacts.publish(contacts_message(when, list(self._touched), active, None))
         driver = self._driver
         self._states.publish(
             joint_state_message(
@@ -118,6 +124,16 @@ class GazeboRelay(Node):
                 driver.command(effort - driver.unpublished(position)),
             )
         )
+
+    def _publish_base(self, when: Time, newest: int) -> None:
+        """Publish the feet's contacts, and the base's rest while the world waits."""
+        if self._effort is None:
+            self._touched = dict.fromkeys(self._touched, newest)
+            pose, frame = self._start[:7], self.robot.layout.bodies[0]
+            at_rest = odometry_message(when, pose, np.zeros(6), frame="odom", child_frame=frame)
+            self._odometry.publish(at_rest)
+        active = np.array([newest - touched <= _TOUCH for touched in self._touched.values()])
+        self._contacts.publish(contacts_message(when, list(self._touched), active, None))
 
 
 def _interfaces() -> tuple[Any, Any]:

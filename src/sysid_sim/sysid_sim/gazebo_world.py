@@ -15,8 +15,17 @@ from sysid_core.robot.description import FrameOnLink
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import GROUND_FRICTION, foot_radii, joint_axis
 from sysid_sim.rest import standing_configuration
+from sysid_sim.simulator_config import chosen_start
 
-__all__ = ["LOAD", "WORLD", "contact_topic", "force_topic", "load_sdf", "world_sdf"]
+__all__ = [
+    "LOAD",
+    "WORLD",
+    "contact_topic",
+    "force_topic",
+    "load_sdf",
+    "start_configuration",
+    "world_sdf",
+]
 
 WORLD = "sysid"
 LOAD = "load"
@@ -25,6 +34,12 @@ _RATE = 500.0  # [Hz] of joint states and odometry, as the project's own simulat
 _PIN_MASS = 0.001
 """Mass [kg] of the ball that closes a loop: one that no torque shows, as DART needs some."""
 _PIN_INERTIA = 1e-6 * np.eye(3)  # [kg·m²]
+
+
+def start_configuration(robot: Robot) -> FloatArray:
+    """Return the configuration (nq,) that a world describes: at rest, a quadruped's knees bent."""
+    start = chosen_start(robot, None)
+    return standing_configuration(robot) if start is None else start
 
 
 def force_topic(robot: Robot, joint: str) -> str:
@@ -41,7 +56,7 @@ def world_sdf(robot: Robot, parameters: FloatArray, controllers: str = "") -> st
     """Return a world in which the robot rests and all its joints show zero.
 
     SDF has no place for initial positions, so the robot at rest is what the world describes;
-    whoever reads joint positions adds `standing_configuration`. Armature and torque offsets are
+    whoever reads joint positions adds `start_configuration`. Armature and torque offsets are
     unknown to Gazebo. A loop is closed by a detachable joint to a ball on its other side, since
     Gazebo's DART takes a closed chain in no other way.
 
@@ -115,7 +130,7 @@ def _pose(parent: ET.Element, placement: pin.SE3) -> None:
 
 def _placements(robot: Robot) -> list[pin.SE3]:
     data = robot.model.createData()
-    pin.forwardKinematics(robot.model, data, standing_configuration(robot))
+    pin.forwardKinematics(robot.model, data, start_configuration(robot))
     return list(data.oMi)
 
 
@@ -181,7 +196,7 @@ def _joint(model: ET.Element, robot: Robot, parameters: FloatArray, index: int) 
     _text(element, "xyz", axis)
     limits = robot.limits
     if not robot.passive[j] and np.isfinite([limits.lower[j], limits.upper[j]]).all():
-        rest = standing_configuration(robot)[robot.model.joints[index].idx_q]
+        rest = start_configuration(robot)[robot.model.joints[index].idx_q]
         limit = ET.SubElement(element, "limit")
         _text(limit, "lower", limits.lower[j] - rest)
         _text(limit, "upper", limits.upper[j] - rest)

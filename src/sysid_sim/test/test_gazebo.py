@@ -23,8 +23,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.robot import Robot
 from sysid_sim.gazebo import gazebo_truth, main
-from sysid_sim.gazebo_world import world_sdf
-from sysid_sim.rest import standing_configuration
+from sysid_sim.gazebo_world import start_configuration, world_sdf
 from sysid_sim.truth import draw_truth
 
 SEED = 3
@@ -89,7 +88,7 @@ def test_a_world_has_the_true_robot_at_rest(
     robot = robot_of(name)
     truth = gazebo_truth(robot, SEED)
     model, joints = _model(world_sdf(robot, truth), robot)
-    rest, own = standing_configuration(robot), robot.with_parameters(truth)
+    rest, own = start_configuration(robot), robot.with_parameters(truth)
     move = np.zeros(own.nv) if robot.description.loops else rng.normal(0.0, 0.3, own.nv)
     q, turned = pin.integrate(own, rest, move), pin.neutral(model)
     if robot.floating:
@@ -124,7 +123,7 @@ def test_armature_becomes_inertia_that_a_body_can_have(
     name: str, robot_of: Callable[[str], Robot]
 ) -> None:
     robot, drawn = robot_of(name), draw_truth(robot_of(name), SEED)
-    truth, rest = gazebo_truth(robot, SEED), standing_configuration(robot)
+    truth, rest = gazebo_truth(robot, SEED), start_configuration(robot)
     armature = drawn[robot.layout.term("armature")]
     own = np.diag(_mass(robot.with_parameters(drawn), rest))
     assert armature.max() > 0.1 * own.max()
@@ -140,7 +139,7 @@ def test_loops_meet_where_they_are_closed(robot_of: Callable[[str], Robot]) -> N
     root = ET.fromstring(world_sdf(robot, gazebo_truth(robot, SEED))).find("world/model[2]")
     assert root is not None
     data = robot.model.createData()
-    pin.forwardKinematics(robot.model, data, standing_configuration(robot))
+    pin.forwardKinematics(robot.model, data, start_configuration(robot))
     for loop in robot.description.loops:
         link = root.find(f"link[@name='{loop.name}_pin']")
         assert link is not None
@@ -283,7 +282,7 @@ def test_gazebo_waits_and_then_lets_gravity_move_the_robot(
     if robot.floating or robot.description.loops:
         return
     # the momentum is gravity's impulse, less what friction takes
-    truth, rest = gazebo_truth(robot, 1), standing_configuration(robot)
+    truth, rest = gazebo_truth(robot, 1), start_configuration(robot)
     model = robot.with_parameters(truth)
     gravity = pin.computeGeneralizedGravity(model, model.createData(), rest)
     taken = gravity + _mass(model, rest) @ velocity / steps

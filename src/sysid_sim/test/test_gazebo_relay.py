@@ -20,7 +20,7 @@ from sysid_msgs.msg import Contacts
 from sysid_ros.fields import stamp
 from sysid_ros.sensors import contacts_message, joint_state_message
 from sysid_sim import gazebo_relay
-from sysid_sim.rest import standing_configuration
+from sysid_sim.gazebo_world import start_configuration
 
 
 class Log(list[Any]):
@@ -38,7 +38,7 @@ def relay_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
         rclpy.init(args=["--ros-args", "-p", f"robot:={robot}"])
         monkeypatch.setattr(gazebo_relay, "_interfaces", lambda: (Contacts, Trigger))
         made.append(node := gazebo_relay.GazeboRelay())
-        node._states, node._contacts = Log(), Log()
+        node._states, node._contacts, node._odometry = Log(), Log(), Log()
         node._forces = [Log() for _ in node.robot.actuated_names]
         node.requests = []
         node._control = SimpleNamespace(call_async=node.requests.append)
@@ -61,7 +61,7 @@ def test_states_carry_commanded_torques_and_positions_from_the_robots_zero(
     relay = relay_of("panda")
     relay._on_states(_states(relay, 1.0))
     np.testing.assert_array_equal(relay._states[-1].effort, np.zeros(7))
-    rest = standing_configuration(relay.robot)
+    rest = start_configuration(relay.robot)
     np.testing.assert_allclose(relay._states[-1].position, rest)
     torque = np.arange(7.0)
     relay._on_command(Float64MultiArray(data=torque.tolist()))
@@ -87,14 +87,19 @@ def test_the_world_runs_from_the_first_good_command(relay_of: Callable[[str], An
     assert len(relay._states) == 2
 
 
-def test_a_foot_stands_while_its_touches_come(relay_of: Callable[[str], Any]) -> None:
+def test_a_quadruped_stands_while_the_world_waits_and_then_where_it_touches(
+    relay_of: Callable[[str], Any],
+) -> None:
     relay = relay_of("solo12")
     relay._on_states(_states(relay, 1.0))
-    assert relay._contacts[-1].active == [False] * 4
-    relay._on_touch("FR", contacts_message(stamp(1.001), [], np.zeros(0, bool), None))
-    relay._on_states(_states(relay, 1.002))
     assert list(relay._contacts[-1].names) == ["FL", "FR", "HL", "HR"]
+    assert relay._contacts[-1].active == [True] * 4
+    assert relay._odometry[-1].pose.pose.position.z == start_configuration(relay.robot)[2] > 0.1
+    relay._on_command(Float64MultiArray(data=[0.0] * 12))
+    relay._on_touch("FR", contacts_message(stamp(1.05), [], np.zeros(0, bool), None))
+    relay._on_states(_states(relay, 1.052))
     assert relay._contacts[-1].active == [False, True, False, False]
+    assert len(relay._odometry) == 1  # from now on Gazebo's own
     relay._on_states(_states(relay, 1.102))
     assert relay._contacts[-1].active == [False] * 4
     relay._on_states(_states(relay, 0.5))  # the world was reset
