@@ -18,6 +18,10 @@ __all__ = ["gather"]
 _SHORTEST_CHANGE = 0.5
 """Changes are taken to be spread over at least this time [s]: a controller blends them in."""
 
+_WAIT = 3
+"""Windows that a first model waits for a scale to show. One is what a motion needs to show all of
+the robot: what three leave open, it does not show."""
+
 
 def gather(
     learner: Learner,
@@ -55,8 +59,13 @@ def gather(
         rmse_groups=scores.candidate.rmse,
         rmse_nominal_groups=scores.nominal.rmse,
         centred_r2=scores.centred_r2,
-        torque=np.sqrt(learner.anchor.square / np.maximum(learner.anchor.count, 1e-300)),
-        wrong_torques=wrong_torques(learner.verdicts, in_use=model.identified and not changed),
+        torque=learner.usual,
+        saturated=learner.saturation.diagnostics(),
+        wrong_torques=wrong_torques(
+            learner.verdicts,
+            in_use=model.identified and not changed,
+            early=learner.informative < _WAIT * learner.window.config.samples,
+        ),
         changed=changed,
         groups=learner.regression.groups,
         consistency=margins,

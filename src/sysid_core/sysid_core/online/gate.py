@@ -123,6 +123,8 @@ class Evidence:
         Share of the newest samples that the regression could not use.
     wrong_torques : tuple[Diagnostic, ...]
         Torques that cannot be what they are said to be.
+    saturated : tuple[Diagnostic, ...]
+        Torques that are cut off.
     changed : bool
         Whether the robot changed after the model in use was learned.
     """
@@ -145,6 +147,7 @@ class Evidence:
     fault: str = ""
     left_out: float = 0.0
     wrong_torques: tuple[Diagnostic, ...] = ()
+    saturated: tuple[Diagnostic, ...] = ()
     changed: bool = False
 
     @property
@@ -284,6 +287,10 @@ def _misfits(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
     return found
 
 
+def _saturated(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
+    return list(evidence.saturated)
+
+
 def _wrong_from_start(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
     return [] if evidence.changed else list(evidence.wrong_torques)
 
@@ -333,6 +340,7 @@ _CHECKS = (
     _Check(_unusable, GateState.HOLDING, GateState.NOMINAL),
     _Check(_idle, GateState.HOLDING, GateState.NOMINAL),
     _Check(_filling, GateState.HOLDING, GateState.NOMINAL),
+    _Check(_saturated, GateState.REJECTED, GateState.NOMINAL),
     _Check(_wrong_from_start, GateState.NOMINAL, GateState.NOMINAL),
     _Check(_wrong_since, GateState.REJECTED, GateState.NOMINAL),
     _Check(_implausible, GateState.REJECTED, GateState.REJECTED),

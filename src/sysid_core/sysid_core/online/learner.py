@@ -25,6 +25,7 @@ from sysid_core.online.intake import noise_of, usable_samples
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.prequential import Prequential
+from sysid_core.online.saturation import Saturation
 from sysid_core.online.settings import SCORED, OnlineConfig
 from sysid_core.online.torque_checks import TorqueChecks, TorqueVerdict
 from sysid_core.online.update import Failed, Request, Solution
@@ -68,6 +69,9 @@ class Learner:
     left_out : RecentlyLeftOut
     anchor : Statistics
         Torques of the model without data on a wide motion.
+    usual : (G,) [N·m]
+        Their root mean square.
+    saturation : Saturation
     colour : ResidualColour
         Of the innovations of the model in use.
     candidate : (p,)
@@ -80,7 +84,8 @@ class Learner:
         Why the newest request has no estimate; empty if it has one.
     time, informative_time : float [s]
         Of the newest sample, and of the newest that rows came from.
-    samples, rejected : int
+    samples, rejected, informative : int
+        That came; of these, that were refused, and that rows came from.
     """
 
     def __init__(
@@ -102,7 +107,7 @@ class Learner:
         self.fault = ""
         self.time = self.informative_time = -np.inf
         self.samples = self.rejected = 0
-        self._informative = self._solved_at = self._turn = 0
+        self.informative = self._solved_at = self._turn = 0
 
     def pose(self, prior: Prior, constraints: Constraints) -> None:
         """Let the next solves rest on another prior and other constraints."""
@@ -110,6 +115,8 @@ class Learner:
         # what the prior guesses for lack of a nominal value is no part of the nominal torque
         nominal = self.regression.base.project(prior.mean + self._nominal_offset)
         self.anchor = self._wide.shifted(nominal)
+        self.usual = np.sqrt(self.anchor.square / np.maximum(self.anchor.count, 1e-300))
+        self._renew_saturation()
         self._solver: Solver | None = None
         self._renew_epoch()
 
@@ -139,6 +146,11 @@ class Learner:
         self.scores = Prequential(len(self.regression.groups), span)
         self.left_out = RecentlyLeftOut(span)
 
+    def _renew_saturation(self) -> None:
+        config = self.config
+        half_life = config.samples(max(config.memory, config.window))
+        self.saturation = Saturation(self.regression.groups, self.usual, half_life)
+
     def _new_window(self) -> SlidingWindow:
         return SlidingWindow(
             len(self.regression.groups),
@@ -158,6 +170,7 @@ class Learner:
         """Drop all data: the robot has changed."""
         self.window.clear()
         self.scores.clear()
+        self._renew_saturation()
         self._renew_epoch()
 
     # -- data in ----------------------------------------------------------------------------
@@ -191,6 +204,8 @@ class Learner:
                 self.scores.push(*learned, self._candidate_base, self._nominal_base, used_base)
                 if usual:
                     self.colour.push(learned.rows, used_base, learned.samples)
+                if self.regression.per_joint:
+                    self.saturation.push(learned.rows, self._nominal_base, learned.samples)
                 self.window.push(*learned)
                 yield learned
 
@@ -203,7 +218,7 @@ class Learner:
         informative = int(usable.sum())
         if informative:
             self.informative_time = float(samples.time[-1])
-            self._informative += informative
+            self.informative += informative
         return Learned(rows, informative)
 
     # -- solving ----------------------------------------------------------------------------
@@ -216,12 +231,12 @@ class Learner:
     def request(self, *, opening: bool = False, judging: bool = True) -> Request | None:
         """Return the solve that the present data ask for; None without informative new ones.
 
-        Torques are judged with it unless they rest (`judging`): all of them where a first model
-        is to be adopted (`opening`) or the data are new, else one joint after the other.
+        Torques are judged with it unless they rest (`judging`): all of them where the data are
+        new, else one joint after the other, and the worst where a first model waits (`opening`).
         """
-        if self._solved_at == self._informative or self.window.samples < 2:
+        if self._solved_at == self.informative or self.window.samples < 2:
             return None
-        self._solved_at = self._informative
+        self._solved_at = self.informative
         statistics, groups = self.statistics, self.regression.groups
         problem = Problem(
             self.robot.layout,
@@ -255,10 +270,14 @@ class Learner:
         if self.window.fill < 1.0 or not judging:
             return ()
         count = len(self.regression.groups)
-        if opening or len(self.verdicts) < count:
+        if len(self.verdicts) < count:
             return tuple(range(count))
         self._turn = (self._turn + 1) % count
-        return (self._turn,)
+        if not opening:
+            return (self._turn,)
+        # while one refuses, the others cannot let a model pass
+        worst = max(self.verdicts, key=lambda joint: self.verdicts[joint].weight)
+        return tuple({worst, self._turn})
 
     @property
     def _correlation(self) -> FloatArray:

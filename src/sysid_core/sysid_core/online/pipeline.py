@@ -162,7 +162,8 @@ class OnlineIdentifier:
         """Let the gate decide; a fresh estimate may come into use."""
         if fresh is not None:
             self._learner.propose(fresh.parameters)
-        if self._model.identified and self._alarming(scores):
+        explained = bool(self._learner.saturation.diagnostics())
+        if self._model.identified and not explained and self._alarming(scores):
             reason = "the torque errors rose: nothing new is adopted before it is clear why"
             alarm = Diagnostic("alarm", reason)
             return Decision(GateState.HOLDING, False, False, (alarm,))

@@ -53,12 +53,21 @@ _TOLERANCE = 1.25
 """Factor by which a torque may be off its scale: torque constants are known to some 10 %, while
 other units or a gear that was forgotten are off by more [-]."""
 
-_SUSPECT = 2.0
-"""Log-likelihood by which a wrong scale must be likelier than any tolerable one before a first
-model is refused: it waits while the odds are seven to one."""
+_GROSS = 1.5
+"""Factor that no torque constant is off by: another unit or gear is more. While the data cannot
+tell such a scale from a tolerable one, it is not known [-]."""
+
+_SHOWN = -1.0
+"""Log odds of a wrong scale, against a tolerable one, below which a first model is adopted."""
+
+_DOUBTFUL = 2.0
+"""The same for a motion that does not show the scale: seven to one."""
+
+_NAMED = float(np.log(100.0))
+"""Log odds from which a scale is called wrong: once in a hundred times it is not (Ville 1939)."""
 
 _CERTAIN = 6.0
-"""The same before a model in use is refused."""
+"""Log odds from which a model in use is refused."""
 
 _LEAST_SHARE = 0.25
 """Share of its usual torque that masses must predict for a joint, before its scale is judged: less
@@ -91,25 +100,32 @@ class TorqueVerdict(NamedTuple):
     ----------
     finding : Diagnostic or None
     weight : float
-        Log-likelihood against a torque that is right; inf where it is not one at all.
+        Log odds of a wrong torque against a right one; inf where it is not one at all.
     """
 
     finding: Diagnostic | None
-    weight: float = 0.0
+    weight: float = -np.inf
 
 
 _FINE = TorqueVerdict(None)
 
 
 def wrong_torques(
-    verdicts: Mapping[int, TorqueVerdict], *, in_use: bool
+    verdicts: Mapping[int, TorqueVerdict], *, in_use: bool, early: bool
 ) -> tuple[Diagnostic, ...]:
-    """Return what refuses an estimate; `in_use`: whether a model is, which only a certainty ends.
+    """Return what refuses an estimate.
 
     A wrong scale makes other joints look wrong, so only the likeliest is named, and none where a
     torque is no measurement at all.
+
+    Parameters
+    ----------
+    in_use : bool
+        Whether a model is, which only a certainty ends.
+    early : bool
+        Whether a scale that the data leave open may yet show.
     """
-    least = _CERTAIN if in_use else _SUSPECT
+    least = _CERTAIN if in_use else _SHOWN if early else _DOUBTFUL
     found = [v for v in verdicts.values() if v.finding is not None and v.weight >= least]
     worst = max((verdict.weight for verdict in found), default=0.0)
     return tuple(v.finding for v in found if v.finding is not None and v.weight == worst)
@@ -164,10 +180,10 @@ class _Posterior(NamedTuple):
         near = _GAINS[self.likelihood > self.likelihood.max() - _CERTAIN]
         return float(near.min()), float(near.max())
 
-    def against(self, least: float, most: float) -> float:
-        """By how much the likeliest scale is likelier than any of a range."""
+    def outside(self, least: float, most: float) -> float:
+        """By how much a scale outside of a range is likelier than any in it."""
         those = np.clip(_GAINS, least, most) == _GAINS
-        return float(self.likelihood.max() - self.likelihood[those].max())
+        return float(self.likelihood[~those].max() - self.likelihood[those].max())
 
 
 class TorqueChecks:
@@ -317,7 +333,7 @@ class TorqueChecks:
         explained = 1.0 - max(float(rest), 0.0) / (variance * count)
         friction, std = self._friction(found, gram, joint, float(count))
         scatter = (max(1.0 - explained, 0.0) * variance) ** 0.5
-        mute = found.against(0.0, 0.0) < _SUSPECT
+        mute = found.outside(0.0, 0.0) < _DOUBTFUL
         if mute and explained < 1.0 - _SCATTER and scatter > _LEAST_SCATTER * usual:
             return _noise(name, scatter, explained)
         if friction < -max(_LEAST_FRICTION * size**0.5, _DEVIATIONS * std):
@@ -329,9 +345,11 @@ class TorqueChecks:
         # errors of accelerations lower a scale, at most by the share that they leave unexplained
         # (Frisch 1934: direct and reverse regression hold the true slope between them)
         least = shown / max(shown + max(float(rest), 0.0), 1e-300) / _TOLERANCE
-        odds = found.against(least, _TOLERANCE)
-        if odds < _SUSPECT or predicted < _LEAST_SHARE * max(usual, size**0.5):
+        if predicted < _LEAST_SHARE * max(usual, size**0.5):
             return _FINE
+        odds = found.outside(least, _TOLERANCE)
+        if odds < 0.0:
+            odds = found.outside(min(least, 1.0 / _GROSS), _GROSS)
         return _scaled(name, found, odds)
 
     def _friction(
@@ -386,6 +404,13 @@ def _driving(name: str, friction: float, std: float) -> TorqueVerdict:
 
 def _scaled(name: str, found: _Posterior, odds: float) -> TorqueVerdict:
     low, high = found.range
+    if odds < _NAMED:
+        message = (
+            f"the torque is {low:.2g} to {high:.2g} times what masses and the other joints say, "
+            f"not yet known to {1.0 / _TOLERANCE:.2g} to {_TOLERANCE:.2g}"
+        )
+        hint = "move this joint and its neighbours on, more widely"
+        return TorqueVerdict(Diagnostic("scale_unknown", message, subject=name, hint=hint), odds)
     kind, cure = "torque_scale", f"divide this joint's effort gain by {found.best:.2g}"
     if found.best < 0.0:
         kind, cure = "torque_sign", "turn the sign of this joint's effort gain"

@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.online.gate import GateState
 from sysid_core.online.pipeline import OnlineIdentifier
+from sysid_core.online.saturation import Saturation
 from sysid_core.online.settings import OnlineConfig
+from sysid_core.online.torque_checks import TorqueVerdict, wrong_torques
 from sysid_core.online.update import Update
 
 Arm = Any
@@ -44,6 +48,7 @@ CASES = {
         "torque_noise",
     ),
     "zero": ("panda", 6, lambda tau: 0.0 * tau, "torque_stuck"),
+    "saturated": ("ur10", 1, lambda tau: np.clip(tau, -90.0, 90.0), "torque_saturated"),
     "gain": ("ur10", 1, lambda tau: 1.5 * tau, "torque_scale"),
     "amperes": ("panda", 3, lambda tau: 0.1 * tau, "torque_scale"),
 }
@@ -69,6 +74,74 @@ def test_right_torques_are_never_refused(arm_of: Callable[[str], Arm], name: str
     assert updates[-1].identified
     assert (updates[-1].scores.skill > 0.0).all()
     assert (updates[-1].scores.centred_r2 > 0.5).all()
+
+
+def test_a_scale_that_is_not_known_yet_waits_for_its_data() -> None:
+    def refused(weight: float, *, in_use: bool, early: bool) -> bool:
+        verdicts = {
+            0: TorqueVerdict(Diagnostic("scale_unknown", "…"), weight),
+            1: TorqueVerdict(None),
+        }
+        return bool(wrong_torques(verdicts, in_use=in_use, early=early))
+
+    # odds of a wrong scale: against, none, for, certain
+    odds = (-2.0, 0.0, 3.0, 7.0)
+    first = [refused(w, in_use=False, early=True) for w in odds]
+    later = [refused(w, in_use=False, early=False) for w in odds]
+    used = [refused(w, in_use=True, early=False) for w in odds]
+    assert first == [False, True, True, True]
+    assert later == [False, False, True, True]
+    assert used == [False, False, False, True]
+
+
+class Joint:
+    """Rows of one joint whose nominal torque is known, seen by a watch for saturation."""
+
+    def __init__(self, unit: float = 1.0) -> None:
+        self.unit = unit
+        self.watch = Saturation(("elbow",), np.array([unit]), 2000.0)
+
+    def see(self, torque: np.ndarray, nominal: np.ndarray) -> tuple[Diagnostic, ...]:
+        for part in np.array_split(np.arange(len(torque)), len(torque) // 10):
+            block = RowBlock(self.unit * nominal[part, None], self.unit * torque[part], part)
+            self.watch.push(Rows((block,)), np.ones(1), len(part))
+        return self.watch.diagnostics()
+
+
+TIME = np.arange(1000) / 100.0
+SWING = 1.4 * np.sin(2.0 * np.pi * 0.4 * TIME) + 0.2 * np.sin(2.0 * np.pi * 1.1 * TIME)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_a_torque_that_is_cut_off_is_named_in_any_unit(unit: float) -> None:
+    (found,) = Joint(unit).see(np.clip(SWING, -np.inf, 1.1), 0.8 * SWING)
+    assert (found.kind, found.subject) == ("torque_saturated", "elbow")
+    assert f"{1.1 * unit:.3g}" in found.message
+    assert found.hint
+
+
+@pytest.mark.parametrize(
+    ("torque", "nominal"),
+    [
+        (SWING, 0.8 * SWING),
+        (np.round(SWING, 1), 0.8 * SWING),  # a coarse sensor
+        (0.3 * np.sign(SWING), 0.2 * np.sign(SWING)),  # friction alone
+        (0.0 * SWING, SWING),  # stuck, which is another fault
+    ],
+)
+def test_a_torque_that_dwells_for_a_reason_is_not_cut_off(
+    torque: np.ndarray, nominal: np.ndarray
+) -> None:
+    assert not Joint().see(torque, nominal)
+
+
+def test_a_cut_that_was_mended_is_forgotten() -> None:
+    joint = Joint()
+    assert joint.see(np.clip(SWING, -1.0, 1.0), SWING)
+    rng = np.random.default_rng(2)
+    for _ in range(12):
+        found = joint.see(SWING + 0.01 * rng.normal(size=len(SWING)), SWING)
+    assert not found
 
 
 def test_a_torque_that_turns_wrong_leaves_the_model_from_before_it(
