@@ -9,7 +9,7 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.estimate import LOAD_OFF, contact_loads
-from sysid_core.contacts.feet import FootMotion, check_feet, foot_motion
+from sysid_core.contacts.feet import FootMotion, check_feet, check_wrenches, foot_motion
 from sysid_core.contacts.noticed import Noticed, noticed
 from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.settings import ContactConfig
@@ -112,13 +112,16 @@ def judge_contacts(
         Whose flags were measured; those of the others are estimated from the load alone.
     config : ContactConfig
     """
+    found = list(check_wrenches(samples, motion))
+    if found:
+        samples = replace(samples, wrenches=np.full((*motion.loaded.shape, 6), np.nan))
     measured: BoolArray = np.zeros(motion.loaded.shape, dtype=bool)
     if samples.wrenches is not None:
         measured = np.asarray(np.isfinite(samples.wrenches).all(axis=2))
     flags = motion.loaded
     if samples.contacts is not None:
         flags = np.where(flagged[:, None], samples.contacts, flags)
-    found = list(check_feet(robot, replace(samples, contacts=flags), motion, config))
+    found += check_feet(robot, replace(samples, contacts=flags), motion, config)
     contacts = motion.loaded | flags
     untold = ~flagged & ~measured.all(axis=1)
     if untold.any():

@@ -18,11 +18,16 @@ from sysid_core.robot.model import Robot
 from sysid_core.signals.rotation import normalised, rotate_into_body
 from sysid_core.signals.switching import switching
 
-__all__ = ["SLIP_SPEED", "FootMotion", "check_feet", "foot_motion"]
+__all__ = ["SLIP_SPEED", "FootMotion", "check_feet", "check_wrenches", "foot_motion"]
 
 _CHUNK = 512
 SLIP_SPEED = 0.4
 """A loaded contact that moves faster slips [m/s]."""
+_SHORTEST = 10
+"""Forces that must be at hand before their convention is judged."""
+_CLEARLY = 0.5
+"""Another convention is meant if its error is smaller by this factor: the nominal masses that
+forces from torques rest on are off by less [-]."""
 _FREE_FALL = 0.5
 """A base that feels more of gravity than this share is not falling [-]."""
 
@@ -40,12 +45,15 @@ class FootMotion(NamedTuple):
         On the robot, estimated from torques, in world axes.
     loaded : (n, nc) bool
         Whether the force is a contact's.
+    rotation : (n, nc, 3, 3)
+        From the contact frames to the world.
     """
 
     position: FloatArray
     velocity: FloatArray
     force: FloatArray
     loaded: BoolArray
+    rotation: FloatArray
 
     @property
     def speed(self) -> FloatArray:
@@ -79,15 +87,16 @@ def foot_motion(
     state = configuration(robot, samples)
     shape = (len(samples), len(kinematics.names), 3)
     position, velocity = np.full(shape, np.nan), np.full(shape, np.nan)
+    rotation = np.full((*shape, 3), np.nan)
     finite = np.flatnonzero(np.isfinite(state.q).all(axis=1))
     for start in range(0, len(finite), _CHUNK):
         chosen = finite[start : start + _CHUNK]
         geometry = kinematics.evaluate(state.q[chosen])
-        position[chosen] = geometry.position
+        position[chosen], rotation[chosen] = geometry.position, geometry.rotation
         linear = kinematics.at_ground(geometry.jacobian)[:, :, :3]
         velocity[chosen] = np.einsum("ncij,nj->nci", linear, state.v[chosen])
     force = contact_forces(robot, samples, parameters)
-    return FootMotion(position, velocity, force, loaded_contacts(robot, force))
+    return FootMotion(position, velocity, force, loaded_contacts(robot, force), rotation)
 
 
 def check_feet(
@@ -133,6 +142,39 @@ def check_feet(
             subject = f"contact {names[c]}"
             found.append(noticed(kind, message, wrong[:, c], hint=hint, subject=subject))
     return tuple(found + _check_flight(robot, samples, flags | motion.loaded))
+
+
+def check_wrenches(samples: Samples, motion: FootMotion) -> tuple[Noticed, ...]:
+    """Compare measured forces with those that torques tell, in other conventions as well."""
+    if samples.wrenches is None:
+        return ()
+    force = samples.wrenches[:, :, :3]
+    measured: BoolArray = np.asarray(np.isfinite(samples.wrenches).all(axis=2))
+    compared = motion.loaded & measured
+    if compared.sum() < _SHORTEST:
+        return ()
+    turned = np.einsum("ncij,ncj->nci", motion.rotation, force)
+    told, world, seen = turned[compared], force[compared], motion.force[compared]
+    own = float(np.linalg.norm(told - seen))
+    others = {
+        "in the world's axes": world,
+        "on the ground instead of on the robot": -told,
+        "on the ground, in the world's axes": -world,
+    }
+    errors = {name: float(np.linalg.norm(other - seen)) for name, other in others.items()}
+    likeliest = min(errors, key=lambda name: errors[name])
+    if not errors[likeliest] < _CLEARLY * own:
+        return ()
+    share = own / max(float(np.linalg.norm(seen)), 1e-300)
+    best = errors[likeliest] / max(float(np.linalg.norm(seen)), 1e-300)
+    message = (
+        f"the contacts' wrenches look as if they were {likeliest}: they differ from what torques "
+        f"tell by {100.0 * share:.0f} % as they come, by {100.0 * best:.0f} % that way; they are "
+        "not used"
+    )
+    hint = "publish what acts on the robot, in the axes of each contact's frame"
+    concerned = np.asarray(measured.any(axis=1))
+    return (noticed("wrench_convention", message, concerned, hint=hint),)
 
 
 def _check_flight(robot: Robot, samples: Samples, contacts: BoolArray) -> list[Noticed]:

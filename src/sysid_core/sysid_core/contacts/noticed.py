@@ -33,8 +33,8 @@ class Noticed(NamedTuple):
 
     Its kind is ``base_missing``, ``quaternion_norm``, ``quaternion_sign``, ``twist_in_world``,
     ``twist_disagrees``, ``no_contact_data``, ``flight``, ``flight_doubtful``, ``contact_missed``,
-    ``contact_false``, ``slip``, ``stance_doubtful`` or ``switch``. What an error is told of cannot
-    be used.
+    ``contact_false``, ``wrench_convention``, ``slip``, ``stance_doubtful`` or ``switch``. What an
+    error is told of cannot be used.
     """
 
     diagnostic: Diagnostic

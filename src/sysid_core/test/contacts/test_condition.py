@@ -23,6 +23,7 @@ from sysid_core.contacts import (
 )
 from sysid_core.contacts.estimate import LOAD_OFF, contact_loads, hysteresis
 from sysid_core.dynamics.contact import ContactRegression
+from sysid_core.dynamics.contact_kinematics import ContactKinematics, configuration
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.recording import Samples
 from sysid_core.robot.library import load_robot
@@ -142,6 +143,44 @@ def test_samples_with_a_lightly_loaded_foot_are_left_out_and_counted(legged: Any
     assert told.keep[said.samples].all()
     load = contact_loads(legged.robot, contact_forces(legged.robot, untold.kept, legged.truth))
     assert load[~flags(untold.kept)].max() <= LOAD_OFF
+
+
+def world_axes(wrenches: FloatArray, rotation: FloatArray) -> FloatArray:
+    parts = wrenches.reshape(*wrenches.shape[:2], 2, 3)
+    return np.einsum("ncij,nckj->ncki", rotation, parts).reshape(wrenches.shape)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        (world_axes, "in the world's axes"),
+        (lambda wrenches, rotation: -wrenches, "on the ground instead of on the robot"),
+        (
+            lambda wrenches, rotation: -world_axes(wrenches, rotation),
+            "on the ground, in the world's axes",
+        ),
+    ],
+)
+def test_wrenches_in_another_convention_are_named_within_half_a_second_and_not_used(
+    legged: Any, mistake: Any, words: str
+) -> None:
+    samples = legged.samples(60, 31, WALKING, period=15, vigour=0.2)
+    rotation = ContactKinematics(legged.robot).evaluate(configuration(legged.robot, samples).q)
+    right = ContactStream(legged.robot)
+    wrong = replace(samples, wrenches=mistake(samples.wrenches, rotation.rotation))
+    stream, told = ContactStream(legged.robot), None
+    for first in range(0, len(samples), 5):
+        part = slice(first, first + 5)
+        _, found = right.push(samples.select(part))
+        assert not [one for one in found if one.kind == "wrench_convention"]
+        kept, found = stream.push(wrong.select(part))
+        named = [one.diagnostic for one in found if one.kind == "wrench_convention"]
+        if named:
+            told = samples.time[first + 4] if told is None else told
+            assert words in str(named[0])
+            assert kept.wrenches is None
+    assert told is not None
+    assert told - samples.time[0] < 0.5
 
 
 def test_a_slipping_foot_is_found_and_its_rows_stay_true(legged: Any, samples: Samples) -> None:
