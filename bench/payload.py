@@ -144,7 +144,7 @@ def splice(root: Path, at: float) -> Pickup:
         path = root / "ur10e" / f"ur-20_02_19_{name}.csv"
         table = np.loadtxt(path, delimiter=",")[rows]
         time = table[:, 0] - table[0, 0]
-        keep = time < at if not parts else time >= at
+        keep = time < at if not parts else (time >= at) & (time < at + _REAL_WEIGHED + 1.0)
         parts.append(np.column_stack([time, table[:, 1:7], table[:, 13:19]])[keep])
     joined = np.vstack(parts)
     recording = Recording(

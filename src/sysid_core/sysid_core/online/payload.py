@@ -81,8 +81,9 @@ class PayloadEstimate:
         In the tool frame.
     inertia, inertia_std : (6,) [kg·m²]
         Ixx Ixy Iyy Ixz Iyz Izz about the centre of mass.
-    odds : float
-        Log Bayes factor of the load against none.
+    odds, change_odds : float
+        Log Bayes factors of the load against none, and against the load until now; the latter is
+        inf where there was none.
     """
 
     parameters: FloatArray
@@ -94,6 +95,7 @@ class PayloadEstimate:
     inertia: FloatArray
     inertia_std: FloatArray
     odds: float
+    change_odds: float
 
 
 def _likely_load(robot_mass: float) -> FloatArray:
@@ -215,7 +217,7 @@ class PayloadEstimator:
         base_vector: FloatArray,
         covariance: FloatArray,
         noise: Noise,
-        start: FloatArray | None = None,
+        before: PayloadEstimate | None = None,
     ) -> PayloadEstimate:
         """Estimate the load that a model without it leaves over.
 
@@ -231,8 +233,8 @@ class PayloadEstimator:
             Base parameters of the robot without the load, and how far they are known.
         noise : Noise
             Of the innovations without the load.
-        start : (10,), optional
-            A load to start the iteration from.
+        before : PayloadEstimate, optional
+            The load until now, which the iteration starts from.
 
         Raises
         ------
@@ -241,7 +243,7 @@ class PayloadEstimator:
         """
         try:
             innovations = Innovations(statistics, base_vector, covariance, noise)
-            found = self._solve(innovations, start)
+            found = self._solve(innovations, None if before is None else before.parameters)
             shift = self._map @ found.parameters
             left = statistics.residual_square(base_vector + shift)
             noise = noise.with_residuals(left, statistics.count, _USUAL)
@@ -266,6 +268,7 @@ class PayloadEstimator:
             axis=1,
         )
         std = np.sqrt(np.diag(jacobian @ found.covariance @ jacobian.T).clip(0.0))
+        odds = self._odds(innovations, phi)
         return PayloadEstimate(
             parameters=phi,
             covariance=found.covariance,
@@ -275,7 +278,8 @@ class PayloadEstimator:
             com_std=std[1:4],
             inertia=central[4:],
             inertia_std=std[4:],
-            odds=self._odds(innovations, phi),
+            odds=odds,
+            change_odds=np.inf if before is None else odds - self._kept(innovations, before),
         )
 
     def _solve(self, innovations: Innovations, start: FloatArray | None) -> Estimate:
@@ -309,3 +313,14 @@ class PayloadEstimator:
             unlikely = float(np.sum((parameters / std) ** 2))
             odds.append(log_odds(explained - unlikely, cost, innovations))
         return max(odds)
+
+    def _kept(self, innovations: Innovations, load: PayloadEstimate) -> float:
+        """Return the log Bayes factor of a load, as far as it is known, against none."""
+        information, moment = innovations.evidence(self._map)
+        phi, covariance = load.parameters, load.covariance
+        left = moment - information @ phi
+        spread = np.eye(len(phi)) + covariance @ information
+        explained = float(
+            (left + moment) @ phi + left @ np.linalg.solve(spread, covariance @ left)
+        )
+        return log_odds(explained, 0.5 * float(np.linalg.slogdet(spread)[1]), innovations)

@@ -90,6 +90,12 @@ class PayloadTracker:
         self.before_change: ModelInUse | None = None
         self._estimator = estimator
         self._rate = sample_rate
+        self._told = False
+
+    @property
+    def payload(self) -> PayloadEstimate | None:
+        """The newest load, or what is left of it; None before one was ever certain."""
+        return self.estimate if self._told else None
 
     def look(
         self, window: SlidingWindow, model: ModelInUse, colour: ResidualColour, time: float
@@ -107,7 +113,8 @@ class PayloadTracker:
             If rounding defeats the estimate.
         """
         self.before_change = None
-        if colour.duration < _LEARN:
+        known = bool(np.isfinite(model.base_covariance).all())
+        if colour.duration < _LEARN or not known:
             self.phase = Starting()
             return None
         if isinstance(self.phase, Alarmed):
@@ -144,7 +151,7 @@ class PayloadTracker:
         return describe(found)
 
     def _judge(self, recent: Statistics, model: ModelInUse, noise: Noise) -> Verdict | None:
-        innovations = Innovations(recent, model.base, _covariance(model), noise)
+        innovations = Innovations(recent, model.base, model.base_covariance, noise)
         return self._estimator.test(innovations)
 
     def _recognised(
@@ -159,7 +166,7 @@ class PayloadTracker:
         """Begin to follow a payload if one that can be explains the innovations."""
         empty = model if self.carried is None else self.carried.empty
         found = self._estimate(recent, empty, noise)
-        if self.carried is None and not self._is_load(found):
+        if not (self._is_load(found) if self.carried is None else found.change_odds >= CERTAIN):
             return False
         older = self._samples(_SPANS[-1]) + round((time - since) * self._rate)
         shift = np.zeros_like(empty.base)
@@ -169,10 +176,10 @@ class PayloadTracker:
             noise=noise,
             empty=empty,
             load=found,
-            attached=self.attached,
+            attached=self.carried is None or self.attached,
             before=window.older(older) + window.memory,
             shift=shift,
-            first=window.recent(self._samples(_SPANS[0])),
+            first=recent,
             since=Statistics.zero(*recent.moment.shape),
             samples=0,
             clean=False,
@@ -212,9 +219,12 @@ class PayloadTracker:
         clean = phase.samples >= self._samples(_CLEAN)
         seen = phase.since if clean else phase.since + phase.first
         found = self._estimate(seen, phase.empty, phase.noise)
-        attached = self._is_load(found)
+        # what was certain stays until the evidence is against it
+        certain = phase.attached and self.carried is None
+        attached = self._is_load(found, 0.0 if certain else CERTAIN)
         self.phase = replace(phase, load=found, attached=attached, clean=clean)
         self.estimate, self.attached = found, attached
+        self._told = self._told or attached
         return clean and not phase.clean
 
     def refine_carried(self) -> None:
@@ -295,9 +305,9 @@ class PayloadTracker:
     def _samples(self, span: float) -> int:
         return max(1, round(span * self._rate))
 
-    def _is_load(self, found: PayloadEstimate) -> bool:
+    def _is_load(self, found: PayloadEstimate, odds: float = CERTAIN) -> bool:
         heavy = found.mass > max(self._estimator.min_mass, _POSITIVE * found.mass_std)
-        return heavy and found.odds >= CERTAIN
+        return heavy and found.odds >= odds
 
     def _estimate(
         self, statistics: Statistics, empty: ModelInUse, noise: Noise
@@ -305,16 +315,10 @@ class PayloadTracker:
         return self._estimator.estimate(
             statistics,
             empty.base,
-            _covariance(empty),
+            empty.base_covariance,
             noise,
-            None if self.estimate is None else self.estimate.parameters,
+            self.estimate,
         )
-
-
-def _covariance(model: ModelInUse) -> FloatArray:
-    """Return how far the base parameters are known (b, b); exactly where nobody says."""
-    known = bool(np.isfinite(model.base_covariance).all())
-    return model.base_covariance if known else np.zeros_like(model.base_covariance)
 
 
 def _usual(recent: Statistics, colour: ResidualColour) -> Noise:

@@ -261,7 +261,7 @@ class OnlineIdentifier:
             std=model.std,
             scores=scores,
             estimate=estimate,
-            payload=tracker.estimate,
+            payload=tracker.payload,
             payload_attached=tracker.attached,
             detected_after=tracker.detected_after,
             samples=learner.samples,
@@ -278,6 +278,6 @@ class OnlineIdentifier:
 
 def _followed(tracker: PayloadTracker) -> Decision:
     message = "payload being identified"
-    if tracker.estimate is not None:
-        message += f": {tracker.estimate.mass:.2f} ± {tracker.estimate.mass_std:.2f} kg"
+    if tracker.payload is not None:
+        message += f": {tracker.payload.mass:.2f} ± {tracker.payload.mass_std:.2f} kg"
     return Decision(GateState.HOLDING, False, False, (Diagnostic("payload", message),))

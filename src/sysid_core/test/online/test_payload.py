@@ -18,6 +18,7 @@ from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
 from sysid_core.inertia import from_mass_com_inertia, pseudo_inertia
+from sysid_core.online.changes import CERTAIN
 from sysid_core.online.colour import ResidualColour
 from sysid_core.online.gate import GateState
 from sysid_core.online.innovations import Noise
@@ -64,10 +65,14 @@ class Bench:
         return Statistics.of(self.regression.rows(samples))
 
     def estimate(
-        self, samples: Samples, noise: Noise, covariance: FloatArray | None = None
+        self,
+        samples: Samples,
+        noise: Noise,
+        covariance: FloatArray | None = None,
+        before: PayloadEstimate | None = None,
     ) -> PayloadEstimate:
         known = self.known if covariance is None else covariance
-        return self.loads.estimate(self.statistics(samples), self.base, known, noise)
+        return self.loads.estimate(self.statistics(samples), self.base, known, noise, before)
 
 
 # the UR's tool frame is turned by 90 degrees against its body, the Panda's is not
@@ -289,6 +294,41 @@ def test_a_robot_that_is_hardly_known_has_no_load_that_is_certain(
     )
     assert run(deepcopy(calm), samples)[-1].payload_attached
     assert run(unsure, samples)[-1].payload is None
+    model = replace(
+        unsure._model, base_covariance=np.full_like(unsure._model.base_covariance, np.nan)
+    )
+    unsure._model = model
+    assert run(unsure, panda.samples(10.6, 11.2, noise=0.05, load=load))[-1].payload is None
+
+
+def test_torques_that_a_motion_did_not_show_are_no_load(panda: Arm) -> None:
+    """A model that was learned from one joint meets the motion of all."""
+    wide = panda.samples(0.0, 5.0)
+    others = np.arange(7) != 6
+    position = np.where(others, wide.position[0], wide.position)
+    velocity = np.where(others, 0.0, wide.velocity)
+    acceleration = np.where(others, 0.0, wide.acceleration)
+    effort = panda.torque(panda.truth, position, velocity, acceleration)
+    effort += 0.05 * np.random.default_rng(3).normal(size=effort.shape)
+    identifier = OnlineIdentifier(panda.robot)
+    updates = run(identifier, Samples(wide.time, position, velocity, acceleration, effort))
+    assert updates[-1].identified
+    assert updates[-1].determined < 0.6
+    updates += run(identifier, panda.samples(5.0, 10.0, noise=0.05))
+    assert all(u.payload is None for u in updates)
+
+
+def test_a_load_that_is_carried_is_noticed_again_only_where_it_changed(
+    panda: Arm, load: FloatArray
+) -> None:
+    bench, noise = Bench(panda), white(7, 0.1)
+    carried = bench.estimate(panda.samples(0.0, 3.0, noise=0.1, load=load), noise)
+    for stretch in range(3, 12):
+        same = panda.samples(stretch, stretch + 1.0, noise=0.1, load=load)
+        assert bench.estimate(same, noise, before=carried).change_odds < CERTAIN
+        for factor in (0.0, 0.8, 1.2):
+            other = panda.samples(stretch, stretch + 1.0, noise=0.1, load=factor * load)
+            assert bench.estimate(other, noise, before=carried).change_odds > CERTAIN
 
 
 def test_what_is_not_known_of_the_robot_widens_a_load_that_is_followed(
