@@ -25,7 +25,9 @@ class RecentlyLeftOut:
         self._accounts: deque[LeftOut] = deque()
 
     def note(self, account: LeftOut) -> None:
-        """Take in what the newest rows left out."""
+        """Take in what the newest rows left out; most regressions use all samples and say none."""
+        if not account.samples:
+            return
         self._accounts.append(account)
         count = self._total.samples
         while count - self._accounts[0].samples >= self._span:

@@ -6,7 +6,9 @@ from __future__ import annotations
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.rows import RowBlock, Rows
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.rows import LeftOut, RowBlock, Rows
+from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.prequential import Prequential
 
 GROUPS, SIZE = 2, 3
@@ -62,6 +64,17 @@ def test_a_sample_is_scored_by_the_model_of_its_time() -> None:
     ]
     rmse = [np.sqrt(np.mean(e**2)) for e in mixed]
     np.testing.assert_allclose(scores.scores().candidate.rmse, rmse)
+
+
+def test_what_was_left_out_is_told_of_the_newest_samples_and_takes_bounded_memory() -> None:
+    cause = Diagnostic("reach", "out of reach")
+    recent = RecentlyLeftOut(20)
+    for count in range(1000):
+        recent.note(LeftOut())
+        recent.note(LeftOut(4, ((cause, count // 997),)))
+    assert recent.share == 3 * 1 / 20
+    assert [one.share for one in recent.diagnostics] == [recent.share]
+    assert len(recent._accounts) == 5
 
 
 def test_without_data_the_score_is_unknown() -> None:
