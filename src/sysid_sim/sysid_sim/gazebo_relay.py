@@ -19,7 +19,6 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Float64MultiArray
 
-from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.robot.conversion import JointConversion
 from sysid_msgs.msg import Contacts
@@ -63,7 +62,8 @@ class GazeboRelay(Node):
         joints = self._start[len(self._start) - len(self.robot.joint_names) :]
         self._rest = joints[self.robot.actuated]
         self._driver = JointConversion.described(self.robot)
-        self._effort: FloatArray | None = None
+        self._effort = np.zeros(len(names))
+        self._waits, self._asked = True, None
         self._newest, self._order, self._index = -1, [""], np.zeros(0, dtype=int)
         self._touched = {contact.name: -_TOUCH - 1 for contact in feet}
         self._states = self.create_publisher(JointState, "joint_states", _DEPTH)
@@ -75,7 +75,7 @@ class GazeboRelay(Node):
         for contact in feet:
             take = partial(self._on_touch, contact.name)
             self.create_subscription(contacts, f"gazebo/contacts/{contact.name}", take, _DEPTH)
-        self._control_type = control
+        self._run = control.Request()  # whose default is not to pause
         self._control = self.create_client(control, f"/world/{WORLD}/control")
         self.create_subscription(JointState, "gazebo/joint_states", self._on_states, _DEPTH)
         topic = "effort_controller/commands"
@@ -85,21 +85,23 @@ class GazeboRelay(Node):
         effort = command_array(message)
         if len(effort) != len(self._forces) or not np.isfinite(effort).all():
             return
-        first, self._effort = self._effort is None, effort
+        self._effort = effort
         for publisher, value in zip(self._forces, effort.tolist(), strict=True):
             publisher.publish(Float64(data=value))
-        if first:
-            self.get_logger().info("commands arrive: the world runs")
-            request = self._control_type.Request()  # whose default is not to pause
-            self._control.call_async(request)
+        answered = self._asked is None or self._asked.done()
+        if self._waits and answered and self._control.service_is_ready():
+            self.get_logger().info("commands arrive: the world may run")
+            self._asked = self._control.call_async(self._run)
 
     def _on_touch(self, name: str, message: Any) -> None:
         self._touched[name] = nanoseconds(message.header.stamp)
 
     def _on_states(self, message: JointState) -> None:
         newest = nanoseconds(message.header.stamp)
-        if newest <= self._newest and self._effort is not None:
-            return  # paused: only a controller that has not begun needs the state again
+        if self._newest >= 0 and newest != self._newest:
+            self._waits = False
+        elif not self._waits:
+            return  # paused later on: nobody needs the state again
         if newest < self._newest:
             self._touched = dict.fromkeys(self._touched, -_TOUCH - 1)
         self._newest = newest
@@ -113,7 +115,6 @@ class GazeboRelay(Node):
             self._publish_base(message.header.stamp, newest)
         position, velocity = joint_arrays(message)
         position = self._rest + position[self._index]
-        effort = np.zeros(len(self._rest)) if self._effort is None else self._effort
         driver = self._driver
         self._states.publish(
             joint_state_message(
@@ -121,13 +122,13 @@ class GazeboRelay(Node):
                 message.header.stamp,
                 driver.published_position(position),
                 driver.published_velocity(velocity[self._index]),
-                driver.command(effort - driver.unpublished(position)),
+                driver.command(self._effort - driver.unpublished(position)),
             )
         )
 
     def _publish_base(self, when: Time, newest: int) -> None:
         """Publish the feet's contacts, and the base's rest while the world waits."""
-        if self._effort is None:
+        if self._waits:
             self._touched = dict.fromkeys(self._touched, newest)
             pose, frame = self._start[:7], self.robot.layout.bodies[0]
             at_rest = odometry_message(when, pose, np.zeros(6), frame="odom", child_frame=frame)

@@ -41,7 +41,9 @@ def relay_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
         node._states, node._contacts, node._odometry = Log(), Log(), Log()
         node._forces = [Log() for _ in node.robot.actuated_names]
         node.requests = []
-        node._control = SimpleNamespace(call_async=node.requests.append)
+        node._control = SimpleNamespace(
+            call_async=node.requests.append, service_is_ready=lambda: True
+        )
         return node
 
     yield make
@@ -72,7 +74,9 @@ def test_states_carry_commanded_torques_and_positions_from_the_robots_zero(
     np.testing.assert_array_equal(relay._states[-1].effort, torque)
 
 
-def test_the_world_runs_from_the_first_good_command(relay_of: Callable[[str], Any]) -> None:
+def test_a_waiting_world_is_let_run_by_good_commands_alone_and_only_once(
+    relay_of: Callable[[str], Any],
+) -> None:
     relay = relay_of("panda")
     for bad in ([1.0], [float("nan")] * 7):
         relay._on_command(Float64MultiArray(data=bad))
@@ -80,11 +84,14 @@ def test_the_world_runs_from_the_first_good_command(relay_of: Callable[[str], An
     for _ in range(2):  # a paused world says the same again and again, for a controller to begin
         relay._on_states(_states(relay, 1.0))
     assert len(relay._states) == 2
-    for _ in range(2):
-        relay._on_command(Float64MultiArray(data=[0.0] * 7))
-        relay._on_states(_states(relay, 1.0))
+    good = Float64MultiArray(data=[0.0] * 7)
+    relay._on_command(good)
     assert len(relay.requests) == 1
-    assert len(relay._states) == 2
+    for _ in range(2):  # it runs, and somebody pauses it
+        relay._on_states(_states(relay, 1.002))
+        relay._on_command(good)
+    assert len(relay.requests) == 1
+    assert len(relay._states) == 3
 
 
 def test_a_quadruped_stands_while_the_world_waits_and_then_where_it_touches(
@@ -95,7 +102,6 @@ def test_a_quadruped_stands_while_the_world_waits_and_then_where_it_touches(
     assert list(relay._contacts[-1].names) == ["FL", "FR", "HL", "HR"]
     assert relay._contacts[-1].active == [True] * 4
     assert relay._odometry[-1].pose.pose.position.z == start_configuration(relay.robot)[2] > 0.1
-    relay._on_command(Float64MultiArray(data=[0.0] * 12))
     relay._on_touch("FR", contacts_message(stamp(1.05), [], np.zeros(0, bool), None))
     relay._on_states(_states(relay, 1.052))
     assert relay._contacts[-1].active == [False, True, False, False]
