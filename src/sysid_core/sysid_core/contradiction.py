@@ -90,7 +90,7 @@ def wrong_scales(
     tool = PayloadEstimator(regression, PayloadConfig()).likely_tool
     checks = TorqueChecks(replace(problem, anchor=anchor), tool)
     verdicts = checks.judge(problem.statistics, correlation, range(len(regression.groups)))
-    return wrong_torques(verdicts, in_use=True)
+    return wrong_torques(verdicts, in_use=True, early=False)
 
 
 def resting_on_friction(problem: Problem, group: int) -> FloatArray:
