@@ -16,10 +16,18 @@ from sysid_core.robot.model import Robot
 from sysid_core.scores import Scores
 
 if TYPE_CHECKING:  # the nodes write such files too, and do without all that identifies offline
+    from sysid_core.forecast import Forecast
     from sysid_core.gains import DriveGains
     from sysid_core.identification import Identification
 
-__all__ = ["estimate_json", "identity_json", "model_json", "scores_json", "write_estimate"]
+__all__ = [
+    "estimate_json",
+    "forecasts_json",
+    "identity_json",
+    "model_json",
+    "scores_json",
+    "write_estimate",
+]
 
 
 def named_parameters(robot: Robot, vector: FloatArray) -> dict[str, Any]:
@@ -71,6 +79,17 @@ def scores_json(scores: Scores) -> dict[str, Any]:
         "rmse": {"nominal": scores.rmse_nominal, "identified": scores.rmse_identified},
         "r2": {"nominal": scores.r2_nominal, "identified": scores.r2_identified},
         "samples": scores.samples,
+    }
+
+
+def forecasts_json(forecasts: tuple[Forecast, Forecast]) -> dict[str, Any]:
+    """Return the errors of the nominal and the identified model's motions."""
+    nominal, identified = forecasts
+    return {
+        "position": {"nominal": nominal.position, "identified": identified.position},
+        "velocity": {"nominal": nominal.velocity, "identified": identified.velocity},
+        "windows": identified.windows,
+        "seconds": identified.seconds,
     }
 
 

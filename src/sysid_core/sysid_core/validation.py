@@ -12,6 +12,7 @@ from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import DataError
 from sysid_core.estimation import Entropic
+from sysid_core.forecast import Forecast, forecast
 from sysid_core.gathering import Gathered, Gathering
 from sysid_core.identification import IdentifyConfig
 from sysid_core.loads import Bare
@@ -28,11 +29,15 @@ __all__ = ["Validation", "rows_at_learned_cutoff", "validate"]
 
 
 class Validation(NamedTuple):
-    """Scores on another recording, the cut-off [Hz] that it was filtered at, and warnings."""
+    """Scores on another recording, the cut-off [Hz] that it was filtered at, and warnings.
+
+    `forecasts` are the motions of the nominal and the identified model, where asked for.
+    """
 
     scores: Scores
     cutoff: float
     warnings: tuple[str, ...]
+    forecasts: tuple[Forecast, Forecast] | None = None
 
 
 def validate(
@@ -44,6 +49,7 @@ def validate(
     progress: Progress = quiet,
     *,
     learned_cutoff: float | None = None,
+    simulated: bool = False,
 ) -> Validation:
     """Score nominal and identified parameters (p,) on a whole recording.
 
@@ -57,6 +63,8 @@ def validate(
     learned_cutoff : float, optional [Hz]
         The cut-off that the parameters were learned at: used where `options` names none, as far
         as the recording's rate allows.
+    simulated : bool
+        Whether to integrate both models forward, too.
 
     Raises
     ------
@@ -74,7 +82,12 @@ def validate(
     stream = RowStream(make_regression(robot), gathered, options.still, source.name)
     judged = stream.judge(nominal, identified)
     notes = [*judged.left_out.diagnostics, *_doubts(stream, identified, options.still)]
-    return Validation(judged.train, cutoff, (*gathered.batch.report.warnings, *map(str, notes)))
+    warnings = (*gathered.batch.report.warnings, *map(str, notes))
+    forecasts = None
+    if simulated:
+        samples = gathered.batch.samples
+        forecasts = forecast(robot, samples, nominal), forecast(robot, samples, identified)
+    return Validation(judged.train, cutoff, warnings, forecasts)
 
 
 def _doubts(stream: RowStream, identified: FloatArray, still: float) -> tuple[Diagnostic, ...]:

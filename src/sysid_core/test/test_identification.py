@@ -204,7 +204,7 @@ def test_both_sides_of_the_rows_are_filtered_alike(
 def test_validation_scores_any_two_models(
     ur10: Robot, truth: FloatArray, recording: Recording
 ) -> None:
-    scores, _, _ = validate(ur10, recording, np.array(ur10.nominal), truth)
+    scores = validate(ur10, recording, np.array(ur10.nominal), truth).scores
     assert (scores.rmse_identified < NOISE).all()
     assert (scores.rmse_nominal > scores.rmse_identified).all()
     with pytest.raises(ModelError, match="parameters"):

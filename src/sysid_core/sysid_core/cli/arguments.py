@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that several subcommands share, and how they become settings."""
+"""Groups of arguments of subcommands, many of them shared."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-__all__ = ["add_data", "add_json", "add_robot", "add_signals"]
+__all__ = [
+    "add_data",
+    "add_estimator_settings",
+    "add_json",
+    "add_motion_limits",
+    "add_robot",
+    "add_signals",
+    "add_workers",
+]
 
 
 def add_data(
@@ -55,4 +63,81 @@ def add_signals(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="use what is usable of a faulty recording: leave out rows with NaN or inf, and take "
         "a clock that goes back as the start of another stretch",
+    )
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Declare who reads and filters recordings."""
+    add = parser.add_argument
+    add(
+        "--workers",
+        metavar="N",
+        type=int,
+        default=1,
+        help="processes that read and filter the recordings; default: %(default)s",
+    )
+    add(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="of a Dask cluster that reads and filters them instead",
+    )
+
+
+def add_estimator_settings(parser: argparse.ArgumentParser) -> None:
+    """Declare what single methods can be told."""
+    add = parser.add_argument
+    add(
+        "--huber",
+        metavar="K",
+        type=float,
+        help="with --method wls: residuals beyond K standard deviations count linearly",
+    )
+    add(
+        "--regulariser",
+        metavar="KIND",
+        help="with --method sdp: geodesic, euclidean, entropic or none; default: geodesic",
+    )
+
+
+def add_motion_limits(parser: argparse.ArgumentParser) -> None:
+    """Declare what a motion must keep to."""
+    add = parser.add_argument
+    add(
+        "--share",
+        type=float,
+        default=0.9,
+        help="of every joint's range and effort limit that may be used; default: %(default)g",
+    )
+    add(
+        "--speed",
+        type=float,
+        default=0.9,
+        help="share of every velocity limit that may be used; default: %(default)g",
+    )
+    add(
+        "--acceleration",
+        metavar="RAD/S²",
+        type=float,
+        help="limit of all joints; default: top speed within 0.25 s",
+    )
+    add(
+        "--floor",
+        metavar="M",
+        type=float,
+        help="least height of the tool and of every joint's frame in the world",
+    )
+    add(
+        "--box",
+        metavar=("X", "Y", "Z", "DX", "DY", "DZ"),
+        nargs=6,
+        type=float,
+        action="append",
+        default=[],
+        help="centre and size [m] of a box in the world that bodies stay out of; can be repeated",
+    )
+    add(
+        "--apart",
+        action="store_true",
+        help="keep bodies out of each other: the URDF's boxes, cylinders and spheres; of bodies "
+        "that have none, capsules with their inertias, which are larger than slim links",
     )

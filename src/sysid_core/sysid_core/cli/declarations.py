@@ -6,7 +6,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sysid_core.cli.arguments import add_data, add_json, add_robot, add_signals
+from sysid_core.cli.arguments import (
+    add_data,
+    add_estimator_settings,
+    add_json,
+    add_motion_limits,
+    add_robot,
+    add_signals,
+    add_workers,
+)
 from sysid_core.cli.subcommand import LateChoices, Subcommand
 
 __all__ = [
@@ -87,11 +95,12 @@ info = Subcommand(
 
 
 def _identify(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add_data(parser, several=True)
     add_robot(parser, required=True)
     _add_out(parser, "estimate.json, <robot>.urdf, report.html")
     _add_method(parser)
-    parser.add_argument(
+    add(
         "--train",
         metavar="SHARE",
         type=float,
@@ -99,63 +108,42 @@ def _identify(parser: argparse.ArgumentParser) -> None:
         help="share of each recording, from its start, that is learned from; the rest "
         "validates; default: %(default)s",
     )
-    parser.add_argument(
-        "--workers",
-        metavar="N",
-        type=int,
-        default=1,
-        help="processes that read and filter the recordings; default: %(default)s",
-    )
-    parser.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="of a Dask cluster that reads and filters them instead",
-    )
-    parser.add_argument(
+    add_workers(parser)
+    add(
         "--from",
         dest="start",
         metavar="ESTIMATE",
         type=Path,
         help="estimate.json whose parameters take the place of the nominal ones",
     )
-    parser.add_argument(
+    add(
         "--only",
         metavar="BODY",
         nargs="+",
         help="identify the inertias of these bodies and hold all else: what they gain is "
         "their load",
     )
-    parser.add_argument(
+    add(
         "--load",
         metavar="BODY=MASS[,X,Y,Z]",
         help="known load [kg] and its centre of mass in the body's joint frame [m] in the last "
         "recording; the ones before it are without it: reports the gain of each joint's drive",
     )
-    parser.add_argument(
+    add(
         "--any-mass",
         action="store_true",
         help="export models whose total mass or torques are far from the description's, too",
     )
-    parser.add_argument(
+    add(
         "--friction",
         choices=("chosen", "described"),
         default="chosen",
         help="give each joint the friction terms that predict better, or those of the "
         "description alone; default: %(default)s",
     )
-    parser.add_argument(
-        "--huber",
-        metavar="K",
-        type=float,
-        help="with --method wls: residuals beyond K standard deviations count linearly",
-    )
-    parser.add_argument(
-        "--regulariser",
-        metavar="KIND",
-        help="with --method sdp: geodesic, euclidean, entropic or none; default: geodesic",
-    )
+    add_estimator_settings(parser)
     add_signals(parser)
-    parser.add_argument("--no-report", action="store_true", help="leave out the report")
+    add("--no-report", action="store_true", help="leave out the report")
     add_json(parser, "the estimate")
 
 
@@ -173,6 +161,11 @@ def _validate(parser: argparse.ArgumentParser) -> None:
     add_data(parser)
     add_robot(parser, required=False)
     add_signals(parser)
+    parser.add_argument(
+        "--simulate",
+        action="store_true",
+        help="integrate both models forward from measured states under measured torques, too",
+    )
     add_json(parser, "joints, rmse and r2")
 
 
@@ -228,11 +221,10 @@ replay = Subcommand(
 
 
 def _excite(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "robot", metavar="ROBOT", help="name of a known robot, or the path of its description"
-    )
+    add = parser.add_argument
+    add("robot", metavar="ROBOT", help="name of a known robot, or the path of its description")
     _add_out(parser, "trajectory.csv, trajectory.yaml, trajectory.png")
-    parser.add_argument(
+    add(
         "--duration",
         metavar="S",
         type=float,
@@ -240,13 +232,13 @@ def _excite(parser: argparse.ArgumentParser) -> None:
         help="from rest to rest; the end meets the start, so it can be repeated; "
         "default: %(default)g s",
     )
-    parser.add_argument(
+    add(
         "--joints",
         metavar="JOINT",
         nargs="+",
         help="that are to move; default: all actuated ones but wheels and fingers",
     )
-    parser.add_argument(
+    add(
         "--after",
         metavar="MOTION|ESTIMATE",
         nargs="+",
@@ -255,7 +247,7 @@ def _excite(parser: argparse.ArgumentParser) -> None:
         help="motions that were recorded already, or what 'sysid identify' found out: design what "
         "tells what they did not",
     )
-    parser.add_argument(
+    add(
         "--focus",
         metavar="WHAT",
         choices=LateChoices("sysid_core.excitation.information", "FOCUSES"),
@@ -263,51 +255,11 @@ def _excite(parser: argparse.ArgumentParser) -> None:
         help="what is to be told best, one of %(choices)s; payload: of a robot that is identified "
         "already; default: %(default)s",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the random starts")
-    parser.add_argument(
-        "--starts", type=int, help="default: 2, of linkages and of more than 10 joints 1"
-    )
-    parser.add_argument("--harmonics", type=int, help="default: up to half a hertz, or to 10")
-    parser.add_argument(
-        "--share",
-        type=float,
-        default=0.9,
-        help="of every joint's range and effort limit that may be used; default: %(default)g",
-    )
-    parser.add_argument(
-        "--speed",
-        type=float,
-        default=0.9,
-        help="share of every velocity limit that may be used; default: %(default)g",
-    )
-    parser.add_argument(
-        "--acceleration",
-        metavar="RAD/S²",
-        type=float,
-        help="limit of all joints; default: top speed within 0.25 s",
-    )
-    parser.add_argument(
-        "--floor",
-        metavar="M",
-        type=float,
-        help="least height of the tool and of every joint's frame in the world",
-    )
-    parser.add_argument(
-        "--box",
-        metavar=("X", "Y", "Z", "DX", "DY", "DZ"),
-        nargs=6,
-        type=float,
-        action="append",
-        default=[],
-        help="centre and size [m] of a box in the world that bodies stay out of; can be repeated",
-    )
-    parser.add_argument(
-        "--apart",
-        action="store_true",
-        help="keep bodies out of each other: the URDF's boxes, cylinders and spheres; of bodies "
-        "that have none, capsules with their inertias, which are larger than slim links",
-    )
-    parser.add_argument(
+    add("--seed", type=int, default=0, help="of the random starts")
+    add("--starts", type=int, help="default: 2, of linkages and of more than 10 joints 1")
+    add("--harmonics", type=int, help="default: up to half a hertz, or to 10")
+    add_motion_limits(parser)
+    add(
         "--rate",
         metavar="HZ",
         type=float,

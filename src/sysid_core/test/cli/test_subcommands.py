@@ -99,8 +99,11 @@ def test_table_and_bag_give_the_same_result(
 
 def test_validate_scores_another_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     estimate = str(folder / "out" / "estimate.json")
-    scores = _json(capsys, ["validate", estimate, str(folder / "other.csv"), "--json"])
+    arguments = ["validate", estimate, str(folder / "other.csv"), "--json", "--simulate"]
+    scores = _json(capsys, arguments)
     assert {"joints", "rmse", "r2"} <= set(scores)
+    velocity = {k: np.array(e) for k, e in scores["simulation"]["velocity"].items()}
+    assert (velocity["identified"] < velocity["nominal"]).all()
     identified, nominal = (np.array(scores["rmse"][k]) for k in ("identified", "nominal"))
     assert (identified < 0.2 * nominal).all()
     assert min(scores["r2"]["identified"]) > 0.9

@@ -154,8 +154,8 @@ def test_a_batch_says_what_was_left_out(leg: Robot, run: Samples) -> None:
     found = identify(leg, recording(spoiled), IdentifyConfig(train=0.5))
     (text,) = (text for text in found.warnings if "left out" in text)
     assert "the loops do not close at their actuated positions" in text
-    _, _, warnings = validate(leg, recording(spoiled), leg.nominal, leg.consistent_nominal)
-    assert text in warnings
+    checked = validate(leg, recording(spoiled), leg.nominal, leg.consistent_nominal)
+    assert text in checked.warnings
 
     lost = recording(with_toes_beyond(leg, run, slice(None)))
     with pytest.raises(DataError, match=r"0 usable rows .* the loops do not close"):

@@ -6,7 +6,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from rich.markup import escape
+
 from sysid_core.cli.console import (
+    named_table,
     print_json,
     print_scores,
     print_units,
@@ -15,12 +18,14 @@ from sysid_core.cli.console import (
     warn,
 )
 from sysid_core.estimate_file import EstimateFile, read_estimate
-from sysid_core.estimate_json import scores_json
+from sysid_core.estimate_json import forecasts_json, scores_json
+from sysid_core.forecast import Forecast
 from sysid_core.identification import IdentifyConfig
 from sysid_core.recordings import Source
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals import SignalConfig
 from sysid_core.validation import validate
+from sysid_core.wording import number
 
 __all__ = ["load_estimated_robot", "run"]
 
@@ -55,14 +60,40 @@ def run(args: argparse.Namespace) -> int:
             options,
             progress,
             learned_cutoff=estimate.cutoff,
+            simulated=args.simulate,
         )
     scores = found.scores
     warn(found.warnings)
     if args.json:
-        print_json(scores_json(scores))
+        more = {} if found.forecasts is None else {"simulation": forecasts_json(found.forecasts)}
+        print_json({**scores_json(scores), **more})
     else:
         low_pass = f"low-pass {found.cutoff:.3g} Hz"
         title = f"{robot.name} on {args.data}: {scores.samples} samples · {low_pass}"
         print_scores(stdout(), scores, title)
+        if found.forecasts is not None:
+            _show_forecasts(*found.forecasts)
         print_units(stdout(), robot)
     return 0
+
+
+def _show_forecasts(nominal: Forecast, identified: Forecast) -> None:
+    title = (
+        f"simulated under the recorded torques: {identified.windows} windows of "
+        f"{identified.seconds:.2g} s"
+    )
+    table = named_table(title, "joint")
+    for heading in (
+        "position [rad]\nnominal",
+        "identified",
+        "velocity [rad/s]\nnominal",
+        "identified",
+    ):
+        table.add_column(escape(heading), justify="right")
+    errors = (nominal.position, identified.position, nominal.velocity, identified.velocity)
+    for joint, *values in zip(identified.joints, *errors, strict=True):
+        table.add_row(escape(joint), *map(number, values))
+    stdout().print(table)
+    for name, model in (("nominal", nominal), ("identified", identified)):
+        if model.lost:
+            stdout().print(f"the {name} model left its reach in {model.lost} more windows")
