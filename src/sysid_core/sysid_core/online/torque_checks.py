@@ -111,7 +111,7 @@ _FINE = TorqueVerdict(None)
 
 
 def wrong_torques(
-    verdicts: Mapping[int, TorqueVerdict], *, in_use: bool, early: bool
+    verdicts: Mapping[int, TorqueVerdict], *, in_use: bool, early: bool = False
 ) -> tuple[Diagnostic, ...]:
     """Return what refuses an estimate.
 
