@@ -38,6 +38,14 @@ _COLOUR = 10.0
 """Blocks that tell as much as one would alone: a model's error stays for a while."""
 _REST = 0.02
 """Speed [rad/s] around which dry friction takes any value up to its size."""
+_SLIPS = 5.0 * _REST
+"""Speed [rad/s] from which on a joint does not stick and slip by itself."""
+_HELD = 0.1
+"""Share of the speed that is asked for below which a joint stands still [-]."""
+_STANDS = 0.06
+"""Time [s] that it has to stand still: three messages of a controller's errors."""
+_LATE = 0.15
+"""Time [s] that it has been asked to go on: drives may follow so late."""
 
 
 class _Block(NamedTuple):
@@ -49,6 +57,8 @@ class _Block(NamedTuple):
     torque : (na,) [N·m]
     hidden : (na,) [N²·m²]
         Variance by dry friction at rest.
+    rested : (na,)
+        Blocks for which the joint has been at rest.
     known : (na,) bool
         Whether the model explains it.
     """
@@ -56,11 +66,16 @@ class _Block(NamedTuple):
     rows: FloatArray
     torque: FloatArray
     hidden: FloatArray
+    rested: FloatArray
     known: BoolArray
 
 
 class MotionWatch:
     """Judges how a motion is followed.
+
+    A joint that followed and stands still while it is still asked to go on is held: what its
+    friction let pass it does not stop, whatever it amounts to. So joints that are too light for
+    their torques to tell are found, too. One that starts or turns may stick for a while.
 
     Parameters
     ----------
@@ -71,6 +86,36 @@ class MotionWatch:
 
     def __init__(self, joint_names: tuple[str, ...], tolerance: float) -> None:
         self._names, self._tolerance = joint_names, tolerance
+        none = np.full(len(joint_names), np.inf)
+        self._asked, self._went, self._stood = -none, -none, none
+        self._way = np.zeros(len(joint_names))
+
+    def stands(self, time: float, asked: FloatArray, velocity: FloatArray) -> str:
+        """Say which joint stands still that should go on; empty if none does.
+
+        Parameters
+        ----------
+        time : float [s]
+            Of the joint states.
+        asked, velocity : (na,) [rad/s]
+        """
+        way = np.where(np.abs(asked) > _SLIPS, np.sign(asked), 0.0)
+        pace = way * velocity
+        self._asked = np.where((way == 0.0) | (way != self._way), time, self._asked)
+        self._way = way
+        goes = (way != 0.0) & (pace > 0.5 * np.abs(asked))
+        self._went = np.where(goes, time, self._went)
+        moved = self._went >= self._asked
+        held = moved & (way != 0.0) & (pace < _HELD * np.abs(asked))
+        self._stood = np.where(held, np.minimum(self._stood, time), np.inf)
+        lasts = (time - self._stood > _STANDS) & (time - self._asked > _LATE)
+        if not lasts.any():
+            return ""
+        j = int(np.argmax(lasts))
+        return (
+            f"joint '{self._names[j]}' stands still that moved just now, and should go on at "
+            f"{asked[j]:+.3g} rad/s: is it blocked?"
+        )
 
     def follow(self, error: FloatArray, velocity_error: FloatArray) -> str:
         """Say why the robot must stop, judged by its errors; empty while it need not.
@@ -99,7 +144,8 @@ class ContactWatch:
     the change of momentum and what gravity and friction take (De Luca et al. 2006). The model is
     not one but all that its prior holds likely, ``φ ~ N(φ₀, Σ)``: the difference ``e = τ − A φ``
     has the variance ``A P Aᵀ + R``, and every block that a model explains narrows P (Kalman).
-    What it leaves unexplained is learned as R. Dry friction at rest widens the bound by its size.
+    What it leaves unexplained is learned as R. Dry friction at rest widens the bound by its size;
+    it stays as it is while a joint rests, so that a rest tells as much as one block, however long.
 
     Parameters
     ----------
@@ -124,6 +170,7 @@ class ContactWatch:
         self._sums: list[FloatArray] = []
         self._begin: tuple[float, FloatArray] | None = None
         self._beyond = np.zeros(len(self._names), dtype=int)
+        self._rested = np.zeros(len(self._names))
 
     def push(
         self, time: float, position: FloatArray, velocity: FloatArray, effort: FloatArray
@@ -164,11 +211,12 @@ class ContactWatch:
         bound = np.where(below > above, low_bound, high_bound)
         unexplained = np.isfinite(error) & (error > bound)
         self._beyond = np.where(unexplained, self._beyond + 1, 0)
-        size = np.maximum(self._estimate[self._dry], 0.0) * self._has_dry
+        size = self._estimate[self._dry] ** 2 + self._covariance[self._dry, self._dry]
+        self._rested = np.where(slow > 0.5, self._rested + 1.0, 0.0)
         known = np.isfinite(error) & ~unexplained
-        self._fresh.append(
-            _Block(self._slipping(rows, slow, 0.0), torque, (slow * size) ** 2, known)
-        )
+        hidden = slow**2 * size * self._has_dry
+        still = self._slipping(rows, slow, 0.0)
+        self._fresh.append(_Block(still, torque, hidden, self._rested, known))
         if len(self._fresh) > _BEHIND:
             self._learn(self._fresh.popleft())
         if self._beyond.max() < _BLOCKS:
@@ -211,13 +259,14 @@ class ContactWatch:
         """
         for j in np.flatnonzero(block.known):
             row, torque, hidden = block.rows[j], block.torque[j], block.hidden[j]
+            repeated = block.rested[j] * (block.rested[j] + 1.0)  # Σ 1/k(k+1) = 1
             error = torque - row @ self._estimate
             gain = self._covariance @ row
             variance = float(row @ gain)
             excess = max(error**2 - variance - hidden, self._least[j])
             self._learned[j] = min(self._learned[j] + 1.0, _MOST_BLOCKS)
             self._noise[j] += (excess - self._noise[j]) / self._learned[j]
-            gain_size = variance + _COLOUR * (self._noise[j] + hidden)
+            gain_size = variance + _COLOUR * self._noise[j] + max(repeated, _COLOUR) * hidden
             self._estimate = self._estimate + gain / gain_size * error
             self._covariance = self._covariance - np.outer(gain, gain) / gain_size
 

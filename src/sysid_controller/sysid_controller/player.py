@@ -22,6 +22,8 @@ __all__ = ["Phase", "Player"]
 
 _SILENCE = 1.0
 """Time [s] without joint states after which a motion counts as lost."""
+_LATE_LOOK = 0.1
+"""Time [s] that counts at most between two looks: a player that was late itself missed nothing."""
 _ANSWER = 1.0
 """Time [s], of the robot, in which a controller has to follow."""
 _SETTLE = 0.5
@@ -96,7 +98,8 @@ class Player:
         self._published: dict[str, str] = {}
         self._plan: MotionPlan | None = None
         self._begin = self._stamp = self._followed = 0.0
-        self._heard: float | None = None
+        self._looked: float | None = None
+        self._silent = 0.0
         self._since: float | None = None
         self._count = 0
         self._rests, self._rested = False, 0.0
@@ -155,8 +158,10 @@ class Player:
         if self.phase is Phase.PLAYING and self._stamp - self._followed > _ANSWER:
             why = "; ".join(warnings) or "no reason given"
             self.stop(f"the controller is {self._control.name} and does not follow: {why}")
-        if self.phase is Phase.PLAYING and len(error) == len(self._names):
+        if self.phase is Phase.PLAYING and len(error) == len(velocity_error) == len(self._names):
             self._heed(self.watch.follow(error, velocity_error))
+            asked = self.velocity + velocity_error
+            self._heed(self.watch.stands(self._stamp, asked, self.velocity))
 
     @property
     def _over(self) -> bool:
@@ -170,9 +175,8 @@ class Player:
         velocity: FloatArray,
         effort: FloatArray,
         stamp: float,
-        steady: float,
     ) -> None:
-        """Take measured joint states that arrived at `steady`, as published, and judge them."""
+        """Take measured joint states, as published, and judge them."""
         refusal = self._states.update(names, position, velocity, stamp)
         if refusal is not None:
             self._refused = str(refusal)
@@ -180,7 +184,7 @@ class Player:
         self._published = {self._robot.description.names.get(n, n): n for n in names}
         self._count += 1
         self._stood = self._stood + 1 if stamp <= self._stamp else 0
-        elapsed, self._stamp, self._heard = stamp - self._stamp, stamp, steady
+        elapsed, self._stamp, self._silent = stamp - self._stamp, stamp, 0.0
         if self.phase is Phase.PLAYING or self._rests:
             torque = self._torque(names, position, effort)
             contact = self._contact.push(stamp, self.position, self.velocity, torque)
@@ -193,6 +197,7 @@ class Player:
             desired = self._plan.path.at(elapsed)
             error = desired.position - self.position
             self._heed(self.watch.follow(error, desired.velocity - self.velocity))
+            self._heed(self.watch.stands(stamp, desired.velocity, self.velocity))
         if self.phase is Phase.PLAYING and elapsed > self._plan.duration + _SETTLE:
             self.phase = Phase.DONE
 
@@ -217,6 +222,8 @@ class Player:
             Whether anybody listens to what is sent.
         """
         self._since = steady if self._since is None else self._since
+        self._silent += min(steady - (self._looked or steady), _LATE_LOOK)
+        self._looked = steady
         if self.phase is Phase.WAITING:
             lack = self._lacks(answered)
             self._rests = not lack
@@ -224,7 +231,7 @@ class Player:
                 self.phase = Phase.READY
             elif lack and steady - self._since > self._patience:
                 self.stop(lack)
-        elif self.phase is Phase.PLAYING and steady - (self._heard or steady) > _SILENCE:
+        elif self.phase is Phase.PLAYING and self._silent > _SILENCE:
             self.stop(f"joint states are silent for {_SILENCE:g} s: is the driver running?")
 
     def _lacks(self, answered: bool) -> str:

@@ -123,9 +123,7 @@ class PlayerNode(Node):
         position, velocity = joint_arrays(message)
         when = 1e-9 * nanoseconds(message.header.stamp)
         effort = np.array(message.effort, dtype=float)
-        self.player.take_joint_states(
-            message.name, position, velocity, effort, when, time.monotonic()
-        )
+        self.player.take_joint_states(message.name, position, velocity, effort, when)
         self._act()
 
     def _on_tracking(self, message: TrackingStatus) -> None:

@@ -73,7 +73,7 @@ class World:
         t, names = self.time, self.robot.joint_names
         self.controller.take_joint_states(names, self.q, self.v, t, t)
         command = self.controller.tick(t, t)
-        self.player.take_joint_states(names, self.q, self.v, command.effort, t, t)
+        self.player.take_joint_states(names, self.q, self.v, command.effort, t)
         self.player.take_tracking(
             int(command.state), [], t, command.position_error, command.velocity_error
         )

@@ -12,7 +12,7 @@ import pytest
 from player_world import HOME, PERIOD, World, sway
 
 from sysid_controller.motion_plan import MotionPlanner
-from sysid_controller.motion_watch import ContactWatch
+from sysid_controller.motion_watch import ContactWatch, MotionWatch
 from sysid_controller.player import Phase, Player
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeDynamics
@@ -33,7 +33,7 @@ def test_a_motion_is_approached_played_and_ends_at_rest(
 
 
 @pytest.mark.parametrize(
-    ("joint", "speed"), [*((joint, 0.3) for joint in range(6)), (1, 0.5), (4, 0.5)]
+    ("joint", "speed"), [*((joint, 0.3) for joint in range(7)), (1, 0.5), (4, 0.5), (6, 0.5)]
 )
 def test_a_blocked_joint_stops_the_robot_within_a_fifth_of_a_second(
     joint: int, speed: float, panda: Robot, perturbed: Callable[[Robot, int], FloatArray]
@@ -52,6 +52,32 @@ def test_a_blocked_joint_stops_the_robot_within_a_fifth_of_a_second(
     # what presses on whoever holds the joint is gone, but for the model's error
     after = world.controller.tick(world.time, world.time).effort
     assert abs(after[joint]) < max(abs(torque[joint]), 0.3 * panda.limits.effort[joint])
+
+
+STEP, LAG, PACE = 0.02, 0.1, 0.4
+"""Time [s] between a controller's messages, and by which a drive is late; top speed [rad/s]."""
+
+
+def watched(held_from: float) -> float:
+    """Return when a watch finds a joint that is held from a time on, and sticks where it turns."""
+    watch = MotionWatch(("j",), 0.2)
+    for t in np.arange(0.0, 12.0, STEP):
+        asked, late = (PACE * np.sin(s) for s in (t, max(t - LAG, 0.0)))
+        sticks = abs(late) < 0.15 * PACE and np.cos(t - LAG) * np.sin(t - LAG) > 0.0
+        velocity = 0.0 if sticks or t >= held_from else late
+        if watch.stands(t, np.array([asked]), np.array([velocity])):
+            return float(t)
+    return np.inf
+
+
+def test_a_joint_that_follows_late_and_sticks_where_it_turns_is_not_held() -> None:
+    assert watched(np.inf) == np.inf
+
+
+@pytest.mark.parametrize("when", [0.8, 1.5, 2.5, 4.0, 5.5, 8.3])
+def test_a_joint_that_stops_midway_is_held_whatever_its_torque(when: float) -> None:
+    assert abs(np.sin(when)) * PACE > 0.2
+    assert when <= watched(when) <= when + 0.12
 
 
 def states(
@@ -164,7 +190,7 @@ def test_what_is_missing_is_said_and_nothing_moves(broken: str, says: str, panda
         if broken != "silent":
             still = 0.0 if broken == "stands still" else t
             speed = np.full(7, 1.0 if broken == "moving" else 0.0)
-            player.take_joint_states(panda.joint_names, HOME, speed, np.zeros(7), still, t)
+            player.take_joint_states(panda.joint_names, HOME, speed, np.zeros(7), still)
         if broken != "untold":
             state = 0 if broken == "disabled" else 2
             apart = 60.0 if broken == "another clock" else 0.0
@@ -190,6 +216,17 @@ def test_joints_are_published_by_the_names_that_their_driver_uses(panda: Robot) 
             patience=5.0,
             asks_controller=False,
         )
-        player.take_joint_states(used, HOME, 0.0 * HOME, np.zeros(7), 1.0, 1.0)
+        player.take_joint_states(used, HOME, 0.0 * HOME, np.zeros(7), 1.0)
         rows = np.zeros((1, 7))
         assert player.published(rows, rows, rows)[0] == used
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_player_that_was_held_up_takes_no_robot_for_silent(late: bool, panda: Robot) -> None:
+    world = World(panda, panda.consistent_nominal)
+    world.run(lambda: world.player.phase is Phase.PLAYING)
+    for t in world.time + (np.array([3.0]) if late else np.arange(0.05, 3.0, 0.05)):
+        world.player.look(float(t), answered=True)
+    assert (world.player.phase is Phase.PLAYING) is late
+    if not late:
+        assert "silent for 1 s" in world.player.reason
