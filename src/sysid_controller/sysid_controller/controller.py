@@ -213,6 +213,10 @@ class Controller(ControllerInputs):
         if reason is not None:
             self._drop_parameters(str(reason), steady, _SHORT_PAUSE)
 
+    def forget_parameters(self, steady: float) -> None:
+        """Use the nominal parameters until others are published."""
+        self._drop_parameters("the controller was cleaned up", steady, 0.0)
+
     def _drop_parameters(self, reason: str, steady: float, pause: float) -> None:
         self.blend.drop(reason, steady, pause)
         self.dynamics.set_parameters(self.blend.parameters)

@@ -25,7 +25,8 @@ from sysid_controller.command import Command, Publishers
 from sysid_controller.controller import Controller
 from sysid_controller.effort_interface import EffortInterface
 from sysid_controller.health import Health
-from sysid_controller.robot_time import RobotTime
+from sysid_controller.lifecycle import Lifecycle
+from sysid_controller.robot_time import NodeTimes
 from sysid_controller.settings import ControllerConfig
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import SysidError
@@ -44,9 +45,6 @@ from sysid_ros.sensors import joint_arrays, odometry_arrays
 __all__ = ["ControllerNode", "ControllerNodeConfig", "main"]
 
 _NANO = 1e-9
-
-_CLOCK_LAG = 500_000_000
-"""Time [ns] that /clock may be behind joint states stamped with its time."""
 
 _DIAGNOSTICS_PERIOD = 1.0
 """Time [s] between diagnostics, and between warnings of the same kind."""
@@ -84,16 +82,17 @@ class ControllerNode(Node):
         config = parameters.config.control
         self.controller = Controller(parameters.config.load_robot(self), config)
         self.health = Health()
-        # times are counted from here: epoch seconds would cost a float its resolution
-        self._origin: int | None = None
-        self._newest_stamp = self._latest = 0
-        self._robot_time = RobotTime()
+        self._times = NodeTimes(self.get_clock())
+        self._now, self._steady = self._times.now, self._times.steady
         self._next_status = self._next_clock_warning = self._next_failure_warning = 0.0
         self._last_tick = self._steady()
         self._stopped = ""
         self._create_topics()
         self._action = self._create_action()
         self._create_timers()
+        self._lifecycle = Lifecycle(self, self._change)
+        if config.start_enabled:
+            self._lifecycle.go("configure", "activate")
         parameters.on_change(lambda config: self.controller.configure(config.control))
         self.add_on_set_parameters_callback(self._keep_clock)
         self.get_logger().info(
@@ -152,28 +151,6 @@ class ControllerNode(Node):
             return SetParametersResult(successful=False, reason=reason)
         return SetParametersResult(successful=True)
 
-    def _nanoseconds(self) -> int:
-        """Return the clock's time [ns], or that of the newest stamp where /clock lags behind."""
-        clock = self.get_clock()
-        now = int(clock.now().nanoseconds)
-        if clock.ros_time_is_active:
-            ahead = max(self._newest_stamp, self._latest)
-            now = ahead if 0 < ahead - now < _CLOCK_LAG else now
-        self._latest = now
-        return now
-
-    def _now(self) -> float:
-        now = self._nanoseconds()
-        if self._origin is None:
-            self._origin = now
-        return _NANO * (now - self._origin)
-
-    def _steady(self) -> float:
-        """Return a time [s] that only grows, at the robot's pace."""
-        simulated = self.get_clock().ros_time_is_active
-        now = _NANO * self._nanoseconds()
-        return self._robot_time(time.monotonic(), now, simulated=simulated)
-
     # -- inputs -----------------------------------------------------------------------------
 
     def _note(self, kind: str, refusal: Diagnostic | None) -> None:
@@ -195,7 +172,7 @@ class ControllerNode(Node):
         )
         self._note("joint states", refusal)
         if refusal is None:  # one that was overtaken must not set the time back
-            self._newest_stamp = newest
+            self._times.newest_stamp = newest
         if refusal is None and self.controller.config.trigger == "joint_states":
             self._tick()
 
@@ -212,7 +189,7 @@ class ControllerNode(Node):
 
     def _on_contact_reference(self, message: Contacts) -> None:
         now, stamp = self._now(), nanoseconds(message.header.stamp)
-        start = _NANO * (stamp - (self._origin or 0)) if stamp else now
+        start = _NANO * (stamp - self._times.origin) if stamp else now
         refusal = self.controller.take_contact_plan(message.names, message.active, start, now)
         self._note("contact reference", refusal)
 
@@ -226,7 +203,7 @@ class ControllerNode(Node):
         """Follow a trajectory, brake where it has no points, or say why not."""
         now = self._now()
         try:
-            points = trajectory_points(message, self._origin or 0)
+            points = trajectory_points(message, self._times.origin)
             refusal = self.controller.take_reference(points, now, at_once=at_once)
         except SysidError as error:
             refusal = Diagnostic("refused", str(error))
@@ -242,16 +219,33 @@ class ControllerNode(Node):
         self._note("parameters", refusal)
 
     def _on_enable(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        self._follow_controller()
+        way = ("configure", "activate") if request.data else ("deactivate",)
+        enabled = "drives" if request.data else "ramps down and stops"
+        refusal = self._lifecycle.go(*way)
+        response.success, response.message = not refusal, refusal or enabled
+        return response
+
+    def _change(self, transition: str) -> str:
+        """Do what a transition of the lifecycle stands for; return why it cannot be done."""
+        if transition == "cleanup":
+            self.controller.forget_parameters(self._steady())
+        if transition in ("configure", "cleanup"):
+            return ""
+        enable = transition == "activate"
         self._count_publishers()
-        refusal = self.controller.set_enabled(request.data)
-        if request.data and self._interface.look():
+        refusal = self.controller.set_enabled(enable)
+        if enable and self._interface.look():
             self.controller.set_enabled(False)
             refusal = Diagnostic("refused", self._interface.fault)
-        response.success, response.message = refusal is None, str(refusal)
-        if response.success:
-            response.message = "drives" if request.data else "ramps down and stops"
-            self.get_logger().info("enabled" if request.data else "disabled")
-        return response
+        if refusal is None:
+            self.get_logger().info("enabled" if enable else "disabled")
+        return "" if refusal is None else str(refusal)
+
+    def _follow_controller(self) -> None:
+        """Note where the controller disabled itself."""
+        if self._lifecycle.state == "active" and not self.controller.watchdog.enabled:
+            self._lifecycle.go("deactivate")
 
     # -- outputs ----------------------------------------------------------------------------
 
@@ -322,6 +316,7 @@ class ControllerNode(Node):
         if self._interface.look() and not told:
             self.get_logger().error(f"disabled: {self._interface.fault}")
             self.controller.set_enabled(False)
+        self._follow_controller()
         report = self.health.report(self.controller, self._steady())
         self._diagnostics.publish(diagnostics_message(self, self.controller.robot.name, report))
 

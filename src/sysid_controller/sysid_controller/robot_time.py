@@ -3,7 +3,14 @@
 
 from __future__ import annotations
 
-__all__ = ["RobotTime"]
+import time
+from typing import Any
+
+__all__ = ["NodeTimes", "RobotTime"]
+
+_NANO = 1e-9
+_CLOCK_LAG = 500_000_000
+"""Time [ns] that /clock may be behind joint states stamped with its time."""
 
 _STANDS_STILL = 1.0
 """Time [s] after which a simulated clock that stands still counts as gone, and timeouts run on."""
@@ -36,3 +43,48 @@ class RobotTime:
             self._still += elapsed
             self._time += elapsed if self._still > _STANDS_STILL else 0.0
         return self._time
+
+
+class NodeTimes:
+    """A node's times [s], counted from its first: epoch seconds would cost a float its resolution.
+
+    Parameters
+    ----------
+    clock : rclpy.clock.Clock
+
+    Attributes
+    ----------
+    newest_stamp : int [ns]
+        Of the joint states.
+    """
+
+    def __init__(self, clock: Any) -> None:
+        self._clock, self._robot_time = clock, RobotTime()
+        self._origin: int | None = None
+        self.newest_stamp = self._latest = 0
+
+    @property
+    def origin(self) -> int:
+        """Time [ns] that is counted from; 0 before it is known."""
+        return self._origin or 0
+
+    def now(self) -> float:
+        """Return the clock's time, or that of the newest stamp where /clock lags behind."""
+        now = self._nanoseconds()
+        if self._origin is None:
+            self._origin = now
+        return _NANO * (now - self._origin)
+
+    def steady(self) -> float:
+        """Return a time that only grows, at the robot's pace."""
+        simulated = self._clock.ros_time_is_active
+        now = _NANO * self._nanoseconds()
+        return self._robot_time(time.monotonic(), now, simulated=simulated)
+
+    def _nanoseconds(self) -> int:
+        now = int(self._clock.now().nanoseconds)
+        if self._clock.ros_time_is_active:
+            ahead = max(self.newest_stamp, self._latest)
+            now = ahead if 0 < ahead - now < _CLOCK_LAG else now
+        self._latest = now
+        return now

@@ -11,6 +11,7 @@ from control_msgs.action import FollowJointTrajectory
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
+from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from sysid_controller.command import Command
@@ -40,7 +41,7 @@ _LOOK = 0.2
 class TrajectoryAction:
     """Takes goals one at a time; a newer one, or a trajectory by topic, replaces the one before.
 
-    An accepted goal is executed only when it has ended: no callback waits for a motion. Each
+    A goal's execution awaits its end: no callback waits for a motion. Each
     client listens to the feedback, so that a goal without listeners has lost its client.
 
     Parameters
@@ -59,6 +60,7 @@ class TrajectoryAction:
     ) -> None:
         self._node, self._controller, self._take = node, controller, take
         self._handle: Any = None
+        self._ending = Future()
         self._next: TrajectoryGoal | None = None
         self._goal: TrajectoryGoal | None = None
         self._heard, self._told = False, 0.0
@@ -66,7 +68,7 @@ class TrajectoryAction:
             node,
             FollowJointTrajectory,
             _NAME,
-            self._end_unknown,
+            partial(_close, self._ending),  # never called: each goal has an ending of its own
             goal_callback=self._on_goal,
             handle_accepted_callback=self._on_accepted,
             cancel_callback=lambda _: CancelResponse.ACCEPT,
@@ -107,6 +109,8 @@ class TrajectoryAction:
     def _on_accepted(self, handle: Any) -> None:
         self.replace("by a newer goal")
         self._handle, self._goal, self._heard = handle, self._next, False
+        self._ending = Future()
+        handle.execute(partial(_close, self._ending))
 
     def replace(self, by: str) -> None:
         """End the goal since another trajectory is followed."""
@@ -148,10 +152,7 @@ class TrajectoryAction:
         if handle is not None:
             if end.reason:
                 self._node.get_logger().warning(f"goal ended: {end.reason}")
-            handle.execute(partial(_close, end))
-
-    def _end_unknown(self, handle: Any) -> Any:
-        return _close(GoalEnd(Outcome.INVALID_GOAL, "not a goal of this controller"), handle)
+            self._ending.set_result(end)
 
     def _feedback(self, command: Command) -> Any:
         measured, names = self._controller.joint_states, self._controller.joint_names
@@ -168,8 +169,9 @@ def _point(position: FloatArray, velocity: FloatArray) -> JointTrajectoryPoint:
     return JointTrajectoryPoint(positions=doubles(position), velocities=doubles(velocity))
 
 
-def _close(end: GoalEnd, handle: Any) -> Any:
-    """Bring a goal into the state that it ended with, and return its result."""
+async def _close(ending: Any, handle: Any) -> Any:
+    """Await a goal's end, bring it into the state that it ended with, and return its result."""
+    end: GoalEnd = await ending
     if handle.is_cancel_requested:
         handle.canceled()
     elif end.outcome is Outcome.SUCCESSFUL:

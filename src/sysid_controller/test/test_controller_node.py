@@ -17,12 +17,15 @@ from sysid_core.arrays import FloatArray
 rclpy = pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
 
 from builtin_interfaces.msg import Time
+from lifecycle_msgs.msg import Transition, TransitionEvent
+from lifecycle_msgs.srv import ChangeState, GetAvailableTransitions, GetState
 from node_graph import HOME, Graph
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 
+from sysid_controller.command import Publishers
 from sysid_controller.controller_node import main
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot import Robot
@@ -305,7 +308,7 @@ def test_joint_states_tell_simulated_time_between_messages_on_the_clock(graph: G
         graph.states.publish(state)
         return node._now()
 
-    begin = 50.0 - 1e-9 * (node._origin or 0)
+    begin = 50.0 - 1e-9 * node._times.origin
     graph.until(lambda: time() == pytest.approx(begin, abs=1e-9))
     state.header.stamp = Time(sec=50, nanosec=8_000_000)
     graph.until(lambda: time() == pytest.approx(begin + 0.008, abs=1e-9))
@@ -332,3 +335,80 @@ def test_bad_arguments_end_with_one_line(
     assert lines[-1].startswith("controller: ")
     assert text in lines[-1]
     assert not any("Traceback" in line for line in lines)
+
+
+class Manager:
+    """Drives the controller's lifecycle as nav2's manager and ``ros2 lifecycle`` do."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.events: list[tuple[str, str, str]] = []
+        graph.probe.create_subscription(
+            TransitionEvent, "controller/transition_event", self._on_event, 10
+        )
+
+    def _on_event(self, event: TransitionEvent) -> None:
+        parts = (event.transition, event.start_state, event.goal_state)
+        self.events.append(tuple(part.label for part in parts))
+
+    def ask(self, kind: Any, name: str, request: Any) -> Any:
+        client = self.graph.probe.create_client(kind, f"controller/{name}")
+        self.graph.until(client.service_is_ready)
+        answer = client.call_async(request)
+        self.graph.until(answer.done)
+        return answer.result()
+
+    def state(self) -> str:
+        return str(self.ask(GetState, "get_state", GetState.Request()).current_state.label)
+
+    def change(self, label: str) -> bool:
+        """Make a transition by its number, as it is offered."""
+        request = GetAvailableTransitions.Request()
+        offered = self.ask(GetAvailableTransitions, "get_available_transitions", request)
+        found = [
+            o.transition for o in offered.available_transitions if o.transition.label == label
+        ]
+        asked = found[0] if found else Transition(label=label)
+        request = ChangeState.Request(transition=asked)
+        return bool(self.ask(ChangeState, "change_state", request).success)
+
+
+@pytest.mark.parametrize("graph", [{"start_enabled": "false"}], indirect=True)
+def test_a_manager_configures_activates_and_shuts_it_down(graph: Graph) -> None:
+    graph.start()
+    manager = Manager(graph)
+    assert manager.state() == "unconfigured"
+    assert not manager.change("activate")
+    for label, state in (("configure", "inactive"), ("activate", "active")):
+        assert manager.change(label)
+        assert manager.state() == state
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    graph.until(lambda: len(manager.events) >= 4)
+    assert manager.events[-2:] == [
+        ("activate", "inactive", "activating"),
+        ("transition_success", "activating", "active"),
+    ]
+    assert manager.change("deactivate")
+    graph.until(graph.state(TrackingStatus.DISABLED))
+    for label, state in (("cleanup", "unconfigured"), ("shutdown", "finalized")):
+        assert manager.change(label)
+        assert manager.state() == state
+    answer = manager.ask(SetBool, "enable", SetBool.Request(data=True))
+    assert not answer.success
+    assert "finalized" in answer.message
+
+
+def test_enabling_and_disabling_show_in_the_lifecycle(graph: Graph) -> None:
+    graph.start()
+    manager = Manager(graph)
+    assert manager.state() == "active"  # as a launch file without a manager wants it
+    for enable, state in ((False, "inactive"), (True, "active")):
+        assert manager.ask(SetBool, "enable", SetBool.Request(data=enable)).success
+        assert manager.state() == state
+    graph.node.controller.set_enabled(False)  # as after a fall
+    graph.until(lambda: manager.state() == "inactive")
+    graph.node.controller.publishers = Publishers(commands=2)
+    graph.node.count_publishers = lambda _: 2
+    assert not manager.change("activate")
+    assert manager.state() == "inactive"
+    assert manager.events[-1] == ("transition_failure", "activating", "inactive")

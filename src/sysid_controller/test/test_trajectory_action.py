@@ -14,6 +14,7 @@ import pytest
 rclpy = pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
 pytest.importorskip("control_msgs.action", reason="control_msgs is not installed")
 
+from action_msgs.msg import GoalStatusArray
 from builtin_interfaces.msg import Duration, Time
 from control_msgs.action import FollowJointTrajectory
 from control_msgs.msg import JointTolerance
@@ -24,7 +25,7 @@ from std_srvs.srv import SetBool
 from sysid_core.robot import Robot
 from sysid_msgs.msg import TrackingStatus
 
-SUCCEEDED, CANCELED, ABORTED = 4, 5, 6
+EXECUTING, SUCCEEDED, CANCELED, ABORTED = 2, 4, 5, 6
 Result = FollowJointTrajectory.Result
 
 
@@ -150,6 +151,18 @@ def test_a_robot_out_of_tolerance_ends_the_goal_and_is_held(when: str, arm: Arm)
     arm.assert_held()
     if when == "path":
         assert np.abs(arm.position - HOME).max() < 0.1
+
+
+def test_a_goal_that_is_followed_shows_as_executing(arm: Arm) -> None:
+    told: list[Any] = []
+    arm.probe.create_subscription(
+        GoalStatusArray, "controller/follow_joint_trajectory/_action/status", told.append, 10
+    )
+    handle = arm.send(arm.make(0.1, 1))
+    arm.until(lambda: told and told[-1].status_list[-1].status == EXECUTING)
+    assert np.abs(arm.position - HOME - 0.1).max() > 1e-3
+    assert arm.result(handle)[0] == SUCCEEDED
+    arm.until(lambda: told[-1].status_list[-1].status == SUCCEEDED)
 
 
 def test_a_cancelled_goal_leaves_the_robot_held(arm: Arm) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import uuid
 from collections.abc import Callable
 from enum import Enum
@@ -11,7 +12,7 @@ from typing import Any
 from sysid_embedded.messages import message_class
 
 from .qos import qos_profile_action_status_default
-from .task import Future
+from .task import Future, resume
 
 __all__ = ["ActionClient", "ActionServer", "CancelResponse", "GoalResponse"]
 
@@ -69,10 +70,16 @@ class ServerGoalHandle:
         self._server.feedback.publish(message(goal_id=self.goal_id, feedback=feedback))
 
     def execute(self, execute_callback: Callable[[ServerGoalHandle], Any]) -> None:
-        """Call a function that ends the goal and returns its result."""
+        """Call a function, or run a coroutine, that ends the goal and returns its result."""
         if not self.is_cancel_requested:
             self.update(_EXECUTING)
         result = execute_callback(self)
+        if inspect.iscoroutine(result):
+            resume(result, self._finish)
+        else:
+            self._finish(result)
+
+    def _finish(self, result: Any) -> None:
         if self.is_active:
             self.abort()
         response = self._server.action_type.Impl.GetResultService.Response

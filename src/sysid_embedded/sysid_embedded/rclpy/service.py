@@ -6,12 +6,14 @@ from __future__ import annotations
 import inspect
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from sysid_embedded.cdr import HEADER, codec
 from sysid_embedded.dds import SERVICE_BODY, Reader, Writer
+
+from .task import resume
 
 __all__ = ["Service"]
 
@@ -53,18 +55,9 @@ class Service:
         """Answer a request; `head` tells its number, `client` is the writer that it came from."""
         response = self.callback(request, self.srv_type.Response())
         if inspect.iscoroutine(response):
-            self._continue(response, head, client)
+            resume(response, lambda answer: self._reply(answer, head, client))
         else:
             self._reply(response, head, client)
-
-    def _continue(self, answer: Coroutine[Any, Any, Any], head: bytes, client: int) -> None:
-        """Run a coroutine to its end, or to the next future that it awaits."""
-        try:
-            future = answer.send(None)
-        except StopIteration as end:
-            self._reply(end.value, head, client)
-        else:
-            future.add_done_callback(lambda _: self._continue(answer, head, client))
 
     def _reply(self, response: Any, head: bytes, client: int) -> None:
         if not isinstance(response, self.srv_type.Response):

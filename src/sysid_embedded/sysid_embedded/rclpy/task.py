@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
-__all__ = ["Future"]
+__all__ = ["Future", "resume"]
 
 
 class Future:
@@ -48,3 +48,13 @@ class Future:
                 self._callbacks.append(callback)
                 return
         callback(self)
+
+
+def resume(coroutine: Coroutine[Any, Any, Any], then: Callable[[Any], object]) -> None:
+    """Run a coroutine to its end and pass on what it returns, or to the next future it awaits."""
+    try:
+        future = coroutine.send(None)
+    except StopIteration as end:
+        then(end.value)
+    else:
+        future.add_done_callback(lambda _: resume(coroutine, then))
