@@ -28,7 +28,6 @@ from sysid_sim.truth import draw_truth
 
 SEED = 3
 ROBOTS = ("panda", "ur10e", "solo12", "digit_left_leg")
-GZ = shutil.which("gz")
 TENSOR = ("xx", "xy", "yy", "xz", "yz", "zz")
 SPHERICAL = pin.JointModelSpherical()
 
@@ -201,23 +200,29 @@ def test_what_cannot_be_written_is_said_in_one_line(
     assert not (tmp_path / "gazebo").exists()
 
 
+@pytest.fixture(scope="session")
+def gz() -> str:
+    """Return the program `gz` with a simulator in it, which Gazebo classic's has not."""
+    program = shutil.which("gz")
+    if program is None:
+        pytest.skip("Gazebo (gz) is not on the path")
+    asked = subprocess.run([program, "sim", "--versions"], capture_output=True, check=False)
+    if asked.returncode or not re.match(rb"\d+\.", asked.stdout.strip()):
+        pytest.skip(f"{program} has no 'sim'")
+    return program
+
+
 @pytest.fixture(params=["panda", "solo12", "digit_left_leg"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
+def world(gz: str, request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
     """Return a robot and the folder of its world."""
     assert main([request.param, "--out", str(tmp_path)]) == 0
     return request.param, tmp_path
 
 
-@pytest.mark.skipif(GZ is None, reason="Gazebo (gz) is not on the path")
-def test_gazebo_takes_the_world_as_valid(world: tuple[str, Path]) -> None:
+def test_gazebo_takes_the_world_as_valid(gz: str, world: tuple[str, Path]) -> None:
     for file in ("world.sdf", "world_ros2_control.sdf", "load.sdf"):
-        done = subprocess.run(
-            [str(GZ), "sdf", "--check", str(world[1] / file)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        command = [gz, "sdf", "--check", str(world[1] / file)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert "Valid" in done.stdout, done.stdout + done.stderr
         assert not re.search("Error|Warning", done.stdout + done.stderr)
 
@@ -225,15 +230,16 @@ def test_gazebo_takes_the_world_as_valid(world: tuple[str, Path]) -> None:
 class Server:
     """Gazebo's server with a world, apart from all others on this machine."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, gz: str, folder: Path) -> None:
+        self._gz = gz
         self.env = os.environ | {"GZ_PARTITION": uuid.uuid4().hex, "GZ_IP": "127.0.0.1"}
-        command = [str(GZ), "sim", "-s", "--initial-sim-time", "1", str(folder / "world.sdf")]
+        command = [gz, "sim", "-s", "--initial-sim-time", "1", str(folder / "world.sdf")]
         self.process = subprocess.Popen(
             command, env=self.env, stdout=subprocess.DEVNULL, start_new_session=True
         )
 
     def _ask(self, *words: str) -> str:
-        command = [str(GZ), *words]
+        command = [self._gz, *words]
         done = subprocess.run(command, env=self.env, capture_output=True, timeout=90, check=True)
         return done.stdout.decode()
 
@@ -261,13 +267,12 @@ class Server:
 
 
 @pytest.fixture
-def server(world: tuple[str, Path]) -> Iterator[Server]:
-    started = Server(world[1])
+def server(gz: str, world: tuple[str, Path]) -> Iterator[Server]:
+    started = Server(gz, world[1])
     yield started
     started.stop()
 
 
-@pytest.mark.skipif(GZ is None, reason="Gazebo (gz) is not on the path")
 def test_gazebo_waits_and_then_lets_gravity_move_the_robot(
     world: tuple[str, Path], server: Server, robot_of: Callable[[str], Robot]
 ) -> None:
