@@ -17,6 +17,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import ModelError, ParameterError
 from sysid_core.exchange import ParameterSet, TrajectoryPoints
 from sysid_core.robot import Robot, load_robot
+from sysid_core.robot.conversion import JointConversion
 
 PERIOD = 0.002
 SETTINGS = ControllerConfig()
@@ -75,6 +76,16 @@ def test_waits_silently_then_holds_against_gravity(bench: Bench, panda: Robot) -
     assert command.output is not None
     np.testing.assert_allclose(command.output, gravity(panda, HOME), atol=1e-9)
     np.testing.assert_array_equal(command.position_error, 0.0)
+
+
+def test_what_the_robot_adds_to_commands_is_taken_off(panda: Robot) -> None:
+    """Franka's interface adds the gravity of its own model: at rest nothing is commanded."""
+    described = load_robot(replace(panda.description, command_excludes=("gravity",)))
+    command = Bench(described).tick(200)
+    assert command.output is not None
+    nominal = JointConversion(described).uncommanded(HOME)
+    np.testing.assert_allclose(command.output + nominal, gravity(panda, HOME), atol=1e-9)
+    assert np.abs(nominal).max() > 10.0
 
 
 def test_the_first_command_does_not_jump(bench: Bench, panda: Robot) -> None:

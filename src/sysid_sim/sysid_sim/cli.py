@@ -31,7 +31,15 @@ def _seed(text: str) -> int:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("scenario", help="name of the scenario, one of those below")
+    parser.add_argument(
+        "scenario", nargs="?", metavar="SCENARIO", help="name of the scenario, one of those below"
+    )
+    parser.add_argument(
+        "--robot",
+        metavar="ROBOT",
+        help="name of a known robot or path of its description, instead of a scenario: an arm or "
+        "linkage moves through its range, a quadruped trots",
+    )
     parser.add_argument(
         "--out", required=True, type=Path, metavar="BAG", help="bag folder to write"
     )

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.robot import Robot
+from sysid_core.robot import Robot, load_robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.nominal_control import TrajectoryTracker
 from sysid_sim.sensors import SENSORS, SensorConfig
@@ -20,7 +20,14 @@ from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory
 from sysid_sim.truth import TruthSpread
 from sysid_sim.walker import MOTIONS, MotionFactory, Walker
 
-__all__ = ["Behaviour", "PayloadEvent", "Scenario", "find_scenario", "known_scenarios"]
+__all__ = [
+    "Behaviour",
+    "PayloadEvent",
+    "Scenario",
+    "find_scenario",
+    "known_scenarios",
+    "scenario_of",
+]
 
 
 class Behaviour(Protocol):
@@ -244,6 +251,32 @@ _SCENARIOS = (
 def known_scenarios() -> dict[str, Scenario]:
     """Return all scenarios by name."""
     return {scenario.name: scenario for scenario in _SCENARIOS}
+
+
+def scenario_of(robot: str) -> Scenario:
+    """Return what any robot does: it trots where it has four feet, else it excites its joints.
+
+    Parameters
+    ----------
+    robot : str
+        Name of a known robot, or the path of its description.
+
+    Raises
+    ------
+    SysidError
+        If the robot cannot be loaded, or has a floating base and not four feet.
+    """
+    loaded = load_robot(robot)
+    if not loaded.floating:
+        return _arm(loaded.name, robot, "")
+    feet = len(loaded.description.contacts)
+    if feet != 4:
+        raise SimulationError(
+            f"robot '{loaded.name}' has a floating base and {feet} contacts; only four feet can "
+            "walk by themselves: fix its base, or record the real robot"
+        )
+    walking = _legged(loaded.name, "", MOTIONS["trot"])
+    return replace(walking, robot=robot)
 
 
 def find_scenario(name: str) -> Scenario:

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from sysid_core.errors import OutputError
+from sysid_sim.errors import SimulationError
 from sysid_sim.run import run_scenario, write_run
-from sysid_sim.scenarios import find_scenario
+from sysid_sim.scenarios import find_scenario, scenario_of
 
 __all__ = ["run"]
 
@@ -24,7 +25,9 @@ def run(args: argparse.Namespace) -> int:
     SysidError
         If the scenario is unknown or the bag cannot be written.
     """
-    scenario = find_scenario(args.scenario)
+    if (args.scenario is None) == (args.robot is None):
+        raise SimulationError("give a scenario, or a robot with --robot")
+    scenario = scenario_of(args.robot) if args.robot else find_scenario(args.scenario)
     target = Path(args.out).expanduser()
     if target.exists():  # said now, not after the simulation
         raise OutputError(f"{target}: exists already; choose another name or delete it")

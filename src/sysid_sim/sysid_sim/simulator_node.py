@@ -155,11 +155,18 @@ class SimulatorNode(Node):
             if self._behaviour is not None:
                 command: FloatArray | None = self._behaviour.command(simulation)
             else:
-                command = gate.next(self._period)
+                command = self._with_driver(gate.next(self._period))
             if command is None and not simulation.holding:
                 simulation.hold()
             reading = simulation.step(command)
             self._publish(reading, self._pacing.take())
+
+    def _with_driver(self, command: FloatArray | None) -> FloatArray | None:
+        """Return a command (na,) [N·m] with what the described driver adds to it."""
+        if command is None:
+            return None
+        position = self._simulation.sense()[0][self.robot.actuated]
+        return command + self._driver.uncommanded(position)
 
     def _publish(self, reading: Reading, tick: int) -> None:
         when, config = stamp(self._origin + tick * self._period), self.node_parameters.config

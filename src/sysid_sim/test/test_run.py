@@ -157,6 +157,21 @@ def test_the_command_writes_a_bag(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert len(read_recording(target)) == 250
 
 
+def test_the_command_simulates_any_robot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described = known_robots()["gen3"]
+    for name, target in (("go2", tmp_path / "walk"), (str(described), tmp_path / "arm")):
+        words = ("--robot", name, "--out", str(target), "--duration", "0.2")
+        assert simulate.run(arguments(*words)) == 0
+    said = capsys.readouterr().out
+    assert "12 joints in 0.2 s, robot go2" in said
+    assert "7 joints in 0.2 s, robot gen3" in said
+    for words in (("--robot", "g1"), (), ("panda_payload", "--robot", "gen3")):
+        with pytest.raises(SimulationError, match=r"four feet|give a scenario, or a robot"):
+            simulate.run(arguments(*words, "--out", str(tmp_path / "none")))
+
+
 def test_the_command_names_the_scenarios_there_are(tmp_path: Path) -> None:
     with pytest.raises(SimulationError, match=r"nosuch.*panda_payload.*digit_leg"):
         simulate.run(arguments("nosuch", "--out", str(tmp_path / "bag")))
