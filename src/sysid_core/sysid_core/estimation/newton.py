@@ -15,8 +15,9 @@ from sysid_core.estimation.objective import Data, Objective, Point, exact_step
 __all__ = ["Minimum", "minimise"]
 
 _FREE_STEP = 0.3  # largest relative change at which a full Newton step needs no line search
-_NEAR = 0.1  # relative error of a Hessian up to which its factor serves further steps
+_NEAR = 1.0  # relative error of a Hessian up to which its factor serves: its steps contract
 _CLOSE = 0.02  # and up to which it serves the covariance: deviations are off by half of it
+_FULL = 0.1  # difference from one up to which a step's length hardly matters
 _BLOCKED = 0.25  # a shorter first step means that a boundary is in the way
 _SLOWEST = 1.5  # smallest factor by which the data's share grows
 _RIDGES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)  # relative increases of a diagonal to try
@@ -52,12 +53,12 @@ class Minimum(NamedTuple):
 def minimise(
     objective: Objective,
     data: Data,
-    start: FloatArray,
+    start: Point,
     tolerance: float,
     max_iterations: int,
     known: tuple[FloatArray, float] | None = None,
 ) -> Minimum:
-    """Minimise the objective from a strictly feasible start (n,); every iterate is feasible.
+    """Minimise the objective from a strictly feasible start; every iterate is feasible.
 
     A factor of the Hessian that is `known` with some relative error serves while that is small.
 
@@ -65,7 +66,7 @@ def minimise(
     they start with the share of their weight at which they balance the prior, and it grows to
     one as the iterates follow (a path of centres).
     """
-    descent = _Descent(objective, data, objective.at(start), tolerance)
+    descent = _Descent(objective, data, start, tolerance)
     if known is not None:
         descent.know(*known)
     iterations = 0
@@ -87,8 +88,9 @@ class _Descent:
     """The state of one minimisation.
 
     A factor is kept while iterates stay near the point where it was made: arguments of the
-    logarithms that changed by a share s in all change the Hessian by about 2 s, so a step with
-    the old factor leaves about 2 s of the error, at a tenth of the cost of a new factor.
+    logarithms that changed by a share s in all change the Hessian by at most about 2 s, so a step
+    with the old factor leaves at most 2 s of the error, at a fraction of the cost of a new
+    factor. The covariance needs one at the end: it is made where the last steps are short.
     """
 
     factor: FloatArray
@@ -113,19 +115,22 @@ class _Descent:
         if self._stale:
             self._factorise()
         square, length, largest, dx = self._direction()
-        if length < 1.0 and not self._fresh:
-            self._stale = True  # only an exact Newton direction is worth a line search
-            return
+        # only an exact Newton direction is worth a line search
+        settling = self.error > _CLOSE >= 2.0 * (1.0 + self.error) * largest
+        if not self._fresh and (settling or length < 1.0 - _FULL):
+            self._factorise()
+            square, length, largest, dx = self._direction()
         if length < _BLOCKED and not self._eased:
             self._ease(square)
             return
         self.point = self.objective.at(self.point.x + length * dx)
         self._fresh = False
         self.error += 2.0 * length * largest
-        self._stale = length != 1.0 or self.error > _NEAR
+        full = abs(length - 1.0) <= _FULL
+        self._stale = not full or self.error > _NEAR
         if self._share < 1.0:
             self._follow(largest)
-        elif length == 1.0:
+        elif full:
             self._judge(square)
 
     def settle(self) -> None:

@@ -19,7 +19,7 @@ __all__ = [
     "determined_share",
 ]
 
-_LEAF = 48
+_LEAF = 100
 """Size below which calls cost more than products save."""
 
 
@@ -85,15 +85,17 @@ class Posterior:
         base, c = self.base, self.coordinates
         split = len(c.others)
         z, beta = self.root[:, :split], self.root[:, split:]
-        parts = (c.others, z), (c.columns, beta + z @ c.tied.T)
         variance, covariance = np.empty(c.size), None
-        for where, part in parts:
-            variance[where] = (part * part).sum(axis=0)
         if wanted == "full":
             turned = np.empty_like(self.root)
-            for where, part in parts:
-                turned[:, where] = part
+            turned[:, c.others], turned[:, c.columns] = z, beta + z @ c.tied.T
             covariance = turned.T @ turned
+            variance = np.diagonal(covariance)
+        else:
+            own, cross = z.T @ z, beta[split:].T @ z[split:]
+            variance[c.others] = np.diagonal(own)
+            tied = ((c.tied @ own + 2.0 * cross) * c.tied).sum(axis=1)
+            variance[c.columns] = tied + (beta[split:] ** 2).sum(axis=0)
         share = np.clip(np.einsum("ij,ij->i", base, learned), 0.0, 1.0)
         return Certainty(variance, covariance, base, share)
 

@@ -388,4 +388,6 @@ def test_newton_refuses_what_rounding_has_spoilt(panda: Synthetic) -> None:
     rank = solver.coordinates.rank
     data = Data(-1e12 * np.eye(rank), np.zeros(rank), np.eye(rank))
     with pytest.raises(EstimationError, match="rounding"):
-        newton_module.minimise(solver.objective, data, solver.inside, 1e-6, 50)
+        newton_module.minimise(
+            solver.objective, data, solver.objective.at(solver.inside), 1e-6, 50
+        )

@@ -149,7 +149,7 @@ class EntropicSolver(Setting):
         if start.shape != (self.problem.layout.size,) or not np.isfinite(start).all():
             raise ParameterError(f"a start needs {self.problem.layout.size} finite parameters")
         x = start[self.coordinates.free]
-        if is_inside(self.divergence, self.inequalities, x):
+        if self._is_last(x) or is_inside(self.divergence, self.inequalities, x):
             return x
         return repaired(self.divergence, self.inequalities, x, self.inside)
 
@@ -160,13 +160,19 @@ class EntropicSolver(Setting):
         """
         tolerance, most = self.config.tolerance, self.config.max_iterations
         own, known = np.diagonal(data.information), None
-        if self._last is not None and np.array_equal(x, self._last[0].point.x):
+        if self._last is not None and self._is_last(x):
             last, before = self._last
+            point = last.point
             change = np.abs(own - before) / np.maximum(before, np.finfo(float).tiny)
             known = last.factor, last.error + float(change.max(initial=0.0))
-        found = minimise(self.objective, data, x, tolerance, most, known)
+        else:
+            point = self.objective.at(x)
+        found = minimise(self.objective, data, point, tolerance, most, known)
         self._last = (found, own.copy()) if found.converged else None
         return found
+
+    def _is_last(self, x: FloatArray) -> bool:
+        return self._last is not None and np.array_equal(x, self._last[0].point.x)
 
     def _estimate(
         self, data: Data, noise: FloatArray, minimum: Minimum, iterations: int
