@@ -287,18 +287,6 @@ def _misfits(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
     return found
 
 
-def _saturated(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
-    return list(evidence.saturated)
-
-
-def _wrong_from_start(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
-    return [] if evidence.changed else list(evidence.wrong_torques)
-
-
-def _wrong_since(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
-    return list(evidence.wrong_torques) if evidence.changed else []
-
-
 def _poor_joints(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
     own, nominal = evidence.rmse_groups, evidence.rmse_nominal_groups
     beyond = np.sqrt(np.maximum(own**2 - nominal**2, 0.0))
@@ -340,9 +328,13 @@ _CHECKS = (
     _Check(_unusable, GateState.HOLDING, GateState.NOMINAL),
     _Check(_idle, GateState.HOLDING, GateState.NOMINAL),
     _Check(_filling, GateState.HOLDING, GateState.NOMINAL),
-    _Check(_saturated, GateState.REJECTED, GateState.NOMINAL),
-    _Check(_wrong_from_start, GateState.NOMINAL, GateState.NOMINAL),
-    _Check(_wrong_since, GateState.REJECTED, GateState.NOMINAL),
+    _Check(lambda e, _: list(e.saturated), GateState.REJECTED, GateState.NOMINAL),
+    _Check(
+        lambda e, _: [] if e.changed else list(e.wrong_torques),
+        GateState.NOMINAL,
+        GateState.NOMINAL,
+    ),
+    _Check(lambda e, _: list(e.wrong_torques), GateState.REJECTED, GateState.NOMINAL),
     _Check(_implausible, GateState.REJECTED, GateState.REJECTED),
     _Check(_misfits, GateState.NOMINAL, GateState.NOMINAL),
     _Check(_poor_joints, GateState.REJECTED, GateState.NOMINAL),

@@ -14,10 +14,7 @@ from sysid_core.online.payload import PayloadConfig
 from sysid_core.online.window import WindowConfig
 from sysid_core.settings import check_config, group, parameter
 
-__all__ = ["CORRELATION", "SCORED", "OnlineConfig"]
-
-CORRELATION = 4.0
-"""Samples that count as one independent observation: filtered residuals are coloured [-]."""
+__all__ = ["SCORED", "OnlineConfig"]
 
 SCORED = 1.0
 """Span of the newest samples that prequential scores are taken over [s]."""

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether each joint's measured torque can be one: its sign, its scale, noise, standstill.
-
-Action equals reaction: the masses that turn one joint load the joints before it, and a description
-that is right for all other joints is hardly wrong for one. A torque with another sign or unit
-stands out against both, although it would fit a model of its own.
-"""
+"""Whether each joint's measured torque can be one: its sign, its scale, noise, standstill."""
 
 from __future__ import annotations
 
@@ -12,29 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.statistics import Statistics
-from sysid_core.errors import ParameterError
-from sysid_core.estimation.gaussian import prior_covariance
 from sysid_core.estimation.problem import Problem
-from sysid_core.estimation.setting import Setting
+from sysid_core.online.torque_scale import ScaleEvidence, ScalePosterior, Whitened
 from sysid_core.parameters import INERTIAL_TERMS
 
 __all__ = ["TorqueChecks", "TorqueVerdict", "wrong_torques"]
-
-_TRUST = (1.0, 0.4, 0.15)
-"""Accuracies of the description that are compared, as shares of the stated standard deviation:
-how well its masses fit the other joints says how well they may be expected to fit this one."""
-
-_ROTOR = 0.05
-"""Share of a joint's usual torque that a rotor may take that the description leaves out [-]."""
-
-_LEVER = 0.01
-"""Distance [m] by which any centre of mass may be off: cables and covers are in no description,
-which hardly counts for an upper arm and much for a wrist."""
 
 _FIT_ERROR = 0.02
 """Share of a torque that a model's error takes even where a joint's own model fits better [-]."""
@@ -89,9 +70,6 @@ between velocity and torque look like a little of it [-]."""
 _DEVIATIONS = 5.0
 """Standard deviations by which friction must be negative."""
 
-_GAINS = np.concatenate([-np.geomspace(50.0, 0.02, 71), [0.0], np.geomspace(0.02, 50.0, 71)])
-"""Scales that are compared; neighbours differ by 12 %, less than what is tolerated."""
-
 
 class TorqueVerdict(NamedTuple):
     """What was found of one joint's torque.
@@ -131,115 +109,24 @@ def wrong_torques(
     return tuple(v.finding for v in found if v.finding is not None and v.weight == worst)
 
 
-class _Whitened(NamedTuple):
-    """Statistics in coordinates z, β = μ + L z, in which the prior is white; weighted rows.
-
-    Attributes
-    ----------
-    root : (b, b)
-        L.
-    gram, moment, known : (G, b, b), (G, b), (G, b)
-        LᵀGL, Lᵀm and LᵀGμ.
-    """
-
-    root: FloatArray
-    gram: FloatArray
-    moment: FloatArray
-    known: FloatArray
-
-
-class _Posterior(NamedTuple):
-    """What all joints say together of one joint's torque at the likeliest scale.
-
-    Attributes
-    ----------
-    likelihood : (m,)
-        Logarithm of the evidence at each of `_GAINS`.
-    others : (b,)
-        Base parameters that all other joints show.
-    mean : (b,)
-        Base parameters at the likeliest scale.
-    plain, root : (b,), (b, b)
-        At a scale of one, and the root of their covariance.
-    """
-
-    likelihood: FloatArray
-    others: FloatArray
-    mean: FloatArray
-    plain: FloatArray
-    root: FloatArray
-
-    @property
-    def best(self) -> float:
-        """The likeliest scale."""
-        return float(_GAINS[np.argmax(self.likelihood)])
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """Scales that are as good as certain to hold the true one between them."""
-        near = _GAINS[self.likelihood > self.likelihood.max() - _CERTAIN]
-        return float(near.min()), float(near.max())
-
-    def outside(self, least: float, most: float) -> float:
-        """By how much a scale outside of a range is likelier than any in it."""
-        those = np.clip(_GAINS, least, most) == _GAINS
-        return float(self.likelihood[~those].max() - self.likelihood[those].max())
-
-
 class TorqueChecks:
     """Judges the torques of joints from the statistics of their rows.
 
-    The scale g of a joint's torque is judged by the evidence of all rows, with the bodies'
-    parameters averaged out. Their prior is the description's, as wide as the data make likely,
-    with or without a tool, plus rotors that a description may leave out.
-
     Parameters
     ----------
-    problem : Problem
-        With an anchor; supplies everything but the data.
-    tool : (b, b)
-        Covariance of what a tool that nobody told of adds to the base parameters.
+    problem, tool
+        See `ScaleEvidence`.
     """
 
     def __init__(self, problem: Problem, tool: FloatArray) -> None:
-        anchor, layout, base = problem.anchor, problem.layout, problem.base
-        if anchor is None:
-            raise ParameterError("torques are judged against an anchor; the problem has none")
-        setting = Setting(problem, 0.0)
-        c, divergence = setting.coordinates, setting.divergence
-        self._mean = c.base_vector(c.mapping @ divergence.mean)
-        covariance, inertial = prior_covariance(divergence), len(divergence.bodies)
-        inertial *= len(INERTIAL_TERMS)
-        bodies, own = np.split(base.mapping[:, c.free], [inertial], axis=1)
-        count = np.maximum(anchor.count, 1e-300)
-        self._usual = np.sqrt(anchor.square / count)
-        rest = own @ covariance[inertial:, inertial:] @ own.T + self._rotors(problem, anchor)
-        for phi, place in zip(
-            layout.inertias(problem.prior.mean), map(layout.body, layout.bodies), strict=True
-        ):
-            shifted = _LEVER * phi[0] * base.mapping[:, place][:, 1:4]
-            rest += shifted @ shifted.T
-        wide = bodies @ covariance[:inertial, :inertial] @ bodies.T
-        self._roots = [
-            _root(trust**2 * wide + more) for trust in _TRUST for more in (rest, rest + tool)
-        ]
+        self._scales = ScaleEvidence(problem, tool)
+        self._usual = self._scales.usual
         self._speed = _places(problem, "viscous")
         self._dry = _places(problem, "coulomb")
         self._constant = _places(problem, "offset")
-        self._inertial = base.columns < len(INERTIAL_TERMS) * len(layout.bodies)
+        bodies = len(INERTIAL_TERMS) * len(problem.layout.bodies)
+        self._inertial = problem.base.columns < bodies
         self.groups = problem.groups
-
-    def _rotors(self, problem: Problem, anchor: Statistics) -> FloatArray:
-        """Return the covariance (b, b) of rotors that nobody told of."""
-        layout, mapping = problem.layout, problem.base.mapping
-        joints = [layout.joints.index(name) for name in problem.groups if name in layout.joints]
-        rotors = mapping[:, np.arange(layout.size)[layout.term("armature")][joints]]
-        moved = np.einsum("bg,gbc,cg->g", rotors, anchor.gram[: len(joints)], rotors)
-        moved = np.sqrt(moved / np.maximum(anchor.count[: len(joints)], 1e-300))
-        known = moved > 0.0
-        size = _ROTOR * self._usual[: len(joints)][known] / moved[known]
-        scaled: FloatArray = rotors[:, known] * size
-        return scaled @ scaled.T
 
     def judge(
         self, statistics: Statistics, correlation: FloatArray, joints: Sequence[int]
@@ -255,8 +142,7 @@ class TorqueChecks:
             weights * statistics.square,
             weights * statistics.count,
         )
-        gram = data.gram @ self._mean
-        views = [_Whitened(L, L.T @ data.gram @ L, data.moment @ L, gram @ L) for L in self._roots]
+        views = self._scales.views(data)
         return {
             joint: self._judge(statistics, data, views, joint)
             if statistics.count[joint] >= _FEWEST * correlation[joint]
@@ -280,7 +166,7 @@ class TorqueChecks:
         return (rest + square) / count
 
     def _judge(
-        self, statistics: Statistics, data: Statistics, views: list[_Whitened], joint: int
+        self, statistics: Statistics, data: Statistics, views: list[Whitened], joint: int
     ) -> TorqueVerdict:
         usual, count = float(self._usual[joint]), statistics.count[joint]
         constant = self._constant[joint]
@@ -289,42 +175,16 @@ class TorqueChecks:
         variance = max(size - mean**2, 0.0)
         if variance < (_STILL * usual) ** 2:
             return _stuck(self.groups[joint], variance**0.5, _STILL * usual)
-        found = self._posterior(data, views, joint)
+        found = self._scales.posterior(data, views, joint)
         return self._verdict(found, statistics, joint, variance, size)
 
-    def _posterior(self, data: Statistics, views: list[_Whitened], joint: int) -> _Posterior:
-        """Compare scales of one joint's torque, whatever the description's accuracy."""
-        found = [self._with(view, data, joint) for view in views]
-        likelihood = np.logaddexp.reduce([one.likelihood for one in found], axis=0)
-        best = max(found, key=lambda one: float(one.likelihood.max()))
-        return best._replace(likelihood=likelihood)
-
-    def _with(self, view: _Whitened, data: Statistics, joint: int) -> _Posterior:
-        """Compare scales at one accuracy: evidence of y = g A (μ + L z), z white."""
-        rest = np.arange(len(self.groups)) != joint
-        R = np.linalg.cholesky(np.eye(len(view.root)) + view.gram[rest].sum(axis=0))
-        half = solve_triangular(R, view.gram[joint], lower=True, check_finite=False)
-        d, Q = np.linalg.eigh(solve_triangular(R, half.T, lower=True, check_finite=False))
-        d = np.maximum(d, 0.0)
-        moment = (view.moment - view.known)[rest].sum(axis=0)
-        columns = np.stack([moment, view.moment[joint], view.known[joint]], axis=1)
-        t0, t1, t2 = (Q.T @ solve_triangular(R, columns, lower=True, check_finite=False)).T
-        g = _GAINS[:, None]
-        turned, spread = t0 + g * t1 - g**2 * t2, 1.0 / (1.0 + g**2 * d)
-        own, square = data.moment[joint] @ self._mean, self._mean @ data.gram[joint] @ self._mean
-        missed = data.residual_square(self._mean)[rest].sum() + data.square[joint]
-        missed = missed - 2.0 * _GAINS * own + _GAINS**2 * square
-        likelihood = -0.5 * (missed - (turned**2 * spread).sum(axis=1))
-        likelihood -= np.log(np.diag(R)).sum() - 0.5 * np.log(spread).sum(axis=1)
-        i = int(np.argmax(likelihood))
-        back = view.root @ solve_triangular(R, Q, lower=True, trans=1, check_finite=False)
-        mean = self._mean + back @ (spread[i] * turned[i])
-        others = self._mean + back @ t0
-        plain = self._mean + back @ ((t0 + t1 - t2) / (1.0 + d))
-        return _Posterior(likelihood, others, mean, plain, back / np.sqrt(1.0 + d))
-
     def _verdict(
-        self, found: _Posterior, statistics: Statistics, joint: int, variance: float, size: float
+        self,
+        found: ScalePosterior,
+        statistics: Statistics,
+        joint: int,
+        variance: float,
+        size: float,
     ) -> TorqueVerdict:
         name, usual, g = self.groups[joint], float(self._usual[joint]), found.best
         count, gram = statistics.count[joint], statistics.gram[joint]
@@ -353,7 +213,7 @@ class TorqueChecks:
         return _scaled(name, found, odds)
 
     def _friction(
-        self, found: _Posterior, gram: FloatArray, joint: int, count: float
+        self, found: ScalePosterior, gram: FloatArray, joint: int, count: float
     ) -> tuple[float, float]:
         """Return the mean torque [N·m] of friction against the motion, and its deviation."""
         along = self._speed[joint]
@@ -362,12 +222,6 @@ class TorqueChecks:
         terms = [place for place in (along, self._dry[joint]) if place >= 0]
         power = gram[along, terms] / np.sqrt(max(gram[along, along] * count, 1e-300))
         return float(power @ found.plain[terms]), float(np.linalg.norm(power @ found.root[terms]))
-
-
-def _root(covariance: FloatArray) -> FloatArray:
-    """Return a root L, ``L Lᵀ`` the covariance, of one that may be singular."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def _places(problem: Problem, term: str) -> list[int]:
@@ -402,7 +256,7 @@ def _driving(name: str, friction: float, std: float) -> TorqueVerdict:
     return TorqueVerdict(finding, 0.5 * (friction / std) ** 2)
 
 
-def _scaled(name: str, found: _Posterior, odds: float) -> TorqueVerdict:
+def _scaled(name: str, found: ScalePosterior, odds: float) -> TorqueVerdict:
     low, high = found.range
     if odds < _NAMED:
         message = (
