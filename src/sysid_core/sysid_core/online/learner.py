@@ -100,6 +100,8 @@ class Learner:
         usual = default_prior(robot)
         self._nominal_offset = robot.consistent_nominal - usual.mean
         self.pose(usual, default_constraints(robot))
+        half_life = config.samples(max(config.memory, config.window))
+        self.saturation = Saturation(regression.groups, self.usual, half_life)
         self.propose(self._prior.mean)
         # until the first estimate, the nominal model is what the candidate is compared with
         self._candidate_base = self._nominal_base
@@ -116,7 +118,6 @@ class Learner:
         nominal = self.regression.base.project(prior.mean + self._nominal_offset)
         self.anchor = self._wide.shifted(nominal)
         self.usual = np.sqrt(self.anchor.square / np.maximum(self.anchor.count, 1e-300))
-        self._renew_saturation()
         self._solver: Solver | None = None
         self._renew_epoch()
 
@@ -146,11 +147,6 @@ class Learner:
         self.scores = Prequential(len(self.regression.groups), span)
         self.left_out = RecentlyLeftOut(span)
 
-    def _renew_saturation(self) -> None:
-        config = self.config
-        half_life = config.samples(max(config.memory, config.window))
-        self.saturation = Saturation(self.regression.groups, self.usual, half_life)
-
     def _new_window(self) -> SlidingWindow:
         return SlidingWindow(
             len(self.regression.groups),
@@ -170,7 +166,6 @@ class Learner:
         """Drop all data: the robot has changed."""
         self.window.clear()
         self.scores.clear()
-        self._renew_saturation()
         self._renew_epoch()
 
     # -- data in ----------------------------------------------------------------------------

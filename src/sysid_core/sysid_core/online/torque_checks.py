@@ -196,8 +196,9 @@ class TorqueChecks:
         mute = found.outside(0.0, 0.0) < _DOUBTFUL
         if mute and explained < 1.0 - _SCATTER and scatter > _LEAST_SCATTER * usual:
             return _noise(name, scatter, explained)
+        wrong = _FINE
         if friction < -max(_LEAST_FRICTION * size**0.5, _DEVIATIONS * std):
-            return _driving(name, friction, std)
+            wrong = _driving(name, friction, std)
         rigid = np.where(self._inertial, found.others, 0.0)
         predicted = float(np.sqrt(max(rigid @ gram @ rigid, 0.0) / count))
         rigid = np.where(self._inertial, found.mean, 0.0)
@@ -206,11 +207,11 @@ class TorqueChecks:
         # (Frisch 1934: direct and reverse regression hold the true slope between them)
         least = shown / max(shown + max(float(rest), 0.0), 1e-300) / _TOLERANCE
         if predicted < _LEAST_SHARE * max(usual, size**0.5):
-            return _FINE
+            return wrong
         odds = found.outside(least, _TOLERANCE)
         if odds < 0.0:
             odds = found.outside(min(least, 1.0 / _GROSS), _GROSS)
-        return _scaled(name, found, odds)
+        return max(wrong, _scaled(name, found, odds), key=lambda verdict: verdict.weight)
 
     def _friction(
         self, found: ScalePosterior, gram: FloatArray, joint: int, count: float
