@@ -13,13 +13,14 @@ from sysid_core.contacts.feet import FootMotion, check_feet, check_wrenches, foo
 from sysid_core.contacts.noticed import Noticed, noticed
 from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.settings import ContactConfig
+from sysid_core.contacts.stance import StanceMotion
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import DataError
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.signals.switching import switching, widened
 
-__all__ = ["Conditioned", "condition_contacts", "judge_contacts"]
+__all__ = ["Conditioned", "condition_contacts", "corrected", "judge_contacts"]
 
 _LEFT_OUT = ("switch", "flight_doubtful", "stance_doubtful")
 """Kinds of what is noticed that make a sample unfit.
@@ -91,7 +92,27 @@ def condition_contacts(
     motion = foot_motion(robot, samples, parameters)
     flagged = np.full(len(samples), samples.contacts is not None)
     judged = judge_contacts(robot, samples, motion, flagged, config)
+    judged = corrected(judged, motion, StanceMotion(robot))
     return replace(judged, noticed=odometry + judged.noticed)
+
+
+def corrected(judged: Conditioned, motion: FootMotion, stance: StanceMotion) -> Conditioned:
+    """Correct the base's motion of the samples that are fit; leave out what stays uncertain."""
+    keep = judged.keep
+    samples, fit = stance.correct(judged.kept, motion.select(keep))
+    twist, acceleration = (
+        np.array(values)
+        for values in (judged.samples.base_twist, judged.samples.base_acceleration)
+    )
+    twist[keep], acceleration[keep] = samples.base_twist, samples.base_acceleration
+    uncertain = np.zeros_like(keep)
+    uncertain[keep] = ~fit
+    found = judged.noticed
+    if uncertain.any():
+        text = "neither odometry nor feet tell the base's motion well in {share} of the samples"
+        found += (noticed("base_uncertain", f"{text}; left out", uncertain),)
+    whole = replace(judged.samples, base_twist=twist, base_acceleration=acceleration)
+    return Conditioned(whole, keep & ~uncertain, found)
 
 
 def judge_contacts(

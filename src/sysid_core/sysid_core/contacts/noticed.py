@@ -15,6 +15,7 @@ from sysid_core.diagnostics import Diagnostic, Severity
 __all__ = ["Noticed", "NoticedLog", "noticed"]
 
 _WORTH_SAYING = {
+    "base_uncertain": 0.5,
     "contact_missed": 0.05,
     "contact_false": 0.1,
     "slip": 0.1,
@@ -31,10 +32,7 @@ _WORTH_SAYING = {
 class Noticed(NamedTuple):
     """A diagnostic and the samples (n,) that it concerns.
 
-    Its kind is ``base_missing``, ``quaternion_norm``, ``quaternion_sign``, ``twist_in_world``,
-    ``twist_disagrees``, ``no_contact_data``, ``flight``, ``flight_doubtful``, ``contact_missed``,
-    ``contact_false``, ``wrench_convention``, ``slip``, ``stance_doubtful`` or ``switch``. What an
-    error is told of cannot be used.
+    What an error is told of cannot be used.
     """
 
     diagnostic: Diagnostic

@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.contacts.condition import judge_contacts
+from sysid_core.contacts.condition import corrected, judge_contacts
 from sysid_core.contacts.estimate import loaded_contacts
 from sysid_core.contacts.feet import FootMotion, foot_motion
 from sysid_core.contacts.noticed import Noticed
 from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.settings import ContactConfig
+from sysid_core.contacts.stance import StanceMotion
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
@@ -66,6 +67,7 @@ class ContactStream:
         self.margin = max(self.config.switch_margin, self.config.contact_margin)
         self.history = max(history, 2.0 * self.margin)
         self.parameters: FloatArray | None = None
+        self._stance = StanceMotion(robot)
         self._tail: _Held | None = None
         self._released = -np.inf
         self._refusal: Noticed | None = None
@@ -74,6 +76,7 @@ class ContactStream:
     def reset(self) -> None:
         """Forget the samples held back."""
         self._tail = self._refusal = None
+        self._stance.reset()
         self._released = self._refused_until = -np.inf
 
     def push(
@@ -115,13 +118,13 @@ class ContactStream:
         if ready.any():
             self._released = float(known.time[ready][-1])
         self._tail = held.select(known.time > self._released - self.history)
+        odometry = self._odometry(known)
+        keep = fresh & judged.keep & (known.time > self._refused_until)
+        judged = corrected(replace(judged, keep=keep), held.motion, self._stance)
         found = tuple(
-            one.among(fresh)
-            for one in (*self._odometry(known), *judged.noticed)
-            if one.samples[fresh].any()
+            one.among(fresh) for one in (*odometry, *judged.noticed) if one.samples[fresh].any()
         )
-        fit = fresh & judged.keep & (known.time > self._refused_until)
-        return _without_gaps(judged.samples.select(fit)), found
+        return _without_gaps(judged.kept), found
 
     def _held(self, samples: Samples, flagged: BoolArray | None) -> _Held:
         """Return the new samples behind those of before; wrenches that lack are NaN."""
