@@ -100,19 +100,21 @@ def corrected(judged: Conditioned, motion: FootMotion, stance: StanceMotion) -> 
     """Correct the base's motion of the samples that are fit; leave out what stays uncertain."""
     keep = judged.keep
     samples, fit = stance.correct(judged.kept, motion.select(keep))
-    twist, acceleration = (
-        np.array(values)
-        for values in (judged.samples.base_twist, judged.samples.base_acceleration)
-    )
-    twist[keep], acceleration[keep] = samples.base_twist, samples.base_acceleration
+    mended = {}
+    for name in ("base_pose", "base_twist", "base_acceleration"):
+        mended[name] = np.array(getattr(judged.samples, name))
+        mended[name][keep] = getattr(samples, name)
     uncertain = np.zeros_like(keep)
     uncertain[keep] = ~fit
     found = judged.noticed
+    if stance.used and stance.lag:
+        text = f"the odometry comes {1e3 * stance.lag:.2g} ms late, judged by the standing feet"
+        hint = "orientation is taken forward by that; mend the stamps"
+        found += (noticed("odometry_late", text, keep, hint=hint),)
     if uncertain.any():
         text = "neither odometry nor feet tell the base's motion well in {share} of the samples"
         found += (noticed("base_uncertain", f"{text}; left out", uncertain),)
-    whole = replace(judged.samples, base_twist=twist, base_acceleration=acceleration)
-    return Conditioned(whole, keep & ~uncertain, found)
+    return Conditioned(replace(judged.samples, **mended), keep & ~uncertain, found)
 
 
 def judge_contacts(

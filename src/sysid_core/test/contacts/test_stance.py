@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts import foot_motion
@@ -36,6 +37,10 @@ def noisy(samples: Samples, share: float) -> Samples:
     )
 
 
+def four_feet(samples: Samples) -> BoolArray:
+    return np.asarray(np.asarray(samples.contacts).all(axis=1))
+
+
 def motion_of(legged: Any, samples: Samples) -> FootMotion:
     motion = foot_motion(legged.robot, samples)
     return motion._replace(loaded=np.asarray(samples.contacts))
@@ -54,7 +59,7 @@ def test_four_feet_tell_the_motion_and_two_all_but_a_turn_about_their_line(
 ) -> None:
     given = noisy(samples, 1.0)
     corrected, fit = StanceMotion(legged.robot).correct(given, motion_of(legged, given))
-    four = np.asarray(samples.contacts).all(axis=1)
+    four = four_feet(samples)
     assert np.all(error(given, samples, four) > 0.9)
     assert np.all(error(corrected, samples, four) < 0.1)
     assert np.all(error(corrected, samples, ~four) < 0.6)
@@ -73,7 +78,7 @@ def test_feet_in_contact_that_do_not_stand_are_told_by_their_motion(
     given = replace(given, velocity=joints, acceleration=change)
     motion = motion_of(legged, given)
     corrected, _ = StanceMotion(legged.robot).correct(given, motion)
-    four = np.asarray(samples.contacts).all(axis=1)
+    four = four_feet(samples)
     assert np.all(error(corrected, samples, four & slides) < 0.2)
 
 
@@ -115,6 +120,23 @@ def test_samples_whose_base_only_noisy_odometry_tells_are_left_out(
     assert fit[~flight].mean() > 0.9
 
 
+def test_odometry_that_comes_late_is_taken_forward(legged: Any, samples: Samples) -> None:
+    late = 0.03
+    given = noisy(samples, 0.3)
+    pose, twist = np.array(samples.base_pose), np.asarray(samples.base_twist)
+    truth = Rotation.from_quat(pose[:, 3:])
+    before = truth * Rotation.from_rotvec(-late * twist[:, 3:])
+    pose[:, 3:] = before.as_quat()
+    shift = late * np.asarray(samples.base_acceleration)
+    given = replace(given, base_pose=pose, base_twist=np.asarray(given.base_twist) - shift)
+    stance = StanceMotion(legged.robot)
+    corrected, _ = stance.correct(given, motion_of(legged, given))
+    assert stance.lag == pytest.approx(late, rel=0.1)
+    after = Rotation.from_quat(np.asarray(corrected.base_pose)[:, 3:])
+    left, had = (np.mean((truth.inv() * each).magnitude()) for each in (after, before))
+    assert left < 0.5 * had  # two feet do not tell the turn about their line
+
+
 def test_what_comes_in_batches_is_corrected_once_enough_is_known(
     legged: Any, samples: Samples
 ) -> None:
@@ -125,7 +147,7 @@ def test_what_comes_in_batches_is_corrected_once_enough_is_known(
         part = given.select(slice(start, start + 30))
         parts.append(stance.correct(part, motion_of(legged, part))[0])
     corrected = Samples.concatenate(parts)
-    four = np.asarray(samples.contacts).all(axis=1)
+    four = four_feet(samples)
     late = np.arange(len(samples)) >= 300
     assert np.all(error(corrected, samples, four & late) < 0.1)
     first = slice(0, 150)
