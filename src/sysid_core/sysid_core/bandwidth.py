@@ -48,6 +48,8 @@ class _Rung(NamedTuple):
     regression : Regression
         With the friction that was settled at this cut-off.
     batch : Batch
+    parts : list[Statistics]
+        Of each stretch's rows.
     learned : list[(b,)]
         Base parameters that are learned without each stretch.
     """
@@ -55,6 +57,7 @@ class _Rung(NamedTuple):
     cutoff: float
     regression: Regression
     batch: Batch
+    parts: list[Statistics]
     learned: list[FloatArray]
 
 
@@ -72,14 +75,14 @@ class Ladder:
     settle : callable
         Returns a regression whose friction suits a batch.
     problem : callable
-        Makes the estimation problem of training rows.
+        Makes the estimation problem of training rows' statistics.
     """
 
     aligned: Aligned
     train: float
     still: float
     settle: Callable[[Regression, Batch], Regression]
-    problem: Callable[[Regression, Rows], Problem]
+    problem: Callable[[Regression, Statistics], Problem]
 
     def choose(
         self, regression: Regression, choice: CutoffChoice
@@ -158,14 +161,12 @@ class Ladder:
             parts = self._stretches(regression, batch)
             if any((part.count == 0.0).all() for part in parts):
                 return None
-            return _Rung(cutoff, regression, batch, self._learned(regression, batch, parts))
+            return _Rung(cutoff, regression, batch, parts, self._learned(regression, parts))
         except (DataError, EstimationError):
             return None
 
-    def _learned(
-        self, regression: Regression, batch: Batch, parts: Sequence[Statistics]
-    ) -> list[FloatArray]:
-        whole = self.problem(regression, self._rows(regression, batch))
+    def _learned(self, regression: Regression, parts: Sequence[Statistics]) -> list[FloatArray]:
+        whole = self.problem(regression, sum(parts[1:], parts[0]))
         estimator = Entropic(covariance="none")
         first = estimator.solve(whole)
         learned = []
@@ -173,25 +174,22 @@ class Ladder:
             rest = replace(
                 whole,
                 statistics=whole.statistics + part.scaled(-1.0),
-                rows=None,
                 noise_std=first.noise_std,
             )
             learned.append(estimator.solve(rest, first.parameters).base_parameters)
         return learned
 
-    def _rows(self, regression: Regression, batch: Batch) -> Rows:
-        rest = rest_speed(batch.samples, self.still)
-        return training_rows(regression, rows_of(regression, batch), batch, rest)
-
     def _stretches(self, regression: Regression, batch: Batch) -> list[Statistics]:
         """Return the statistics of each stretch's rows."""
-        rows = self._rows(regression, batch)
+        rest = rest_speed(batch.samples, self.still)
+        rows = training_rows(regression, rows_of(regression, batch), batch, rest)
         stretch = np.searchsorted(self._edges, batch.samples.time, side="right") - 1
         return [_statistics(rows, stretch == k) for k in range(_STRETCHES)]
 
     def _errors(self, learner: _Rung, judge: _Rung) -> FloatArray:
         """Return the log error of each stretch, learned at one rung, on the rows of another."""
-        parts = self._stretches(learner.regression, judge.batch)
+        own = learner is judge
+        parts = judge.parts if own else self._stretches(learner.regression, judge.batch)
         means = [
             float((part.residual_square(base_vector) / np.maximum(part.count, 1.0)).sum())
             for part, base_vector in zip(parts, learner.learned, strict=True)

@@ -167,9 +167,9 @@ def test_the_command_simulates_any_robot(
     said = capsys.readouterr().out
     assert "12 joints in 0.2 s, robot go2" in said
     assert "7 joints in 0.2 s, robot gen3" in said
-    for words in (("--robot", "g1"), (), ("panda_payload", "--robot", "gen3")):
+    for wrong in (["--robot", "g1"], [], ["panda_payload", "--robot", "gen3"]):
         with pytest.raises(SimulationError, match=r"four feet|give a scenario, or a robot"):
-            simulate.run(arguments(*words, "--out", str(tmp_path / "none")))
+            simulate.run(arguments(*wrong, "--out", str(tmp_path / "none")))
 
 
 def test_the_command_names_the_scenarios_there_are(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
+from scipy.ndimage import median_filter
 
-from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.errors import ParameterError
 
 __all__ = ["HampelResult", "hampel", "unwrapped", "without_spoiled"]
@@ -71,9 +72,11 @@ def hampel(values: FloatArray, *, half_window: int = 5, threshold: float = 8.0) 
         if len(present) <= 2 * half_window:
             continue
         series = values[present, channel]
-        median, scale = _neighbourhood(series, half_window)
-        residual = np.abs(series - median)
-        bad = residual > threshold * np.maximum(scale, _floor(series, residual))
+        residual = np.abs(series - median_filter(series, 2 * half_window + 1, mode="mirror"))
+        least = _floor(series, residual)
+        bad = residual > threshold * least
+        # few samples are that far off: the scale around the others does not matter
+        bad[bad] = residual[bad] > threshold * _scale(series, half_window, np.flatnonzero(bad))
         outliers[present[bad], channel] = True
         # Over the rows, not over the samples: where rows lack values, a slope goes on.
         cleaned[present[bad], channel] = np.interp(present[bad], present[~bad], series[~bad])
@@ -85,13 +88,12 @@ def without_spoiled(values: FloatArray) -> FloatArray:
     return np.where(np.abs(values) < _ABSURD, values, np.nan)
 
 
-def _neighbourhood(series: FloatArray, half_window: int) -> tuple[FloatArray, FloatArray]:
-    """Return the running median and the scale around it, the ends mirrored."""
+def _scale(series: FloatArray, half_window: int, rows: IndexArray) -> FloatArray:
+    """Return the scale around the running median at some rows, the ends mirrored."""
     padded = np.pad(series, half_window, mode="reflect")
-    windows = sliding_window_view(padded, 2 * half_window + 1)
-    median = np.median(windows, axis=1)
-    deviation = np.median(np.abs(windows - median[:, np.newaxis]), axis=1)
-    return median, _MAD_TO_STD * deviation
+    windows = sliding_window_view(padded, 2 * half_window + 1)[rows]
+    median = np.median(windows, axis=1, keepdims=True)
+    return np.asarray(_MAD_TO_STD * np.median(np.abs(windows - median), axis=1))
 
 
 def _floor(series: FloatArray, residual: FloatArray) -> float:

@@ -81,7 +81,7 @@ def _updates(series: FloatArray) -> BoolArray | None:
     """Return where a series without gaps changes (n,); None if nothing is held in it."""
     step = np.diff(series)
     moves = np.flatnonzero(step)
-    if len(moves) < 3:
+    if len(moves) < 3 or len(step) - len(moves) < _SHARE * len(series):
         return None
     size = np.abs(step[moves])
     far = size >= _MOVED * quantum(series)
@@ -95,6 +95,8 @@ def _updates(series: FloatArray) -> BoolArray | None:
 
 def _with_rests(message: BoolArray) -> BoolArray:
     """Return the updates (n,), and where there would have been some while nothing moved."""
+    if message.all():
+        return message
     rows = np.flatnonzero(message)
     gaps = np.diff([*rows, len(message)])
     usual = max(1, round(float(np.median(gaps))))
