@@ -90,7 +90,9 @@ def _end(process: subprocess.Popen[bytes], told: bool) -> None:
 def _simulation(robot: str, out: Path, linkage: bool) -> Iterator[None]:
     """Run a simulated robot with its controller; what it says goes to ``simulation.log``."""
     name = "digit_leg" if linkage else "sim"
-    given = [f"robot:={robot}", "reference:=false", f"ground_truth_file:={out / 'truth.json'}"]
+    # the motions were designed with the nominal model, which must not change under them
+    given = ["reference:=false", "identifier:=false"]
+    given += [f"robot:={robot}", f"ground_truth_file:={out / 'truth.json'}"]
     start = ["ros2", "launch", "sysid_bringup"]
     if provide_rclpy():
         start = [*_COMMAND, "up"]

@@ -20,6 +20,7 @@ from control_msgs.action import FollowJointTrajectory
 from control_msgs.msg import JointTolerance
 from node_graph import HOME, Graph
 from rclpy.action import ActionClient
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_srvs.srv import SetBool
 
 from sysid_core.robot import Robot
@@ -155,14 +156,15 @@ def test_a_robot_out_of_tolerance_ends_the_goal_and_is_held(when: str, arm: Arm)
 
 def test_a_goal_that_is_followed_shows_as_executing(arm: Arm) -> None:
     told: list[Any] = []
-    arm.probe.create_subscription(
-        GoalStatusArray, "controller/follow_joint_trajectory/_action/status", told.append, 10
-    )
-    handle = arm.send(arm.make(0.1, 1))
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    topic = "controller/follow_joint_trajectory/_action/status"
+    arm.probe.create_subscription(GoalStatusArray, topic, told.append, latched)
+    handle = arm.send(arm.make(0.5, 30))
     arm.until(lambda: told and told[-1].status_list[-1].status == EXECUTING)
-    assert np.abs(arm.position - HOME - 0.1).max() > 1e-3
-    assert arm.result(handle)[0] == SUCCEEDED
-    arm.until(lambda: told[-1].status_list[-1].status == SUCCEEDED)
+    asked = handle.cancel_goal_async()
+    arm.until(asked.done)
+    assert arm.result(handle)[0] == CANCELED
+    arm.until(lambda: told[-1].status_list[-1].status == CANCELED)
 
 
 def test_a_cancelled_goal_leaves_the_robot_held(arm: Arm) -> None:
