@@ -64,9 +64,7 @@ class Pickup(NamedTuple):
     com_covered: bool
 
 
-@cache
-def _robot(name: str) -> Robot:
-    return arm(name)
+_robot = cache(arm)
 
 
 def _updates(robot: Robot, recording: Recording) -> list[Update]:
@@ -128,12 +126,9 @@ def pick_and_place(name: str, seed: int, seconds: float) -> int:
         np.outer(sign * ways[1], step),
         np.outer(sign * bend, step),
     )
-    told = [u.payload_attached for u in _updates(plant.robot, _published(plant, motion))]
+    seen = plant.recording(motion, plant.torque(motion))
+    told = [u.payload_attached for u in _updates(plant.robot, seen)]
     return int(np.sum(np.diff(np.array([False, *told]).astype(int)) > 0))
-
-
-def _published(plant: Plant, motion: Motion) -> Recording:
-    return plant.recording(motion, plant.torque(motion))
 
 
 def splice(root: Path, at: float) -> Pickup:

@@ -98,13 +98,6 @@ class PayloadEstimate:
     change_odds: float
 
 
-def _likely_load(robot_mass: float) -> FloatArray:
-    """Return the size (10,) of a load's parameters that is thought likely."""
-    mass = _LIKELY_SHARE * robot_mass
-    first, second = mass * _LIKELY_LEVER, mass * _LIKELY_LEVER**2
-    return np.array([mass, *[first] * 3, *[second] * 6])
-
-
 def _central(parameters: FloatArray) -> FloatArray:
     """Return mass, centre of mass and central inertia (10,) of inertial parameters (10,)."""
     mass, first = parameters[0], parameters[1:4]
@@ -141,7 +134,8 @@ class PayloadEstimator:
         self._map = base.mapping[:, self._columns] @ self._to_body
         dry = [robot.layout.term(term.name) for term in FRICTION if term.dry]
         self._dry = np.stack([base.mapping[:, where][:, robot.actuated] for where in dry]).sum(0)
-        self._likely = _likely_load(self._robot_mass)
+        size = _LIKELY_LEVER ** np.array([0, *[1] * 3, *[2] * 6])
+        self._likely = _LIKELY_SHARE * self._robot_mass * size
         self._gains = GainPrior(regression, entered=True)
         self.test = ChangeTest(regression, self._map, self._likely)
         self._layout = ParameterLayout((self.frame,), ())
@@ -149,21 +143,14 @@ class PayloadEstimator:
         self._structure = find_base_parameters(rows, self._layout.labels)
         ball = 0.4 * _PRIOR_MASS * _PRIOR_RADIUS**2 * np.eye(3)
         mean = from_mass_com_inertia(_PRIOR_MASS, np.zeros(3), ball)
-        unbounded = np.full(10, np.inf)
+        far = np.full(10, np.inf)
         problem = Problem(
             self._layout,
             self._structure,
             ("load",),
             Statistics.zero(1, self._structure.size),
             Prior(mean, np.array([_PRIOR_STD]), np.ones(10)),
-            Constraints(
-                np.zeros(10, dtype=bool),
-                (None,),
-                -unbounded,
-                unbounded,
-                np.zeros((0, 10)),
-                np.zeros(0),
-            ),
+            Constraints(np.zeros(10, dtype=bool), (None,), -far, far, np.zeros((0, 10)), far[:0]),
         )
         self._solver = EntropicSolver(problem)
 
