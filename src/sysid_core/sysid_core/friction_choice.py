@@ -162,10 +162,8 @@ def choose_friction(
         values = np.array([parameters[robot.layout.term(term.name)][j] for term, _ in present])
         own = columns[:, : len(present)] @ values
         stretch = np.searchsorted(edges, block.sample, side="right") - 1
-        unexplained = (
-            _DISTORTION**2 * float(np.mean(block.target**2)) if len(block.target) else 0.0
-        )
-        folds = _folds(columns, residuals[j] + own, stretch, unexplained)
+        power = float(block.target @ block.target) / max(len(block.target), 1)
+        folds = _folds(columns, residuals[j] + own, stretch, _DISTORTION**2 * power)
         if len(folds) >= _LEAST:
             terms = _forward(folds, [term for term, _ in present], candidates)
             if terms:

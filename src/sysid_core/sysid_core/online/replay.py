@@ -91,17 +91,7 @@ def replay(
         If the recording holds no efforts, never the robot's joints, or no usable odometry of a
         floating base.
     """
-    if recording.effort is None:
-        raise DataError(
-            "holds no efforts; identification needs torques: let the driver publish effort",
-            source=recording.source,
-        )
-    if robot.floating and recording.base is None:
-        raise DataError(
-            f"robot '{robot.name}' has a floating base, but the data hold no odometry; record "
-            "'odom' (nav_msgs/Odometry) along with the joint states",
-            source=recording.source,
-        )
+    effort = _efforts(robot, recording)
     config = replace(online or OnlineConfig(), sample_rate=stream.output_rate)
     identifier = OnlineIdentifier(robot, config)
     live = SampleStream(robot, stream)
@@ -115,7 +105,7 @@ def replay(
             recording.time[part],
             recording.joint_names,
             recording.position[part],
-            recording.effort[part],
+            effort[part],
         )
         if len(samples) == 0:
             continue
@@ -126,9 +116,32 @@ def replay(
         solution = None if request is None else identifier.solve(request)
         elapsed = (clock() if clock else np.nan) - begin if request is not None else np.nan
         yield ReplayStep(identifier.apply(solution), elapsed)
+    found = _noticed(live, recording, used)
+    if found and tell is not None:
+        tell(found)
+
+
+def _efforts(robot: Robot, recording: Recording) -> FloatArray:
+    """Return the efforts (n, nj) of a recording that has what a robot needs."""
+    if recording.effort is None:
+        raise DataError(
+            "holds no efforts; identification needs torques: let the driver publish effort",
+            source=recording.source,
+        )
+    if robot.floating and recording.base is None:
+        raise DataError(
+            f"robot '{robot.name}' has a floating base, but the data hold no odometry; record "
+            "'odom' (nav_msgs/Odometry) along with the joint states",
+            source=recording.source,
+        )
+    return recording.effort
+
+
+def _noticed(live: SampleStream, recording: Recording, used: int) -> tuple[str, ...]:
+    """Return what the stream has to say at the end; `used` samples came out of it."""
     if live.counts["without the robot's joints"] == len(recording):
         raise DataError(
-            f"the joints of robot '{robot.name}' are not in the data, which have "
+            f"the joints of robot '{live.robot.name}' are not in the data, which have "
             f"{list(recording.joint_names)}; give the robot that was recorded, or map the names "
             "under 'names' in its description",
             source=recording.source,
@@ -138,8 +151,7 @@ def replay(
         raise DataError(f"no sample is usable: {'; '.join(found)}", source=recording.source)
     if live.contact_source == "torques":
         found += ("contact flags are missing; the stance is estimated from the torques",)
-    if found and tell is not None:
-        tell(found)
+    return found
 
 
 def _batches(time: FloatArray, period: float) -> Iterator[tuple[int, int]]:
