@@ -55,7 +55,6 @@ def gather(
         opened=model.identified,
         fill=fill,
         r2=scores.r2,
-        r2_groups=scores.candidate.r2,
         rmse_groups=scores.candidate.rmse,
         rmse_nominal_groups=scores.nominal.rmse,
         centred_r2=scores.centred_r2,

@@ -100,7 +100,6 @@ class Evidence:
         Share of the window that is filled.
     r2 : float [-]
         Prequential R² over all groups; NaN while unknown.
-    r2_groups : (G,) [-]
     rmse_groups, rmse_nominal_groups : (G,) [N·m]
         Prequential residuals of the estimate and those of the nominal model.
     groups : tuple[str, ...]
@@ -132,7 +131,6 @@ class Evidence:
     opened: bool
     fill: float
     r2: float
-    r2_groups: FloatArray
     rmse_groups: FloatArray
     rmse_nominal_groups: FloatArray
     groups: tuple[str, ...]
@@ -212,14 +210,6 @@ def _passed(evidence: Evidence) -> Diagnostic:
     return Diagnostic("passed", message, values=values)
 
 
-def _floor(evidence: Evidence, config: GateConfig) -> float:
-    return config.r2_threshold - (_HYSTERESIS if evidence.opened else 0.0)
-
-
-def _faults(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
-    return [Diagnostic("fault", evidence.fault)] if evidence.fault else []
-
-
 def _unusable(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
     if not evidence.left_out > _MOST_LEFT_OUT:
         return []
@@ -271,7 +261,8 @@ def _implausible(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
 
 
 def _misfits(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
-    found, floor = [], _floor(evidence, config)
+    found = []
+    floor = config.r2_threshold - (_HYSTERESIS if evidence.opened else 0.0)
     if not (evidence.r2 >= floor or evidence.skill > _CLEARLY_BETTER):
         found.append(Diagnostic("misfit", f"R² {evidence.r2:.3f} is below {floor:.2f}"))
     total = np.linalg.norm(evidence.rmse_groups)
@@ -324,7 +315,11 @@ class _Check(NamedTuple):
 
 
 _CHECKS = (
-    _Check(_faults, GateState.FAULT, GateState.FAULT),
+    _Check(
+        lambda e, _: [Diagnostic("fault", e.fault)] if e.fault else [],
+        GateState.FAULT,
+        GateState.FAULT,
+    ),
     _Check(_unusable, GateState.HOLDING, GateState.NOMINAL),
     _Check(_idle, GateState.HOLDING, GateState.NOMINAL),
     _Check(_filling, GateState.HOLDING, GateState.NOMINAL),

@@ -16,7 +16,6 @@ GOOD = Evidence(
     opened=False,
     fill=1.0,
     r2=0.99,
-    r2_groups=np.array([0.99, 0.98]),
     rmse_groups=np.array([0.1, 0.1]),
     rmse_nominal_groups=np.array([1.0, 1.0]),
     groups=("shoulder", "elbow"),
