@@ -211,6 +211,9 @@ class TorqueChecks:
         odds = found.outside(least, _TOLERANCE)
         if odds < 0.0:
             odds = found.outside(min(least, 1.0 / _GROSS), _GROSS)
+        harm = (_GROSS - 1.0) * predicted
+        if odds < _DOUBTFUL and harm < self._scales.missed_elsewhere(statistics, joint):
+            return wrong  # not worth a wait
         return max(wrong, _scaled(name, found, odds), key=lambda verdict: verdict.weight)
 
     def _friction(

@@ -155,6 +155,11 @@ class ScaleEvidence:
         gram = data.gram @ self._mean
         return [Whitened(L, L.T @ data.gram @ L, data.moment @ L, gram @ L) for L in self._roots]
 
+    def missed_elsewhere(self, statistics: Statistics, joint: int) -> float:
+        """Return the torque [N·m] that the description misses at the other joints."""
+        missed = statistics.residual_square(self._mean) / np.maximum(statistics.count, 1.0)
+        return float(np.sqrt(max(missed.sum() - missed[joint], 0.0)))
+
     def posterior(self, data: Statistics, views: list[Whitened], joint: int) -> ScalePosterior:
         """Compare scales of one joint's torque, whatever the description's accuracy."""
         found = [self._with(view, data, joint) for view in views]
