@@ -108,8 +108,9 @@ def corrected(judged: Conditioned, motion: FootMotion, stance: StanceMotion) -> 
     uncertain[keep] = ~fit
     found = judged.noticed
     if stance.used and stance.lag:
-        text = f"the odometry comes {1e3 * stance.lag:.2g} ms late, judged by the standing feet"
-        hint = "orientation is taken forward by that; mend the stamps"
+        lag = f"{1e3 * abs(stance.lag):.2g} ms {'late' if stance.lag > 0.0 else 'early'}"
+        text = f"the odometry comes {lag}, judged by the standing feet"
+        hint = "the base's orientation is shifted by that; mend the stamps"
         found += (noticed("odometry_late", text, keep, hint=hint),)
     if uncertain.any():
         text = "neither odometry nor feet tell the base's motion well in {share} of the samples"
