@@ -12,9 +12,13 @@ from sysid_sim.errors import SimulationError
 
 __all__ = ["payload_parameters"]
 
+_HEAVIEST = 10.0
+"""In masses of the robot: more than any lifts, and than the contact solver bears."""
+_LONGEST_LEVER = 10.0  # [m]
+
 
 def payload_parameters(
-    mass: float, com: FloatArray, about_com: npt.ArrayLike | None
+    mass: float, com: FloatArray, about_com: npt.ArrayLike | None, carrier: float
 ) -> FloatArray:
     """Return the parameters (10,) of a payload about the frame that it is attached to.
 
@@ -24,13 +28,22 @@ def payload_parameters(
     com : (3,) [m]
     about_com : (3, 3) [kg·m²] or None
         Inertia about the centre of mass; None: a point mass.
+    carrier : float [kg]
+        The robot's mass.
 
     Raises
     ------
     SimulationError
-        If no body can have this mass and inertia.
+        If no body can have this mass and inertia, or none that this robot carries.
     """
     inertia = np.zeros((3, 3)) if about_com is None else np.asarray(about_com, dtype=float)
+    reach = float(np.sqrt(np.abs(inertia).max() / mass)) if mass > 0.0 else 0.0
+    lever, most = max(float(np.abs(com).max(initial=0.0)), reach), _HEAVIEST * carrier
+    if mass > most or lever > _LONGEST_LEVER:
+        raise SimulationError(
+            f"a payload of {mass:g} kg that reaches {lever:g} m is too much: at most "
+            f"{most:.3g} kg, {_HEAVIEST:g} times the robot's, and {_LONGEST_LEVER:g} m"
+        )
     numbers = [np.array([mass]), com, inertia.ravel()]
     if com.shape != (3,) or inertia.shape != (3, 3) or not np.isfinite(np.hstack(numbers)).all():
         raise SimulationError(

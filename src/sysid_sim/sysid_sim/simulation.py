@@ -24,10 +24,6 @@ from sysid_sim.sensors import BaseReading, BaseState, Reading, SensorConfig, Sen
 
 __all__ = ["Simulation", "SimulationConfig", "Stribeck"]
 
-_HEAVIEST_PAYLOAD = 10.0
-"""In masses of the robot: more than any lifts, and than the contact solver bears."""
-_LONGEST_LEVER = 10.0  # [m]
-
 
 @dataclass(frozen=True)
 class Stribeck:
@@ -327,16 +323,8 @@ class Simulation:
         if place.parentJoint == 0:
             raise SimulationError(f"frame '{frame}' does not move: choose one behind a joint")
         com = np.asarray(com, dtype=float)
-        about_com = np.zeros((3, 3)) if inertia is None else np.asarray(inertia, dtype=float)
-        most = _HEAVIEST_PAYLOAD * sum(body.mass for body in self.robot.model.inertias)
-        reach = float(np.sqrt(np.abs(about_com).max() / mass)) if mass > 0.0 else 0.0
-        lever = max(float(np.abs(com).max(initial=0.0)), reach)
-        if mass > most or lever > _LONGEST_LEVER:
-            raise SimulationError(
-                f"a payload of {mass:g} kg that reaches {lever:g} m is too much: at most "
-                f"{most:.3g} kg, {_HEAVIEST_PAYLOAD:g} times the robot's, and {_LONGEST_LEVER:g} m"
-            )
-        phi = payload_parameters(mass, com, inertia)
+        carrier = sum(body.mass for body in self.robot.model.inertias)
+        phi = payload_parameters(mass, com, inertia, carrier)
         loads = {**self._payloads, frame: phi}
         if mass == 0.0:
             del loads[frame]
