@@ -22,6 +22,7 @@ from sysid_core.estimation.noise import (
 
 _EVIDENCE_ROUNDS = 40
 _SEEN = 1e-12  # relative eigenvalue of the information above which it is more than rounding
+_RANGE = 1e-3  # of weights relative to the targets: more would hide what noisy groups show
 _CAUTIOUS = 0.01  # noise relative to the targets where residuals cannot tell it
 _SETTLED = 0.01  # relative change of the noise that no longer moves the estimate
 
@@ -173,8 +174,9 @@ def estimate_noise(
     if lacking:
         centre = coordinates.base_vector(coordinates.mapping @ prior.mean)
         noise = np.where(fit.uncertain, residual_std(statistics, centre, floor), noise)
+    least = 0.0 if lacking else _RANGE * target_size(statistics)
     for _ in range(_EVIDENCE_ROUNDS):
-        fit = _Fit.of(*sources, noise, with_prior=lacking)
+        fit = _Fit.of(*sources, np.maximum(noise, least), with_prior=lacking)
         updated = residual_std(statistics, fit.base_vector, floor, fit.degrees)
         change = np.abs(np.log(updated / noise)).max(initial=0.0)
         noise = updated
