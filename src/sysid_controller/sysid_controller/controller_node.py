@@ -233,6 +233,8 @@ class ControllerNode(Node):
         if transition in ("configure", "cleanup"):
             return ""
         enable = transition == "activate"
+        if not enable and not self.controller.watchdog.enabled:
+            return ""  # it stopped by itself and keeps the reason
         self._count_publishers()
         refusal = self.controller.set_enabled(enable)
         if enable and self._interface.look():
