@@ -17,7 +17,7 @@ from sysid_core.dynamics.contact_kinematics import BASE
 
 __all__ = ["BaseEstimate", "BaseNoise", "NoiseLearner"]
 
-_ROUNDS = 5
+_ROUNDS = 4
 """Steps in which feet that do not stand are told from those that do."""
 _ITERATIONS = 30
 _SETTLED = 3e-3
@@ -112,7 +112,7 @@ def _estimated(
         covariance = np.linalg.inv(AT @ A + np.diag(prior))
         error = (covariance @ (AT @ y))[:, :, 0]
         left = feet - (maps @ error[:, None, :, None])[..., 0]
-        spread = np.einsum("ncij,njk,ncik->nc", maps, covariance, maps, optimize=True)
+        spread = np.sum((maps @ covariance[:, None]) * maps, axis=(2, 3))
         square = np.sum(left**2, axis=2) + spread
         odds = np.log(noise.share / (1.0 - noise.share))
         odds = odds + 1.5 * np.log(noise.moving / still)

@@ -27,6 +27,8 @@ from sysid_core.signals.rotation import normalised, rotate_into_body
 
 __all__ = ["StanceMotion"]
 
+_JUDGED_FROM = 50
+"""Live samples that are judged at once: one by one would take as long as all else."""
 _JUDGED_BY = 500
 """Samples whose torques judge the correction."""
 _CLEARLY = 0.9
@@ -90,6 +92,8 @@ class StanceMotion:
         self._learned = False
         self._variances = np.zeros(0)
         self._unexplained = np.zeros(2)
+        self._unjudged: list[tuple[Samples, Samples]] = []
+        self._judged = -np.inf
         self._lag = np.zeros(4)
         self._newest = -np.inf
 
@@ -118,9 +122,7 @@ class StanceMotion:
         keep = float(np.exp(-(newest - self._newest) / _MEMORY))
         self._newest = newest
         corrected, covariance = self._corrected(feet, keep)
-        few = slice(None, None, max(1, len(corrected) // _JUDGED_BY))
-        squares = [self._squares(each.select(few)) for each in (feet.samples, corrected)]
-        self._unexplained = keep * self._unexplained + squares
+        self._judge(feet.samples, corrected)
         if not self.used:
             return samples, fit
         force = self._torque @ covariance @ self._torque.T
@@ -183,6 +185,19 @@ class StanceMotion:
         error = np.sqrt(max(rest - lag**2 * square, 0.0) / (max(count, 1.0) * square))
         certain = max(_CERTAIN * error, _SHORTEST_LAG) < abs(lag) < _LONGEST_LAG
         return float(lag) if certain else 0.0
+
+    def _judge(self, samples: Samples, corrected: Samples) -> None:
+        """Compare what both leave unexplained, once there are some more samples."""
+        self._unjudged.append((samples, corrected))
+        if sum(len(one) for one, _ in self._unjudged) < _JUDGED_FROM:
+            return
+        both = [Samples.concatenate(list(parts)) for parts in zip(*self._unjudged, strict=True)]
+        self._unjudged.clear()
+        newest = float(both[0].time[-1])
+        few = slice(None, None, max(1, len(both[0]) // _JUDGED_BY))
+        self._unexplained *= np.exp(-(newest - self._judged) / _MEMORY)
+        self._unexplained += [self._squares(each.select(few)) for each in both]
+        self._judged = newest
 
     def _squares(self, samples: Samples) -> float:
         """Return the sum of the squared torques that the nominal model leaves unexplained."""
