@@ -228,8 +228,8 @@ def run(given: argparse.Namespace) -> Result:
             runs += [observe(name, label, given.seed + k) for k in range(given.seeds)]
         say(f"{label} done")
     rows = [_row(name, label, runs) for label in given.cases for name in given.arms]
-    show_table("gate", _HEADINGS, rows, ".3g")
-    return Result(_figures(runs), {"runs": [r._asdict() for r in runs]})
+    table = show_table("gate", _HEADINGS, rows, ".3g")
+    return Result(_figures(runs), {"runs": [r._asdict() for r in runs]}, {"gate": table})
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
