@@ -98,9 +98,6 @@ def make_experiment(
 
     Parameters
     ----------
-    robot : Robot
-    seed : int
-    noise : Noise
     truth_of : callable
         Draws the true parameters.
     samples : int

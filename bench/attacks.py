@@ -45,8 +45,6 @@ class Attack(NamedTuple):
 
     Attributes
     ----------
-    robot : str
-    seed : int
     kinds : tuple[str, ...]
         What arrived.
     refused : int

@@ -134,10 +134,7 @@ def simulate_segments(
 
     Parameters
     ----------
-    robot : Robot
     parameters : (p,)
-    log : Log
-    count : int
     seconds : float
         Length of a segment.
     hold : float [s]

@@ -116,12 +116,9 @@ def simulate(
 
     Parameters
     ----------
-    robot : Robot
     parameters : (p,)
         The true ones.
-    policy : Policy
     start : (na,) [rad]
-    seconds : float
     seed : int
         Of the measurement noise.
     """

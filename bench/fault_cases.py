@@ -54,7 +54,6 @@ class Corpus(NamedTuple):
 
     Attributes
     ----------
-    folder : Path
     robot : Path
         Description of an arm of two joints.
     """

@@ -53,8 +53,6 @@ class Verdict(NamedTuple):
 
     Attributes
     ----------
-    kind : str
-    seed : int
     words : list[str]
         The command.
     status : int or None

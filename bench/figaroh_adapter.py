@@ -85,8 +85,6 @@ class Figaroh:
     ----------
     robot : Robot
         Its URDF, friction terms and nominal friction are FIGAROH's too.
-    recording : Recording
-    config : FigarohConfig
     folder : Path
         For its configuration file.
     """
@@ -183,7 +181,6 @@ class Figaroh:
 
         Parameters
         ----------
-        experiment : Experiment
         physical : bool
             By the physical fit, else by weighted least squares in base parameters.
         """

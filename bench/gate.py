@@ -90,8 +90,6 @@ class Run(NamedTuple):
 
     Attributes
     ----------
-    robot, case : str
-    seed : int
     adopted : bool
         Whether a model was in use at the end.
     share : float [-]

@@ -21,7 +21,6 @@ class Goal(NamedTuple):
     ----------
     figure : str
         Its name in the benchmark's result.
-    limit : float
     at_least : bool
         Whether the figure is to reach the limit; else it is to stay below.
     source : str
@@ -39,7 +38,6 @@ class Outcome(NamedTuple):
 
     Attributes
     ----------
-    figure, source : str
     limit : str
         With its sign.
     value : float or None

@@ -35,7 +35,6 @@ class Data(NamedTuple):
 
     Attributes
     ----------
-    robot : Robot
     truth : (p,)
         True parameters, drawn by the seed.
     train : Batch

@@ -30,8 +30,6 @@ class Projector(NamedTuple):
 
     Attributes
     ----------
-    regression : ContactRegression
-    samples : Samples
     rows : Rows
         As they are formed without care for joints at rest.
     """

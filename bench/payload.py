@@ -44,7 +44,6 @@ class Pickup(NamedTuple):
 
     Attributes
     ----------
-    robot : str
     mass : float [kg]
     noticed : float [s]
         After it came; inf if never.

@@ -72,7 +72,6 @@ class Plant:
     ----------
     robot : Robot
         As it is described.
-    seed : int
     """
 
     def __init__(self, robot: Robot, seed: int) -> None:

@@ -24,7 +24,6 @@ class Nodes:
 
     Parameters
     ----------
-    command : sequence of str
     log : Path
         What they print goes here.
     """

@@ -38,13 +38,10 @@ def draw(
 
     Parameters
     ----------
-    log : Log
-    phases : sequence of Phase
     moments : (4,) [s]
         Release of the identifier, pick-up, put-down, end.
     mass : float [kg]
         The true load.
-    path : Path
     """
     release, *_, end = moments
     time = np.array([row[0] for row in log.tracking])

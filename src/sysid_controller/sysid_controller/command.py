@@ -33,14 +33,12 @@ class Command:
 
     Attributes
     ----------
-    state : ControlState
     output : (na,) or None
         What to send, in the unit that the settings choose; None: send nothing.
     effort, effort_model : (na,) [N·m]
         Torque after limits; share of it that the model asked for.
     position_error, velocity_error : (na,) [rad, rad/s]
         Reference minus measured; zero while there is no reference.
-    limits : LimitedEffort
     clock_jumped : bool
         Whether time went backwards before this tick.
     rejoined : bool

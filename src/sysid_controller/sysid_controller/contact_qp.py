@@ -87,11 +87,8 @@ class ContactForceQp:
 
     Parameters
     ----------
-    nv : int
-    kinematics : ContactKinematics
     limit : (nj,) [N·m]
         Torque limits.
-    config : ConeConfig
     """
 
     def __init__(
@@ -118,7 +115,6 @@ class ContactForceQp:
 
         Parameters
         ----------
-        terms : ContactTerms
         wanted : (nv,)
             Acceleration v̇*.
         feet : (nc, 6) [m/s², rad/s²]

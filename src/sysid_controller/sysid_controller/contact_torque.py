@@ -59,7 +59,6 @@ class ContactTorque:
 
     Attributes
     ----------
-    failure : Diagnostic or None
     fallback : Diagnostic or None
         Why the projected law stood in for the QP in the last call.
 
@@ -94,7 +93,6 @@ class ContactTorque:
         method : str
             ``projected``: least torque, whatever the contact forces (Mistry & Righetti 2011);
             ``qp``: forces inside friction cones and torques within limits.
-        cones : ConeConfig
         limit : (nj,) [N·m]
             Torque limits.
 

@@ -30,8 +30,6 @@ class ControllerInputs:
 
     Parameters
     ----------
-    robot : Robot
-    config : ControllerConfig
     reach : Reach
         What bounds the joints besides their limits.
     """

@@ -18,7 +18,6 @@ class EffortInterface:
 
     Parameters
     ----------
-    node : Node
     topic : str
         Full name of the topic; its parent is the name of the controller.
     robot : Robot

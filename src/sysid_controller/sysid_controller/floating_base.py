@@ -134,8 +134,6 @@ class FloatingBase:
 
         Parameters
         ----------
-        names : Sequence[str]
-        active : Sequence[bool]
         stamp : float [s]
         steady : float [s]
             Time of arrival.

@@ -170,7 +170,6 @@ def find_gains(config: ControllerConfig, count: int) -> tuple[Gains, Gains]:
 
     Parameters
     ----------
-    config : ControllerConfig
     count : int
         Number of actuated joints.
 
@@ -194,8 +193,6 @@ def check_gains(
 
     Parameters
     ----------
-    config : ControllerConfig
-    joint_names : Sequence[str]
     inertia : (na, na) [kg·m²]
         Of the nominal model: gains in torque are judged by what each joint feels of it.
     limits : Limits

@@ -59,7 +59,6 @@ class Lifecycle:
 
     Parameters
     ----------
-    node : Node
     change : callable
         Does what a transition's label stands for; returns why it cannot, or nothing.
 

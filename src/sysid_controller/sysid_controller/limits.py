@@ -49,7 +49,6 @@ class EffortLimiter:
     ----------
     limits : Limits
         Of the actuated joints; ±inf where there is none.
-    config : ControllerConfig
     """
 
     def __init__(self, limits: Limits, config: ControllerConfig) -> None:

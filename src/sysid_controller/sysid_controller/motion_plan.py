@@ -49,7 +49,6 @@ class MotionPlan(NamedTuple):
 
     Attributes
     ----------
-    points : PlanPoints
     path : Quintics
         The path through the points.
     approach : float [s]
@@ -71,8 +70,6 @@ class MotionPlanner:
 
     Parameters
     ----------
-    robot : Robot
-    motion : JointMotion
     speed : float [-]
         At which the motion is played; its torques are checked at this speed.
     approach_speed : float [-]

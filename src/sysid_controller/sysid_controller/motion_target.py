@@ -89,7 +89,6 @@ def make_target(node: Node, target: str, ended: Callable[[str], None]) -> Motion
 
     Parameters
     ----------
-    node : Node
     target : str
         One of `TARGETS` in `sysid_controller.player_config`.
     ended : callable

@@ -79,7 +79,6 @@ class MotionWatch:
 
     Parameters
     ----------
-    joint_names : tuple[str, ...]
     tolerance : float [rad]
         Largest error of a joint's position, now or where it is heading.
     """

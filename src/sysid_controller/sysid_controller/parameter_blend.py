@@ -47,7 +47,6 @@ class ParameterBlend:
 
     Parameters
     ----------
-    robot : Robot
     duration : float [s]
         In which new parameters take over, up to a hundredth; longer where torques change much.
     """

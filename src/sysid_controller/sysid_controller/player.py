@@ -53,8 +53,6 @@ class Player:
 
     Parameters
     ----------
-    robot : Robot
-    motion : JointMotion
     speed, approach_speed : float [-]
         See `MotionPlanner`.
     tolerance : float [rad]
@@ -66,7 +64,6 @@ class Player:
 
     Attributes
     ----------
-    phase : Phase
     reason : str
         Why it stopped.
     moved : bool

@@ -59,8 +59,6 @@ class PlayerNode(Node):
 
     Attributes
     ----------
-    player : Player
-    finished : bool
     status : int
         0: played; 1: stopped midway; 2: refused before anything moved.
     """

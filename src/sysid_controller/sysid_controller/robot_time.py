@@ -48,10 +48,6 @@ class RobotTime:
 class NodeTimes:
     """A node's times [s], counted from its first: epoch seconds would cost a float its resolution.
 
-    Parameters
-    ----------
-    clock : rclpy.clock.Clock
-
     Attributes
     ----------
     newest_stamp : int [ns]

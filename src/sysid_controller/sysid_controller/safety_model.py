@@ -26,7 +26,6 @@ class ModelWatch:
 
     Parameters
     ----------
-    joint_names : tuple[str, ...]
     limits : Limits
         Of these joints.
     dynamics : Dynamics

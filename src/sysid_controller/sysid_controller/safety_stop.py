@@ -72,7 +72,6 @@ class SafetyStop:
 
         Parameters
         ----------
-        reason : Diagnostic
         steady : float [s]
         inertia : (na, na) [kg·m²]
             Of the nominal model.

@@ -35,7 +35,6 @@ class SafetyWatch:
 
     Parameters
     ----------
-    joint_names : tuple[str, ...]
     limits : Limits
         Of these joints.
 

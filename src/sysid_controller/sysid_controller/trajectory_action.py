@@ -46,8 +46,6 @@ class TrajectoryAction:
 
     Parameters
     ----------
-    node : Node
-    controller : Controller
     take : callable
         Has the controller follow a trajectory, or brake where it has no points, and says why not.
     """

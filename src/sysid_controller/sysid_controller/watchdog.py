@@ -52,7 +52,6 @@ class Watchdog:
     ----------
     timeout : float [s]
         Age of the newest joint states beyond which they count as stopped.
-    enabled : bool
     """
 
     def __init__(self, timeout: float, *, enabled: bool) -> None:

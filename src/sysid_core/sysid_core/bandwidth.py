@@ -47,7 +47,6 @@ class _Rung(NamedTuple):
     cutoff : float [Hz]
     regression : Regression
         With the friction that was settled at this cut-off.
-    batch : Batch
     parts : list[Statistics]
         Of each stretch's rows.
     learned : list[(b,)]
@@ -67,7 +66,6 @@ class Ladder:
 
     Attributes
     ----------
-    aligned : Aligned
     train : float [-]
         Share of the recording, from its start, that may be looked at.
     still : float [-]

@@ -29,7 +29,6 @@ class Diagnostic:
         Stable identifier, e.g. ``slip``: what programs compare.
     message : str
         What is wrong, in one clause. ``{share}`` in it stands for the share.
-    severity : Severity
     subject : str
         The joint, foot, body or topic concerned; empty: the whole robot or recording.
     share : float or None [-]

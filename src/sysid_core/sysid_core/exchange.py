@@ -37,7 +37,6 @@ class ParameterSet:
     ----------
     robot, model_hash : str
         Whose they are.
-    revision : int
     stamp : float [s]
         Time of the last sample that they rest on; 0: none.
     identified : bool
@@ -60,7 +59,6 @@ class TrajectoryPoints:
 
     Attributes
     ----------
-    joint_names : tuple[str, ...]
     start : float or None [s]
         Time that the points count from; None: now.
     time : (n,) [s]

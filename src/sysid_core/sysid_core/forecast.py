@@ -126,7 +126,6 @@ def forecast(robot: Robot, samples: Samples, parameters: FloatArray) -> Forecast
 
     Parameters
     ----------
-    robot : Robot
     samples : Samples
         Uniform within uninterrupted stretches.
     parameters : (p,)

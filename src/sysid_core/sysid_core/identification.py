@@ -57,8 +57,6 @@ class IdentifyConfig:
         ``chosen``: each joint of a tree gets the terms that predict held-out torque better,
         unless the description chooses, or `only` or `start` are given. ``described``: none is
         added to the description's.
-    signals : SignalConfig
-    estimator : Estimator
     """
 
     train: float = 0.7
@@ -90,12 +88,8 @@ class Identification:
 
     Attributes
     ----------
-    robot : Robot
-    regression : Regression
     nominal : (p,)
         Parameters that the identified ones are compared with.
-    prior : Prior
-    estimate : Estimate
     correlation : (G,) [-]
         Number of samples that count as one independent observation, from the residuals' colour.
     discrepancy : (G,) [N·m]
@@ -104,14 +98,10 @@ class Identification:
         Base parameters that the data determine about as well as each other.
     train, validation : Scores
         `validation` is None when everything was learned from.
-    curves : tuple[Curve, ...]
     loads : tuple[Load, ...]
         One per body of `IdentifyConfig.only`.
-    signals : PrepareReport
-    samples : Samples
     split : int
         Index of the first held-out sample.
-    warnings : tuple[str, ...]
     """
 
     robot: Robot
@@ -175,10 +165,6 @@ def identify(
 
     Parameters
     ----------
-    robot : Robot
-    data : Recording or sequence of Source
-    options : IdentifyConfig, optional
-    progress : callable
     pool : Workers, optional
         Who reads and filters the recordings; default: this process.
 

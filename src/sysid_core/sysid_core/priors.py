@@ -162,7 +162,6 @@ def default_constraints(
 
     Parameters
     ----------
-    robot : Robot
     only : iterable of str, optional
         Free the inertias of these bodies and hold everything else.
     realizable : bool

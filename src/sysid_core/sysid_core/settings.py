@@ -31,7 +31,6 @@ class Setting:
 
     Attributes
     ----------
-    name : str
     default : str, float, int, bool or tuple of float
         Its type is the parameter's.
     description : str

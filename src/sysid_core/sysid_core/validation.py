@@ -55,11 +55,7 @@ def validate(
 
     Parameters
     ----------
-    robot : Robot
-    data : Recording or Source
     nominal, identified : (p,)
-    options : IdentifyConfig, optional
-    progress : callable
     learned_cutoff : float, optional [Hz]
         The cut-off that the parameters were learned at: used where `options` names none, as far
         as the recording's rate allows.
@@ -128,12 +124,8 @@ def rows_at_learned_cutoff(
 
     Parameters
     ----------
-    robot : Robot
-    data : Recording or Source
-    options : IdentifyConfig
     learned_cutoff : float or None [Hz]
         Used where `options` names none, as far as the recording's rate allows.
-    progress : callable
 
     Raises
     ------

@@ -27,7 +27,6 @@ class Arguments:
     ----------
     remaps : tuple of (str, str)
         Names before and after; ``__node`` and ``__ns`` stand for the node's own.
-    parameters : tuple of NodeParameters
     log_level : str
         Empty: the default.
     """

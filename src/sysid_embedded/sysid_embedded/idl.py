@@ -54,7 +54,6 @@ def dds_type(definition: Definition, *, service: bool = False) -> type[_idl.IdlS
 
     Parameters
     ----------
-    definition : Definition
     service : bool
         Put the header of requests and replies in front: the client's identity and the number of
         the request, as rmw_cyclonedds does.

@@ -22,7 +22,6 @@ def is_valid(kind: str, name: str) -> bool:
     Parameters
     ----------
     kind : {"node name", "namespace", "topic name", "service name"}
-    name : str
     """
     return _VALID[kind].fullmatch(name) is not None
 

@@ -118,7 +118,6 @@ def parse_text(text: str | bytes, source: str) -> list[NodeParameters]:
 
     Parameters
     ----------
-    text : str or bytes
     source : str
         What to call it in messages.
 

@@ -38,8 +38,6 @@ class QoSProfile:
     ----------
     depth : int
         Samples kept per topic.
-    reliability : ReliabilityPolicy
-    durability : DurabilityPolicy
     lifespan_ns : int
         Age [ns] at which samples are no longer of use; 0: any.
     """

@@ -33,8 +33,6 @@ class OpeningStream:
 
     Parameters
     ----------
-    robot : Robot
-    config : StreamConfig
     rate, cutoff : float [Hz]
         0: measured; the description's.
 

@@ -62,7 +62,6 @@ def trajectory_points(message: JointTrajectory, origin: int) -> TrajectoryPoints
 
     Parameters
     ----------
-    message : JointTrajectory
     origin : int [ns]
         Time that the result's start counts from.
 

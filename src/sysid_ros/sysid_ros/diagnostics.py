@@ -21,7 +21,6 @@ def clock_fault(node: Node, stamp: int | None = None) -> str:
 
     Parameters
     ----------
-    node : Node
     stamp : int [ns], optional
         Of a message that arrives now; 0: it has none.
     """

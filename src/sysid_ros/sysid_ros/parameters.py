@@ -29,7 +29,6 @@ class NodeParameters(Generic[ConfigT]):
 
     Parameters
     ----------
-    node : Node
     config : dataclass instance
         Its parameters are declared, with its values as defaults.
 

@@ -41,7 +41,6 @@ class JointBatch(NamedTuple):
 
     Attributes
     ----------
-    names : tuple[str, ...]
     time : (m,) [s]
     position, velocity, effort : (m, n)
         NaN where a message lacked them.
@@ -186,8 +185,6 @@ class SensorTopic(NamedTuple):
 
     Attributes
     ----------
-    name : str
-    message : type
     recordings : callable
         Takes messages; returns recordings without joints, and how many messages are malformed.
     """

@@ -79,7 +79,6 @@ class ContactLaw:
     ----------
     robot : Robot
         Floating, with contacts; all joints actuated.
-    cones : ConeConfig
 
     Raises
     ------

@@ -26,7 +26,6 @@ class Jump:
 
     Parameters
     ----------
-    stance : Stance
     seed : int
         Of the speeds at take-off.
     """

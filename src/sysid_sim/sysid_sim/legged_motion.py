@@ -89,7 +89,6 @@ class Plan(NamedTuple):
 
     Attributes
     ----------
-    reference : ContactReference
     loaded : (nc,) bool
         Feet that are to carry load; those that do not touch yet will reach down.
     """
@@ -138,7 +137,6 @@ class Wander:
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     amplitude : (k,)
         About the largest value.
     band : tuple[float, float] [Hz]

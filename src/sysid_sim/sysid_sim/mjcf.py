@@ -292,10 +292,8 @@ def build_mjcf(robot: Robot, parameters: FloatArray, config: PhysicsConfig | Non
 
     Parameters
     ----------
-    robot : Robot
     parameters : (p,)
         In the robot's layout; friction terms at least zero, bodies physically consistent.
-    config : PhysicsConfig, optional
 
     Raises
     ------

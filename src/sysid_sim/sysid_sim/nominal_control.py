@@ -43,8 +43,6 @@ class TrajectoryTracker:
 
     Parameters
     ----------
-    robot : Robot
-    trajectory : FadedMotion
     bandwidth : float [rad/s]
         Of the feedback, by the nominal inertia at rest; it is critically damped.
     period : float [s]

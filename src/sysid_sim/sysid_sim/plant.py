@@ -76,9 +76,7 @@ class Plant:
 
     Parameters
     ----------
-    robot : Robot
     parameters : (p,)
-    config : PhysicsConfig, optional
 
     Raises
     ------
@@ -212,7 +210,6 @@ class Plant:
         ----------
         torque : (nj,) [N·m]
             Motor torque per moving joint; zero for passive ones.
-        steps : int
 
         Returns
         -------

@@ -35,10 +35,6 @@ class Run:
 
     Attributes
     ----------
-    scenario : Scenario
-    robot : Robot
-    seed : int
-    recording : Recording
     truth : (p,)
         True parameters without payload.
     payloads : tuple[PayloadEvent, ...]
@@ -85,7 +81,6 @@ def run_scenario(
 
     Parameters
     ----------
-    scenario : Scenario
     seed : int, optional
         Default: the scenario's own.
     duration : float [s], optional

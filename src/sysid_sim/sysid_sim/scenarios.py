@@ -91,16 +91,11 @@ class Scenario:
 
     Attributes
     ----------
-    name, robot, summary : str
-    behaviour : BehaviourFactory
     duration : float [s]
     rate : float [Hz]
         At which the bag holds readings; divides the simulation's.
     seed : int
         Of the true parameters, the motion and the noise, if none is given.
-    config : SimulationConfig
-    spread : TruthSpread
-    payloads : tuple[PayloadEvent, ...]
     """
 
     name: str

@@ -135,7 +135,6 @@ class Reading:
     velocity : (nj,) [rad/s]
     effort : (nj,) [N·m]
         Zero at passive joints.
-    base : BaseReading or None
     """
 
     time: float

@@ -59,9 +59,6 @@ class SimulationConfig:
         Between two readings; commands are held for so long. A multiple of the time step.
     latency : int
         Periods that pass before a command acts.
-    physics : PhysicsConfig
-    sensors : SensorConfig
-    stribeck : Stribeck
     """
 
     period: float = 0.001
@@ -97,10 +94,8 @@ class Simulation:
 
     Parameters
     ----------
-    robot : Robot
     truth : (p,)
         True parameters in the robot's layout.
-    config : SimulationConfig, optional
     seed : int
         Of the sensor noise.
     start : (nq,), optional

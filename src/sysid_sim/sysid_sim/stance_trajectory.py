@@ -33,7 +33,6 @@ class StanceTrajectory:
     ----------
     robot : Robot
         A quadruped with legs of three joints.
-    seed : int
     amplitude : float [-]
         Share of the usual sway.
     speed : float [-]

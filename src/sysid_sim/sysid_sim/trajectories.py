@@ -32,7 +32,6 @@ class ExcitationConfig:
     ----------
     period : float [s]
         After which the trajectory repeats.
-    harmonics : int
     amplitude : float [-]
         Share of each joint's way from the start to the nearer limit.
     speed : float [-]

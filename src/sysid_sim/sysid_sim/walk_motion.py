@@ -110,7 +110,6 @@ class WalkConfig:
     lean : float [-]
         Share of the way from the middle of all feet to that of the standing ones that the base
         moves.
-    sway : SwayConfig
     """
 
     offsets: Mapping[Leg, float] = field(default_factory=lambda: TROT)
@@ -131,8 +130,6 @@ class Walk:
 
     Parameters
     ----------
-    config : WalkConfig
-    stance : Stance
     seed : int
         Of the variation.
     """

@@ -116,8 +116,6 @@ class Walker:
 
     Parameters
     ----------
-    motion : MotionFactory
-    robot : Robot
     seed : int
         Of the motion.
     period : float [s]

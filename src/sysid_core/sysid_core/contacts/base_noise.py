@@ -99,7 +99,6 @@ def _estimated(
     feet : (n, nc, 3)
         The feet's motion by odometry and joints.
     active : (n, nc) bool
-    noise : BaseNoise
     """
     prior = np.repeat([1.0 / noise.linear, 1.0 / noise.angular], 3)
     stands = np.full(active.shape, noise.share)

@@ -40,7 +40,6 @@ class Conditioned:
         All of them, with contact flags.
     keep : (n,) bool
         Those that are fit for regression.
-    noticed : tuple[Noticed, ...]
     """
 
     samples: Samples
@@ -74,8 +73,6 @@ def condition_contacts(
     ----------
     robot : Robot
         Floating, with contacts.
-    samples : Samples
-    config : ContactConfig, optional
     parameters : (p,), optional
         Model for the load estimate; default: nominal.
 
@@ -129,12 +126,8 @@ def judge_contacts(
 
     Parameters
     ----------
-    robot : Robot
-    samples : Samples
-    motion : FootMotion
     flagged : (n,) bool
         Whose flags were measured; those of the others are estimated from the load alone.
-    config : ContactConfig
     """
     found = list(check_wrenches(samples, motion))
     if found:

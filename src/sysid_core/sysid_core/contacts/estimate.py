@@ -37,8 +37,6 @@ def contact_forces(
 
     Parameters
     ----------
-    robot : Robot
-    samples : Samples
     parameters : (p,), optional
         Default: nominal.
 
@@ -96,7 +94,6 @@ def contact_loads(robot: Robot, forces: FloatArray) -> FloatArray:
 
     Parameters
     ----------
-    robot : Robot
     forces : (n, nc, 3) [N]
         As `contact_forces` gives them.
 

@@ -53,7 +53,6 @@ class ContactStream:
     ----------
     robot : Robot
         Floating, with contacts.
-    config : ContactConfig, optional
     history : float [s]
         How far back samples are kept to start the hysteresis of the load from, and to compare
         pose and twist over.

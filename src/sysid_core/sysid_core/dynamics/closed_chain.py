@@ -150,7 +150,6 @@ class ClosedChainDynamics:
 
     Parameters
     ----------
-    robot : Robot
     sign_width : float or None [rad/s]
         Width of the smoothed sign of dry friction; None: the description's.
 

@@ -130,7 +130,6 @@ class ContactDynamics:
 
         Parameters
         ----------
-        terms : ContactTerms
         effort : (nj,) [N·m]
         active : (nc,) bool
         acceleration : (k,) [m/s², rad/s²], optional

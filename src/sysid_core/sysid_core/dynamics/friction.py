@@ -65,7 +65,6 @@ class FrictionTerm:
 
     Attributes
     ----------
-    name, symbol, unit : str
     column : callable or None
         Derivative of the torque with respect to the parameter, for a `JointMotion`; None: 1.
     guess : callable or None

@@ -38,7 +38,6 @@ class OpenTree:
 
     Parameters
     ----------
-    robot : Robot
     sign_width : float or None [rad/s]
         Width of the smoothed sign of dry friction; None: the description's.
     parameters : (p,) or None

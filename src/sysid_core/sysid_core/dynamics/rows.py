@@ -81,7 +81,6 @@ class Rows(NamedTuple):
 
     Attributes
     ----------
-    blocks : tuple[RowBlock, ...]
     left_out : LeftOut
         Account of the samples without rows.
     carried : tuple[FloatArray, ...]
@@ -137,13 +136,11 @@ class Regression(Protocol):
 
     Attributes
     ----------
-    robot : Robot
     groups : tuple[str, ...]
         Names of the row groups.
     per_joint : bool
         Whether each group stands for one actuated joint, so that `moving_rows` can leave out
         rows at rest afterwards. Else they must be asked for with `rows`.
-    layout : ParameterLayout
     base : BaseParameters
         Structural base of the regressor.
     supports : tuple[IndexArray, ...] or None
@@ -173,7 +170,6 @@ class Regression(Protocol):
 
         Parameters
         ----------
-        samples : Samples
         still_velocity : (nj,) [rad/s]
             Below it a joint is at rest and its dry friction unknown: its rows are left out, or
             count little where rows mix joints.

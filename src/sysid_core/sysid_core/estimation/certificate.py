@@ -27,10 +27,8 @@ class Optimum(NamedTuple):
 
     Attributes
     ----------
-    method : str
     free : (n,)
         The free parameters.
-    certainty : Certainty or None
     information : (r, r)
         Weighted Gram matrix of the free base parameters.
     noise_std : (G,) [N·m]

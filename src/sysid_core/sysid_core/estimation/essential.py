@@ -30,7 +30,6 @@ def essential_parameters(
 
     Parameters
     ----------
-    statistics : Statistics
     noise_std : (G,) [N·m]
     correlation : (G,) or None
     """

@@ -40,8 +40,6 @@ class Estimate:
     optimality : float
         Residual of the optimality conditions, recomputed from the result, in posterior standard
         deviations: how far the result is from the optimum compared with how far it is known.
-    iterations : int
-    converged : bool
     condition : float
         Condition number (1-norm) of the information that the data bring on the free base
         parameters, scaled to a unit diagonal; inf where some are left open.

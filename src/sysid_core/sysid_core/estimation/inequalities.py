@@ -32,7 +32,6 @@ class Inequalities:
     ----------
     matrix : (q, n)
     bound : (q,)
-    labels : tuple[str, ...]
     """
 
     matrix: FloatArray

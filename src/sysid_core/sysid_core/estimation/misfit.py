@@ -33,7 +33,6 @@ class Widened(NamedTuple):
 
     Attributes
     ----------
-    estimate : Estimate
     discrepancy : (G,) [N·m]
         Root mean square error of torques in stretches that were not learned from: with the
         parameters' uncertainty, the standard deviation of a predicted torque.
@@ -59,8 +58,6 @@ def widened(
 
     Parameters
     ----------
-    estimate : Estimate
-    base : BaseParameters
     stretches : sequence of Statistics
         Of the rows that were learned from, in the order of time.
     correlation : (G,) or None
@@ -97,7 +94,6 @@ def no_surer_than_prior(estimate: Estimate, problem: Problem) -> Estimate:
 
     Parameters
     ----------
-    estimate : Estimate
     problem : Problem
         That it solves, with the correlation that its weights rest on.
     """

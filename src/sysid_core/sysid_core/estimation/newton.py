@@ -30,7 +30,6 @@ class Minimum(NamedTuple):
 
     Attributes
     ----------
-    point : Point
     factor : (n, n)
         Lower Cholesky factor (Fortran order) of the Hessian in (z, β).
     error : float
@@ -38,8 +37,6 @@ class Minimum(NamedTuple):
     optimality : float
         Newton decrement at the result: its distance from the optimum in posterior standard
         deviations.
-    iterations : int
-    converged : bool
     """
 
     point: Point

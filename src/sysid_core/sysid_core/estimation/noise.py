@@ -45,7 +45,6 @@ def residual_std(
 
     Parameters
     ----------
-    statistics : Statistics
     base_vector : (b,)
     floor : (G,) [N·m]
     degrees : (G,) or None
@@ -84,7 +83,6 @@ def fitted_degrees(
 
     Parameters
     ----------
-    statistics : Statistics
     noise_std : (G,) [N·m]
     covariance : (b, b)
         Posterior covariance of the base parameters under weights of that noise.

@@ -48,7 +48,6 @@ class Posterior:
 
     Attributes
     ----------
-    coordinates : Coordinates
     root : (n, n)
         Lower triangular W; the covariance of (z, β) is WᵀW.
     """

@@ -117,7 +117,6 @@ class Information:
 
         Parameters
         ----------
-        bare : Bare
         samples : float
             Independent samples that a motion gives.
 

@@ -101,7 +101,6 @@ class ChangeTest:
 
     Parameters
     ----------
-    regression : Regression
     load_map : (b, 10)
         What a load adds to the base parameters.
     load_std : (10,)

@@ -40,7 +40,6 @@ class ResidualColour:
 
     Parameters
     ----------
-    groups : int
     sample_rate : float [Hz]
 
     Attributes

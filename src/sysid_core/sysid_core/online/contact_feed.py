@@ -33,7 +33,6 @@ class ContactFeed:
     ----------
     robot : Robot
         Floating, with contacts.
-    config : ContactConfig
     counts, tally : Counter
         Where faults, and where facts are counted.
     """

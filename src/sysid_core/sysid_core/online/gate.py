@@ -102,14 +102,12 @@ class Evidence:
         Prequential R² over all groups; NaN while unknown.
     rmse_groups, rmse_nominal_groups : (G,) [N·m]
         Prequential residuals of the estimate and those of the nominal model.
-    groups : tuple[str, ...]
     centred_r2 : (G,) [-]
         R² about the mean of each torque.
     torque : (G,) [N·m]
         Usual torque of each group.
     consistency : (nb,) [-]
         Smallest relative to largest pseudo-inertia eigenvalue of each body.
-    bodies : tuple[str, ...]
     determined : float [-]
     optimality : float [-]
     change : float [1/s]
@@ -161,7 +159,6 @@ class Decision(NamedTuple):
 
     Attributes
     ----------
-    state : GateState
     accepted : bool
         Whether this very estimate is to be used.
     fallback : bool

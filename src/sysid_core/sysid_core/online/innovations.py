@@ -105,12 +105,10 @@ class Innovations:
 
     Parameters
     ----------
-    statistics : Statistics
     base_vector : (b,)
         Of the model that predicts.
     covariance : (b, b)
         Σ.
-    noise : Noise
     gains : Gains, optional
         Of a load that is carried; averaged out as well.
 

@@ -56,22 +56,15 @@ class Learner:
 
     Parameters
     ----------
-    robot : Robot
-    regression : Regression
-    config : OnlineConfig
     epoch : int
         Number of the first epoch; solutions of other epochs are out of date.
 
     Attributes
     ----------
-    window : SlidingWindow
-    scores : Prequential
-    left_out : RecentlyLeftOut
     anchor : Statistics
         Torques of the model without data on a wide motion.
     usual : (G,) [N·m]
         Their root mean square.
-    saturation : Saturation
     colour : ResidualColour
         Of the innovations of the model in use.
     candidate : (p,)

@@ -112,11 +112,6 @@ class PayloadEstimator:
     The load adds ``T φ`` to the tool's body, so rows shift by ``a B_body T φ``: ten unknowns, fed
     by the window's own statistics. The estimate is the entropic maximum a posteriori (Lee,
     Wensing & Park 2020), so that it is a possible body from the first sample on.
-
-    Parameters
-    ----------
-    regression : Regression
-    config : PayloadConfig
     """
 
     def __init__(self, regression: Regression, config: PayloadConfig) -> None:

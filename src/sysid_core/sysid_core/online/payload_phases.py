@@ -55,7 +55,6 @@ class Alarmed:
 
     Attributes
     ----------
-    before : Watching
     since : float [s]
     clear : bool
         Whether one explanation was certain.
@@ -76,7 +75,6 @@ class Following:
         Of the innovations before the step.
     empty : ModelInUse
         The robot without any payload.
-    load : PayloadEstimate
     attached : bool
         Whether the load counts as real.
     before : Statistics
@@ -115,7 +113,6 @@ class Carrying:
     ----------
     empty : ModelInUse
         The robot without any payload.
-    load : PayloadEstimate
     noise : Noise
         Of the innovations before it came.
     since : Statistics

@@ -59,12 +59,10 @@ class PayloadTracker:
 
     Parameters
     ----------
-    estimator : PayloadEstimator
     sample_rate : float [Hz]
 
     Attributes
     ----------
-    phase : Starting, Watching, Alarmed or Following
     carried : Carrying or None
         The load that is part of the model.
     estimate : PayloadEstimate or None

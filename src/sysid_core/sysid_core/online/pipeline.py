@@ -46,8 +46,6 @@ class OnlineIdentifier:
 
     Parameters
     ----------
-    robot : Robot
-    config : OnlineConfig, optional
     regression : Regression, optional
         Default: the one of the robot's class.
     """

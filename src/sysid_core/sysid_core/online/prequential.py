@@ -24,7 +24,6 @@ class PrequentialScores(NamedTuple):
         1 − Σe²/Σy² over all groups (Kolathaya et al.: 1 − eᵀe/UᵀU); NaN without data.
     candidate, nominal, used : Fit
         Of the newest estimate, the nominal model and the model in use.
-    samples : int
     constant : (G,) [N·m]
         Root mean square error of the best constant, known with hindsight: the torque's deviation.
     """
@@ -55,7 +54,6 @@ class Prequential:
 
     Parameters
     ----------
-    groups : int
     samples : int
         Number of newest samples that count.
     """

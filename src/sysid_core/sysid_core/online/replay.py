@@ -29,7 +29,6 @@ class ReplayStep(NamedTuple):
 
     Attributes
     ----------
-    update : Update
     solve_time : float [s]
         By the clock that was given; NaN where nothing was solved.
     """
@@ -74,8 +73,6 @@ def replay(
     ----------
     recording : Recording
         As recorded: names, gains and gears are put right here, as live.
-    robot : Robot
-    stream : StreamConfig
     online : OnlineConfig, optional
         Its sample rate is replaced by the stream's.
     update_rate : float [Hz]

@@ -40,7 +40,6 @@ class Saturation:
 
     Parameters
     ----------
-    groups : tuple[str, ...]
     usual : (G,) [N·m]
         Usual torque of each group.
     half_life : float

@@ -37,7 +37,6 @@ class SensorFeed:
 
     Parameters
     ----------
-    robot : Robot
     longest : float [s]
         Longest interruption that is interpolated; of the inertial sensor: the cut-off's period.
     horizon : float [s]

@@ -29,7 +29,6 @@ def stream_cutoff(
 
     Parameters
     ----------
-    robot : Robot
     rate : float [Hz]
         Of the joint states.
     wanted : float, optional [Hz]

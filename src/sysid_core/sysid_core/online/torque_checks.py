@@ -76,7 +76,6 @@ class TorqueVerdict(NamedTuple):
 
     Attributes
     ----------
-    finding : Diagnostic or None
     weight : float
         Log odds of a wrong torque against a right one; inf where it is not one at all.
     """

@@ -83,7 +83,6 @@ class Update:
     ----------
     time : float [s]
         Of the newest sample.
-    state : GateState
     causes, notes : tuple[Diagnostic, ...]
         Why this state; what else was noticed.
     revision : int
@@ -98,13 +97,10 @@ class Update:
         Prequential scores.
     estimate : Estimate or None
         The newest one, accepted or not.
-    payload : PayloadEstimate or None
-    payload_attached : bool
     detected_after : float [s]
         Between the payload's step and its detection.
     samples, rejected : int
         Ingested and refused so far.
-    window_samples : int
     fill, determined, condition, consistency : float
         See `Evidence` and `Estimate`; `consistency` is the newest estimate's smallest eigenvalue.
     consistency_bodies : (nb,)

@@ -97,7 +97,6 @@ class SlidingWindow:
     ----------
     groups, size : int
         Number of row groups and of base parameters.
-    config : WindowConfig
     supports : tuple of (s,) int, optional
         Per group the base columns in which its rows can differ from zero; default: all.
     """

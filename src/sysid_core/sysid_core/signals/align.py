@@ -49,11 +49,8 @@ class Aligned:
         What the spectrum of the motion, the description or the user says.
     recording : Recording
         Cleaned.
-    config : SignalConfig
     outliers : tuple[tuple[str, int], ...]
         Joint and number of values that were replaced.
-    synchronisation : SynchroniseReport
-    warnings : tuple[str, ...]
     """
 
     grids: tuple[Grid, ...]

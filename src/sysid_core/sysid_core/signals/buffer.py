@@ -165,7 +165,6 @@ class GatedRows(RecentRows):
     ----------
     rate : float [Hz]
         Of the stream, but for jitter and losses.
-    channels : int
     gap : float
         Longest interruption that is interpolated, in periods.
     upper, max_rate : (channels,), optional

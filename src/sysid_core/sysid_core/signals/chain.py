@@ -80,7 +80,6 @@ class Fused(NamedTuple):
 
     Attributes
     ----------
-    samples : Samples
     biases : Biases
         As learned until the last sample.
     used : int

@@ -58,7 +58,6 @@ class CutoffChoice:
         positions', on average over the joints.
     noise_frequency : float [Hz]
         Cut-off at which a tenth (RMS) of the median joint's acceleration would be noise.
-    reason : str
     given : bool
         Whether the user or the robot's description gave it.
     """

@@ -138,7 +138,6 @@ def inertial_acceleration(
         Of the base, in its axes.
     specific_force : (n, 3) [m/s²]
         In the base's axes.
-    mounting : ImuMounting
     """
     w, r = angular_velocity, np.broadcast_to(mounting.position, angular_velocity.shape)
     gravity = np.broadcast_to(mounting.gravity, specific_force.shape)
@@ -165,11 +164,8 @@ def inertial_motion(
 
     Parameters
     ----------
-    readings : Readings
     orientation : (n, 4)
         Unit quaternion x, y, z, w of the base.
-    odometry : BaseMotion
-    mounting : ImuMounting
     biases : Biases
         As learned so far.
     rate : float [Hz]

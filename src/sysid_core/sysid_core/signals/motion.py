@@ -69,7 +69,6 @@ def joint_motion(position: Smoothed, velocity: Smoothed | None) -> JointMotion:
 
     Parameters
     ----------
-    position : Smoothed
     velocity : Smoothed or None
         NaN where not measured.
     """

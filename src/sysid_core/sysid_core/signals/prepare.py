@@ -32,15 +32,12 @@ class PrepareReport:
     sensor_rate, rate, output_rate : float [Hz]
         Of the sensors, of the grid, of the samples.
     cutoff : float [Hz]
-    cutoff_reason : str
     velocity : str
         `measured` or `differentiated`.
     outliers : tuple[tuple[str, int], ...]
         Joint and number of values that were replaced; joints without any are left out.
-    synchronisation : SynchroniseReport
     duration : float [s]
         Of all samples together.
-    warnings : tuple[str, ...]
     """
 
     sensor_rate: float
@@ -57,13 +54,7 @@ class PrepareReport:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Samples of every uninterrupted stretch, and the report.
-
-    Attributes
-    ----------
-    segments : tuple[Samples, ...]
-    report : PrepareReport
-    """
+    """Samples of every uninterrupted stretch, and the report."""
 
     segments: tuple[Samples, ...]
     report: PrepareReport
@@ -136,7 +127,6 @@ def prepare(recording: Recording, options: SignalConfig | None = None) -> Prepar
     ----------
     recording : Recording
         In the robot's joint order and SI units, on the joint side of transmissions.
-    options : SignalConfig, optional
 
     Raises
     ------

@@ -35,7 +35,6 @@ class Sensor:
 
     Attributes
     ----------
-    name : str
     rows : callable
         Takes a recording; returns the sensor's rows, None where it was not recorded.
     source : str

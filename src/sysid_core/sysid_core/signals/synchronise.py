@@ -74,8 +74,6 @@ class Synchronised:
         Of the grid.
     sensor_rate : float [Hz]
         Lowest rate of any channel; spectra above half of it mean nothing.
-    segments : tuple[Segment, ...]
-    report : SynchroniseReport
     held, drawn : dict[int, float] [Hz]
         Channels of the first track whose values were repeated or interpolated between the ticks
         of a slower rate.

@@ -14,7 +14,6 @@ class Argument:
 
     Parameters
     ----------
-    name, description : str
     default : str or None
         None: it must be given.
     """
@@ -32,7 +31,6 @@ class Process:
     ----------
     name : str
         What to call it in front of its output.
-    command : tuple of str
     environment : dict
         All of its environment variables.
     """

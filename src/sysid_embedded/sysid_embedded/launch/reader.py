@@ -164,7 +164,6 @@ def read(
 
     Parameters
     ----------
-    path : Path
     given : mapping
         Launch arguments: name to value.
     scratch : Path

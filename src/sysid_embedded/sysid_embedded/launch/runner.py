@@ -130,7 +130,6 @@ def run(plan: Plan, *, out: IO[str] | None = None) -> int:
 
     Parameters
     ----------
-    plan : Plan
     out : file, optional
         Where to write their output. Default: standard output.
 

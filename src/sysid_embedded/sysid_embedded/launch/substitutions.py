@@ -59,7 +59,6 @@ def substitute(text: str, scope: Scope) -> str:
     ----------
     text : str
         ``\$(`` stands for a literal ``$(``.
-    scope : Scope
 
     Raises
     ------

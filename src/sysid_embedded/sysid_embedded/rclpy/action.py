@@ -103,9 +103,6 @@ class ActionServer:
 
     Parameters
     ----------
-    node : Node
-    action_type : type
-    action_name : str
     execute_callback : callable
         Not used unless `handle_accepted_callback` is left out.
     """

@@ -32,7 +32,6 @@ class Time:
     ----------
     nanoseconds : int
         Since the epoch [ns].
-    clock_type : ClockType
     """
 
     nanoseconds: int = 0

@@ -33,10 +33,8 @@ class Parameter:
 
     Parameters
     ----------
-    name : str
     type_ : Parameter.Type, optional
         Default: what the value is.
-    value : bool, int, float, str or a sequence of one of them or of bytes, optional
 
     Raises
     ------

@@ -75,7 +75,6 @@ class EntropicSolver(Setting):
     ----------
     problem : Problem
         Supplies layout, base, groups, prior and constraints; its data are not used.
-    config : Entropic
     """
 
     def __init__(self, problem: Problem, config: Entropic | None = None) -> None:
@@ -104,7 +103,6 @@ class EntropicSolver(Setting):
 
         Parameters
         ----------
-        statistics : Statistics
         noise_std : (G,) [N·m] or None
             Noise of the rows; None: estimated from the residuals.
         correlation : (G,) or None

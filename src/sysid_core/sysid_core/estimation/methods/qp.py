@@ -35,8 +35,6 @@ class Projection(NamedTuple):
     ----------
     point : (n,)
     multipliers : (q,)
-    iterations : int
-    converged : bool
     """
 
     point: FloatArray
