@@ -79,9 +79,11 @@ def _place(results: Path, benchmark: str, name: str) -> str:
     if (benchmark, name) == ("all", "missed"):
         return _missed(results)
     found = _read(results, benchmark)
-    table = _goals(found) if name == "goals" else found["tables"][name]
+    tables = {"goals": _goals(found), **found["tables"]}
+    if name not in tables:  # of an older form
+        raise _NoResultsError(benchmark)
     source = f"`{found['command']}` at commit {found['commit']}, {found['date'][:10]}."
-    return f"{_markdown(table)}\n{source}\n"
+    return f"{_markdown(tables[name])}\n{source}\n"
 
 
 def fill(text: str, results: Path) -> tuple[str, list[str]]:
