@@ -21,6 +21,7 @@ from bench.runner import Result, Table, paired, run_benchmark, show_table, timed
 from bench.trees import synthetic_problem, tree_urdf
 from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.rows import RowBlock, Rows
+from sysid_core.dynamics.select import make_dynamics
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.estimation import Entropic, EntropicSolver, Estimate
@@ -31,6 +32,7 @@ from sysid_core.robot import Robot, load_robot, parse_description
 __all__ = ["run"]
 
 BODIES = (7, 13, 31)
+CONTROLLED = ("panda", "digit_left_leg")
 
 
 def _tree(bodies: int, folder: Path) -> Robot:
@@ -115,6 +117,29 @@ def time_ingestion(robot: Robot, seed: int, batch: int = 50) -> dict[str, float]
     return {"bodies": len(robot.layout.bodies), "ingest_us": 1e6 * ours, "raw_us": 1e6 * theirs}
 
 
+def time_control(name: str, seed: int) -> dict[str, float]:
+    """Time a control torque of a shipped robot against Pinocchio's inverse dynamics."""
+    robot = load_robot(name)
+    dynamics = make_dynamics(robot, 0.02)
+    rng = np.random.default_rng(seed)
+    size = len(robot.limits.effort[robot.actuated])
+    path = 0.2 * np.sin(np.linspace(0.0, 0.5, 200)[:, None] + rng.uniform(0.0, 6.0, size))
+    v, a = rng.normal(size=(2, size))
+
+    def ours() -> None:
+        for q in path:
+            dynamics.torque(q, v, a)
+
+    data, whole = robot.model.createData(), random_states(robot, len(path), seed)
+
+    def theirs() -> None:
+        for state in zip(*whole, strict=True):
+            pin.rnea(robot.model, data, *state)
+
+    own, raw = timed(ours, 10) / len(path), timed(theirs, 10) / len(path)
+    return {"joints": size, "torque_ms": 1e3 * own, "rnea_ms": 1e3 * raw}
+
+
 def check_window(samples: int, seed: int) -> dict[str, float]:
     """Slide a window over many samples; compare with a batch, and watch memory."""
     rng, size, batch = np.random.default_rng(seed), 30, 100
@@ -178,7 +203,22 @@ def _tables(details: dict[str, Any]) -> dict[str, Table]:
         ),
         ".3g",
     )
-    return {"solve": solve, "ingestion": ingestion}
+    control = show_table(
+        "control torque of a state, a step of the path after the last",
+        ("robot", "joints", "torque [ms]", "Pinocchio's rnea [ms]", "ratio"),
+        (
+            (
+                name,
+                row["joints"],
+                row["torque_ms"],
+                row["rnea_ms"],
+                row["torque_ms"] / row["rnea_ms"],
+            )
+            for name, row in details["control"].items()
+        ),
+        ".3g",
+    )
+    return {"solve": solve, "ingestion": ingestion, "control": control}
 
 
 def run(given: argparse.Namespace) -> Result:
@@ -188,6 +228,7 @@ def run(given: argparse.Namespace) -> Result:
         details: dict[str, Any] = {
             "solve": [time_solves(robots[n], given.seed) for n in BODIES],
             "ingestion": [time_ingestion(robots[n], given.seed) for n in (6, 13)],
+            "control": {name: time_control(name, given.seed) for name in CONTROLLED},
             "window": check_window(given.samples, given.seed),
         }
     tables = _tables(details)
@@ -205,6 +246,8 @@ def run(given: argparse.Namespace) -> Result:
     for row in details["ingestion"]:
         name = f"ingestion over Pinocchio's regressor, {row['bodies']} bodies"
         figures[name] = row["ingest_us"] / row["raw_us"]
+    for robot, row in details["control"].items():
+        figures[f"control torque of {robot} [ms]"] = row["torque_ms"]
     return Result(figures, details, tables)
 
 

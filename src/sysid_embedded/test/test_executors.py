@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -81,8 +80,8 @@ def test_missed_calls_are_skipped(node: Any, until: Until) -> None:
 
     node.create_timer(0.01, slow)
     assert until(lambda: len(calls) >= 4, node)
-    gaps = [b - a for a, b in pairwise(calls[1:])]
-    assert sum(gap > 0.004 for gap in gaps) >= len(gaps) - 1
+    # one call is due at once, the others a period apart; late ones only lengthen this
+    assert calls[3] - calls[0] > 0.109
 
 
 def test_a_cancelled_timer_rests_until_it_is_reset(node: Any, until: Until) -> None:

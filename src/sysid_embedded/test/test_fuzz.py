@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import random
 import struct
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -85,7 +84,6 @@ def _fuzzed(name: str, start: bytes = HEADER) -> Iterator[bytes]:
 @pytest.mark.parametrize("name", TYPES)
 def test_damaged_bytes_give_a_message_or_one_kind_of_error(name: str) -> None:
     decode = codec(find(name)).decode
-    began = time.monotonic()
     tracemalloc.start()
     for data in _fuzzed(name):
         try:
@@ -96,7 +94,6 @@ def test_damaged_bytes_give_a_message_or_one_kind_of_error(name: str) -> None:
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 10e6
-    assert time.monotonic() - began < 10.0
 
 
 @pytest.mark.parametrize("name", TYPES)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -310,19 +309,6 @@ def test_what_is_out_of_reach_stays_cheap_and_the_way_back_is_found(leg: Robot) 
     assert closed[:10] == closed[-10:] == [True] * 10
     assert not any(closed[35:45])
     assert closed == closed[::-1]
-
-
-def test_a_control_torque_takes_less_than_half_a_millisecond(leg: Robot) -> None:
-    dynamics = ClosedChainDynamics(leg)
-    states = list(zip(*excitation(100, rate=1000.0), strict=True))
-    best = np.inf
-    for _ in range(8):
-        dynamics.torque(*states[0])
-        begin = time.process_time()
-        for state in states:
-            dynamics.torque(*state)
-        best = min(best, (time.process_time() - begin) / len(states))
-    assert best < 0.5e-3
 
 
 def test_passive_joints_without_loops_are_refused() -> None:

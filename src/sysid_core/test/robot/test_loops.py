@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -159,20 +158,17 @@ def test_accelerations_keep_the_loops_closed(
         assert np.abs(J @ motion.a[i] + J_dot @ motion.v[i]).max() < 1e-11 * size
 
 
-def test_a_closure_takes_less_than_a_third_of_a_millisecond(leg: LoopClosure) -> None:
-    """A solve from the last millisecond's solution, and G; the quietest of several runs."""
+def test_a_closure_from_the_last_millisecond_takes_three_steps(leg: LoopClosure) -> None:
+    """Which bounds what a tick costs; `bench.speed` gives its time."""
     t = np.arange(0.0, 0.2, 1e-3)[:, None]
     q_a = 0.3 * np.sin(2 * np.pi * t + np.arange(6)) * np.array([1, 1, 1, 1, 0.5, 0.0])
     q_a[:, 5] = -q_a[:, 4]
-    best = np.inf
-    for _ in range(8):
-        q, begin = leg.solve(q_a[0]).configuration, time.process_time()
-        for each in q_a:
-            found = leg.solve(each, q)
-            q = found.configuration
-            leg.map(q, found.jacobian)
-        best = min(best, (time.process_time() - begin) / len(q_a))
-    assert best < 0.3e-3
+    q = leg.solve(q_a[0]).configuration
+    for each in q_a:
+        found = leg.solve(each, q)
+        assert found.converged
+        assert found.iterations <= 3
+        q = found.configuration
 
 
 def test_actuated_joints_determine_the_leg(leg: LoopClosure) -> None:
