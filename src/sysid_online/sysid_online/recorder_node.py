@@ -198,8 +198,9 @@ class RecorderNode(Node):
         self, request: SaveBuffer.Request, response: SaveBuffer.Response
     ) -> SaveBuffer.Response:
         try:
+            folder = output_folder(request.directory)
             recording = self._buffer.snapshot()
-            write_recording(recording, output_folder(request.directory))
+            write_recording(recording, folder)
         except SysidError as error:
             response.success, response.message = False, str(error)
             return response

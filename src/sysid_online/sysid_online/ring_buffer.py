@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import Any
 
@@ -18,6 +19,37 @@ __all__ = ["RingBuffer"]
 _PARTS_PER_SECOND = 1000
 _ANOTHER_RUN = 0.1
 """Time [s] by which joint states must go back to be another run's and not merely late."""
+_LONGEST_STEP = 1.0
+"""Time [s] that a message ages those before it at most, whatever its stamp says."""
+
+
+class _Parts:
+    """What came on one topic, oldest first.
+
+    Stamps that jump drop nothing early: a buffer that they emptied would grow to its size again
+    and again, however long the node has run.
+    """
+
+    def __init__(self, duration: float) -> None:
+        self._duration = duration
+        most = round(_PARTS_PER_SECOND * duration)  # stamps that stand still make nothing old
+        self._parts: deque[tuple[float, int, Any]] = deque(maxlen=most)
+        self._age = 0.0
+        self.newest = -math.inf
+
+    def add(self, part: Any, run: int) -> None:
+        """Add messages that belong to a run of the robot's clock."""
+        newest = float(part.time[-1])
+        self._age += min(max(newest - self.newest, 0.0), _LONGEST_STEP)
+        self.newest = newest
+        self._parts.append((self._age, run, part))
+        while self._parts[0][0] < self._age - self._duration:
+            self._parts.popleft()
+
+    def last(self, run: int) -> list[Any]:
+        """Return what belongs to the last seconds of a run."""
+        oldest = self.newest - self._duration
+        return [p for _, own, p in list(self._parts) if own == run and p.time[-1] >= oldest]
 
 
 class RingBuffer:
@@ -29,10 +61,9 @@ class RingBuffer:
     """
 
     def __init__(self, duration: float) -> None:
-        self.duration = duration
-        most = round(_PARTS_PER_SECOND * duration)  # stamps that stand still make nothing old
-        self._joints: deque[JointBatch] = deque(maxlen=most)
-        self._sensors: dict[str, deque[Any]] = {source: deque(maxlen=most) for source in SOURCES}
+        self._run = 0
+        self._joints = _Parts(duration)
+        self._sensors = {source: _Parts(duration) for source in SOURCES}
 
     def add_joints(self, batch: JointBatch) -> None:
         """Add joint states."""
@@ -40,25 +71,15 @@ class RingBuffer:
         if len(jumps):
             rest = slice(int(jumps[-1]) + 1, None)
             batch = JointBatch(batch.names, *(np.asarray(part)[rest] for part in batch[1:]))
-        newest = float(batch.time[-1])
-        if len(jumps) or (self._joints and newest < self._joints[-1].time[-1] - _ANOTHER_RUN):
-            for buffer in (self._joints, *self._sensors.values()):
-                buffer.clear()
-        self._joints.append(batch)
-        for buffer in (self._joints, *self._sensors.values()):
-            self._forget(buffer, newest)
+        self._run += bool(len(jumps)) or bool(batch.time[-1] < self._joints.newest - _ANOTHER_RUN)
+        self._joints.add(batch, self._run)
 
     def add(self, messages: Recording) -> None:
         """Add messages of the sensors beside the joints'."""
-        for source, buffer in self._sensors.items():
+        for source, parts in self._sensors.items():
             part = getattr(messages, source)
             if part is not None and len(part.time):
-                buffer.append(part)
-                self._forget(buffer, float(part.time[-1]))
-
-    def _forget(self, buffer: deque[Any], newest: float) -> None:
-        while buffer and buffer[0].time[-1] < newest - self.duration:
-            buffer.popleft()
+                parts.add(part, self._run)
 
     def snapshot(self) -> Recording:
         """Return what is in the buffer.
@@ -68,7 +89,7 @@ class RingBuffer:
         DataError
             If no joint states came yet.
         """
-        batches = list(self._joints)
+        batches: list[JointBatch] = self._joints.last(self._run)
         if not batches:
             raise DataError("the buffer is empty: no joint states came yet")
         names = batches[-1].names
@@ -84,7 +105,7 @@ class RingBuffer:
             None if np.isnan(velocity).all() else velocity,
             None if np.isnan(effort).all() else effort,
             source="ring buffer",
-            **{source: _joined(list(parts)) for source, parts in self._sensors.items()},
+            **{key: _joined(parts.last(self._run)) for key, parts in self._sensors.items()},
         )
 
 

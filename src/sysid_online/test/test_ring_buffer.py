@@ -124,3 +124,15 @@ def test_stamps_that_stand_still_do_not_fill_the_memory() -> None:
         buffer.add_joints(batch(5.0, count=1))
         buffer.add(sensors(5.0))
     assert len(buffer.snapshot()) == 1000
+
+
+def test_stamps_that_jump_do_not_empty_the_memory() -> None:
+    """What is kept takes its room once: it does not grow again after each fault."""
+    buffer = RingBuffer(2.0)
+    for i in range(100):
+        buffer.add_joints(batch(10.0 + 0.1 * i))
+    kept = len(buffer._joints._parts)
+    for stamp in (0.0, 2.0**31 - 1.0):
+        buffer.add_joints(batch(stamp, count=1))
+        assert kept - 11 <= len(buffer._joints._parts) <= kept + 2
+        assert len(buffer.snapshot()) == 1
