@@ -14,8 +14,7 @@ import yaml
 
 from sysid_embedded.errors import LaunchError
 from sysid_embedded.launch import packages
-from sysid_embedded.launch.plan import Plan, Process
-from sysid_embedded.launch.reader import read
+from sysid_embedded.launch.reader import Plan, Process, read
 from sysid_embedded.launch.up import find_launch_file
 
 Read = Callable[..., Plan]

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from sysid_embedded.launch.command import up as subcommand
-from sysid_embedded.launch.plan import Plan, Process
-from sysid_embedded.launch.runner import run
+from sysid_embedded.launch.reader import Plan, Process
+from sysid_embedded.launch.up import run_plan
 
 LIMIT_S = 20.0
 
@@ -28,7 +28,7 @@ def _process(name: str, code: str) -> Process:
 
 def _run(*processes: Process) -> tuple[int, list[str]]:
     out = io.StringIO()
-    status = run(Plan(processes=list(processes)), out=out)
+    status = run_plan(Plan(processes=list(processes)), out=out)
     return status, out.getvalue().splitlines()
 
 
@@ -78,11 +78,11 @@ POLITE = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); {POLITE}"
 UP = """
 import os, sys
-from sysid_embedded.launch.plan import Plan, Process
-from sysid_embedded.launch.runner import run
+from sysid_embedded.launch.reader import Plan, Process
+from sysid_embedded.launch.up import run_plan
 
 commands = [(sys.executable, "-c", program) for program in sys.argv[1:]]
-sys.exit(run(Plan(processes=[Process("python", c, dict(os.environ)) for c in commands])))
+sys.exit(run_plan(Plan(processes=[Process("python", c, dict(os.environ)) for c in commands])))
 """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from sysid_embedded.names import expand, is_valid
+from sysid_embedded.arguments import expand, is_valid
 
 
 @pytest.mark.parametrize(

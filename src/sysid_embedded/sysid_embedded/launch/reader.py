@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,49 @@ from sysid_core.untrusted import read_yaml
 from ..errors import LaunchError
 from . import packages
 from .element import Element
-from .plan import Argument, Plan, Process
 from .substitutions import Scope
 
-__all__ = ["read"]
+__all__ = ["Argument", "Plan", "Process", "read"]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument that a launch file declares.
+
+    Parameters
+    ----------
+    default : str or None
+        None: it must be given.
+    """
+
+    name: str
+    default: str | None
+    description: str
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process to start.
+
+    Parameters
+    ----------
+    name : str
+        What to call it in front of its output.
+    environment : dict
+        All of its environment variables.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    environment: dict[str, str]
+
+
+@dataclass
+class Plan:
+    """Everything that a launch file asks for, in order."""
+
+    arguments: list[Argument] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)
 
 
 @dataclass

@@ -67,7 +67,6 @@ def init(
 
 
 def get_global_executor() -> _executors.SingleThreadedExecutor:
-    """Return the executor that the functions of this module use."""
     if not _global_executors:
         executor = _executors.SingleThreadedExecutor()
         _global_executors.append(executor)
@@ -80,14 +79,12 @@ def _forget_executor() -> None:
 
 
 def shutdown(*, context: Context | None = None) -> None:
-    """End."""
     _context.shutdown(context=context)
     if context is None:
         uninstall_signal_handlers()
 
 
 def create_node(node_name: str, **options: Any) -> _node.Node:
-    """Create a node."""
     return _node.Node(node_name, **options)
 
 
@@ -103,13 +100,11 @@ def _running(node: _node.Node) -> Iterator[_executors.SingleThreadedExecutor]:
 
 
 def spin_once(node: _node.Node, *, timeout_sec: float | None = None) -> None:
-    """Run one callback of a node, or wait for one up to a time-out."""
     with _running(node) as executor:
         executor.spin_once(timeout_sec=timeout_sec)
 
 
 def spin(node: _node.Node) -> None:
-    """Run the callbacks of a node until shutdown."""
     with _running(node) as executor:
         executor.spin()
 
@@ -117,6 +112,5 @@ def spin(node: _node.Node) -> None:
 def spin_until_future_complete(
     node: _node.Node, future: Future, *, timeout_sec: float | None = None
 ) -> None:
-    """Run the callbacks of a node until a future is done or the time-out."""
     with _running(node) as executor:
         executor.spin_until_future_complete(future, timeout_sec)

@@ -8,22 +8,18 @@ from typing import Any, NamedTuple
 
 from cyclonedds.qos import Policy
 
-from sysid_embedded import names as _names
+from sysid_embedded import arguments as _names
 from sysid_embedded.arguments import Arguments
 from sysid_embedded.arguments import parse as _parse
 from sysid_embedded.messages import Message
 from sysid_embedded.qos_policies import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
+from ._endpoints import Client, Publisher, Service, Subscription
 from ._node_parameters import NodeParameters
-from .client import Client
-from .clock import ROSClock
+from .clock import ROSClock, Timer
 from .context import Context
 from .exceptions import NameValidationException
 from .logging import RcutilsLogger, get_logger
-from .publisher import Publisher
-from .service import Service
-from .subscription import Subscription
-from .timer import Timer
 
 __all__ = ["NodeBase"]
 
@@ -81,12 +77,10 @@ class NodeBase(NodeParameters):
 
     @property
     def context(self) -> Context:
-        """The context."""
         return self._context
 
     @property
     def executor(self) -> Any:
-        """The executor that runs the node's callbacks, or None."""
         return self._executor() if self._executor is not None else None
 
     def _set_executor(self, executor: Any) -> None:
@@ -137,23 +131,18 @@ class NodeBase(NodeParameters):
         return [*self._publishers, *rosout]
 
     def get_name(self) -> str:
-        """Return the name."""
         return self._name
 
     def get_namespace(self) -> str:
-        """Return the namespace."""
         return self._namespace
 
     def get_fully_qualified_name(self) -> str:
-        """Return the namespace and name."""
         return self._full_name
 
     def get_logger(self) -> RcutilsLogger:
-        """Return the node's logger."""
         return self._logger
 
     def get_clock(self) -> ROSClock:
-        """Return the node's clock."""
         return self._clock
 
     def _resolve(self, name: str, kind: str) -> str:
@@ -172,19 +161,15 @@ class NodeBase(NodeParameters):
         return sum(endpoint.topic_name == name for endpoint in endpoints)
 
     def count_publishers(self, topic_name: str) -> int:
-        """Return the number of publishers of a topic in the whole domain."""
         return self._endpoints(topic_name, writers=True)
 
     def count_subscribers(self, topic_name: str) -> int:
-        """Return the number of subscriptions to a topic in the whole domain."""
         return self._endpoints(topic_name, writers=False)
 
     def get_topic_names_and_types(self) -> list[tuple[str, list[str]]]:
-        """Return the topics of the whole domain with the names of their types."""
         return self._discovered("rt", "")
 
     def get_service_names_and_types(self) -> list[tuple[str, list[str]]]:
-        """Return the services of the whole domain with the names of their types."""
         return self._discovered("rr", "Reply")
 
     def _discovered(self, prefix: str, suffix: str) -> list[tuple[str, list[str]]]:
@@ -199,7 +184,6 @@ class NodeBase(NodeParameters):
         return [(name, sorted(kinds)) for name, kinds in sorted(found.items())]
 
     def get_publishers_info_by_topic(self, topic_name: str) -> list[_EndpointInfo]:
-        """Return type and quality of service of each publisher of a topic in the whole domain."""
         name = f"rt{_names.expand(topic_name, self._name, self._namespace)}"
         infos = []
         for endpoint in self._context.participant.endpoints(writers=True):

@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sysid_embedded.messages import message_class
+from sysid_embedded.messages import message_class, service_class
 
 from .exceptions import ParameterException
 from .parameter import Parameter
+from .qos import qos_profile_parameters
 
-__all__ = ["NodeParameters"]
+if TYPE_CHECKING:
+    from .node import Node
+
+__all__ = ["NodeParameters", "ParameterService"]
 
 ParameterDescriptor: Any = message_class("rcl_interfaces/msg/ParameterDescriptor")
 ParameterEvent: Any = message_class("rcl_interfaces/msg/ParameterEvent")
@@ -72,7 +76,6 @@ class NodeParameters:
         return parameter
 
     def get_parameter(self, name: str) -> Parameter:
-        """Return a parameter."""
         self._check_declared(name)
         return self._parameters[name]
 
@@ -81,7 +84,6 @@ class NodeParameters:
             raise ParameterException(f"Invalid access to undeclared parameter(s): {name}")
 
     def set_parameters(self, parameter_list: list[Parameter]) -> list[Any]:
-        """Set parameters one by one; return a result for each."""
         return [self.set_parameters_atomically([parameter]) for parameter in parameter_list]
 
     def set_parameters_atomically(self, parameter_list: list[Parameter]) -> Any:
@@ -121,7 +123,6 @@ class NodeParameters:
             callback(parameters)
 
     def list_parameters(self, prefixes: list[str], depth: int) -> Any:
-        """Return the names below the prefixes, down to a depth (0: any)."""
         result = ListParametersResult()
 
         def shallow(name: str) -> bool:
@@ -143,20 +144,13 @@ class NodeParameters:
         return result
 
     def describe_parameter(self, name: str) -> Any:
-        """Return the descriptor of a parameter."""
         self._check_declared(name)
         return self._descriptors[name]
 
-    def describe_parameters(self, names: Sequence[str]) -> list[Any]:
-        """Return the descriptors of several parameters."""
-        return [self.describe_parameter(name) for name in names]
-
     def add_on_set_parameters_callback(self, callback: OnSet) -> None:
-        """Let a function refuse what is to be set."""
         self._on_set_parameters_callbacks.insert(0, callback)
 
     def add_post_set_parameters_callback(self, callback: OnSet) -> None:
-        """Tell a function what was set."""
         self._post_set_parameters_callbacks.insert(0, callback)
 
 
@@ -180,3 +174,71 @@ def _misfit(parameter: Parameter, descriptor: Any) -> str:
 def _close(a: float, b: float) -> bool:
     """Whether two numbers, unless they are integers, are equal but for rounding."""
     return isinstance(a, float) and math.isclose(a, b, rel_tol=_RELATIVE_TOLERANCE)
+
+
+_SERVICES = (
+    "describe_parameters",
+    "get_parameter_types",
+    "get_parameters",
+    "list_parameters",
+    "set_parameters",
+    "set_parameters_atomically",
+)
+
+
+class ParameterService:
+    """Answers for a node."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        for name in _SERVICES:
+            stem = "".join(part.capitalize() for part in name.split("_"))
+            node.create_service(
+                service_class(f"rcl_interfaces/srv/{stem}"),
+                f"~/{name}",
+                getattr(self, f"_{name}"),
+                qos_profile=qos_profile_parameters,
+            )
+
+    def _describe_parameters(self, request: Any, response: Any) -> Any:
+        response.descriptors = self._each(request.names, self._node.describe_parameter)
+        return response
+
+    def _get_parameter_types(self, request: Any, response: Any) -> Any:
+        parameters = self._each(request.names, self._node.get_parameter)
+        response.types = [parameter.type_.value for parameter in parameters]
+        return response
+
+    def _get_parameters(self, request: Any, response: Any) -> Any:
+        parameters = self._each(request.names, self._node.get_parameter)
+        response.values = [parameter.get_parameter_value() for parameter in parameters]
+        return response
+
+    @staticmethod
+    def _each(names: Sequence[str], get: Callable[[str], Any]) -> list[Any]:
+        """Return what there is of each name; one unknown name leaves the whole answer empty."""
+        try:
+            return [get(name) for name in names]
+        except ParameterException:
+            return []
+
+    def _list_parameters(self, request: Any, response: Any) -> Any:
+        response.result = self._node.list_parameters(list(request.prefixes), request.depth)
+        return response
+
+    def _set_parameters(self, request: Any, response: Any) -> Any:
+        for message in request.parameters:
+            response.results.append(self._set([message]))
+        return response
+
+    def _set_parameters_atomically(self, request: Any, response: Any) -> Any:
+        response.result = self._set(request.parameters)
+        return response
+
+    def _set(self, messages: list[Any]) -> Any:
+        try:
+            parameters = [Parameter.from_parameter_msg(message) for message in messages]
+            return self._node.set_parameters_atomically(parameters)
+        except (ParameterException, ValueError) as error:
+            result = message_class("rcl_interfaces/msg/SetParametersResult")
+            return result(successful=False, reason=str(error))

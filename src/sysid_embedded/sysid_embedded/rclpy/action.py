@@ -51,12 +51,10 @@ class ServerGoalHandle:
 
     @property
     def is_active(self) -> bool:
-        """Whether it has not ended."""
         return self.status < _SUCCEEDED
 
     @property
     def is_cancel_requested(self) -> bool:
-        """Whether it is to be cancelled."""
         return self.status == _CANCELING
 
     def update(self, status: int) -> None:
@@ -65,12 +63,10 @@ class ServerGoalHandle:
         self._server.publish_status()
 
     def publish_feedback(self, feedback: Any) -> None:
-        """Tell how it goes."""
         message = self._server.action_type.Impl.FeedbackMessage
         self._server.feedback.publish(message(goal_id=self.goal_id, feedback=feedback))
 
     def execute(self, execute_callback: Callable[[ServerGoalHandle], Any]) -> None:
-        """Call a function, or run a coroutine, that ends the goal and returns its result."""
         if not self.is_cancel_requested:
             self.update(_EXECUTING)
         result = execute_callback(self)
@@ -86,15 +82,12 @@ class ServerGoalHandle:
         self.answer.set_result(response(status=self.status, result=result))
 
     def succeed(self) -> None:
-        """End it well."""
         self.update(_SUCCEEDED)
 
     def abort(self) -> None:
-        """End it because it cannot be reached."""
         self.update(_ABORTED)
 
     def canceled(self) -> None:
-        """End it because somebody asked for that."""
         self.update(_CANCELED)
 
 
@@ -198,12 +191,10 @@ class ClientGoalHandle:
         self.goal_id, self.accepted, self.stamp = goal_id, response.accepted, response.stamp
 
     def get_result_async(self) -> Future:
-        """Ask for the result and return its future; it has a status and the result."""
         client = self._client
         return client.result.call_async(client.result.srv_type.Request(goal_id=self.goal_id))
 
     def cancel_goal_async(self) -> Future:
-        """Ask to cancel it and return the future of the answer."""
         info = message_class("action_msgs/msg/GoalInfo")(goal_id=self.goal_id)
         client = self._client
         return client.cancel.call_async(client.cancel.srv_type.Request(goal_info=info))
@@ -229,19 +220,16 @@ class ActionClient:
             callback(message)
 
     def server_is_ready(self) -> bool:
-        """Whether all of a server has been discovered."""
         services = (self._send, self.cancel, self.result)
         return all(client.service_is_ready() for client in services)
 
     def wait_for_server(self, timeout_sec: float | None = None) -> bool:
-        """Wait for a server; False if none came in time."""
         services = (self._send, self.cancel, self.result)
         return all(client.wait_for_service(timeout_sec) for client in services)
 
     def send_goal_async(
         self, goal: Any, feedback_callback: Callable[[Any], Any] | None = None
     ) -> Future:
-        """Send a goal and return the future of its `ClientGoalHandle`."""
         number = uuid.uuid4().bytes
         goal_id = message_class("unique_identifier_msgs/msg/UUID")(uuid=list(number))
         if feedback_callback is not None:

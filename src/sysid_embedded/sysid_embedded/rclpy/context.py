@@ -70,7 +70,6 @@ class Context:
 
     @property
     def participant(self) -> Participant:
-        """The DDS participant."""
         if self._participant is None:
             raise RuntimeError("Context must be initialized first")
         return self._participant
@@ -83,17 +82,14 @@ class Context:
         return self._graph
 
     def ok(self) -> bool:
-        """Whether it is initialised and not shut down."""
         return self._ok
 
     def shutdown(self) -> None:
-        """End; executors that spin stop."""
         if not self._used:
             raise RuntimeError("Context must be initialized before it can be shutdown")
         self.try_shutdown()
 
     def try_shutdown(self) -> None:
-        """End it unless that was done already."""
         with self._lock:
             if not self._ok:
                 return
@@ -103,7 +99,6 @@ class Context:
             callback()
 
     def on_shutdown(self, callback: Callable[[], None]) -> None:
-        """Call a function at shutdown; at once if that has happened."""
         with self._lock:
             if self._ok or not self._used:
                 self._callbacks.append(callback)
@@ -111,7 +106,6 @@ class Context:
         callback()
 
     def get_domain_id(self) -> int:
-        """Return the domain."""
         return self.participant.domain_id
 
     def destroy(self) -> None:
@@ -130,7 +124,6 @@ _lock = threading.Lock()
 
 
 def get_default_context() -> Context:
-    """Return the global context; a new one after a shutdown."""
     with _lock:
         if not _default:
             _default.append(Context())
@@ -148,15 +141,12 @@ def _taken(context: Context | None) -> Context:
 
 
 def ok(*, context: Context | None = None) -> bool:
-    """Whether the context is initialised and not shut down."""
     return (context or get_default_context()).ok()
 
 
 def shutdown(*, context: Context | None = None) -> None:
-    """End a context."""
     _taken(context).shutdown()
 
 
 def try_shutdown(*, context: Context | None = None) -> None:
-    """End a context unless that was done already."""
     _taken(context).try_shutdown()

@@ -62,7 +62,6 @@ class SingleThreadedExecutor:
                 self._waitset.wake()
 
     def add_node(self, node: Node) -> bool:
-        """Run a node's callbacks; False if it does already."""
         with self._lock:
             if node in self._nodes:
                 return False
@@ -74,7 +73,6 @@ class SingleThreadedExecutor:
         return True
 
     def remove_node(self, node: Node) -> None:
-        """Run a node's callbacks no more."""
         with self._lock:
             if node not in self._nodes:
                 return
@@ -85,7 +83,6 @@ class SingleThreadedExecutor:
         self.wake()
 
     def get_nodes(self) -> list[Node]:
-        """Return the nodes whose callbacks are run."""
         return list(self._nodes)
 
     def _attach(self, entity: Any) -> None:
@@ -154,7 +151,6 @@ class SingleThreadedExecutor:
                 node._warn()
 
     def spin(self) -> None:
-        """Run callbacks until shutdown."""
         while self.context.ok() and not self._stopped:
             self.spin_once()
 
@@ -169,7 +165,6 @@ class SingleThreadedExecutor:
         self._spin_once(timeout_sec, lambda: False)
 
     def spin_until_future_complete(self, future: Future, timeout_sec: float | None = None) -> None:
-        """Run callbacks until a future is done or the time-out."""
         future.add_done_callback(lambda _: self.wake())
         end = _deadline(timeout_sec)
         while self.context.ok() and not future.done() and not self._stopped:
@@ -194,7 +189,6 @@ class SingleThreadedExecutor:
             return
 
     def shutdown(self, timeout_sec: float | None = None) -> bool:
-        """Stop; True when no callback runs any more."""
         self._stopped = True
         self.wake()
         for node in self.get_nodes():

@@ -50,7 +50,6 @@ class _LogSystem:
             self._outlets[name] = outlet
 
     def remove_outlet(self, name: str) -> None:
-        """Undo `add_outlet`."""
         with self._lock:
             self._outlets.pop(name, None)
 
@@ -102,26 +101,20 @@ class RcutilsLogger:
         return True
 
     def debug(self, message: str) -> bool:
-        """Log what helps to find errors."""
         return self._log(message, LoggingSeverity.DEBUG)
 
     def info(self, message: str) -> bool:
-        """Log what is worth knowing."""
         return self._log(message, LoggingSeverity.INFO)
 
     def warning(self, message: str) -> bool:
-        """Log what may go wrong."""
         return self._log(message, LoggingSeverity.WARN)
 
     def error(self, message: str) -> bool:
-        """Log what went wrong."""
         return self._log(message, LoggingSeverity.ERROR)
 
     def fatal(self, message: str) -> bool:
-        """Log what ends the program."""
         return self._log(message, LoggingSeverity.FATAL)
 
 
 def get_logger(name: str) -> RcutilsLogger:
-    """Return a logger."""
     return RcutilsLogger(name)

@@ -9,26 +9,21 @@ from typing import Any
 from sysid_embedded.messages import message_class
 from sysid_embedded.qos_policies import to_dds
 
+from ._endpoints import Client, Publisher, Service, Subscription
 from ._node_base import NodeBase, _check_interface
+from ._node_parameters import ParameterService
 from .callback_groups import MutuallyExclusiveCallbackGroup
-from .client import Client
-from .clock import NANO, Clock
+from .clock import NANO, Clock, Timer, TimeSource
 from .context import Context, get_default_context
 from .exceptions import NotInitializedException
 from .logging import Record, _system
 from .parameter import Parameter
-from .parameter_service import ParameterService
-from .publisher import Publisher
 from .qos import (
     DurabilityPolicy,
     QoSProfile,
     qos_profile_parameter_events,
     qos_profile_services_default,
 )
-from .service import Service
-from .subscription import Subscription
-from .time_source import TimeSource
-from .timer import Timer
 
 __all__ = ["Node"]
 
@@ -102,7 +97,6 @@ class Node(NodeBase):
     def create_publisher(
         self, msg_type: Any, topic: str, qos_profile: QoSProfile | int
     ) -> Publisher:
-        """Create a publisher; the quality of service may be just the history's depth."""
         publisher = self._make_publisher(msg_type, topic, _profile(qos_profile))
         self._publishers.append(publisher)
         self._changed()
@@ -123,7 +117,6 @@ class Node(NodeBase):
         callback: Callable[[Any], Any],
         qos_profile: QoSProfile | int,
     ) -> Subscription:
-        """Create a subscription; the quality of service may be just the history's depth."""
         _check_interface(msg_type, service=False)
         name = self._resolve(topic, "topic")
         reader = self._context.participant.reader(
@@ -157,7 +150,6 @@ class Node(NodeBase):
         qos_profile: QoSProfile = qos_profile_services_default,
         callback_group: MutuallyExclusiveCallbackGroup | None = None,
     ) -> Service:
-        """Create a service; the callback gets the request and a response to fill and return."""
         name = self._resolve(srv_name, "service")
         ends = self._service_ends(srv_type, name, qos_profile, server=True)
         service = Service(*ends, srv_type, name, callback)
@@ -166,7 +158,6 @@ class Node(NodeBase):
         return service
 
     def create_client(self, srv_type: Any, srv_name: str) -> Client:
-        """Create a client of a service."""
         name = self._resolve(srv_name, "service")
         ends = self._service_ends(srv_type, name, qos_profile_services_default, server=False)
         client = Client(self._context, *ends, srv_type, name)
@@ -181,7 +172,6 @@ class Node(NodeBase):
         *,
         clock: Clock | None = None,
     ) -> Timer:
-        """Create a timer; it goes by the node's clock unless another one is given."""
         timer = Timer(
             callback,
             int(float(timer_period_sec) * NANO),
@@ -193,11 +183,9 @@ class Node(NodeBase):
         return timer
 
     def destroy_subscription(self, subscription: Subscription) -> bool:
-        """Destroy a subscription."""
         return self._destroy_reading(self._subscriptions, subscription)
 
     def destroy_client(self, client: Client) -> bool:
-        """Destroy a client."""
         return self._destroy_reading(self._clients, client)
 
     def _destroy_reading(self, entities: list[Any], entity: Any) -> bool:
@@ -212,7 +200,6 @@ class Node(NodeBase):
         return True
 
     def destroy_timer(self, timer: Timer) -> bool:
-        """Destroy a timer."""
         if timer not in self._timers:
             return False
         self._timers.remove(timer)
@@ -220,7 +207,6 @@ class Node(NodeBase):
         return True
 
     def destroy_node(self) -> None:
-        """Destroy the node and all that it has."""
         if self._destroyed:
             return
         self._destroyed = True

@@ -86,7 +86,6 @@ class Parameter:
         return cls(param_msg.name, kind, value)
 
     def get_parameter_value(self) -> Any:
-        """Return the value as a `rcl_interfaces/ParameterValue`."""
         message = message_class("rcl_interfaces/msg/ParameterValue")(type=self.type_.value)
         field = _FIELDS[self.type_.value]
         if field is not None:
@@ -94,7 +93,6 @@ class Parameter:
         return message
 
     def to_parameter_msg(self) -> Any:
-        """Return it as a `rcl_interfaces/Parameter`."""
         cls = message_class("rcl_interfaces/msg/Parameter")
         return cls(name=self.name, value=self.get_parameter_value())
 

@@ -36,7 +36,6 @@ def _handle(number: int, frame: FrameType | None) -> None:
 
 
 def install_signal_handlers(context: Context) -> None:
-    """End a context at signals; in the main thread alone, as Python demands."""
     _contexts.add(context)
     if threading.current_thread() is not threading.main_thread():
         return
@@ -46,7 +45,6 @@ def install_signal_handlers(context: Context) -> None:
 
 
 def uninstall_signal_handlers() -> None:
-    """Handle signals as before."""
     if threading.current_thread() is not threading.main_thread():
         return
     for number in list(_previous):

@@ -25,15 +25,12 @@ class Future:
         return self._result
 
     def done(self) -> bool:
-        """Whether there is a result."""
         return self._done
 
     def result(self) -> Any:
-        """Return the result, None as long as there is none."""
         return self._result
 
     def set_result(self, result: Any) -> None:
-        """Complete it with a result."""
         with self._lock:
             self._result = result
             self._done = True
@@ -42,7 +39,6 @@ class Future:
             callback(self)
 
     def add_done_callback(self, callback: Callable[[Any], Any]) -> None:
-        """Call a function with the future when it is done; at once if it is."""
         with self._lock:
             if not self._done:
                 self._callbacks.append(callback)
@@ -51,7 +47,6 @@ class Future:
 
 
 def resume(coroutine: Coroutine[Any, Any, Any], then: Callable[[Any], object]) -> None:
-    """Run a coroutine to its end and pass on what it returns, or to the next future it awaits."""
     try:
         future = coroutine.send(None)
     except StopIteration as end:
