@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from sysid_core.dynamics.rows import Regression, Rows, select_rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, EstimationError
 from sysid_core.estimation import Entropic, Problem
+from sysid_core.robot.model import Robot
 from sysid_core.signals import Aligned, CutoffChoice
 
 __all__ = ["Ladder"]
@@ -37,6 +38,10 @@ _OVERSAMPLING = 4.0
 """Samples per period of the cut-off: twice what its band needs."""
 _MOST_SAMPLES = 3000
 """Samples of one rung: more would not change the choice, but take longer."""
+_LAG_STEP = 0.02
+"""Periods of the cut-off from which a slope over the lag is taken: 7° of its fastest sine."""
+_LONGEST_LAG = 0.1
+"""Lags [s] beyond are no driver's filter, but efforts that belong to another motion."""
 
 
 class _Rung(NamedTuple):
@@ -118,7 +123,7 @@ class Ladder:
             elif (missed := missed + 1) == _PATIENCE:
                 break
         if best is top:
-            return replace(choice, cutoff=top.cutoff), top.regression
+            return self._with_lag(replace(choice, cutoff=top.cutoff), regression, top)
         worse = float(np.exp(np.mean(self._errors(top, best) - self._errors(best, best))))
         reason = (
             f"{best.cutoff:.3g} Hz predicts held-out torque {worse:.2f} times better than "
@@ -126,7 +131,49 @@ class Ladder:
             + ("which was asked for" if choice.given else "which the spectrum would allow")
         )
         kept = top if choice.given else best
-        return replace(choice, cutoff=best.cutoff, reason=reason), kept.regression
+        choice = replace(choice, cutoff=best.cutoff, reason=reason)
+        return self._with_lag(choice, regression, kept)
+
+    def _with_lag(
+        self, choice: CutoffChoice, least: Regression, rung: _Rung
+    ) -> tuple[CutoffChoice, Regression]:
+        """Return a choice with the lag of efforts, if held-out torque shows one, and its friction.
+
+        Drivers that filter currents make efforts late; those that filter positions, early. The
+        lag is the one that leaves least of the torques, whatever the base parameters are
+        (Gauss-Newton, two steps).
+        """
+        regression, lag, step = rung.regression, 0.0, _LAG_STEP / rung.cutoff
+        if not (regression.per_joint and regression.robot.is_tree):
+            return choice, regression
+        blocks = self._rows(regression, rung.batch).blocks
+        noise = sum(rung.parts[1:], rung.parts[0]).rmse(np.mean(rung.learned, axis=0))
+        weighed = [block.matrix / std for block, std in zip(blocks, noise, strict=True)]
+        axes = np.linalg.qr(np.concatenate(weighed))[0]
+
+        def left(lag: float) -> FloatArray:
+            """Return what no base parameters explain of the torques, over their noise."""
+            effort = self._batch(regression.robot, rung.cutoff, lag).samples.effort
+            more = (effort - rung.batch.samples.effort).T
+            targets = [
+                (block.target + own[block.sample]) / std
+                for block, own, std in zip(blocks, more, noise, strict=True)
+            ]
+            target = np.concatenate(targets)
+            return np.asarray(target - axes @ (axes.T @ target))
+
+        for _ in range(2):
+            early, late = left(lag - step), left(lag + step)
+            lag -= step * float((late - early) @ (late + early) / np.sum((late - early) ** 2))
+            if not abs(lag) < _LONGEST_LAG:
+                return choice, regression
+        moved = self._learned(
+            rung.cutoff, regression, self._batch(regression.robot, rung.cutoff, lag)
+        )
+        excess = self._errors(rung, rung) - self._errors(moved, moved)
+        if not _is_clear(excess, _CLEARLY):
+            return choice, regression
+        return replace(choice, lag=lag), self.settle(least, moved.batch)
 
     def _rungs(self, regression: Regression, choice: CutoffChoice) -> Iterator[_Rung]:
         """Yield the rungs that data suffice for, from the top down."""
@@ -145,25 +192,28 @@ class Ladder:
         start, end = grids[0].time[0], grids[-1].time[-1]
         return np.linspace(start, start + self.train * (end - start), _STRETCHES + 1)
 
-    def _rung(self, regression: Regression, cutoff: float) -> _Rung | None:
-        """Learn without each stretch in turn; None where the filter or the data are too short."""
+    def _batch(self, robot: Robot, cutoff: float, lag: float = 0.0) -> Batch:
+        """Return the samples to learn from."""
         edges = self._edges
         oversampling = min(_OVERSAMPLING, _MOST_SAMPLES / (cutoff * (edges[-1] - edges[0])))
-        choice = CutoffChoice(cutoff, 0.0, 0.0, "")
+        choice = CutoffChoice(cutoff, 0.0, 0.0, "", lag=lag)
+        batch = batch_at(robot, self.aligned, choice, oversampling)
+        return batch.before(int(np.searchsorted(batch.samples.time, edges[-1])))
+
+    def _rung(self, regression: Regression, cutoff: float) -> _Rung | None:
+        """Settle friction and learn; None where the filter or the data are too short."""
         try:
-            batch = batch_at(regression.robot, self.aligned, choice, oversampling)
-            batch = batch.before(int(np.searchsorted(batch.samples.time, edges[-1])))
+            batch = self._batch(regression.robot, cutoff)
             if len(batch) < _STRETCHES:
                 return None
-            regression = self.settle(regression, batch)
-            parts = self._stretches(regression, batch)
-            if any((part.count == 0.0).all() for part in parts):
-                return None
-            return _Rung(cutoff, regression, batch, parts, self._learned(regression, parts))
+            rung = self._learned(cutoff, self.settle(regression, batch), batch)
+            return None if any((part.count == 0.0).all() for part in rung.parts) else rung
         except (DataError, EstimationError):
             return None
 
-    def _learned(self, regression: Regression, parts: Sequence[Statistics]) -> list[FloatArray]:
+    def _learned(self, cutoff: float, regression: Regression, batch: Batch) -> _Rung:
+        """Learn without each stretch in turn."""
+        parts = self._stretches(regression, batch)
         whole = self.problem(regression, sum(parts[1:], parts[0]))
         estimator = Entropic(covariance="none")
         first = estimator.solve(whole)
@@ -175,12 +225,15 @@ class Ladder:
                 noise_std=first.noise_std,
             )
             learned.append(estimator.solve(rest, first.parameters).base_parameters)
-        return learned
+        return _Rung(cutoff, regression, batch, parts, learned)
+
+    def _rows(self, regression: Regression, batch: Batch) -> Rows:
+        rest = rest_speed(batch.samples, self.still)
+        return training_rows(regression, rows_of(regression, batch), batch, rest)
 
     def _stretches(self, regression: Regression, batch: Batch) -> list[Statistics]:
         """Return the statistics of each stretch's rows."""
-        rest = rest_speed(batch.samples, self.still)
-        rows = training_rows(regression, rows_of(regression, batch), batch, rest)
+        rows = self._rows(regression, batch)
         stretch = np.searchsorted(self._edges, batch.samples.time, side="right") - 1
         return [_statistics(rows, stretch == k) for k in range(_STRETCHES)]
 
@@ -196,9 +249,13 @@ class Ladder:
 
     def _is_better(self, lower: _Rung, higher: _Rung, least: float) -> bool:
         """Whether the lower of two rungs predicts its own rows better by a log ratio `least`."""
-        excess = self._errors(higher, lower) - self._errors(lower, lower)
-        usual = float(excess.std(ddof=1)) / np.sqrt(len(excess))
-        return bool(excess.mean() > max(_CERTAIN * usual, least))
+        return _is_clear(self._errors(higher, lower) - self._errors(lower, lower), least)
+
+
+def _is_clear(excess: FloatArray, least: float) -> bool:
+    """Whether log ratios of errors, one per stretch, are clearly positive."""
+    usual = float(excess.std(ddof=1)) / np.sqrt(len(excess))
+    return bool(excess.mean() > max(_CERTAIN * usual, least))
 
 
 def _statistics(rows: Rows, chosen: BoolArray) -> Statistics:

@@ -148,7 +148,7 @@ def compare_torques(
         own = estimate.with_friction(robot)
         vector = estimate.parameters(own)
         regression, rows, _, warnings = rows_at_learned_cutoff(
-            own, data, options, min(cutoffs, default=None)
+            own, data, options, min(cutoffs, default=None), estimate.lag
         )
         rows = regression.with_load(rows, vector)
         errors.append(rows.residuals(regression.base.project(vector)))

@@ -63,6 +63,14 @@ class EstimateFile:
         return float(value)
 
     @property
+    def lag(self) -> float:
+        """Lag [s] of the efforts that the parameters were learned from."""
+        value = self._data.get("effort_lag_s")
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            return 0.0
+        return float(value)
+
+    @property
     def friction(self) -> dict[str, dict[str, float]] | None:
         """Chosen friction terms, joint → term → scale; None in files of older versions."""
         found: dict[str, dict[str, float]] | None = self._data.get("friction")

@@ -132,6 +132,7 @@ def estimate_json(
         "iterations": estimate.iterations,
         "converged": estimate.converged,
         "cutoff_hz": found.signals.cutoff,
+        "effort_lag_s": found.signals.lag,
         "timing": timing,
     }
     if np.isfinite(covariance).all():

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from sysid_core.arrays import FloatArray
@@ -49,6 +50,7 @@ def validate(
     progress: Progress = quiet,
     *,
     learned_cutoff: float | None = None,
+    lag: float = 0.0,
     simulated: bool = False,
 ) -> Validation:
     """Score nominal and identified parameters (p,) on a whole recording.
@@ -59,6 +61,8 @@ def validate(
     learned_cutoff : float, optional [Hz]
         The cut-off that the parameters were learned at: used where `options` names none, as far
         as the recording's rate allows.
+    lag : float [s]
+        Of the efforts.
     simulated : bool
         Whether to integrate both models forward, too.
 
@@ -73,7 +77,7 @@ def validate(
     for vector in (nominal, identified):
         robot.check_parameters(vector)
     source = Source(data) if isinstance(data, Recording) else data
-    gathered, cutoff = _gathered_at_learned_cutoff(robot, source, options, learned_cutoff)
+    gathered, cutoff = _gathered_at_learned_cutoff(robot, source, options, learned_cutoff, lag)
     progress("regression", 0.0)
     stream = RowStream(make_regression(robot), gathered, options.still, source.name)
     judged = stream.judge(nominal, identified)
@@ -101,7 +105,11 @@ def _doubts(stream: RowStream, identified: FloatArray, still: float) -> tuple[Di
 
 
 def _gathered_at_learned_cutoff(
-    robot: Robot, source: Source, options: IdentifyConfig, learned_cutoff: float | None
+    robot: Robot,
+    source: Source,
+    options: IdentifyConfig,
+    learned_cutoff: float | None,
+    lag: float,
 ) -> tuple[Gathered, float]:
     """Return a whole recording's samples, and the cut-off [Hz] that they were filtered at."""
     with workers() as here:
@@ -110,7 +118,7 @@ def _gathered_at_learned_cutoff(
         if options.signals.cutoff is None and learned_cutoff is not None:
             cutoff = min(learned_cutoff, gathering.limit)
             choice = CutoffChoice(cutoff, 0.0, 0.0, f"{cutoff:.3g} Hz, as learned", given=True)
-        return gathering.gather(choice, 1.0), choice.cutoff
+        return gathering.gather(replace(choice, lag=lag), 1.0), choice.cutoff
 
 
 def rows_at_learned_cutoff(
@@ -118,6 +126,7 @@ def rows_at_learned_cutoff(
     data: Recording | Source,
     options: IdentifyConfig,
     learned_cutoff: float | None,
+    lag: float = 0.0,
     progress: Progress = quiet,
 ) -> tuple[Regression, Rows, float, tuple[str, ...]]:
     """Return the rows of a whole recording to compare models on, its cut-off, and warnings.
@@ -126,6 +135,8 @@ def rows_at_learned_cutoff(
     ----------
     learned_cutoff : float or None [Hz]
         Used where `options` names none, as far as the recording's rate allows.
+    lag : float [s]
+        Of the efforts.
 
     Raises
     ------
@@ -133,7 +144,7 @@ def rows_at_learned_cutoff(
         If the recording is not usable.
     """
     source = Source(data) if isinstance(data, Recording) else data
-    gathered, cutoff = _gathered_at_learned_cutoff(robot, source, options, learned_cutoff)
+    gathered, cutoff = _gathered_at_learned_cutoff(robot, source, options, learned_cutoff, lag)
     batch = gathered.batch
     regression = make_regression(robot)
     rows = rows_of(regression, batch, progress)

@@ -79,6 +79,27 @@ def test_what_the_spectrum_takes_for_motion_is_filtered_where_it_spoils_the_pred
     assert max(ladder.values()) > 1.5 * min(ladder.values())
 
 
+def _late(recording: Recording, lag: float) -> Recording:
+    """Log efforts a time [s] after the positions that they go with; before, if negative."""
+    time, effort = recording.time, recording.effort
+    assert effort is not None
+    moved = np.array([np.interp(time - lag, time, column) for column in effort.T]).T
+    return replace(recording, effort=moved)
+
+
+@pytest.mark.parametrize("lag", [0.03, -0.01, 0.0])
+def test_efforts_that_come_late_or_early_are_moved_to_their_positions(
+    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording], lag: float
+) -> None:
+    clean = make_recording(robot, truth, duration=24.0, noise=0.3, seed=3)
+    found = identify(robot, _late(clean, lag))
+    punctual = identify(robot, clean)
+    assert found.signals.lag == pytest.approx(lag, abs=1e-3 if lag else 0.0)
+    assert any("efforts come" in text for text in found.warnings) == bool(lag)
+    error = _error(robot, clean, truth, punctual)
+    assert _error(robot, clean, truth, found) == pytest.approx(error, rel=0.2)
+
+
 def test_what_was_asked_for_is_taken(
     robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
 ) -> None:

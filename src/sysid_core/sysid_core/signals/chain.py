@@ -14,6 +14,7 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.recording import ImuMounting, Samples
 from sysid_core.signals.filters import Smoothed, smoothed, smoothed_value, support
 from sysid_core.signals.inertial import Biases, Readings, inertial_motion
+from sysid_core.signals.interpolation import hermite
 from sysid_core.signals.motion import BaseMotion, base_motion, joint_motion
 from sysid_core.signals.rotation import normalised
 
@@ -39,6 +40,13 @@ class Grid(NamedTuple):
     def without(self, name: str) -> Grid:
         """Return the grid less one sensor."""
         return self._replace(sensors={k: v for k, v in self.sensors.items() if k != name})
+
+    def with_efforts_earlier(self, lag: float) -> Grid:
+        """Return the grid with the efforts that were logged a time [s] later; the end holds."""
+        if "effort" not in self.joints:
+            return self
+        effort = hermite(self.time, self.joints["effort"], self.time + lag)
+        return self._replace(joints={**self.joints, "effort": effort})
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ _MOVING_PART = 1e-6
 
 @dataclass(frozen=True)
 class CutoffChoice:
-    """A cut-off and why.
+    """A cut-off and why; and what else all signals of a robot share.
 
     Attributes
     ----------
@@ -60,6 +60,8 @@ class CutoffChoice:
         Cut-off at which a tenth (RMS) of the median joint's acceleration would be noise.
     given : bool
         Whether the user or the robot's description gave it.
+    lag : float [s]
+        By which efforts come after the positions that they go with.
     """
 
     cutoff: float
@@ -67,6 +69,7 @@ class CutoffChoice:
     noise_frequency: float
     reason: str
     given: bool = False
+    lag: float = 0.0
 
 
 def choose_cutoff(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import DataError
 from sysid_core.recording import ImuMounting, Recording, Samples
 from sysid_core.signals.align import Aligned, align, imu_rate
@@ -38,6 +39,8 @@ class PrepareReport:
         Joint and number of values that were replaced; joints without any are left out.
     duration : float [s]
         Of all samples together.
+    lag : float [s]
+        See `CutoffChoice`.
     """
 
     sensor_rate: float
@@ -50,6 +53,7 @@ class PrepareReport:
     synchronisation: SynchroniseReport
     duration: float
     warnings: tuple[str, ...]
+    lag: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,11 @@ def filter_aligned(
             grids = [grid.without("imu") for grid in grids]
     if measured is None:
         measured = use_measured(aligned, choice.cutoff)
+    if choice.lag:
+        grids = [grid.with_efforts_earlier(choice.lag) for grid in grids]
+        side = "after" if choice.lag > 0.0 else "before"
+        message = f"efforts come {1e3 * abs(choice.lag):.2g} ms {side} their positions"
+        warnings.append(str(Diagnostic("effort_lag", message, hint="they are moved by that")))
     chain = ChainConfig(rate, choice.cutoff, measured, options.velocity != "differentiated")
     step = 1
     if oversampling is not None:
@@ -111,6 +120,7 @@ def filter_aligned(
         aligned.synchronisation,
         sum(len(segment) for segment in segments) * step / rate,
         (*recording.warnings, *warnings),
+        choice.lag,
     )
     return Prepared(tuple(segments), report)
 

@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
             options,
             progress,
             learned_cutoff=estimate.cutoff,
+            lag=estimate.lag,
             simulated=args.simulate,
         )
     scores = found.scores
