@@ -28,17 +28,23 @@ def _mass_error(robot: Robot, found: Identification) -> float:
     return float(np.abs(np.log(masses / robot.layout.inertias(robot.nominal)[:, 0])).max())
 
 
-def test_efforts_of_another_unit_are_named_and_bend_no_bodies(
-    make_recording: Callable[..., Recording],
-) -> None:
+def _spoiled(
+    make_recording: Callable[..., Recording], joint: int, gain: float, said: str
+) -> tuple[Robot, Identification]:
+    """Identify an arm whose sound efforts say nothing, with one joint's times a gain."""
     robot = load_robot("ur10")
     recording = _recording(robot, make_recording)
     assert recording.effort is not None
-    sound = identify(robot, recording, CONFIG)
-    assert not [text for text in sound.warnings if "contradict the other" in text]
+    assert not [text for text in identify(robot, recording, CONFIG).warnings if said in text]
     effort = recording.effort.copy()
-    effort[:, 1] *= 0.01
-    found = identify(robot, replace(recording, effort=effort), CONFIG)
+    effort[:, joint] *= gain
+    return robot, identify(robot, replace(recording, effort=effort), CONFIG)
+
+
+def test_efforts_of_another_unit_are_named_and_bend_no_bodies(
+    make_recording: Callable[..., Recording],
+) -> None:
+    robot, found = _spoiled(make_recording, 1, 0.01, "contradict the other")
     assert any(
         text.startswith("shoulder_lift_joint: its efforts contradict") for text in found.warnings
     )
@@ -48,13 +54,6 @@ def test_efforts_of_another_unit_are_named_and_bend_no_bodies(
 def test_a_wrong_gain_is_named_with_its_joint_and_factor(
     make_recording: Callable[..., Recording],
 ) -> None:
-    robot = load_robot("ur10")
-    recording = _recording(robot, make_recording)
-    assert recording.effort is not None
-    sound = identify(robot, recording, CONFIG)
-    assert not [text for text in sound.warnings if "times what masses" in text]
-    effort = recording.effort.copy()
-    effort[:, 2] *= 1.5
-    found = identify(robot, replace(recording, effort=effort), CONFIG)
+    _, found = _spoiled(make_recording, 2, 1.5, "times what masses")
     (said,) = [text for text in found.warnings if "times what masses" in text]
     assert said.startswith("elbow_joint: the torque is 1.6")

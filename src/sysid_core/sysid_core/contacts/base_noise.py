@@ -139,8 +139,13 @@ class NoiseLearner:
     def __init__(self) -> None:
         self._sums = np.zeros(7)
 
-    def learn(self, maps: FloatArray, feet: FloatArray, active: BoolArray) -> None:
-        """Learn from samples until the variances settle."""
+    @property
+    def known(self) -> bool:
+        """Whether anything has been learned."""
+        return bool(self._sums.any())
+
+    def _learn(self, maps: FloatArray, feet: FloatArray, active: BoolArray) -> None:
+        """Learn from the first samples until the variances settle."""
         part = slice(None, None, max(1, len(feet) // _LEARNED_FROM))
         noise = BaseNoise.first(feet, active)
         for _ in range(_ITERATIONS):
@@ -153,6 +158,8 @@ class NoiseLearner:
         self, maps: FloatArray, feet: FloatArray, active: BoolArray, keep: float
     ) -> BaseEstimate:
         """Return the odometry's errors; learn on, what is known counting for a share `keep`."""
+        if not self.known:
+            self._learn(maps, feet, active)
         found = _estimated(maps, feet, active, BaseNoise.of(self._sums))
         self._sums = keep * self._sums + found.sums
         return found

@@ -96,13 +96,8 @@ def condition_contacts(
 def corrected(judged: Conditioned, motion: FootMotion, stance: StanceMotion) -> Conditioned:
     """Correct the base's motion of the samples that are fit; leave out what stays uncertain."""
     keep = judged.keep
-    samples, fit = stance.correct(judged.kept, motion.select(keep))
-    mended = {}
-    for name in ("base_pose", "base_twist", "base_acceleration"):
-        mended[name] = np.array(getattr(judged.samples, name))
-        mended[name][keep] = getattr(samples, name)
-    uncertain = np.zeros_like(keep)
-    uncertain[keep] = ~fit
+    samples, fit = stance.correct(judged.samples, motion, keep)
+    uncertain = keep & ~fit
     found = judged.noticed
     if stance.used and stance.lag:
         lag = f"{1e3 * abs(stance.lag):.2g} ms {'late' if stance.lag > 0.0 else 'early'}"
@@ -112,7 +107,7 @@ def corrected(judged: Conditioned, motion: FootMotion, stance: StanceMotion) -> 
     if uncertain.any():
         text = "neither odometry nor feet tell the base's motion well in {share} of the samples"
         found += (noticed("base_uncertain", f"{text}; left out", uncertain),)
-    return Conditioned(replace(judged.samples, **mended), keep & ~uncertain, found)
+    return Conditioned(samples, keep & fit, found)
 
 
 def judge_contacts(

@@ -65,11 +65,6 @@ class StanceMotion:
 
     The first samples are gathered until they are enough to learn from, later ones learned from as
     they come.
-
-    Parameters
-    ----------
-    robot : Robot
-        Floating, with contacts.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -89,7 +84,6 @@ class StanceMotion:
         """Forget what was learned."""
         self._velocity, self._acceleration = NoiseLearner(), NoiseLearner()
         self._first: _Feet | None = None
-        self._learned = False
         self._variances = np.zeros(0)
         self._unexplained = np.zeros(2)
         self._unjudged: list[tuple[Samples, Samples]] = []
@@ -97,7 +91,9 @@ class StanceMotion:
         self._lag = np.zeros(4)
         self._newest = -np.inf
 
-    def correct(self, samples: Samples, motion: FootMotion) -> tuple[Samples, BoolArray]:
+    def correct(
+        self, samples: Samples, motion: FootMotion, chosen: BoolArray
+    ) -> tuple[Samples, BoolArray]:
         """Return samples with the most likely motion of the base, and which have it well known.
 
         The correction is used if the nominal model explains clearly more of the torques with it:
@@ -109,16 +105,18 @@ class StanceMotion:
             (n,) with the base's motion and contacts.
         motion : FootMotion
             Of these samples: feet that carry load are expected to stand.
+        chosen : (n,) bool
+            Which to correct.
         """
         fit = np.ones(len(samples), dtype=np.bool_)
         known = finite_samples(self.robot, samples, configuration(self.robot, samples))
-        known &= np.isfinite(motion.velocity).all(axis=(1, 2))
+        known &= np.isfinite(motion.velocity).all(axis=(1, 2)) & chosen
         if not motion.loaded[known].any():
             return samples, fit
         feet = _Feet(samples.select(known), motion.select(known))
-        if not self._learned and not self._begin(feet):
+        if not self._begin(feet):
             return samples, fit
-        newest = float(samples.time[-1])
+        newest = float(samples.time[chosen][-1])
         keep = float(np.exp(-(newest - self._newest) / _MEMORY))
         self._newest = newest
         corrected, covariance = self._corrected(feet, keep)
@@ -140,33 +138,27 @@ class StanceMotion:
 
     def _begin(self, feet: _Feet) -> bool:
         """Gather the first samples; learn from them and return true once they are enough."""
+        if self._velocity.known:
+            return True
         self._first = feet if self._first is None else self._first.joined(feet)
         if len(self._first.samples) < _ENOUGH:
             return False
-        self._corrected(self._first, None)
-        self._first, self._learned = None, True
+        self._corrected(self._first, 0.0)
+        self._first = None
         return True
 
-    def _corrected(self, feet: _Feet, keep: float | None) -> tuple[Samples, FloatArray]:
-        """Return samples with the base corrected, and its acceleration's covariance (n, 6, 6).
-
-        Learn from these samples alone where `keep` is None.
-        """
+    def _corrected(self, feet: _Feet, keep: float) -> tuple[Samples, FloatArray]:
+        """Return samples with the base corrected, and its acceleration's covariance (n, 6, 6)."""
         samples, motion = feet
         q, v, a = configuration(self.robot, samples)
         maps = _maps(q, motion.position + self._kinematics.reach)
-        if keep is None:
-            self._velocity.learn(maps, motion.velocity, motion.loaded)
-        share = 0.0 if keep is None else keep
-        found = self._velocity.estimate(maps, motion.velocity, motion.loaded, share)
+        found = self._velocity.estimate(maps, motion.velocity, motion.loaded, keep)
         stands = found.stands
         v = v - np.pad(found.error, ((0, 0), (0, v.shape[1] - BASE)))
         moved = self._foot_accelerations(q, v, a)
-        if keep is None:
-            self._acceleration.learn(maps, moved, motion.loaded)
-        found = self._acceleration.estimate(maps, moved, motion.loaded, share)
+        found = self._acceleration.estimate(maps, moved, motion.loaded, keep)
         acceleration = a[:, :BASE] - found.error
-        self._lag = share * self._lag + _lag(maps, motion.velocity, stands, acceleration)
+        self._lag = keep * self._lag + _lag(maps, motion.velocity, stands, acceleration)
         pose = np.array(samples.base_pose)
         late = Rotation.from_quat(q[:, 3:7])
         pose[:, 3:] = (late * Rotation.from_rotvec(v[:, 3:BASE] * self.lag)).as_quat()

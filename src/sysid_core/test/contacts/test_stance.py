@@ -46,6 +46,18 @@ def motion_of(legged: Any, samples: Samples) -> FootMotion:
     return motion._replace(loaded=np.asarray(samples.contacts))
 
 
+def correct(
+    legged: Any,
+    samples: Samples,
+    motion: FootMotion | None = None,
+    stance: StanceMotion | None = None,
+) -> tuple[Samples, BoolArray]:
+    """Correct all of the samples."""
+    every = np.ones(len(samples), dtype=bool)
+    motion = motion or motion_of(legged, samples)
+    return (stance or StanceMotion(legged.robot)).correct(samples, motion, every)
+
+
 def error(samples: Samples, truth: Samples, chosen: BoolArray) -> FloatArray:
     """Return the errors (2,) [-] of twist and acceleration, as shares of the noise."""
     twist = np.asarray(samples.base_twist) - np.asarray(truth.base_twist)
@@ -58,7 +70,7 @@ def test_four_feet_tell_the_motion_and_two_all_but_a_turn_about_their_line(
     legged: Any, samples: Samples
 ) -> None:
     given = noisy(samples, 1.0)
-    corrected, fit = StanceMotion(legged.robot).correct(given, motion_of(legged, given))
+    corrected, fit = correct(legged, given)
     four = four_feet(samples)
     assert np.all(error(given, samples, four) > 0.9)
     assert np.all(error(corrected, samples, four) < 0.1)
@@ -77,7 +89,7 @@ def test_feet_in_contact_that_do_not_stand_are_told_by_their_motion(
     change[slides, :3] += 60.0
     given = replace(given, velocity=joints, acceleration=change)
     motion = motion_of(legged, given)
-    corrected, _ = StanceMotion(legged.robot).correct(given, motion)
+    corrected, _ = correct(legged, given, motion)
     four = four_feet(samples)
     assert np.all(error(corrected, samples, four & slides) < 0.2)
 
@@ -87,7 +99,7 @@ def test_odometry_as_good_as_the_feet_stays_as_it_is(
     legged: Any, samples: Samples, share: float
 ) -> None:
     given = noisy(samples, share)
-    corrected, fit = StanceMotion(legged.robot).correct(given, motion_of(legged, given))
+    corrected, fit = correct(legged, given)
     np.testing.assert_array_equal(corrected.base_acceleration, given.base_acceleration)
     assert fit.all()
 
@@ -102,7 +114,7 @@ def test_feet_that_give_way_do_not_spoil_good_odometry(legged: Any, samples: Sam
         velocity=given.velocity + 0.3 * rng.standard_normal(shape),
         acceleration=given.acceleration + 6.0 * rng.standard_normal(shape),
     )
-    corrected, fit = StanceMotion(legged.robot).correct(given, motion_of(legged, given))
+    corrected, fit = correct(legged, given)
     np.testing.assert_array_equal(corrected.base_acceleration, given.base_acceleration)
     assert fit.all()
 
@@ -115,7 +127,7 @@ def test_samples_whose_base_only_noisy_odometry_tells_are_left_out(
     flight = np.arange(len(samples)) % 10 == 0
     motion = motion_of(legged, given)
     motion = motion._replace(loaded=motion.loaded & ~flight[:, None])
-    _, fit = StanceMotion(legged.robot).correct(given, motion)
+    _, fit = correct(legged, given, motion)
     assert not fit[flight].any()
     assert fit[~flight].mean() > 0.9
 
@@ -130,7 +142,7 @@ def test_odometry_that_comes_late_is_taken_forward(legged: Any, samples: Samples
     shift = late * np.asarray(samples.base_acceleration)
     given = replace(given, base_pose=pose, base_twist=np.asarray(given.base_twist) - shift)
     stance = StanceMotion(legged.robot)
-    corrected, _ = stance.correct(given, motion_of(legged, given))
+    corrected, _ = correct(legged, given, stance=stance)
     assert stance.lag == pytest.approx(late, rel=0.1)
     after = Rotation.from_quat(np.asarray(corrected.base_pose)[:, 3:])
     left, had = (np.mean((truth.inv() * each).magnitude()) for each in (after, before))
@@ -145,7 +157,7 @@ def test_what_comes_in_batches_is_corrected_once_enough_is_known(
     parts = []
     for start in range(0, len(given), 30):
         part = given.select(slice(start, start + 30))
-        parts.append(stance.correct(part, motion_of(legged, part))[0])
+        parts.append(correct(legged, part, stance=stance)[0])
     corrected = Samples.concatenate(parts)
     four = four_feet(samples)
     late = np.arange(len(samples)) >= 300
@@ -161,7 +173,7 @@ def test_samples_that_are_not_finite_pass_as_they_are(legged: Any, samples: Samp
     twist = np.array(given.base_twist)
     twist[::7] = np.nan
     given = replace(given, base_twist=twist)
-    corrected, fit = StanceMotion(legged.robot).correct(given, motion_of(legged, given))
+    corrected, fit = correct(legged, given)
     assert np.isnan(np.asarray(corrected.base_twist)[::7]).all()
     assert np.isfinite(np.delete(np.asarray(corrected.base_twist), np.s_[::7], axis=0)).all()
     assert fit[::7].all()
