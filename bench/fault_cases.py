@@ -50,13 +50,7 @@ controller: {ros__parameters: {bandwidth: 10.0}}
 
 
 class Corpus(NamedTuple):
-    """The good files, all in one folder, that the bad ones are made of.
-
-    Attributes
-    ----------
-    robot : Path
-        Description of an arm of two joints.
-    """
+    """The good files, all in one folder, that the bad ones are made of."""
 
     folder: Path
     robot: Path

@@ -79,15 +79,7 @@ class _Identification(BaseIdentification):
 
 
 class Figaroh:
-    """One identification by FIGAROH.
-
-    Parameters
-    ----------
-    robot : Robot
-        Its URDF, friction terms and nominal friction are FIGAROH's too.
-    folder : Path
-        For its configuration file.
-    """
+    """One identification by FIGAROH."""
 
     def __init__(
         self, robot: Robot, recording: Recording, config: FigarohConfig, folder: Path

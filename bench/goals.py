@@ -15,17 +15,7 @@ _ZHANG = "Zhang et al., tables {}; the project's design asks for it on every joi
 
 
 class Goal(NamedTuple):
-    """What one figure of a benchmark is held to.
-
-    Attributes
-    ----------
-    figure : str
-        Its name in the benchmark's result.
-    at_least : bool
-        Whether the figure is to reach the limit; else it is to stay below.
-    source : str
-        Who set the limit, and for what.
-    """
+    """What one figure of a benchmark is held to."""
 
     figure: str
     limit: float

@@ -26,13 +26,7 @@ STILL = 0.01
 
 
 class Projector(NamedTuple):
-    """Scores torques in the contact null space, √Σ rmse² over the joints.
-
-    Attributes
-    ----------
-    rows : Rows
-        As they are formed without care for joints at rest.
-    """
+    """Scores torques in the contact null space, √Σ rmse² over the joints."""
 
     regression: ContactRegression
     samples: Samples

@@ -66,13 +66,7 @@ def arm(name: str) -> Robot:
 
 
 class Plant:
-    """One arm as it really is.
-
-    Parameters
-    ----------
-    robot : Robot
-        As it is described.
-    """
+    """One arm as it really is."""
 
     def __init__(self, robot: Robot, seed: int) -> None:
         self.robot, self._seed = robot, seed

@@ -20,13 +20,7 @@ _ENDED = re.compile(r"ended\b|can't be started")
 
 
 class Nodes:
-    """Runs ``sysid up``, which starts the nodes, and watches its log.
-
-    Parameters
-    ----------
-    log : Path
-        What they print goes here.
-    """
+    """Runs ``sysid up``, which starts the nodes, and watches its log."""
 
     def __init__(self, command: Sequence[str], log: Path) -> None:
         self.log = log

@@ -168,11 +168,6 @@ def find_gains(config: ControllerConfig, count: int) -> tuple[Gains, Gains]:
 
     Open ones follow from bandwidth ω and damping ratio ζ: ``ω²`` [1/s²] and ``2ζω`` [1/s].
 
-    Parameters
-    ----------
-    count : int
-        Number of actuated joints.
-
     Raises
     ------
     ParameterError

@@ -32,11 +32,6 @@ class SafeHold:
         Typical joint-space inertia: accelerations that the gains ask for become torques by it.
     local : bool
         Whether the inertia is known at every position, and is taken from where the hold begins.
-
-    Attributes
-    ----------
-    failure : Diagnostic or None
-        Why the model gives no torque; None while it does.
     """
 
     def __init__(self, law: ControlLaw, inertia: FloatArray, *, local: bool = False) -> None:

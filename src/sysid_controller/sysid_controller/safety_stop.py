@@ -34,11 +34,6 @@ class SafetyStop:
     D is diagonal: whatever saturates, it only takes energy. Its size is what the nominal inertia
     bears at the sampling period with delay: the largest eigenvalue of M⁻¹ D is the decay rate.
 
-    Parameters
-    ----------
-    limits : Limits
-        Of the actuated joints.
-
     Attributes
     ----------
     reason : Diagnostic or None

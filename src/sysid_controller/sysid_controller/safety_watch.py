@@ -33,11 +33,6 @@ _LONGEST = 0.05  # [s] that an interval counts for at most: a gap is not a rate
 class SafetyWatch:
     """Looks at every joint state and every torque.
 
-    Parameters
-    ----------
-    limits : Limits
-        Of these joints.
-
     Attributes
     ----------
     interval : float [s]

@@ -97,13 +97,7 @@ def _import_real() -> str:
 
 
 def install() -> bool:
-    """Let the embedded runtime stand in for rclpy, unless a real one can be imported.
-
-    Returns
-    -------
-    bool
-        Whether it stands in. To call it again changes nothing.
-    """
+    """Let the embedded runtime stand in for rclpy, unless a real one can be imported."""
     if is_installed():
         return True
     reason = _import_real()

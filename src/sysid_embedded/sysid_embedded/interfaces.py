@@ -94,13 +94,6 @@ def _constant(value: Any, base: str) -> Any:
 def parse(text: str, name: str) -> Definition:
     """Read the text of a ``.msg`` file, or of one half of a ``.srv`` file.
 
-    Parameters
-    ----------
-    text : str
-        The definition.
-    name : str
-        Full name to give to it.
-
     Raises
     ------
     DefinitionError
@@ -198,12 +191,6 @@ def _composed(action: str) -> dict[str, list[Any]]:
 @cache
 def find(name: str) -> Definition:
     """Return the definition of a message, or of a part of a service or of an action.
-
-    Parameters
-    ----------
-    name : str
-        e.g. ``std_msgs/msg/Header``, ``std_srvs/srv/Trigger_Response``,
-        ``control_msgs/action/FollowJointTrajectory_SendGoal_Request``.
 
     Raises
     ------

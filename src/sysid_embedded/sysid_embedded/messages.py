@@ -227,11 +227,6 @@ def _type_name(kind: FieldType) -> str:
 def message_class(name: str) -> Any:
     """Return the class of a message or of a service's half.
 
-    Parameters
-    ----------
-    name : str
-        Full name, e.g. ``sensor_msgs/msg/JointState``.
-
     Raises
     ------
     DefinitionError
@@ -262,18 +257,7 @@ def message_class(name: str) -> Any:
 
 @cache
 def service_class(name: str) -> Any:
-    """Return the class of a service, which holds its `Request` and `Response` classes.
-
-    Parameters
-    ----------
-    name : str
-        Full name, e.g. ``std_srvs/srv/Trigger``.
-
-    Raises
-    ------
-    DefinitionError
-        If the service is not defined.
-    """
+    """Return the class of a service, which holds its `Request` and `Response` classes."""
     package, folder, stem = name.split("/")
     request, response = message_class(f"{name}_Request"), message_class(f"{name}_Response")
     return type(
@@ -291,13 +275,7 @@ def service_class(name: str) -> Any:
 
 @cache
 def action_class(name: str) -> Any:
-    """Return the class of an action, which holds its `Goal`, `Result` and `Feedback` classes.
-
-    Parameters
-    ----------
-    name : str
-        Full name, e.g. ``control_msgs/action/FollowJointTrajectory``.
-    """
+    """Return the class of an action, which holds its `Goal`, `Result` and `Feedback` classes."""
     parts = {part: message_class(f"{name}_{part}") for part in ("Goal", "Result", "Feedback")}
     wrapped = SimpleNamespace(
         SendGoalService=service_class(f"{name}_SendGoal"),

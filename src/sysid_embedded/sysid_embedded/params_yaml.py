@@ -116,11 +116,6 @@ def _nodes(content: Any, path: str, source: str) -> Iterator[NodeParameters]:
 def parse_text(text: str | bytes, source: str) -> list[NodeParameters]:
     """Read the text of a parameter file.
 
-    Parameters
-    ----------
-    source : str
-        What to call it in messages.
-
     Raises
     ------
     YamlError

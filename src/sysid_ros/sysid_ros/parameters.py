@@ -32,11 +32,6 @@ class NodeParameters(Generic[ConfigT]):
     config : dataclass instance
         Its parameters are declared, with its values as defaults.
 
-    Attributes
-    ----------
-    config : dataclass instance
-        The values in use.
-
     Raises
     ------
     ParameterError

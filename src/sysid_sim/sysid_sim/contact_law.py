@@ -75,11 +75,6 @@ class ContactLaw:
     can move its foot in all directions, and that into torques whose contact forces lie inside
     friction cones.
 
-    Parameters
-    ----------
-    robot : Robot
-        Floating, with contacts; all joints actuated.
-
     Raises
     ------
     ModelError

@@ -22,13 +22,7 @@ __all__ = ["Jump"]
 
 
 class Jump:
-    """Crouches, leaps, lands on its feet, and does so again.
-
-    Parameters
-    ----------
-    seed : int
-        Of the speeds at take-off.
-    """
+    """Crouches, leaps, lands on its feet, and does so again."""
 
     # lengths, speeds and times in units of h, √(g h) and √(h/g)
     _SPEED = (0.4, 0.65)  # range of the upward speed at take-off

@@ -27,11 +27,6 @@ class Pacing:
         Simulated seconds per second.
     now : float [s]
         By a clock that never jumps.
-
-    Attributes
-    ----------
-    ticks : int
-        Periods that have been handed out.
     """
 
     def __init__(self, period: float, speed: float, now: float) -> None:

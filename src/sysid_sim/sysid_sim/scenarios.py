@@ -251,11 +251,6 @@ def known_scenarios() -> dict[str, Scenario]:
 def scenario_of(robot: str) -> Scenario:
     """Return what any robot does: it trots where it has four feet, else it excites its joints.
 
-    Parameters
-    ----------
-    robot : str
-        Name of a known robot, or the path of its description.
-
     Raises
     ------
     SysidError

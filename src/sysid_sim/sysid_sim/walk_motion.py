@@ -126,13 +126,7 @@ class WalkConfig:
 
 
 class Walk:
-    """Steps in a fixed order; footholds follow Raibert's rule.
-
-    Parameters
-    ----------
-    seed : int
-        Of the variation.
-    """
+    """Steps in a fixed order; footholds follow Raibert's rule."""
 
     _STAND = 1.0  # [s] before the first step
     _CAPTURE = 0.7  # [√(h/g)] by which a foot is set ahead per error of the speed

@@ -96,13 +96,7 @@ def with_std(value: float, std: float, digits: int = 3) -> str:
 
 
 def named_table(title: str, names: str) -> Table:
-    """Return a table whose first column holds names, never cut short however narrow the screen.
-
-    Parameters
-    ----------
-    names : str
-        Heading of the names.
-    """
+    """Return a table whose first column holds names, never cut short however narrow the screen."""
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     table.add_column(names, no_wrap=True, overflow="fold")
     return table

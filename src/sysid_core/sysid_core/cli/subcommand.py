@@ -73,13 +73,7 @@ class LateChoices:
 
 
 def find_subcommands(wanted: str | None = None) -> tuple[dict[str, Subcommand], tuple[str, ...]]:
-    """Return the subcommands by name, and in words which could not be loaded and why.
-
-    Parameters
-    ----------
-    wanted : str, optional
-        Load this subcommand only, if there is one of that name.
-    """
+    """Return the subcommands by name, and in words which could not be loaded and why."""
     points = [EntryPoint(name, f"{_DECLARATIONS}:{name}", _GROUP) for name in _BUILT_IN]
     if wanted not in _BUILT_IN:  # to search the installed packages takes time
         points += sorted(entry_points(group=_GROUP), key=lambda point: point.name)

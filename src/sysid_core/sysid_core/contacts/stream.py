@@ -92,12 +92,6 @@ class ContactStream:
         flagged : (n,) bool, optional
             Whose contact flags were measured; default: all, if there are any.
 
-        Returns
-        -------
-        samples : Samples
-        noticed : tuple[Noticed, ...]
-            Their masks are over the samples that became ready, fit or not.
-
         Raises
         ------
         DataError

@@ -30,13 +30,6 @@ _USUAL_NAMES = {
 def read_bag(path: Path, *, joint_topic: str | None = None) -> Recording:
     """Read joint states, and odometry, inertial data and contacts where present.
 
-    Parameters
-    ----------
-    path : Path
-        Bag folder, `.mcap` or `.db3`.
-    joint_topic : str, optional
-        The topic of the joint states, if the bag has several.
-
     Raises
     ------
     DataError
@@ -74,13 +67,7 @@ def bag_parts(
     rows: int | None = None,
     reach: float = 0.0,
 ) -> Iterator[Part]:
-    """Yield a bag in overlapping parts, each read when it is asked for; see `read_parts`.
-
-    Raises
-    ------
-    DataError
-        As `read_bag`.
-    """
+    """Yield a bag in overlapping parts, each read when it is asked for; see `read_parts`."""
     source = str(path)
     warnings: list[str] = []
     with open_bag(path) as bag:

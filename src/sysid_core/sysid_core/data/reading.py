@@ -29,11 +29,6 @@ def read_parts(
         Joint states of a part.
     reach : float [s]
         How far a part goes beyond what it stands for.
-
-    Raises
-    ------
-    DataError
-        As `read_recording`.
     """
     target = _existing(path)
     if _is_table(target):

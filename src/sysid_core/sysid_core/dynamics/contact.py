@@ -116,11 +116,6 @@ class ContactRegression:
     that have them: they move to the right-hand side as Jᵀw. Samples with a number that is not
     finite give no rows.
 
-    Parameters
-    ----------
-    robot : Robot
-        Floating, with contacts.
-
     Raises
     ------
     ModelError
@@ -191,13 +186,7 @@ class ContactRegression:
         return Rows((RowBlock(matrix, target, sample),))
 
     def projections(self, samples: Samples) -> Iterator[Projection]:
-        """Yield the bases of the usable samples, one stance after the other.
-
-        Raises
-        ------
-        DataError
-            As for `rows`.
-        """
+        """Yield the bases of the usable samples, one stance after the other."""
         state = configuration(self.robot, samples)
         for chunk in self._chunks(self._stances(samples, state)):
             part = FloatingState(*(values[chunk.sample] for values in state))

@@ -17,13 +17,7 @@ _ILL_CONDITIONED = 1e3
 
 
 def advice(found: Identification, folder: str = "DIR") -> list[str]:
-    """Return the next steps, the most urgent first.
-
-    Parameters
-    ----------
-    folder : str
-        Where the results lie, to be named in commands.
-    """
+    """Return the next steps, the most urgent first."""
     steps = []
     judged = found.train if found.validation is None else found.validation
     estimate, robot = found.estimate, found.robot

@@ -237,11 +237,6 @@ def _document(title: str, parts: list[str]) -> str:
 def write_report(found: Identification, folder: Path, *, source: str = "") -> None:
     """Write ``report.html``, which needs no other file.
 
-    Parameters
-    ----------
-    source : str
-        Name of the recording, for the heading.
-
     Raises
     ------
     OutputError

@@ -75,11 +75,6 @@ class Clearance:
     ----------
     robot : Robot
         On a fixed base.
-
-    Attributes
-    ----------
-    names : tuple of str
-        What is in the way where a gap is negative.
     """
 
     def __init__(self, robot: Robot, obstacles: Obstacles) -> None:

@@ -62,15 +62,7 @@ class UrdfJoint:
 
 @dataclass(frozen=True)
 class Urdf:
-    """A checked URDF.
-
-    Attributes
-    ----------
-    xml : str
-        Text for Pinocchio: checked numbers alone, continuous joints made revolute.
-    root : str
-        Name of the root link.
-    """
+    """A checked URDF."""
 
     xml: str
     path: Path

@@ -20,17 +20,7 @@ _BRANCHES = ("group", "launch")
 
 
 class Element:
-    """An element of a launch file, or an item of a list below one.
-
-    Parameters
-    ----------
-    kind : str
-        Its key.
-    content : dict or list
-        What stands below the key.
-    scope : Scope
-        What substitutions can refer to.
-    """
+    """An element of a launch file, or an item of a list below one."""
 
     def __init__(self, kind: str, content: Any, scope: Scope) -> None:
         self.kind = kind

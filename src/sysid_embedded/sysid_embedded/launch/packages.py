@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where packages keep their shared files, and what their executables run."""
+"""Where packages keep their shared files, and what their executables run.
+
+A package or an executable that is not there raises `LaunchError`.
+"""
 
 from __future__ import annotations
 
@@ -50,13 +53,7 @@ def share(package: str) -> Path:
 
 
 def executables(package: str) -> dict[str, str]:
-    """Return the executables of an installed package: name to ``module:function``.
-
-    Raises
-    ------
-    LaunchError
-        If the package isn't installed in this Python environment.
-    """
+    """Return the executables of an installed package: name to ``module:function``."""
     try:
         distribution = metadata.distribution(package)
     except metadata.PackageNotFoundError:
@@ -68,13 +65,7 @@ def executables(package: str) -> dict[str, str]:
 
 
 def executable(package: str, name: str) -> list[str]:
-    """Return the command that runs a package's executable.
-
-    Raises
-    ------
-    LaunchError
-        If the package or the executable isn't there.
-    """
+    """Return the command that runs a package's executable."""
     found = executables(package)
     if name not in found:
         known = ", ".join(sorted(found)) or "none"

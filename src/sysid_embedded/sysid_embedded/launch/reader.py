@@ -25,13 +25,7 @@ __all__ = ["Argument", "Plan", "Process", "read"]
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument that a launch file declares.
-
-    Parameters
-    ----------
-    default : str or None
-        None: it must be given.
-    """
+    """An argument that a launch file declares."""
 
     name: str
     default: str | None
@@ -40,15 +34,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Process:
-    """A process to start.
-
-    Parameters
-    ----------
-    name : str
-        What to call it in front of its output.
-    environment : dict
-        All of its environment variables.
-    """
+    """A process to start."""
 
     name: str
     command: tuple[str, ...]

@@ -22,15 +22,7 @@ _NAME = re.compile(r"[A-Za-z][\w-]*")
 
 @dataclass
 class Scope:
-    """What substitutions can refer to.
-
-    Parameters
-    ----------
-    file : Path
-        The launch file that is being read.
-    variables : dict
-        Launch arguments and what ``let`` set.
-    """
+    """What substitutions can refer to."""
 
     file: Path
     variables: dict[str, str] = field(default_factory=dict)

@@ -135,11 +135,6 @@ class _Runner:
 def run_plan(plan: Plan, *, out: IO[str] | None = None) -> int:
     """Run all processes until they have ended or somebody asks for an end.
 
-    Parameters
-    ----------
-    out : file, optional
-        Where to write their output. Default: standard output.
-
     Returns
     -------
     int

@@ -46,25 +46,13 @@ class Publisher:
 
     @property
     def handle(self) -> Writer:
-        """The DDS writer.
-
-        Raises
-        ------
-        InvalidHandle
-            If the publisher has been destroyed.
-        """
+        """The DDS writer."""
         if self._writer is None:
             raise InvalidHandle("cannot use Destroyable because destruction was requested")
         return self._writer
 
     def publish(self, msg: Any) -> None:
-        """Publish a message.
-
-        Raises
-        ------
-        TypeError
-            If it is of another type.
-        """
+        """Publish a message."""
         if not isinstance(msg, self.msg_type):
             raise TypeError(f"Expected {self.msg_type}, got {type(msg)}")
         data = bytearray(HEADER)
@@ -140,13 +128,7 @@ class Client:
         self._lock = threading.Lock()
 
     def call_async(self, request: Any) -> Future:
-        """Ask and return a future of the answer.
-
-        Raises
-        ------
-        TypeError
-            If the request is of another type.
-        """
+        """Ask and return a future of the answer."""
         if not isinstance(request, self.srv_type.Request):
             raise TypeError(f"Expected {self.srv_type.Request}, got {type(request)}")
         future = Future()

@@ -87,13 +87,7 @@ class NodeParameters:
         return [self.set_parameters_atomically([parameter]) for parameter in parameter_list]
 
     def set_parameters_atomically(self, parameter_list: list[Parameter]) -> Any:
-        """Set all parameters or, where one does not fit or is refused, none of them.
-
-        Raises
-        ------
-        ParameterException
-            If one was not declared.
-        """
+        """Set all parameters or, where one does not fit or is refused, none of them."""
         for parameter in parameter_list:
             descriptor = self.describe_parameter(parameter.name)
             reason = _misfit(parameter, descriptor)

@@ -92,13 +92,7 @@ class ServerGoalHandle:
 
 
 class ActionServer:
-    """Takes goals; an accepted one goes to `handle_accepted_callback`, which executes it later.
-
-    Parameters
-    ----------
-    execute_callback : callable
-        Not used unless `handle_accepted_callback` is left out.
-    """
+    """Takes goals; an accepted one goes to `handle_accepted_callback`, which executes it later."""
 
     def __init__(
         self,

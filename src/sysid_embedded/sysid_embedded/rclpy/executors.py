@@ -31,13 +31,7 @@ class ExternalShutdownException(Exception):  # noqa: N818 - rclpy's name
 
 
 class SingleThreadedExecutor:
-    """Runs callbacks one at a time; other threads may wake it, change its nodes or shut it down.
-
-    Parameters
-    ----------
-    context : Context, optional
-        Default: the global one.
-    """
+    """Runs callbacks one at a time; other threads may wake it, change its nodes or end it."""
 
     def __init__(self, *, context: Context | None = None) -> None:
         self.context = get_default_context() if context is None else context
@@ -155,13 +149,7 @@ class SingleThreadedExecutor:
             self.spin_once()
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
-        """Wait for one callback and run it.
-
-        Raises
-        ------
-        ExternalShutdownException
-            If the context is shut down.
-        """
+        """Wait for one callback and run it."""
         self._spin_once(timeout_sec, lambda: False)
 
     def spin_until_future_complete(self, future: Future, timeout_sec: float | None = None) -> None:

@@ -31,11 +31,6 @@ _ITEMS = {bytes: 5, bool: 6, int: 7, float: 8, str: 9}
 class Parameter:
     """A named value.
 
-    Parameters
-    ----------
-    type_ : Parameter.Type, optional
-        Default: what the value is.
-
     Raises
     ------
     TypeError

@@ -20,13 +20,7 @@ _LOOK = 0.05
 
 
 class Session:
-    """A node with an executor in a context of its own, for one command.
-
-    Parameters
-    ----------
-    context, node, executor
-        Of rclpy.
-    """
+    """A node with an executor in a context of its own, for one command."""
 
     def __init__(self, context: Any, node: Any, executor: Any) -> None:
         self.context, self.node, self._executor = context, node, executor

@@ -24,13 +24,7 @@ _KEYS = "e enable/disable · f freeze/follow · x export · r reset · q quit"
 
 
 class WatchView:
-    """The newest messages of identifier and controller.
-
-    Parameters
-    ----------
-    gates, states : sequence of str
-        Names of the identifier's and the controller's states by number.
-    """
+    """The newest messages of identifier and controller."""
 
     def __init__(self, gates: Sequence[str], states: Sequence[str]) -> None:
         self._gates, self._states = gates, states
