@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +24,12 @@ _STRETCHES = 16
 """Stretches that are held out in turn: enough to tell a difference from its standard error."""
 _LEAST = _STRETCHES // 2
 """Stretches with motion that a joint needs: fewer tell nothing of how its friction varies."""
-_SPEEDS = (0.02, 0.04, 0.08, 0.16, 0.32)
-"""Where friction may bend, as shares of a joint's top speed: halfway, errors change by 3 %."""
+_SPEEDS = tuple(0.02 * 2.0 ** (k / 4.0) for k in range(17))
+"""Where friction may bend, as shares of a joint's top speed: halfway, errors change by 0.2 %."""
+_APART = 4
+"""Places between bends that are tried at first: halfway, errors change by 3 %."""
+_MOVES = (2, -2, 1, -1)
+"""Places by which a bend is moved then."""
 _WORTH = 1.05
 """Ratio of errors that makes a term worth having: the low-pass makes up less than that [-]."""
 _DISTORTION = 1e-3
@@ -34,30 +39,35 @@ _RIDGE = 1e-9
 
 
 class _Candidate(NamedTuple):
-    """A term with its scale, and its column among those of a joint."""
+    """A term with its scale, its place among the term's scales, and its column of a joint."""
 
     term: FrictionTerm
     scale: float
+    place: int
     column: int
 
 
-class _Fold(NamedTuple):
-    """Gram matrix, moment and square of a joint's rows without a stretch, and of the stretch."""
+class _Folds(NamedTuple):
+    """What is learned from without each stretch, in turn, and the mean of what it is tried on.
+
+    Attributes
+    ----------
+    gram, held : (f, k, k)
+    moment, held_moment : (f, k)
+    held_square : (f,)
+    """
 
     gram: FloatArray
     moment: FloatArray
     held: FloatArray
     held_moment: FloatArray
-    held_square: float
+    held_square: FloatArray
 
 
 _LOAD_ROUNDS = 2
 """First estimates for the load that friction takes: a third would move it by a thousandth."""
-_CHOICES: tuple[Callable[[FrictionTerm], bool], ...] = (
-    lambda term: term.lower == 0.0,
-    lambda term: True,
-)
-"""Terms to choose from: at first none that could make up for what friction did to gravity."""
+_ROUNDS = 4
+"""Choices of terms, each on an estimate with those before it: most laws stay after the third."""
 
 
 @dataclass(frozen=True)
@@ -90,13 +100,14 @@ class FrictionChoice:
         if sum(len(block.target) for block in rows.blocks) < regression.base.size:
             return regression
         parameters = self._solution(regression, rows)
-        for among in _CHOICES if choose else ():
-            chosen = choose_friction(regression, batch, rows, parameters, among)
-            if chosen != regression.robot.description.friction_chosen:
-                regression = make_regression(robot.with_friction(chosen))
-                regression.assume_load(parameters)
-                rows = self._rows(regression, batch)
-                parameters = self._solution(regression, rows)
+        for number in range(_ROUNDS if choose else 0):
+            chosen = choose_friction(regression, batch, rows, parameters, springs=number > 0)
+            if chosen == regression.robot.description.friction_chosen:
+                break
+            regression = make_regression(robot.with_friction(chosen))
+            regression.assume_load(parameters)
+            rows = self._rows(regression, batch)
+            parameters = self._solution(regression, rows)
         for _ in range(_LOAD_ROUNDS if regression.robot.load_friction else 0):
             parameters = self._solution(regression, regression.with_load(rows, parameters))
         regression.assume_load(parameters)
@@ -115,9 +126,10 @@ def choose_friction(
     batch: Batch,
     rows: Rows,
     parameters: FloatArray,
-    among: Callable[[FrictionTerm], bool],
+    *,
+    springs: bool,
 ) -> dict[str, dict[str, float]]:
-    """Return the terms that each joint has or gains from: joint → term → scale.
+    """Return the terms that each joint gains from: joint → term → scale.
 
     The rigid bodies and the coupled motors are taken from an estimate by the present law; what
     they leave of each joint's torque is fitted by non-negative least squares. Terms are added one
@@ -134,40 +146,42 @@ def choose_friction(
         To learn from.
     parameters : (p,)
         Estimate by the present law.
-    among : callable
-        Which terms may be added.
+    springs : bool
+        Whether they are offered: before dry friction is known, they make up for what it did to
+        gravity.
     """
     robot = regression.robot
     if not (isinstance(regression, PerJoint) and robot.is_tree):
         return {}
-    chosen = {joint: dict(terms) for joint, terms in robot.description.friction_chosen.items()}
+    chosen: dict[str, dict[str, float]] = {}
     edges = np.linspace(0, len(batch), _STRETCHES + 1)
     loads = regression.rigid_torques(rows, parameters)
     residuals = rows.residuals(regression.base.project(parameters))
     for j, (block, load) in enumerate(zip(rows.blocks, loads, strict=True)):
+        motion = _motion(regression, batch, block.sample, j, load)
         present = [
             (term, float(scales[j]))
             for term, scales in zip(FRICTION, robot.friction_scales, strict=True)
             if scales[j] > 0.0 and (term.chosen or term.name in robot.description.friction_terms)
         ]
-        motion = _motion(regression, batch, block.sample, j, load)
+        least = [(term, scale) for term, scale in present if not term.chosen]
         offered = [
-            (term, scale)
+            (term, scale, place)
             for term in FRICTION
-            if term.chosen and among(term) and term not in dict(present)
-            for scale in _scales(term, motion)
+            if term.chosen and (springs or term.lower == 0.0)
+            for place, scale in enumerate(_scales(term, motion))
         ]
-        candidates = [_Candidate(*pair, k) for k, pair in enumerate(offered, len(present))]
-        columns = _columns(motion, [*present, *offered])
+        candidates = [_Candidate(*each, k) for k, each in enumerate(offered, len(least))]
+        columns = _columns(motion, [*least, *((term, scale) for term, scale, _ in offered)])
         values = np.array([parameters[robot.layout.term(term.name)][j] for term, _ in present])
-        own = columns[:, : len(present)] @ values
+        own = _columns(motion, present) @ values
         stretch = np.searchsorted(edges, block.sample, side="right") - 1
         power = float(block.target @ block.target) / max(len(block.target), 1)
         folds = _folds(columns, residuals[j] + own, stretch, _DISTORTION**2 * power)
-        if len(folds) >= _LEAST:
-            terms = _forward(folds, [term for term, _ in present], candidates)
+        if len(folds.gram) >= _LEAST:
+            terms = _forward(folds, [term for term, _ in least], candidates)
             if terms:
-                chosen.setdefault(robot.joint_names[j], {}).update(terms)
+                chosen[robot.joint_names[j]] = terms
     return chosen
 
 
@@ -207,29 +221,27 @@ def _columns(motion: JointMotion, terms: Sequence[tuple[FrictionTerm, float]]) -
 
 def _folds(
     columns: FloatArray, target: FloatArray, stretch: IndexArray, unexplained: float
-) -> list[_Fold]:
-    """Return what is learned from without each stretch that has rows, in turn.
+) -> _Folds:
+    """Return the sums without each stretch that has rows, in turn.
 
     `unexplained` [N²·m²] is the mean square of errors that nothing explains.
     """
-    parts = [(columns[stretch == k], target[stretch == k]) for k in range(_STRETCHES)]
+    parts = [(columns[stretch == k], target[stretch == k]) for k in np.unique(stretch)]
     grams = np.array([A.T @ A for A, _ in parts])
     moments = np.array([A.T @ b for A, b in parts])
-    return [
-        _Fold(
-            grams.sum(axis=0) - grams[k],
-            moments.sum(axis=0) - moments[k],
-            grams[k] / len(b),
-            moments[k] / len(b),
-            float(b @ b) / len(b) + unexplained,
-        )
-        for k, (_, b) in enumerate(parts)
-        if len(b)
-    ]
+    counts = np.array([float(len(b)) for _, b in parts])
+    squares = np.array([b @ b for _, b in parts])
+    return _Folds(
+        grams.sum(axis=0) - grams,
+        moments.sum(axis=0) - moments,
+        grams / counts[:, None, None],
+        moments / counts[:, None],
+        squares / counts + unexplained,
+    )
 
 
 def _forward(
-    folds: list[_Fold], least: list[FrictionTerm], candidates: list[_Candidate]
+    folds: _Folds, least: list[FrictionTerm], candidates: list[_Candidate]
 ) -> dict[str, float]:
     """Add terms one by one while held-out stretches gain from it; return their scales.
 
@@ -239,49 +251,52 @@ def _forward(
     free |= {c.column for c in candidates if c.term.lower < 0.0}
     chosen: dict[str, _Candidate] = {}
 
-    def best(names: Container[str]) -> tuple[_Candidate, FloatArray] | None:
-        """Return what predicts best of terms that are added, or moved, and its errors."""
-        trials = []
-        for c in candidates:
-            if c.term.name in names:
-                used = {**chosen, c.term.name: c}.values()
-                columns = [*range(len(least)), *(each.column for each in used)]
-                trials.append((c, _errors(folds, columns, free)))
-        return min(trials, key=lambda trial: float(trial[1].mean()), default=None)
+    def tried(c: _Candidate) -> FloatArray:
+        """Return the errors with a term that is added, or moved."""
+        used = {**chosen, c.term.name: c}.values()
+        return _errors(folds, [*range(len(least)), *(each.column for each in used)], free)
 
     errors = _errors(folds, list(range(len(least))), free)
-    while found := best({c.term.name for c in candidates} - chosen.keys()):
-        gain = errors - found[1]
+    while trials := [
+        (c, tried(c)) for c in candidates if c.term.name not in chosen and c.place % _APART == 0
+    ]:
+        added, with_it = min(trials, key=lambda trial: float(trial[1].mean()))
+        gain = errors - with_it
         usual = float(gain.std(ddof=1)) / np.sqrt(len(gain))
         if float(gain.mean()) <= max(usual, float(np.log(_WORTH))):
             break
-        chosen[found[0].term.name], errors = found
-        for name in list(chosen):
-            if moved := best({name}):
-                chosen[name], errors = moved
+        chosen[added.term.name], errors = added, with_it
+        for name, move in product(list(chosen), _MOVES):
+            own = chosen[name]
+            for c in candidates:
+                if c.term is own.term and c.place == own.place + move:
+                    moved = tried(c)
+                    if moved.mean() < errors.mean():
+                        chosen[name], errors = c, moved
     return {name: c.scale for name, c in chosen.items()}
 
 
-def _errors(folds: list[_Fold], used: list[int], free: set[int]) -> FloatArray:
-    """Return the log error of each stretch (folds,), predicted from the others."""
-    log = np.empty(len(folds))
+def _errors(folds: _Folds, used: list[int], free: set[int]) -> FloatArray:
+    """Return the log error of each stretch (f,), predicted from the others."""
+    gram, moment = folds.gram[:, used][:, :, used], folds.moment[:, used]
+    size = np.sqrt(np.maximum(np.diagonal(gram, axis1=1, axis2=2), np.finfo(float).tiny))
+    gram = gram / (size[:, :, None] * size[:, None]) + _RIDGE * np.eye(len(used))
+    moment = moment / size
+    x = np.linalg.solve(gram, moment[:, :, None])[:, :, 0]
     signed = [i for i, k in enumerate(used) if k in free]
-    for f, fold in enumerate(folds):
-        x = _non_negative(fold.gram[np.ix_(used, used)], fold.moment[used], signed)
-        square = fold.held_square - 2.0 * fold.held_moment[used] @ x
-        square += x @ fold.held[np.ix_(used, used)] @ x
-        log[f] = 0.5 * np.log(max(float(square), 1e-300))
-    return log
+    bound = [i for i, k in enumerate(used) if k not in free]
+    for f in np.flatnonzero((x[:, bound] < 0.0).any(axis=1)):
+        x[f] = _non_negative(gram[f], moment[f], signed)
+    x /= size
+    square = folds.held_square - 2.0 * np.einsum("fk,fk->f", folds.held_moment[:, used], x)
+    square += np.einsum("fk,fkl,fl->f", x, folds.held[:, used][:, :, used], x)
+    return np.asarray(0.5 * np.log(np.maximum(square, 1e-300)))
 
 
-def _non_negative(gram: FloatArray, moment: FloatArray, free: list[int]) -> FloatArray:
+def _non_negative(G: FloatArray, g: FloatArray, free: list[int]) -> FloatArray:
     """Return the least squares solution, of which only the entries `free` may be negative."""
-    size = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
-    bound = [k for k in range(len(moment)) if k not in free]
-    G, g = gram / np.outer(size, size) + _RIDGE * np.eye(len(size)), moment / size
-    x: FloatArray = np.linalg.solve(G, g)
-    if (x[bound] >= 0.0).all():
-        return x / size
+    bound = [k for k in range(len(g)) if k not in free]
+    x = np.empty_like(g)
     inner = np.linalg.solve(G[np.ix_(free, free)], np.column_stack([G[free][:, bound], g[free]]))
     reduced = G[np.ix_(bound, bound)] - G[np.ix_(bound, free)] @ inner[:, :-1]
     values, axes = np.linalg.eigh(reduced)  # of alike columns round-off leaves less than the ridge
@@ -289,4 +304,4 @@ def _non_negative(gram: FloatArray, moment: FloatArray, free: list[int]) -> Floa
     moment = axes.T @ (g[bound] - G[np.ix_(bound, free)] @ inner[:, -1])
     x[bound] = nnls(roots[:, None] * axes.T, moment / roots)[0]
     x[free] = inner[:, -1] - inner[:, :-1] @ x[bound]
-    return x / size
+    return x
