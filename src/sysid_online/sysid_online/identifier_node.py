@@ -202,24 +202,27 @@ class IdentifierNode(Node):
             self._failure = failure
 
     def _solve(self) -> None:
+        begin = time.perf_counter()
         with self._lock:
             request = self._identifier.snapshot()
             silence = time.monotonic() - self._heard  # that a solve takes long is none
-        begin = time.perf_counter()
         self._idle.clear()
         try:
             solution = None if request is None else self._identifier.solve(request)
         finally:
             self._idle.set()
-        elapsed = time.perf_counter() - begin
         with self._lock:
             if self._frozen:
                 return
-            if request is not None:
-                self._solve_time = elapsed
             update = self._update = self._identifier.apply(solution, silence=silence)
+            if request is not None:
+                self._solve_time = time.perf_counter() - begin
             # still under the lock, so that nothing older than a reset is published after it
             self._publish(update, update.changed)
+        if request is not None:
+            verdicts = self._identifier.judge(request)
+            with self._lock:
+                self._identifier.take_verdicts(request, verdicts)
 
     def _publish(self, update: Update, changed: bool) -> None:
         if not self.context.ok():

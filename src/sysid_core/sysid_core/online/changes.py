@@ -10,11 +10,20 @@ import numpy as np
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression
-from sysid_core.online.innovations import Evidence, Innovations
+from sysid_core.online.innovations import Evidence, Innovations, Noise
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.priors import default_prior
 
-__all__ = ["CERTAIN", "SCALES", "Change", "ChangeTest", "Verdict", "describe", "log_odds"]
+__all__ = [
+    "CERTAIN",
+    "SCALES",
+    "Change",
+    "ChangeTest",
+    "Verdict",
+    "describe",
+    "is_usual",
+    "log_odds",
+]
 
 _FALSE_ALARMS = 1.0 / 36000.0
 """Rate at which a robot that nothing happens to may be thought changed: once in 10 h [1/s]."""
@@ -89,11 +98,21 @@ class Verdict(NamedTuple):
     clear: bool
 
 
-def log_odds(explained: float, cost: float, innovations: Innovations) -> float:
-    """Return the log Bayes factor of what explains so much of the square."""
-    total = _DEGREES + innovations.square
+def log_odds(explained: float, cost: float, square: float, count: float) -> float:
+    """Return the log Bayes factor of what explains so much of the square of so many rows."""
+    total = _DEGREES + square
     left = max(total - explained, _DEGREES)
-    return 0.5 * (_DEGREES + innovations.count) * float(np.log(total / left)) - cost
+    return 0.5 * (_DEGREES + count) * float(np.log(total / left)) - cost
+
+
+def is_usual(square: FloatArray, count: FloatArray, noise: Noise) -> bool:
+    """Tell whether errors of so many rows (G,), Σe² (G,) [N²·m²], are no larger than usual ones.
+
+    Nothing is then found in them: that a model is not known for certain only explains more.
+    """
+    factor = noise.factor(count)
+    whole = float((square / (noise.variance * factor)).sum())
+    return log_odds(whole, 0.0, whole, float((count / factor).sum())) < CERTAIN
 
 
 class ChangeTest:
@@ -136,23 +155,30 @@ class ChangeTest:
                 for j, joint in enumerate(robot.actuated_names)
             ]
         self.changes.append(Change("frictions", "", every, std))
+        self._alike = []
+        for width in {len(change.columns) for change in self.changes}:
+            which = [i for i, change in enumerate(self.changes) if len(change.columns) == width]
+            own = [self.changes[i] for i in which]
+            stacked = np.stack([one.columns for one in own]), np.stack([one.std for one in own])
+            self._alike.append((which, *stacked))
 
     def __call__(self, innovations: Innovations) -> Verdict | None:
         """Judge the innovations of a window; None where nothing changed for certain."""
-        if log_odds(innovations.square, 0.0, innovations) < CERTAIN:
+        size = innovations.square, innovations.count
+        if log_odds(innovations.square, 0.0, *size) < CERTAIN:
             return None
         evidence = innovations.evidence(self._directions, gains=self._gains)
-        odds = [
-            log_odds(*evidence.select(change.columns).explained(change.std), innovations)
-            for change in self.changes
-        ]
+        odds = np.empty(len(self.changes))
+        for which, columns, std in self._alike:
+            each = zip(*evidence.explained_each(columns, std), strict=True)
+            odds[which] = [log_odds(*one, *size) for one in each]
         first = int(np.argmax(odds))
         best = self.changes[first]
         others = (o for o, c in zip(odds, self.changes, strict=True) if c[:2] != best[:2])
         clear = odds[first] >= CERTAIN and odds[first] - max(others) >= _CLEAR
         if not (clear or innovations.square > _RISE**2 * innovations.count):
             return None
-        return Verdict(best, _mean(evidence, best), odds[first], bool(clear))
+        return Verdict(best, _mean(evidence, best), float(odds[first]), bool(clear))
 
 
 def _mean(evidence: Evidence, change: Change) -> FloatArray:

@@ -82,8 +82,7 @@ def _change(learner: Learner, estimate: Estimate, model: ModelInUse, elapsed: fl
     """Return the change of the predicted torque per second [1/s], relative to the torque."""
     if not np.isfinite(elapsed):
         return 0.0
-    recent = learner.window.recent(learner.window.config.samples)
-    delta = estimate.base_parameters - model.base
-    moved = float(np.einsum("i,gij,j->", delta, recent.gram, delta))
-    relative = float(np.sqrt(max(moved, 0.0) / max(recent.square.sum(), 1e-300)))
+    seen = learner.window.sums()
+    moved = float(seen.predicted_square(estimate.base_parameters - model.base).sum())
+    relative = float(np.sqrt(max(moved, 0.0) / max(seen.square.sum(), 1e-300)))
     return relative / max(elapsed, _SHORTEST_CHANGE)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy.linalg import block_diag, lu_factor, lu_solve
 
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.dynamics.statistics import Statistics
@@ -17,9 +17,9 @@ _NEGLIGIBLE = 0.01
 """Torque errors below this share of a joint's torque count as that share [-]."""
 
 
-def negligible(statistics: Statistics) -> FloatArray:
-    """Return the mean square (G,) [N²·m²] of errors that are not worth mentioning."""
-    return _NEGLIGIBLE**2 * statistics.square / np.maximum(statistics.count, 1.0) + 1e-18
+def negligible(square: FloatArray, count: FloatArray) -> FloatArray:
+    """Return the mean square (G,) [N²·m²] of errors not worth a word, of torques' Σy² (G,)."""
+    return _NEGLIGIBLE**2 * square / np.maximum(count, 1.0) + 1e-18
 
 
 class Noise(NamedTuple):
@@ -76,9 +76,18 @@ class Evidence(NamedTuple):
         The two are ``hᵀ(J + P)⁻¹h`` and ``½ log det(I + P⁻¹J)``: half the one less the other is
         the logarithm of the Bayes factor.
         """
-        root = np.linalg.cholesky(np.eye(len(std)) + np.outer(std, std) * self.information)
-        turned = np.linalg.solve(root, std * self.moment)
-        return float(turned @ turned), float(np.log(np.diag(root)).sum())
+        whole = np.arange(len(std))[None]
+        explained, cost = self.explained_each(whole, std[None])
+        return float(explained[0]), float(cost[0])
+
+    def explained_each(self, index: IndexArray, std: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the same (m,) for m changes of some coefficients (m, k) each, of `std` (m, k)."""
+        information = self.information[index[:, :, None], index[:, None, :]]
+        scaled = std[:, :, None] * information * std[:, None, :]
+        root = np.linalg.cholesky(np.eye(index.shape[1]) + scaled)
+        turned = np.linalg.solve(root, (std * self.moment[index])[:, :, None])
+        cost = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+        return (turned**2).sum(axis=(1, 2)), cost
 
 
 class Gains(NamedTuple):
@@ -145,10 +154,16 @@ class Innovations:
             moment = moment - gram @ mean
             covariance = block_diag(covariance, np.diag(gains.variance))
         self._gram, self._moment = gram, moment
-        # (Σ⁻¹ + G)⁻¹, for a Σ that may be singular
-        self._known = np.linalg.solve(np.eye(len(gram)) + covariance @ gram, covariance)
+        # (Σ⁻¹ + G)⁻¹ = (I + ΣG)⁻¹Σ, for a Σ that may be singular
+        self._covariance = covariance
+        self._factor = lu_factor(np.eye(len(gram)) + covariance @ gram, check_finite=False)
         self.count = float((statistics.count / factor).sum())
-        self.square = square - float(moment @ self._known @ moment)
+        self.square = square - float(moment @ self._absorbed(moment))
+
+    def _absorbed(self, columns: FloatArray) -> FloatArray:
+        """Return what the parameters' own uncertainty takes up of columns (b, …)."""
+        scaled = self._covariance @ columns
+        return np.asarray(lu_solve(self._factor, scaled, check_finite=False))
 
     def evidence(self, directions: FloatArray, *, gains: bool = False) -> Evidence:
         """Return the evidence on changes of the base parameters, and on the groups' gains.
@@ -170,5 +185,5 @@ class Innovations:
             own = np.diag(predicted @ self._base_vector)
             square = np.block([[square, between], [between.T, own]])
             cross, moment = np.hstack([cross, predicted.T]), np.concatenate([moment, scores])
-        absorbed = self._known @ cross
+        absorbed = self._absorbed(cross)
         return Evidence(square - cross.T @ absorbed, moment - absorbed.T @ self._moment)

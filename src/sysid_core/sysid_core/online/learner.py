@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -99,6 +99,7 @@ class Learner:
         # until the first estimate, the nominal model is what the candidate is compared with
         self._candidate_base = self._nominal_base
         self.estimate: Estimate | None = None
+        self._learned = self.statistics
         self.fault = ""
         self.time = self.informative_time = -np.inf
         self.samples = self.rejected = 0
@@ -225,7 +226,8 @@ class Learner:
         if self._solved_at == self.informative or self.window.samples < 2:
             return None
         self._solved_at = self.informative
-        statistics, groups = self.statistics, self.regression.groups
+        self._learned = statistics = self.statistics
+        groups = self.regression.groups
         problem = Problem(
             self.robot.layout,
             self.regression.base,
@@ -251,6 +253,7 @@ class Learner:
             self.epoch,
             self._checks,
             self._due(opening, judging),
+            not self.verdicts,
         )
 
     def _due(self, opening: bool, judging: bool) -> tuple[int, ...]:
@@ -281,7 +284,7 @@ class Learner:
         expected = 1.0 / (estimate.noise_std**2 * self._correlation)
         seen = 1.0 / np.maximum(self.colour.variance * self._correlation, 1e-300)
         gain = np.where(self.colour.known, np.maximum(seen - expected, 0.0), 0.0)
-        more = np.tensordot(gain, self.statistics.gram, axes=1)
+        more = np.tensordot(gain, self._learned.gram, axes=1)
         known = np.eye(len(more)) + estimate.base_covariance @ more
         return np.asarray(np.linalg.solve(known, estimate.base_covariance))
 
@@ -295,3 +298,8 @@ class Learner:
         self.fault, self.estimate = "", solution.estimate
         self.verdicts.update(solution.verdicts)
         return True
+
+    def take_verdicts(self, request: Request, verdicts: Mapping[int, TorqueVerdict]) -> None:
+        """Take in what was found of torques, unless it is out of date."""
+        if request.epoch == self.epoch:
+            self.verdicts.update(verdicts)

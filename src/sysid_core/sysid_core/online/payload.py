@@ -293,7 +293,9 @@ class PayloadEstimator:
             std = scale * self._likely
             _, cost = Evidence(information, moment).explained(std)
             unlikely = float(np.sum((parameters / std) ** 2))
-            odds.append(log_odds(explained - unlikely, cost, innovations))
+            odds.append(
+                log_odds(explained - unlikely, cost, innovations.square, innovations.count)
+            )
         return max(odds)
 
     def _kept(self, innovations: Innovations, load: PayloadEstimate) -> float:
@@ -305,4 +307,5 @@ class PayloadEstimator:
         explained = float(
             (left + moment) @ phi + left @ np.linalg.solve(spread, covariance @ left)
         )
-        return log_odds(explained, 0.5 * float(np.linalg.slogdet(spread)[1]), innovations)
+        cost = 0.5 * float(np.linalg.slogdet(spread)[1])
+        return log_odds(explained, cost, innovations.square, innovations.count)

@@ -10,7 +10,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.statistics import Statistics
-from sysid_core.online.changes import CERTAIN, Verdict, describe
+from sysid_core.online.changes import CERTAIN, Verdict, describe, is_usual
 from sysid_core.online.colour import ResidualColour
 from sysid_core.online.innovations import Innovations, Noise, negligible
 from sysid_core.online.model_in_use import ModelInUse
@@ -23,7 +23,7 @@ from sysid_core.online.payload_phases import (
     Starting,
     Watching,
 )
-from sysid_core.online.window import SlidingWindow
+from sysid_core.online.window import SlidingWindow, Sums
 
 __all__ = ["PayloadTracker"]
 
@@ -89,6 +89,7 @@ class PayloadTracker:
         self._estimator = estimator
         self._rate = sample_rate
         self._told = False
+        self._looks = 0
 
     @property
     def payload(self) -> PayloadEstimate | None:
@@ -122,11 +123,11 @@ class PayloadTracker:
         else:
             before = Watching(((time, model),))
         found = None
-        for span in _SPANS:
-            recent = window.recent(self._samples(span))
-            if window.samples < self._samples(span) or recent.count.sum() == 0.0:
+        for newest in window.newest(*self._due(window.samples)):
+            noise = _usual(newest, colour)
+            if is_usual(newest.residual_square(before.reference.base), newest.count, noise):
                 continue
-            noise = _usual(recent, colour)
+            recent = newest.statistics()
             verdict = self._judge(recent, before.reference, noise)
             if verdict is None:
                 continue
@@ -147,6 +148,21 @@ class PayloadTracker:
             colour.clear()
             self.before_change = before.reference if alarm.clear else None
         return describe(found)
+
+    def _due(self, held: int) -> list[int]:
+        """Return the sizes [samples] to look at now, of those that a window holds.
+
+        Twice as long a span changes half as fast: while nothing was found, each of the longer
+        ones has its turn in half as many looks as the one before, never two of them in one.
+        """
+        self._looks += 1
+        calm = not isinstance(self.phase, Alarmed)
+        sizes = [
+            self._samples(span)
+            for i, span in enumerate(_SPANS)
+            if i == 0 or not calm or self._looks % 2**i == 2 ** (i - 1)
+        ]
+        return [size for size in sizes if size <= held]
 
     def _judge(self, recent: Statistics, model: ModelInUse, noise: Noise) -> Verdict | None:
         innovations = Innovations(recent, model.base, model.base_covariance, noise)
@@ -319,8 +335,8 @@ class PayloadTracker:
         )
 
 
-def _usual(recent: Statistics, colour: ResidualColour) -> Noise:
+def _usual(recent: Sums, colour: ResidualColour) -> Noise:
     """Return the usual noise; a joint that hardly moved until now has none to speak of."""
     torque = recent.square / np.maximum(recent.count, 1.0)
     usual = np.where(colour.known, colour.variance, torque)
-    return Noise(np.maximum(usual, negligible(recent)), colour.factors)
+    return Noise(np.maximum(usual, negligible(recent.square, recent.count)), colour.factors)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from sysid_core.diagnostics import Diagnostic
@@ -21,6 +23,7 @@ from sysid_core.online.payload_phases import Alarmed, Following
 from sysid_core.online.payload_tracker import PayloadTracker
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.settings import OnlineConfig
+from sysid_core.online.torque_checks import TorqueVerdict
 from sysid_core.online.update import Request, Solution, Update
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
@@ -42,7 +45,8 @@ class OnlineIdentifier:
 
     Call `ingest` with every batch of samples, and `update` at the rate at which results are
     wanted. Where a solve must not hold up the thread that ingests, call `snapshot` (under a
-    lock), `solve` (anywhere) and `apply` (under the lock) instead of `update`.
+    lock), `solve` (anywhere), `apply` (under the lock), `judge` (anywhere) and `take_verdicts`
+    (under the lock) instead of `update`.
 
     Parameters
     ----------
@@ -128,7 +132,21 @@ class OnlineIdentifier:
     def update(self) -> Update:
         """Solve and decide at once."""
         request = self.snapshot()
-        return self.apply(None if request is None else self.solve(request))
+        update = self.apply(None if request is None else self.solve(request))
+        if request is not None:
+            self.take_verdicts(request, self.judge(request))
+        return update
+
+    def judge(self, request: Request) -> Mapping[int, TorqueVerdict]:
+        """Judge the torques that a request asks about, for the updates after its own.
+
+        Touches nothing but the request, so that any thread may call it.
+        """
+        return {} if request.judge_first else request.verdicts()
+
+    def take_verdicts(self, request: Request, verdicts: Mapping[int, TorqueVerdict]) -> None:
+        """Take in what `judge` found."""
+        self._learner.take_verdicts(request, verdicts)
 
     def apply(self, solution: Solution | None, *, silence: float = 0.0) -> Update:
         """Judge a solution and return what is to be used.

@@ -111,8 +111,11 @@ def replay(
         request = identifier.snapshot()
         begin = clock() if clock else np.nan
         solution = None if request is None else identifier.solve(request)
+        update = identifier.apply(solution)
         elapsed = (clock() if clock else np.nan) - begin if request is not None else np.nan
-        yield ReplayStep(identifier.apply(solution), elapsed)
+        yield ReplayStep(update, elapsed)
+        if request is not None:
+            identifier.take_verdicts(request, identifier.judge(request))
     found = _noticed(live, recording, used)
     if found and tell is not None:
         tell(found)

@@ -12,7 +12,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation.problem import Problem
-from sysid_core.online.torque_scale import ScaleEvidence, ScalePosterior, Whitened
+from sysid_core.online.torque_scale import ScaleEvidence, ScalePosterior
 from sysid_core.parameters import INERTIAL_TERMS
 
 __all__ = ["TorqueChecks", "TorqueVerdict", "wrong_torques"]
@@ -135,15 +135,8 @@ class TorqueChecks:
             return {}
         errors = np.array([self._own_error(statistics, g) for g in range(len(self.groups))])
         weights = 1.0 / (np.maximum(errors, (_STILL * self._usual) ** 2) * correlation)
-        data = Statistics(
-            weights[:, None, None] * statistics.gram,
-            weights[:, None] * statistics.moment,
-            weights * statistics.square,
-            weights * statistics.count,
-        )
-        views = self._scales.views(data)
         return {
-            joint: self._judge(statistics, data, views, joint)
+            joint: self._judge(statistics, weights, joint)
             if statistics.count[joint] >= _FEWEST * correlation[joint]
             else _FINE
             for joint in joints
@@ -164,9 +157,7 @@ class TorqueChecks:
         square = _FIT_ERROR**2 * float(statistics.square[joint]) + _FRICTION_ERROR**2 * dry
         return (rest + square) / count
 
-    def _judge(
-        self, statistics: Statistics, data: Statistics, views: list[Whitened], joint: int
-    ) -> TorqueVerdict:
+    def _judge(self, statistics: Statistics, weights: FloatArray, joint: int) -> TorqueVerdict:
         usual, count = float(self._usual[joint]), statistics.count[joint]
         constant = self._constant[joint]
         mean = statistics.moment[joint][constant] / count if constant >= 0 else 0.0
@@ -174,7 +165,7 @@ class TorqueChecks:
         variance = max(size - mean**2, 0.0)
         if variance < (_STILL * usual) ** 2:
             return _stuck(self.groups[joint], variance**0.5, _STILL * usual)
-        found = self._scales.posterior(data, views, joint)
+        found = self._scales.posterior(statistics, weights, joint)
         return self._verdict(found, statistics, joint, variance, size)
 
     def _verdict(
@@ -223,8 +214,9 @@ class TorqueChecks:
         if along < 0:
             return 0.0, 1.0
         terms = [place for place in (along, self._dry[joint]) if place >= 0]
-        power = gram[along, terms] / np.sqrt(max(gram[along, along] * count, 1e-300))
-        return float(power @ found.plain[terms]), float(np.linalg.norm(power @ found.root[terms]))
+        power = np.zeros(len(found.plain))
+        power[terms] = gram[along, terms] / np.sqrt(max(gram[along, along] * count, 1e-300))
+        return float(power @ found.plain), found.deviation(power)
 
 
 def _places(problem: Problem, term: str) -> list[int]:

@@ -21,7 +21,7 @@ from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.setting import Setting
 from sysid_core.parameters import INERTIAL_TERMS
 
-__all__ = ["ScaleEvidence", "ScalePosterior", "Whitened"]
+__all__ = ["ScaleEvidence", "ScalePosterior"]
 
 _TRUST = (1.0, 0.4, 0.15)
 """Accuracies of the description that are compared, as shares of the stated standard deviation:
@@ -37,25 +37,18 @@ which hardly counts for an upper arm and much for a wrist."""
 _NEAR = 6.0
 """Log-likelihood below the likeliest scale's within which the true one is as good as certain."""
 
+_FLAT = 1e-12
+"""Relative eigenvalue below which a direction is as good as not seen [-]."""
+
 _GAINS = np.concatenate([-np.geomspace(50.0, 0.02, 71), [0.0], np.geomspace(0.02, 50.0, 71)])
 """Scales that are compared; neighbours differ by 12 %, less than what is tolerated."""
 
 
-class Whitened(NamedTuple):
-    """Statistics in coordinates z, β = μ + L z, in which the prior is white; weighted rows.
+class _View(NamedTuple):
+    """One prior of the base parameters: N(mean, precision⁻¹); `size` is ½ log det precision."""
 
-    Attributes
-    ----------
-    root : (b, b)
-        L.
-    gram, moment, known : (G, b, b), (G, b), (G, b)
-        LᵀGL, Lᵀm and LᵀGμ.
-    """
-
-    root: FloatArray
-    gram: FloatArray
-    moment: FloatArray
-    known: FloatArray
+    precision: FloatArray
+    size: float
 
 
 class ScalePosterior(NamedTuple):
@@ -69,8 +62,10 @@ class ScalePosterior(NamedTuple):
         Base parameters that all other joints show.
     mean : (b,)
         Base parameters at the likeliest scale.
-    plain, root : (b,), (b, b)
-        At a scale of one, and the root of their covariance.
+    plain : (b,)
+        At a scale of one.
+    root, turned, known : (b, b), (b, s), (s,)
+        R, Q and d of the plain one's covariance ``R⁻ᵀ (I + Q diag(d) Qᵀ)⁻¹ R⁻¹``.
     """
 
     likelihood: FloatArray
@@ -78,6 +73,8 @@ class ScalePosterior(NamedTuple):
     mean: FloatArray
     plain: FloatArray
     root: FloatArray
+    turned: FloatArray
+    known: FloatArray
 
     @property
     def best(self) -> float:
@@ -94,6 +91,12 @@ class ScalePosterior(NamedTuple):
         """By how much a scale outside of a range is likelier than any in it."""
         those = np.clip(_GAINS, least, most) == _GAINS
         return float(self.likelihood[~those].max() - self.likelihood[those].max())
+
+    def deviation(self, direction: FloatArray) -> float:
+        """Return the standard deviation of a combination (b,) of the plain parameters."""
+        z = solve_triangular(self.root, direction, lower=True, check_finite=False)
+        share = self.known / (1.0 + self.known)
+        return float(max(z @ z - share @ (self.turned.T @ z) ** 2, 0.0) ** 0.5)
 
 
 class ScaleEvidence:
@@ -134,8 +137,8 @@ class ScaleEvidence:
             shifted = _LEVER * phi[0] * base.mapping[:, place][:, 1:4]
             rest += shifted @ shifted.T
         wide = bodies @ covariance[:inertial, :inertial] @ bodies.T
-        self._roots = [
-            _root(trust**2 * wide + more) for trust in _TRUST for more in (rest, rest + tool)
+        self._views = [
+            _view(trust**2 * wide + more) for trust in _TRUST for more in (rest, rest + tool)
         ]
 
     def _rotors(self, problem: Problem, anchor: Statistics) -> FloatArray:
@@ -150,49 +153,89 @@ class ScaleEvidence:
         scaled: FloatArray = rotors[:, known] * size
         return scaled @ scaled.T
 
-    def views(self, data: Statistics) -> list[Whitened]:
-        """Return weighted statistics in the coordinates of each prior."""
-        gram = data.gram @ self._mean
-        return [Whitened(L, L.T @ data.gram @ L, data.moment @ L, gram @ L) for L in self._roots]
-
     def missed_elsewhere(self, statistics: Statistics, joint: int) -> float:
         """Return the torque [N·m] that the description misses at the other joints."""
         missed = statistics.residual_square(self._mean) / np.maximum(statistics.count, 1.0)
         return float(np.sqrt(max(missed.sum() - missed[joint], 0.0)))
 
-    def posterior(self, data: Statistics, views: list[Whitened], joint: int) -> ScalePosterior:
-        """Compare scales of one joint's torque, whatever the description's accuracy."""
-        found = [self._with(view, data, joint) for view in views]
-        likelihood = np.logaddexp.reduce([one.likelihood for one in found], axis=0)
+    def posterior(self, data: Statistics, weights: FloatArray, joint: int) -> ScalePosterior:
+        """Compare scales of one joint's torque, whatever the description's accuracy.
+
+        Parameters
+        ----------
+        weights : (G,)
+            One over the variance of a row of `data`.
+        """
+        others = weights * (np.arange(len(weights)) != joint)
+        rest = np.tensordot(others, data.gram, axes=1)
+        gap = others @ data.moment - rest @ self._mean
+        own = _Own.of(data, joint, float(weights[joint]))
+        missed = float(others @ data.residual_square(self._mean))
+        found = [self._with(view, rest, gap, own) for view in self._views]
+        likelihood = np.logaddexp.reduce([one.likelihood for one in found], axis=0) - 0.5 * missed
         best = max(found, key=lambda one: float(one.likelihood.max()))
         return best._replace(likelihood=likelihood)
 
-    def _with(self, view: Whitened, data: Statistics, joint: int) -> ScalePosterior:
-        """Compare scales at one accuracy: evidence of y = g A (μ + L z), z white."""
-        rest = np.arange(len(data.count)) != joint
-        R = np.linalg.cholesky(np.eye(len(view.root)) + view.gram[rest].sum(axis=0))
-        half = solve_triangular(R, view.gram[joint], lower=True, check_finite=False)
-        d, Q = np.linalg.eigh(solve_triangular(R, half.T, lower=True, check_finite=False))
-        d = np.maximum(d, 0.0)
-        moment = (view.moment - view.known)[rest].sum(axis=0)
-        columns = np.stack([moment, view.moment[joint], view.known[joint]], axis=1)
-        t0, t1, t2 = (Q.T @ solve_triangular(R, columns, lower=True, check_finite=False)).T
+    def _with(self, view: _View, rest: FloatArray, gap: FloatArray, own: _Own) -> ScalePosterior:
+        """Compare scales at one accuracy: evidence of y = g A β.
+
+        The others' information ``R Rᵀ`` grows by g² times the joint's own, whose range is small:
+        ``R⁻¹ C`` has the singular values √d there, so that no scale needs a solve of its own.
+        """
+        R = np.linalg.cholesky(view.precision + rest)
+        at_mean = own.gram_root.T @ self._mean
+        columns = np.column_stack([gap, own.moment, own.gram_root @ at_mean, own.gram_root])
+        solved = solve_triangular(R, columns, lower=True, check_finite=False)
+        x, M = solved[:, :3], solved[:, 3:]
+        # not the eigenvalues of MᵀM, whose rounding would hide what little the joint alone shows
+        Q, singular, _ = np.linalg.svd(M, full_matrices=False)
+        d = singular**2
+        t0, t1, t2 = (Q.T @ x).T
         g = _GAINS[:, None]
         turned, spread = t0 + g * t1 - g**2 * t2, 1.0 / (1.0 + g**2 * d)
-        own, square = data.moment[joint] @ self._mean, self._mean @ data.gram[joint] @ self._mean
-        missed = data.residual_square(self._mean)[rest].sum() + data.square[joint]
-        missed = missed - 2.0 * _GAINS * own + _GAINS**2 * square
-        likelihood = -0.5 * (missed - (turned**2 * spread).sum(axis=1))
-        likelihood -= np.log(np.diag(R)).sum() - 0.5 * np.log(spread).sum(axis=1)
+        missed = own.square - 2.0 * _GAINS * (own.moment @ self._mean)
+        missed += _GAINS**2 * (at_mean @ at_mean)
+        explained = x[:, 0] @ x[:, 0] - t0 @ t0 + (turned**2 * spread).sum(axis=1)
+        likelihood = -0.5 * (missed - explained) + view.size - np.log(np.diag(R)).sum()
+        likelihood += 0.5 * np.log(spread).sum(axis=1)
+
+        def mean(scale: float, share: FloatArray) -> FloatArray:
+            z = x[:, 0] + scale * x[:, 1] - scale**2 * x[:, 2]
+            z += Q @ ((share - 1.0) * (Q.T @ z))
+            back = solve_triangular(R, z, lower=True, trans=1, check_finite=False)
+            return np.asarray(self._mean + back)
+
         i = int(np.argmax(likelihood))
-        back = view.root @ solve_triangular(R, Q, lower=True, trans=1, check_finite=False)
-        mean = self._mean + back @ (spread[i] * turned[i])
-        others = self._mean + back @ t0
-        plain = self._mean + back @ ((t0 + t1 - t2) / (1.0 + d))
-        return ScalePosterior(likelihood, others, mean, plain, back / np.sqrt(1.0 + d))
+        others, plain = mean(0.0, np.ones_like(d)), mean(1.0, 1.0 / (1.0 + d))
+        best = mean(float(_GAINS[i]), spread[i])
+        return ScalePosterior(likelihood, others, best, plain, np.asarray(R), Q, d)
 
 
-def _root(covariance: FloatArray) -> FloatArray:
-    """Return a root L, ``L Lᵀ`` the covariance, of one that may be singular."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+class _Own(NamedTuple):
+    """A joint's own rows, weighted: a root C (b, s) of their gram C Cᵀ, moment and square."""
+
+    gram_root: FloatArray
+    moment: FloatArray
+    square: float
+
+    @staticmethod
+    def of(data: Statistics, joint: int, weight: float) -> _Own:
+        gram = data.gram[joint]
+        seen = np.flatnonzero(np.diagonal(gram) > 0.0)
+        size = np.sqrt(np.diagonal(gram)[seen])
+        values, vectors = np.linalg.eigh(gram[np.ix_(seen, seen)] / size / size[:, None])
+        kept = values > _FLAT * values.max(initial=0.0)
+        root = np.zeros((len(gram), int(kept.sum())))
+        root[seen] = weight**0.5 * size[:, None] * vectors[:, kept] * np.sqrt(values[kept])
+        return _Own(root, weight * data.moment[joint], weight * float(data.square[joint]))
+
+
+def _view(covariance: FloatArray) -> _View:
+    """Return the prior of a covariance (b, b) that may be singular."""
+    variance = np.diagonal(covariance)
+    size = np.sqrt(np.where(variance > 0.0, variance, 1.0))
+    values, vectors = np.linalg.eigh(covariance / size / size[:, None])
+    values = np.maximum(values, _FLAT * values[-1])
+    scaled = vectors / np.sqrt(values) / size[:, None]
+    half = -0.5 * float(np.log(values).sum()) - float(np.log(size).sum())
+    return _View(scaled @ scaled.T, half)

@@ -25,6 +25,13 @@ class Request:
     """A solve to be done, with its own copy of the data; made by `OnlineIdentifier.snapshot`.
 
     Only one request at a time may be solved: solvers reuse their work arrays.
+
+    Attributes
+    ----------
+    joints : tuple of int
+        Groups whose torques are to be judged.
+    judge_first : bool
+        Whether the solution brings the verdicts, as nothing is known of these torques yet.
     """
 
     problem: Problem
@@ -33,6 +40,7 @@ class Request:
     epoch: int
     checks: TorqueChecks | None = None
     joints: tuple[int, ...] = ()
+    judge_first: bool = False
 
     def solve(self) -> Solution:
         """Return the estimate, or why there is none."""
@@ -42,9 +50,9 @@ class Request:
             return Failed(str(error), self.epoch)
         if not np.isfinite(estimate.parameters).all():
             return Failed("the solver returned numbers that are not finite", self.epoch)
-        return Solved(estimate, self.epoch, self._verdicts())
+        return Solved(estimate, self.epoch, self.verdicts() if self.judge_first else {})
 
-    def _verdicts(self) -> dict[int, TorqueVerdict]:
+    def verdicts(self) -> dict[int, TorqueVerdict]:
         """Judge the torques of `joints`; none where rounding prevents it."""
         problem = self.problem
         if self.checks is None or problem.correlation is None:

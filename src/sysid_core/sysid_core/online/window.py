@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from sysid_core.arrays import IndexArray
+from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.dynamics.rows import Rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
 
-__all__ = ["SlidingWindow", "WindowConfig"]
+__all__ = ["SlidingWindow", "Sums", "WindowConfig"]
 
 Supports = tuple[IndexArray, ...]
 
@@ -45,18 +46,26 @@ class WindowConfig:
             raise ParameterError("memory_half_life must be finite and not negative")
 
 
-class _Sum:
-    """A running sum of statistics, each group on the columns that its rows can touch."""
+class Sums:
+    """A running sum of statistics, each group on the columns that its rows can touch.
 
-    def __init__(self, supports: Supports) -> None:
+    Parameters
+    ----------
+    size : int
+        Number of base parameters.
+    """
+
+    def __init__(self, size: int, supports: Supports) -> None:
+        self._size, self._supports = size, supports
         self.gram = [np.zeros((len(s), len(s))) for s in supports]
         self.moment = [np.zeros(len(s)) for s in supports]
         self.square = np.zeros(len(supports))
         self.count = np.zeros(len(supports))
         self.samples = 0
 
-    def add_rows(self, rows: Rows, samples: int, supports: Supports) -> None:
-        for g, (block, support) in enumerate(zip(rows.blocks, supports, strict=True)):
+    def add_rows(self, rows: Rows, samples: int) -> None:
+        """Add the rows of some samples."""
+        for g, (block, support) in enumerate(zip(rows.blocks, self._supports, strict=True)):
             matrix = block.matrix
             if len(support) < matrix.shape[1]:
                 matrix = matrix.take(support, axis=1)
@@ -66,7 +75,8 @@ class _Sum:
             self.count[g] += len(block.target)
         self.samples += samples
 
-    def add(self, other: _Sum) -> None:
+    def add(self, other: Sums) -> None:
+        """Add another sum of the same supports."""
         for g in range(len(self.gram)):
             self.gram[g] += other.gram[g]
             self.moment[g] += other.moment[g]
@@ -74,9 +84,22 @@ class _Sum:
         self.count += other.count
         self.samples += other.samples
 
-    def expanded(self, size: int, supports: Supports) -> Statistics:
-        total = Statistics.zero(len(supports), size)
-        for g, support in enumerate(supports):
+    def predicted_square(self, base_vector: FloatArray) -> FloatArray:
+        """Return Σ (a·β)² (G,) [N²·m²] per group for base parameters β (b,)."""
+        parts = [base_vector[support] for support in self._supports]
+        grams = zip(self.gram, parts, strict=True)
+        return np.array([part @ gram @ part for gram, part in grams])
+
+    def residual_square(self, base_vector: FloatArray) -> FloatArray:
+        """Return Σ (y − a·β)² (G,) [N²·m²] per group for base parameters β (b,)."""
+        moments = zip(self.moment, self._supports, strict=True)
+        along = np.array([moment @ base_vector[support] for moment, support in moments])
+        return np.maximum(self.square - 2.0 * along + self.predicted_square(base_vector), 0.0)
+
+    def statistics(self) -> Statistics:
+        """Return the same on all columns (a copy)."""
+        total = Statistics.zero(len(self._supports), self._size)
+        for g, support in enumerate(self._supports):
             total.gram[g][np.ix_(support, support)] = self.gram[g]
             total.moment[g][support] = self.moment[g]
         total.square[:] = self.square
@@ -114,10 +137,10 @@ class SlidingWindow:
 
     def clear(self) -> None:
         """Forget everything."""
-        self._open = _Sum(self._supports)
-        self._newer: deque[_Sum] = deque()
-        self._newer_sum = _Sum(self._supports)
-        self._older: list[tuple[_Sum, _Sum]] = []  # (block, sum of it and all newer older blocks)
+        self._open = self._sums()
+        self._newer: deque[Sums] = deque()
+        self._newer_sum = self._sums()
+        self._older: list[tuple[Sums, Sums]] = []  # (block, sum of it and all newer older blocks)
         self._memory = Statistics.zero(*self._shape)
 
     @property
@@ -136,31 +159,41 @@ class SlidingWindow:
 
         A batch should not be larger than a block; it is counted into one.
         """
-        self._open.add_rows(rows, samples, self._supports)
+        self._open.add_rows(rows, samples)
         if self._open.samples >= self._block_size:
             self._newer.append(self._open)
             self._newer_sum.add(self._open)
-            self._open = _Sum(self._supports)
+            self._open = self._sums()
             self._evict()
 
-    def statistics(self) -> Statistics:
-        """Return the statistics of the samples in the window (a copy)."""
-        total = _Sum(self._supports)
+    def _sums(self) -> Sums:
+        return Sums(self._shape[1], self._supports)
+
+    def sums(self) -> Sums:
+        """Return the sums over the samples in the window."""
+        total = self._sums()
         total.add(self._newer_sum)
         total.add(self._open)
         if self._older:
             total.add(self._older[-1][1])
-        return self._expand(total)
+        return total
 
-    def recent(self, samples: int) -> Statistics:
-        """Return the statistics of at least the newest `samples` samples (whole blocks)."""
-        total = _Sum(self._supports)
+    def statistics(self) -> Statistics:
+        """Return the statistics of the samples in the window (a copy)."""
+        return self.sums().statistics()
+
+    def newest(self, *samples: int) -> Iterator[Sums]:
+        """Yield the sums over at least the newest so many samples (whole blocks).
+
+        The numbers rise, and a sum is good until the next one is asked for.
+        """
+        total = self._sums()
         total.add(self._open)
         blocks = [block for block, _ in reversed(self._older)] + list(self._newer)
-        while blocks and total.samples < samples:
-            block = blocks.pop()
-            total.add(block)
-        return self._expand(total)
+        for enough in samples:
+            while blocks and total.samples < enough:
+                total.add(blocks.pop())
+            yield total
 
     @property
     def memory(self) -> Statistics:
@@ -168,22 +201,19 @@ class SlidingWindow:
         return self._memory
 
     def older(self, samples: int) -> Statistics:
-        """Return the statistics of the window without the blocks that `recent` sums."""
-        total = _Sum(self._supports)
+        """Return the statistics of the window without the blocks that `newest` sums."""
+        total = self._sums()
         blocks = [block for block, _ in reversed(self._older)] + list(self._newer)
         newest = self._open.samples
         while blocks and newest < samples:
             newest += blocks.pop().samples
         for block in blocks:
             total.add(block)
-        return self._expand(total)
+        return total.statistics()
 
     def adopt_memory(self, memory: Statistics) -> None:
         """Replace the memory, e.g. by data carried over a known change of the robot."""
         self._memory = memory
-
-    def _expand(self, total: _Sum) -> Statistics:
-        return total.expanded(self._shape[1], self._supports)
 
     def _evict(self) -> None:
         while self.samples - self._oldest_samples() >= self.config.samples:
@@ -191,7 +221,7 @@ class SlidingWindow:
                 self._rebuild()
             block, _ = self._older.pop()
             if self._forget > 0.0:
-                self._memory = self._memory.scaled(self._forget) + self._expand(block)
+                self._memory = self._memory.scaled(self._forget) + block.statistics()
 
     def _oldest_samples(self) -> int:
         if self._older:
@@ -199,13 +229,13 @@ class SlidingWindow:
         return self._newer[0].samples if self._newer else self.samples
 
     def _rebuild(self) -> None:
-        suffix: _Sum | None = None
+        suffix: Sums | None = None
         for block in reversed(self._newer):
-            total = _Sum(self._supports)
+            total = self._sums()
             total.add(block)
             if suffix is not None:
                 total.add(suffix)
             self._older.append((block, total))
             suffix = total
         self._newer.clear()
-        self._newer_sum = _Sum(self._supports)
+        self._newer_sum = self._sums()
