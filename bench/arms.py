@@ -22,6 +22,7 @@ __all__ = ["Experiment", "Noise", "anywhere", "make_experiment"]
 PERIOD, HARMONICS = 10.0, 5  # [s, -]
 MASSES = 12  # point masses per random body
 SPEED = 0.6  # of the joints' limits
+RATE = 100.0  # [Hz]
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,6 @@ def make_experiment(
     truth_of: Callable[[Robot, np.random.Generator], FloatArray] = nearby,
     *,
     samples: int = 2000,
-    rate: float = 100.0,
 ) -> Experiment:
     """Simulate an arm with random true parameters on two random motions.
 
@@ -102,7 +102,6 @@ def make_experiment(
         Draws the true parameters.
     samples : int
         Of the recording.
-    rate : float [Hz]
     """
     rng = np.random.default_rng(seed)
     truth, regression = truth_of(robot, rng), TreeRegression(robot)
@@ -114,7 +113,7 @@ def make_experiment(
     ]
     exact = []
     for motion, time in zip(
-        motions, (np.arange(samples) / rate, motions[1].times(rate)), strict=True
+        motions, (np.arange(samples) / RATE, motions[1].times(RATE)), strict=True
     ):
         states = motion.states(time)
         exact.append(Samples(time, *states, regression.full(*states) @ truth))

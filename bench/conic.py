@@ -36,7 +36,7 @@ class ConicTime(NamedTuple):
     base_parameters: FloatArray
 
 
-def solve_conic(problem: Problem, solver: str = "CLARABEL") -> ConicTime:
+def solve_conic(problem: Problem) -> ConicTime:
     """Solve a problem with known noise by CVXPY; ellipsoids and bounds are left out."""
     layout, prior, noise = problem.layout, problem.prior, problem.noise_std
     if noise is None:
@@ -64,9 +64,9 @@ def solve_conic(problem: Problem, solver: str = "CLARABEL") -> ConicTime:
     terms.append(0.5 * cp.sum_squares(cp.multiply(scale, x[offset] - prior.mean[offset])))
     program = cp.Problem(cp.Minimize(sum(terms)))
     begin = time.perf_counter()
-    program.solve(solver=solver)
+    program.solve(solver="CLARABEL")
     total = time.perf_counter() - begin
     value, stats = x.value, program.solver_stats
     if value is None or stats is None or stats.solve_time is None:
-        raise RuntimeError(f"{solver} did not solve the program: {program.status}")
+        raise RuntimeError(f"Clarabel did not solve the program: {program.status}")
     return ConicTime(total, float(stats.solve_time), problem.base.project(np.asarray(value)))

@@ -34,24 +34,25 @@ SIGN_WIDTH = 0.05
 
 FADE = 2.0
 """Time in which all motions grow from rest [s]."""
+_BASE_FREQUENCY, _HARMONICS = 0.13, 8  # [Hz, -]
 
 
-def multi_sine(seed: int, base_frequency: float = 0.13, harmonics: int = 8) -> FadedMotion:
+def multi_sine(seed: int) -> FadedMotion:
     """Return a random sum of sines about `CENTRE` that stays within the linkage's reach.
 
     The toe motors move against each other (pitch of the foot) and together (its roll), the
     latter less: the rods' reach is a band about the first.
     """
     rng = np.random.default_rng(seed)
-    omega = 2.0 * np.pi * base_frequency * np.arange(1, harmonics + 1)
-    share = rng.uniform(0.3, 1.0, (6, harmonics)) / np.sqrt(omega)
+    omega = 2.0 * np.pi * _BASE_FREQUENCY * np.arange(1, _HARMONICS + 1)
+    share = rng.uniform(0.3, 1.0, (6, _HARMONICS)) / np.sqrt(omega)
     amplitude = np.array([0.45, 0.4, 0.6, 0.6, 0.45, 0.12])[:, None]
     modes = amplitude * share / share.sum(axis=1, keepdims=True) * 1.6
-    phase = rng.uniform(0.0, 2.0 * np.pi, (6, harmonics))
+    phase = rng.uniform(0.0, 2.0 * np.pi, (6, _HARMONICS))
     mix = np.eye(6)
     mix[4:, 4:] = [[1.0, 1.0], [-1.0, 1.0]]
     sine, cosine = mix @ (modes * np.cos(phase)), mix @ (modes * np.sin(phase))
-    series = FourierMotion(1.0 / base_frequency, CENTRE, omega * sine, -omega * cosine)
+    series = FourierMotion(1.0 / _BASE_FREQUENCY, CENTRE, omega * sine, -omega * cosine)
     return FadedMotion(series, FADE)
 
 

@@ -167,11 +167,11 @@ def _regressor(robot: Robot, s: PlainSamples) -> FloatArray:
     return np.concatenate([inertial, *terms], axis=2)
 
 
-def plain_wls(A: FloatArray, tau: FloatArray, rounds: int = 3) -> FloatArray:
+def plain_wls(A: FloatArray, tau: FloatArray) -> FloatArray:
     """Return the minimum-norm weighted least squares solution; weights from the residuals."""
     n, nj, p = A.shape
     weight = np.ones(nj)
-    for _ in range(rounds):
+    for _ in range(3):
         scaled = (A * weight[:, None]).reshape(n * nj, p)
         x = np.linalg.lstsq(scaled, (tau * weight).ravel(), rcond=1e-8)[0]
         weight = 1.0 / np.sqrt(np.mean((tau - A @ x) ** 2, axis=0)).clip(min=1e-9)

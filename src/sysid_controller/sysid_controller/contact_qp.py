@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -15,9 +14,8 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.contact_dynamics import ContactTerms
 from sysid_core.dynamics.contact_kinematics import BASE, ContactKinematics
-from sysid_core.errors import ParameterError
 
-__all__ = ["ConeConfig", "ContactForceQp", "QpSolution"]
+__all__ = ["ContactForceQp", "QpSolution"]
 
 
 _SOLE = (0.05, 0.03)
@@ -25,33 +23,6 @@ _SOLE = (0.05, 0.03)
 _JOINT_WEIGHT = 0.01
 """Weight of the joints' acceleration errors against the base's."""
 _MAX_ITERATIONS = 2000
-
-
-@dataclass(frozen=True)
-class ConeConfig:
-    """Limits of contact forces and weights of the QP.
-
-    Attributes
-    ----------
-    friction : float [-]
-        Friction coefficient; the cone is replaced by the pyramid inside it.
-    force_weight : float
-        Weight of squared forces [N²] against squared acceleration errors [m²/s⁴, rad²/s⁴].
-
-    Raises
-    ------
-    ParameterError
-        If a value is out of its range.
-    """
-
-    friction: float = 0.6
-    force_weight: float = 1e-5
-
-    def __post_init__(self) -> None:
-        for name in ("friction", "force_weight"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0.0):
-                raise ParameterError(f"{name} must be positive, got {value!r}")
 
 
 class QpSolution(NamedTuple):
@@ -89,18 +60,28 @@ class ContactForceQp:
     ----------
     limit : (nj,) [N·m]
         Torque limits.
+    friction : float [-]
+        Friction coefficient; the cone is replaced by the pyramid inside it.
+    force_weight : float
+        ε, weight of squared forces [N²] against squared acceleration errors [m²/s⁴, rad²/s⁴].
     """
 
     def __init__(
-        self, nv: int, kinematics: ContactKinematics, limit: FloatArray, config: ConeConfig
+        self,
+        nv: int,
+        kinematics: ContactKinematics,
+        limit: FloatArray,
+        *,
+        friction: float,
+        force_weight: float,
     ) -> None:
-        self._force_weight = config.force_weight
+        self._force_weight = force_weight
         self._nv, self._kinematics, self._limit = nv, kinematics, limit
         flat = kinematics.flat
         sizes = np.where(flat, 6, 3)
         self._owner = np.repeat(np.arange(len(flat)), sizes)
         self._component = np.concatenate([np.arange(size) for size in sizes])
-        cones = [_cone(bool(is_flat), config.friction) for is_flat in flat]
+        cones = [_cone(bool(is_flat), friction) for is_flat in flat]
         self._cone_owner = np.repeat(np.arange(len(flat)), [len(cone) for cone in cones])
         self._cones = scipy.sparse.block_diag(cones).toarray()
         weight = np.full(nv, _JOINT_WEIGHT)

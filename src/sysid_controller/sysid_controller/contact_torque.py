@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from sysid_controller.contact_qp import ConeConfig, ContactForceQp
+from sysid_controller.contact_qp import ContactForceQp
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
-from sysid_core.dynamics.contact_kinematics import BASE
+from sysid_core.dynamics.contact_kinematics import BASE, null_space
 from sysid_core.dynamics.friction import FrictionLaw
-from sysid_core.dynamics.null_space import null_space
-from sysid_core.errors import ParameterError
 from sysid_core.robot import Robot
 
 __all__ = ["CONTACT_METHODS", "ContactTorque", "projected_torque"]
@@ -85,7 +83,9 @@ class ContactTorque:
         """The friction law in use."""
         return self._dynamics.tree.friction
 
-    def choose(self, method: str, cones: ConeConfig, limit: FloatArray) -> None:
+    def choose(
+        self, method: str, limit: FloatArray, *, friction: float, force_weight: float
+    ) -> None:
         """Choose how contact forces are shared out.
 
         Parameters
@@ -95,20 +95,19 @@ class ContactTorque:
             ``qp``: forces inside friction cones and torques within limits.
         limit : (nj,) [N·m]
             Torque limits.
-
-        Raises
-        ------
-        ParameterError
-            If there is no such method.
+        friction, force_weight : float
+            See `ContactForceQp`.
         """
-        if method not in CONTACT_METHODS:
-            raise ParameterError(
-                f"method must be one of {', '.join(CONTACT_METHODS)}, got '{method}'"
-            )
         self.fallback = None
         self._qp = None
         if method == "qp":
-            self._qp = ContactForceQp(self._nv, self._dynamics.kinematics, limit, cones)
+            self._qp = ContactForceQp(
+                self._nv,
+                self._dynamics.kinematics,
+                limit,
+                friction=friction,
+                force_weight=force_weight,
+            )
 
     def set_parameters(self, parameters: FloatArray) -> None:
         """Use a parameter vector (p,) of the robot's layout from now on."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sysid_controller.command import Command
-from sysid_controller.contact_qp import ConeConfig
+from sysid_controller.command import Command, ControlState
 from sysid_controller.contact_torque import ContactTorque
 from sysid_controller.controller_inputs import ControllerInputs
 from sysid_controller.laws import LAWS, ControlLaw, LawOutput, Motion, check_gains
@@ -15,7 +14,6 @@ from sysid_controller.reference import START_TOLERANCE
 from sysid_controller.safe_hold import SafeHold
 from sysid_controller.safety_model import ModelWatch
 from sysid_controller.settings import ControllerConfig
-from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.select import Dynamics, make_dynamics
@@ -107,11 +105,12 @@ class Controller(ControllerInputs):
 
     def _choose_contact_control(self, config: ControllerConfig) -> None:
         if self._contact is not None:
-            limit = self.limits.effort * config.effort_scale
-            cones = ConeConfig(
-                friction=config.contact_friction, force_weight=_FORCE_WEIGHT / self._mass**2
+            self._contact.choose(
+                config.contact_control,
+                self.limits.effort * config.effort_scale,
+                friction=config.contact_friction,
+                force_weight=_FORCE_WEIGHT / self._mass**2,
             )
-            self._contact.choose(config.contact_control, cones, limit)
 
     @property
     def fallback(self) -> Diagnostic | None:

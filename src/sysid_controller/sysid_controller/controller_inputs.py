@@ -5,16 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sysid_controller.command import Publishers
+from sysid_controller.command import ControlState, Publishers, Watchdog
 from sysid_controller.floating_base import FloatingBase
 from sysid_controller.joint_states import JointStates
 from sysid_controller.parameter_blend import ParameterBlend
 from sysid_controller.planning import Reach
 from sysid_controller.reference import Reference
-from sysid_controller.safety_stop import SafetyStop
-from sysid_controller.safety_watch import SafetyWatch
+from sysid_controller.safety_watch import SafetyStop, SafetyWatch
 from sysid_controller.settings import ControllerConfig
-from sysid_controller.watchdog import ControlState, Watchdog
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.exchange import ParameterSet, TrajectoryPoints

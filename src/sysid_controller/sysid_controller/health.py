@@ -10,9 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from sysid_controller.arrivals import Arrivals
-from sysid_controller.command import Command
+from sysid_controller.command import Command, ControlState
 from sysid_controller.controller import LARGEST_ERROR, Controller
-from sysid_controller.watchdog import ControlState
 from sysid_core.diagnostics import Diagnostic, Severity
 
 __all__ = ["Health"]

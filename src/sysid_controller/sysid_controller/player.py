@@ -8,10 +8,10 @@ from enum import Enum, auto
 
 import numpy as np
 
+from sysid_controller.command import ControlState
 from sysid_controller.joint_states import JointStates
 from sysid_controller.motion_plan import MotionPlan, MotionPlanner
 from sysid_controller.motion_watch import ContactWatch, MotionWatch
-from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
 from sysid_core.excitation.motion_file import JointMotion

@@ -14,7 +14,7 @@ from rclpy.node import Node
 from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from sysid_controller.command import Command
+from sysid_controller.command import Command, ControlState
 from sysid_controller.controller import Controller
 from sysid_controller.trajectory_goal import (
     GoalEnd,
@@ -23,7 +23,6 @@ from sysid_controller.trajectory_goal import (
     TrajectoryGoal,
     goal_tolerance,
 )
-from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import ParameterError

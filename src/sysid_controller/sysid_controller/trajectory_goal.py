@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_controller.command import Command
-from sysid_controller.watchdog import ControlState
+from sysid_controller.command import Command, ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 

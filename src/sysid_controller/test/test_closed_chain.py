@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sysid_controller.command import Command
+from sysid_controller.command import Command, ControlState
 from sysid_controller.controller import Controller
 from sysid_controller.laws import ComputedTorque, FeedForward, Gains, Motion
 from sysid_controller.settings import ControllerConfig
-from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.closed_chain import ClosedChainRegression
 from sysid_core.dynamics.select import make_dynamics

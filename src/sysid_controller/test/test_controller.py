@@ -9,10 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sysid_controller.command import Command
+from sysid_controller.command import Command, ControlState
 from sysid_controller.controller import LARGEST_ERROR, Controller
 from sysid_controller.settings import ControllerConfig
-from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ModelError, ParameterError
 from sysid_core.exchange import ParameterSet, TrajectoryPoints

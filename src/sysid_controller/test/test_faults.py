@@ -8,11 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sysid_controller.command import Command
+from sysid_controller.command import Command, ControlState
 from sysid_controller.controller import Controller
 from sysid_controller.health import Health
 from sysid_controller.settings import ControllerConfig
-from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Severity
 from sysid_core.dynamics.tree import TreeDynamics

@@ -10,11 +10,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from sysid_controller.command import Command
+from sysid_controller.command import Command, ControlState
 from sysid_controller.controller import Controller
 from sysid_controller.health import Health
 from sysid_controller.settings import ControllerConfig
-from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Severity
 from sysid_core.dynamics.contact_dynamics import ContactDynamics

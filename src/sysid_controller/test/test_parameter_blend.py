@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sysid_controller.parameter_blend import ParameterBlend
-from sysid_controller.parameter_size import ParameterSizes
+from sysid_controller.parameter_blend import ParameterBlend, ParameterSizes
 from sysid_core.arrays import FloatArray
 from sysid_core.exchange import ParameterSet
 from sysid_core.inertia import smallest_eigenvalue

@@ -9,13 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from sysid_controller.command import Command, Publishers
+from sysid_controller.command import Command, ControlState, Publishers
 from sysid_controller.controller import Controller
 from sysid_controller.health import Health
-from sysid_controller.safety_stop import SafetyStop
-from sysid_controller.safety_watch import SafetyWatch
+from sysid_controller.safety_watch import SafetyStop, SafetyWatch
 from sysid_controller.settings import ControllerConfig
-from sysid_controller.watchdog import ControlState
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.tree import TreeDynamics

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from sysid_controller.watchdog import ControlState, Watchdog
+from sysid_controller.command import ControlState, Watchdog
 
 
 def test_waits_for_the_first_joint_states_then_drives() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
-from sysid_core.dynamics.null_space import null_space
+from sysid_core.dynamics.contact_kinematics import null_space
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.inertia import central_inertia, from_mass_com_inertia
 from sysid_core.recording import Recording, Samples

@@ -44,7 +44,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", required=True, type=Path, metavar="BAG", help="bag folder to write"
     )
     parser.add_argument(
-        "--seed", type=_seed, help="of truth, motion and noise [default: the scenario's]"
+        "--seed", type=_seed, default=1, help="of truth, motion and noise [default: %(default)s]"
     )
     parser.add_argument(
         "--duration", type=_duration, metavar="S", help="in seconds [default: the scenario's]"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from sysid_controller.contact_qp import ConeConfig, ContactForceQp, QpSolution
+from sysid_controller.contact_qp import ContactForceQp, QpSolution
 from sysid_controller.contact_torque import projected_torque
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
@@ -23,7 +23,8 @@ _FOOT_BANDWIDTH = 40.0  # [rad/s] of swinging feet: as fast as a trot's short st
 _CONTACT_DAMPING = 20.0  # [1/s] at which the motion of a standing foot is brought to rest
 _LEG_DAMPING = 1e-6  # [-] keeps stretched legs from asking for endless accelerations
 _SIGN_WIDTH = 0.05  # [rad/s] of the smoothed sign of Coulomb friction
-_CONES = ConeConfig(friction=0.5)  # a margin to the ground's friction
+_FRICTION = 0.5  # [-] a margin to the ground's friction
+_FORCE_WEIGHT = 1e-5  # of squared forces [N²] against squared acceleration errors
 
 
 class ContactState(NamedTuple):
@@ -81,11 +82,16 @@ class ContactLaw:
         If the robot's class is not supported.
     """
 
-    def __init__(self, robot: Robot, cones: ConeConfig = _CONES) -> None:
+    def __init__(self, robot: Robot, friction: float = _FRICTION) -> None:
         self.dynamics = ContactDynamics(robot, _SIGN_WIDTH)
         self._limit = robot.limits.effort
-        kinematics = self.dynamics.kinematics
-        self._qp = ContactForceQp(robot.model.nv, kinematics, self._limit, cones)
+        self._qp = ContactForceQp(
+            robot.model.nv,
+            self.dynamics.kinematics,
+            self._limit,
+            friction=friction,
+            force_weight=_FORCE_WEIGHT,
+        )
 
     def __call__(self, reference: ContactReference, state: ContactState) -> QpSolution:
         """Return torques within the robot's limits; where the QP fails, the least ones."""

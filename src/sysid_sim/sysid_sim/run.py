@@ -58,7 +58,7 @@ class Run:
             "payloads": [
                 {
                     "time": event.time,
-                    "frame": event.frame or self.robot.tool_frame,
+                    "frame": self.robot.tool_frame,
                     "mass": event.mass,
                     "com": list(event.com),
                     "inertia": event.inertia[np.triu_indices(3)].tolist(),
@@ -73,7 +73,7 @@ class Run:
 def run_scenario(
     scenario: Scenario,
     *,
-    seed: int | None = None,
+    seed: int = 1,
     duration: float | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -81,8 +81,8 @@ def run_scenario(
 
     Parameters
     ----------
-    seed : int, optional
-        Default: the scenario's own.
+    seed : int
+        Of the true parameters, the motion and the noise.
     duration : float [s], optional
         Default: the scenario's own.
     progress : callable, optional
@@ -93,7 +93,6 @@ def run_scenario(
     SimulationError
         If the duration is not above zero, or the robot fell or moved in impossible ways.
     """
-    seed = scenario.seed if seed is None else seed
     duration = scenario.duration if duration is None else duration
     if not (np.isfinite(duration) and duration > 0.0) or seed < 0:
         raise SimulationError(
@@ -113,7 +112,7 @@ def run_scenario(
     for tick in range(round(duration / period)):
         while pending and pending[0].time <= simulation.time:
             event = pending.pop(0)
-            simulation.attach_payload(event.frame, event.mass, event.com, event.inertia)
+            simulation.attach_payload("", event.mass, event.com, event.inertia)
             happened.append(event)
         reading = simulation.step(behaviour.command(simulation))
         if tick % stride == 0:

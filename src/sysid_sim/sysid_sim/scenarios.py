@@ -61,18 +61,15 @@ class PayloadEvent:
     time : float [s]
     mass : float [kg]
     com : tuple [m]
-        Centre of mass in `frame`.
+        Centre of mass in the tool frame.
     size : tuple [m]
         Edges of the uniform box that has its inertia.
-    frame : str
-        Empty: the tool frame.
     """
 
     time: float
     mass: float
     com: tuple[float, float, float] = (0.0, 0.0, 0.0)
     size: tuple[float, float, float] = (0.1, 0.1, 0.1)
-    frame: str = ""
 
     @property
     def inertia(self) -> FloatArray:
@@ -94,8 +91,6 @@ class Scenario:
     duration : float [s]
     rate : float [Hz]
         At which the bag holds readings; divides the simulation's.
-    seed : int
-        Of the true parameters, the motion and the noise, if none is given.
     """
 
     name: str
@@ -104,7 +99,6 @@ class Scenario:
     behaviour: BehaviourFactory
     duration: float = 20.0
     rate: float = 500.0
-    seed: int = 1
     config: SimulationConfig = field(default_factory=SimulationConfig)
     spread: TruthSpread = field(default_factory=TruthSpread)
     payloads: tuple[PayloadEvent, ...] = ()

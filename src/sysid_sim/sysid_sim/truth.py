@@ -20,6 +20,11 @@ from sysid_sim.errors import SimulationError
 
 __all__ = ["TruthSpread", "draw_truth", "read_truth", "with_true_friction"]
 
+_UNKNOWN = (0.005, 0.02)
+"""Where the description gives none: range of a motor's friction torque (Coulomb, and viscous at
+the velocity limit) as a share of its torque limit [-], and of the time in which that limit brings
+its bare rotor to its velocity limit [s]."""
+
 
 @dataclass(frozen=True)
 class TruthSpread:
@@ -36,12 +41,6 @@ class TruthSpread:
         Stretch and shear of each body's mass distribution.
     friction : float [-]
         Share of viscous friction, Coulomb friction and armature.
-    unknown : tuple[float, float] [-]
-        Range of a motor's friction torque (Coulomb, and viscous at the velocity limit), as a
-        share of its torque limit, where the description gives none.
-    unknown_armature : tuple[float, float] [s]
-        Range of the armature where the description gives none, as the time in which a motor's
-        torque limit brings its bare rotor to its velocity limit.
     offset : float [-]
         Torque offset as a share of the torque limit.
     """
@@ -50,17 +49,13 @@ class TruthSpread:
     com: float = 0.3
     shape: float = 0.15
     friction: float = 0.5
-    unknown: tuple[float, float] = (0.005, 0.02)
-    unknown_armature: tuple[float, float] = (0.005, 0.02)
     offset: float = 0.005
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = np.atleast_1d(getattr(self, field.name))
-            if not (np.isfinite(value).all() and (value >= 0.0).all() and (value < 1.0).all()):
-                raise SimulationError(
-                    f"{field.name} must lie between 0 and 1, got {getattr(self, field.name)!r}"
-                )
+            value = getattr(self, field.name)
+            if not 0.0 <= value < 1.0:
+                raise SimulationError(f"{field.name} must lie between 0 and 1, got {value!r}")
 
 
 def draw_truth(robot: Robot, seed: int, spread: TruthSpread | None = None) -> FloatArray:
@@ -125,7 +120,7 @@ def _draw_friction(
         if term == "offset":
             drawn = nominal + spread.offset * relative * effort
         else:
-            low, high = spread.unknown_armature if term == "armature" else spread.unknown
+            low, high = _UNKNOWN
             unknown = (low + (high - low) * fresh) * share[term]
             drawn = np.where(nominal > 0.0, nominal * (1.0 + spread.friction * relative), unknown)
         # nobody identifies the friction of passive joints

@@ -9,14 +9,14 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from sysid_controller.contact_qp import ConeConfig, ContactForceQp
+from sysid_controller.contact_qp import ContactForceQp
 from sysid_controller.contact_torque import ContactTorque, projected_torque
 from sysid_controller.laws import ComputedTorque, Gains, Motion
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.contact_dynamics import ContactDynamics
 from sysid_core.dynamics.select import Dynamics
-from sysid_core.errors import ModelError, ParameterError
+from sysid_core.errors import ModelError
 from sysid_core.robot import Robot, load_robot
 from sysid_sim.contact_law import ContactLaw, ContactReference, ContactState, base_acceleration
 from sysid_sim.truth import draw_truth
@@ -129,7 +129,7 @@ def test_forces_stay_inside_friction_cones(solo12: Robot) -> None:
     wanted = reference_at(solo12, state)
     wanted = wanted._replace(acceleration=np.array([0.0, 15.0, 0.0, 0.0, 0.0, 0.0]))
     for friction in (0.3, 0.8):
-        output = ContactLaw(solo12, ConeConfig(friction=friction))(wanted, state)
+        output = ContactLaw(solo12, friction)(wanted, state)
         assert output.failure is None
         tangential = np.linalg.norm(output.wrenches[:, :2], axis=1)
         assert (tangential <= friction * output.wrenches[:, 2] + 0.01).all()
@@ -244,8 +244,6 @@ def test_gravity_holds_the_stance(solo12: Robot) -> None:
 
 
 def test_settings_are_checked(solo12: Robot) -> None:
-    with pytest.raises(ParameterError, match="friction"):
-        ConeConfig(friction=0.0)
     with pytest.raises(ModelError, match="floating base"):
         ContactLaw(load_robot("panda"))
 

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.optimize
 
 from sysid_core.arrays import FloatArray
-from sysid_core.compliance.motion import differentiate_poses
-from sysid_core.compliance.poses import Poses
+from sysid_core.compliance.poses import Poses, differentiate_poses
 from sysid_core.compliance.wrenches import JointLoad, joint_loads
 from sysid_core.dynamics.correlation import effective_sample_factor
 from sysid_core.estimation.conic import cvxpy, run

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sysid_core.arrays import FloatArray
-from sysid_core.compliance.motion import LinkMotion
+from sysid_core.compliance.poses import LinkMotion
 from sysid_core.errors import DataError, ModelError
 from sysid_core.robot.model import Robot
 

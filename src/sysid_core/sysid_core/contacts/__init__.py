@@ -3,10 +3,9 @@
 
 from sysid_core.contacts.condition import Conditioned, condition_contacts
 from sysid_core.contacts.estimate import contact_forces, loaded_contacts
-from sysid_core.contacts.feet import FootMotion, check_feet, foot_motion
+from sysid_core.contacts.feet import ContactConfig, FootMotion, check_feet, foot_motion
 from sysid_core.contacts.noticed import Noticed, NoticedLog
 from sysid_core.contacts.odometry import check_odometry
-from sysid_core.contacts.settings import ContactConfig
 from sysid_core.contacts.stream import ContactStream
 
 __all__ = [

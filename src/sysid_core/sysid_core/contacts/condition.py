@@ -9,10 +9,15 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.estimate import LOAD_OFF, contact_loads
-from sysid_core.contacts.feet import FootMotion, check_feet, check_wrenches, foot_motion
+from sysid_core.contacts.feet import (
+    ContactConfig,
+    FootMotion,
+    check_feet,
+    check_wrenches,
+    foot_motion,
+)
 from sysid_core.contacts.noticed import Noticed, noticed
 from sysid_core.contacts.odometry import check_odometry
-from sysid_core.contacts.settings import ContactConfig
 from sysid_core.contacts.stance import StanceMotion
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import DataError

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of contact flags against the feet's motion and load."""
+"""Checks of contact flags against the feet's motion and load, and their settings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,14 +12,46 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.estimate import contact_forces, loaded_contacts
 from sysid_core.contacts.noticed import Noticed, noticed
-from sysid_core.contacts.settings import ContactConfig
 from sysid_core.dynamics.contact_kinematics import ContactKinematics, configuration
+from sysid_core.errors import ParameterError
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.signals.rotation import normalised, rotate_into_body
 from sysid_core.signals.switching import switching
 
-__all__ = ["SLIP_SPEED", "FootMotion", "check_feet", "check_wrenches", "foot_motion"]
+__all__ = [
+    "SLIP_SPEED",
+    "ContactConfig",
+    "FootMotion",
+    "check_feet",
+    "check_wrenches",
+    "foot_motion",
+]
+
+
+@dataclass(frozen=True)
+class ContactConfig:
+    """Times around contacts and their changes.
+
+    Attributes
+    ----------
+    contact_margin : float [s]
+        A foot counts as in contact this long before and after its contact, too. Flags lag,
+        filters smear impacts, and projecting out a force that is none only costs rows.
+    switch_margin : float [s]
+        Samples closer than this to a change of loaded contacts are left out: an impact is no
+        smooth motion.
+    """
+
+    contact_margin: float = 0.02
+    switch_margin: float = 0.005
+
+    def __post_init__(self) -> None:
+        for name in ("contact_margin", "switch_margin"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0.0):
+                raise ParameterError(f"{name} must be finite and not negative, got {value}")
+
 
 _CHUNK = 512
 SLIP_SPEED = 0.4

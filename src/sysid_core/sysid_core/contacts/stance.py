@@ -18,8 +18,7 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.base_noise import NoiseLearner
 from sysid_core.contacts.feet import FootMotion
 from sysid_core.dynamics.contact import ContactRegression
-from sysid_core.dynamics.contact_kinematics import BASE, configuration, finite_samples
-from sysid_core.dynamics.null_space import project
+from sysid_core.dynamics.contact_kinematics import BASE, configuration, finite_samples, project
 from sysid_core.dynamics.open_tree import OpenTree
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot

@@ -3,17 +3,189 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from sysid_core.data.bag import bag_parts, read_bag
+import numpy as np
+
+from sysid_core.data.clock import Stream, stamp_times
+from sysid_core.data.decode import SENSOR_READERS, joints_of
+from sysid_core.data.message_types import JOINT_STATE, decode
+from sysid_core.data.storage import Bag, StoredMessage, StoredTopic, open_bag
 from sysid_core.data.table import read_csv
 from sysid_core.errors import DataError, UnreadableError
-from sysid_core.recording import Part, Recording, cut
+from sysid_core.recording import LEAST_REACHES, Part, Recording, TopicInfo, cut
 from sysid_core.untrusted import existing
 from sysid_core.wording import one_line
 
-__all__ = ["read_parts", "read_recording"]
+__all__ = ["bag_parts", "read_bag", "read_parts", "read_recording", "read_robot_description"]
+
+_NANOSECONDS = 1e9
+_STRING = "std_msgs/msg/String"
+
+_USUAL_NAMES = {
+    JOINT_STATE: "joint_states",
+    **{reader.type: reader.topic for reader in SENSOR_READERS},
+}
+
+
+def read_bag(path: Path, *, joint_topic: str | None = None) -> Recording:
+    """Read joint states, and odometry, inertial data and contacts where present.
+
+    Raises
+    ------
+    DataError
+        If the bag cannot be read, is empty or has no usable joint states.
+    """
+    (whole,) = bag_parts(path, joint_topic=joint_topic)
+    return whole.recording
+
+
+def read_robot_description(path: Path) -> str:
+    """Return the URDF that a bag holds as `robot_description`.
+
+    Raises
+    ------
+    DataError
+        If it holds none.
+    """
+    with open_bag(path) as bag:
+        for topic in bag.topics:
+            if topic.name.endswith("robot_description") and topic.type == _STRING and topic.count:
+                message = next(bag.messages({topic.name}))
+                (decoded,) = decode(topic, [message], str(path))
+                return str(decoded.data)
+    raise DataError(
+        "holds no /robot_description; give the URDF, or record that topic as well (its messages "
+        "are latched)",
+        source=str(path),
+    )
+
+
+def bag_parts(
+    path: Path,
+    *,
+    joint_topic: str | None = None,
+    rows: int | None = None,
+    reach: float = 0.0,
+) -> Iterator[Part]:
+    """Yield a bag in overlapping parts, each read when it is asked for; see `read_parts`."""
+    source = str(path)
+    warnings: list[str] = []
+    with open_bag(path) as bag:
+        chosen = _choose_topics(bag, joint_topic, warnings)
+        topics = tuple(TopicInfo(topic.name, topic.type, topic.count) for topic in bag.topics)
+        joints = chosen[JOINT_STATE].name
+        window: list[StoredMessage] = []
+        count, start = 0, -math.inf
+        for message in bag.messages({topic.name for topic in chosen.values()}):
+            if rows is not None and count >= rows:
+                # more must follow, or the part would be the last
+                end = message.log_time - window[0].log_time
+                if message.topic == joints and end > LEAST_REACHES * reach * _NANOSECONDS:
+                    recording = _recording(window, chosen, source, topics, warnings)
+                    stop = float(np.nanmax(recording.time)) - reach
+                    yield Part(recording, start, stop)
+                    start = stop
+                    overlap = window[-1].log_time - 2.0 * reach * _NANOSECONDS
+                    window = [kept for kept in window if kept.log_time >= overlap]
+                    count = sum(kept.topic == joints for kept in window)
+            window.append(message)
+            count += message.topic == joints
+        yield Part(_recording(window, chosen, source, topics, warnings), start, math.inf)
+
+
+def _recording(
+    messages: list[StoredMessage],
+    chosen: dict[str, StoredTopic],
+    source: str,
+    topics: tuple[TopicInfo, ...],
+    warnings: list[str],
+) -> Recording:
+    """Return what messages of the chosen topics say."""
+    stored: dict[str, list[StoredMessage]] = {topic.name: [] for topic in chosen.values()}
+    for message in messages:
+        stored[message.topic].append(message)
+    streams = {
+        kind: Stream.of(topic.name, stored[topic.name], decode(topic, stored[topic.name], source))
+        for kind, topic in chosen.items()
+    }
+    if not streams[JOINT_STATE].messages:
+        raise DataError(
+            f"{chosen[JOINT_STATE].name} holds no messages; record while the robot runs",
+            source=source,
+        )
+    clocks, clock_warnings = stamp_times(list(streams.values()))
+    times = dict(zip(streams, clocks, strict=True))
+    joints = joints_of(streams[JOINT_STATE], times[JOINT_STATE], source)
+    sensors = {
+        reader.field: reader.read(streams[reader.type], times[reader.type], source)
+        for reader in SENSOR_READERS
+        if reader.type in streams
+    }
+    return Recording(
+        time=joints.time,
+        joint_names=joints.names,
+        position=joints.position,
+        velocity=joints.velocity,
+        effort=joints.effort,
+        source=source,
+        topics=topics,
+        warnings=(*warnings, *clock_warnings, *joints.warnings),
+        **sensors,
+    )
+
+
+def _choose_topics(
+    bag: Bag, joint_topic: str | None, warnings: list[str]
+) -> dict[str, StoredTopic]:
+    if not any(topic.count for topic in bag.topics):
+        raise DataError(
+            "the bag is empty (no messages); record while the robot runs", source=str(bag.path)
+        )
+    chosen = {}
+    for kind in _USUAL_NAMES:
+        topic = _choose(bag, kind, joint_topic if kind == JOINT_STATE else None, warnings)
+        if topic is not None:
+            chosen[kind] = topic
+    if JOINT_STATE not in chosen:
+        found = ", ".join(f"{topic.name} ({topic.type})" for topic in bag.topics)
+        raise DataError(
+            f"no {JOINT_STATE} topic; the bag has {found}. Record joint states with efforts",
+            source=str(bag.path),
+        )
+    return chosen
+
+
+def _choose(bag: Bag, kind: str, wanted: str | None, warnings: list[str]) -> StoredTopic | None:
+    """Pick the topic asked for, else the one with the usual name, else the busiest."""
+    candidates = [topic for topic in bag.topics if topic.type == kind]
+    if wanted is not None:
+        for topic in candidates:
+            if topic.name.strip("/") == wanted.strip("/"):
+                return topic
+        names = ", ".join(topic.name for topic in candidates) or "none"
+        raise DataError(
+            f"no topic '{wanted}' of type {kind}; such topics are: {names}", source=str(bag.path)
+        )
+    filled = [topic for topic in candidates if topic.count]
+    if not filled:
+        return candidates[0] if candidates and kind == JOINT_STATE else None
+    candidates = filled
+    usual = _USUAL_NAMES[kind]
+
+    def suitability(topic: StoredTopic) -> tuple[bool, bool, int]:
+        name = topic.name.strip("/")
+        return name == usual, name.endswith(f"/{usual}"), topic.count
+
+    best = max(candidates, key=suitability)
+    others = [topic.name for topic in candidates if topic is not best]
+    if others:
+        warnings.append(
+            f"several topics of type {kind}: {best.name} is used, not {', '.join(others)}"
+        )
+    return best
 
 
 def read_parts(

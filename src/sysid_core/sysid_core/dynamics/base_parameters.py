@@ -13,6 +13,9 @@ from sysid_core.errors import ModelError
 
 __all__ = ["BaseParameters", "find_base_parameters", "well_conditioned_base"]
 
+_TOLERANCE = 1e-8
+"""A scaled column whose part outside the span of the earlier ones is smaller is dependent."""
+
 
 @dataclass(frozen=True)
 class BaseParameters:
@@ -60,9 +63,7 @@ class BaseParameters:
         return tuple(texts)
 
 
-def find_base_parameters(
-    regressor: FloatArray, labels: tuple[str, ...], *, tolerance: float = 1e-8
-) -> BaseParameters:
+def find_base_parameters(regressor: FloatArray, labels: tuple[str, ...]) -> BaseParameters:
     """Find the base parameters by a rank-revealing QR (Gautier 1991).
 
     Columns are taken in the layout's order, so a dependent column is grouped into earlier ones.
@@ -73,8 +74,6 @@ def find_base_parameters(
         Regressor at many random states, m ≥ p; only its column space matters.
     labels : tuple[str, ...]
         Names of the p parameters.
-    tolerance : float
-        A scaled column whose part outside the span of the earlier ones is smaller is dependent.
 
     Raises
     ------
@@ -86,7 +85,7 @@ def find_base_parameters(
     if m < p or not np.isfinite(A).all():
         raise ModelError(f"base parameters need a finite regressor of at least {p} rows, got {m}")
     scale = np.linalg.norm(A, axis=0)
-    seen = scale > tolerance * max(scale.max(initial=0.0), 1e-300)
+    seen = scale > _TOLERANCE * max(scale.max(initial=0.0), 1e-300)
     scale = np.where(seen, scale, 1.0)
     independent: list[int] = []
     Q = np.zeros((m, p))
@@ -97,7 +96,7 @@ def find_base_parameters(
         for _ in range(2):  # twice is enough (Giraud et al. 2005)
             rest -= basis @ (basis.T @ rest)
         size = np.linalg.norm(rest)
-        if size > tolerance:
+        if size > _TOLERANCE:
             Q[:, len(independent)] = rest / size
             independent.append(int(k))
     columns = np.array(independent, dtype=np.intp)

@@ -18,10 +18,12 @@ from sysid_core.dynamics.contact_kinematics import (
     FloatingState,
     configuration,
     finite_samples,
+    null_space,
+    project,
+    whitened,
 )
 from sysid_core.dynamics.correlation import effective_sample_factor
 from sysid_core.dynamics.friction import FRICTION
-from sysid_core.dynamics.null_space import null_space, project, whitened
 from sysid_core.dynamics.open_tree import OpenTree, random_states
 from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.errors import DataError, ModelError, ParameterError

@@ -29,7 +29,6 @@ def interpret(
     recording: Recording,
     *,
     lenient: bool = False,
-    need_effort: bool = True,
     part_of: JointConversion | None = None,
 ) -> Recording:
     """Return a recording in the robot's joint order, SI units, on the joint side of the gears.
@@ -42,8 +41,6 @@ def interpret(
     lenient : bool
         Turn rows with invalid numbers into missing ones, and take a clock that goes back as the
         start of another stretch, instead of refusing the recording.
-    need_effort : bool
-        Refuse a recording without efforts.
     part_of : JointConversion, optional
         That of a longer recording, of which this is a part: the robot may well rest in it.
 
@@ -72,7 +69,7 @@ def interpret(
         )
         chosen = replace(chosen, imu=replace(recording.imu, mounting=mounting))
     chosen = _clean(robot, chosen, lenient, warnings)
-    if need_effort and part_of is None:
+    if part_of is None:
         _require_effort(robot, chosen, warnings)
     chosen = _to_joints(robot, chosen, part_of or JointConversion(robot), warnings)
     if part_of is None:

@@ -12,6 +12,9 @@ from sysid_core.robot.loops import LoopClosure
 
 __all__ = ["LoopReport", "check_loops", "random_closed_configurations"]
 
+_STARTS = 5
+"""Random starts per configuration, besides the home configuration."""
+
 
 @dataclass(frozen=True)
 class LoopReport:
@@ -115,19 +118,9 @@ def random_closed_configurations(
     return np.array(drawn).reshape(len(drawn), closure.robot.model.nq)
 
 
-def check_loops(
-    closure: LoopClosure, *, count: int = 100, starts: int = 5, seed: int = 0
-) -> LoopReport:
-    """Check at random actuated configurations that a solution exists and is unique.
-
-    Parameters
-    ----------
-    count : int
-        Number of reachable configurations to check.
-    starts : int
-        Random starts per configuration, besides the home configuration.
-    """
-    rng = np.random.default_rng(seed)
+def check_loops(closure: LoopClosure, *, count: int = 100) -> LoopReport:
+    """Check that a solution exists and is unique at `count` random reachable configurations."""
+    rng = np.random.default_rng(0)
     equations, robot = closure.equations, closure.robot
     lower, upper = robot.sampling_range
     active = equations.actuated
@@ -137,7 +130,7 @@ def check_loops(
         tried += 1
         q_a = rng.uniform(lower[active], upper[active])
         found = [closure.solve(q_a)]
-        found += [closure.newton(q_a, rng.uniform(lower, upper)) for _ in range(starts)]
+        found += [closure.newton(q_a, rng.uniform(lower, upper)) for _ in range(_STARTS)]
         closed = [f for f in found if f.converged]
         inside = [f for f in closed if closure.inside(f.configuration)]
         if not inside:

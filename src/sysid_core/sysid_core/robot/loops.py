@@ -9,10 +9,10 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ModelError, RobotError
-from sysid_core.robot.loop_equations import LoopEquations
-from sysid_core.robot.loop_motion import (
+from sysid_core.robot.loop_equations import (
     ClosedConfiguration,
     ClosedMotion,
+    LoopEquations,
     MotionMaps,
 )
 from sysid_core.robot.model import Robot

@@ -8,7 +8,7 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.compliance import Poses
-from sysid_core.compliance.motion import differentiate_poses
+from sysid_core.compliance.poses import differentiate_poses
 from sysid_core.compliance.wrenches import joint_loads
 from sysid_core.errors import DataError, ModelError
 from sysid_core.excitation import States, fit_into, motion_limits, random_motion

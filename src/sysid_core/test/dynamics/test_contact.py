@@ -12,8 +12,7 @@ import pytest
 
 from sysid_core.arrays import BoolArray
 from sysid_core.dynamics.contact import ContactRegression
-from sysid_core.dynamics.contact_kinematics import ContactKinematics, configuration
-from sysid_core.dynamics.null_space import null_space
+from sysid_core.dynamics.contact_kinematics import ContactKinematics, configuration, null_space
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, ModelError, ParameterError
 from sysid_core.recording import Samples

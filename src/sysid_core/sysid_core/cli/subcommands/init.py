@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sysid_core.cli.console import stdout, warn
 from sysid_core.data import read_parts
-from sysid_core.data.bag import read_robot_description
+from sysid_core.data.reading import read_robot_description
 from sysid_core.errors import DataError, OutputError, ParameterError, UnreadableError
 from sysid_core.files import write_text
 from sysid_core.recordings import PART_ROWS
