@@ -10,7 +10,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: requirements.lock scripts/setup.sh $(wildcard src/*/pyproject.toml src/*/setup.py)
+$(VENV)/.ready: requirements.lock scripts/setup.sh $(wildcard src/*/pyproject.toml src/*/setup.*)
 	sh scripts/setup.sh $(VENV)
 	@touch $@
 
