@@ -44,6 +44,10 @@ _LONGEST_LAG = 0.1
 """Lags [s] beyond are no driver's filter, but efforts that belong to another motion."""
 
 
+_Settle = Callable[[Regression, Batch], Regression]
+"""Returns a regression whose friction suits a batch."""
+
+
 class _Rung(NamedTuple):
     """One cut-off [Hz]: its friction law and samples, and what they say.
 
@@ -75,8 +79,6 @@ class Ladder:
         Share of the recording, from its start, that may be looked at.
     still : float [-]
         See `IdentifyConfig.still`.
-    settle : callable
-        Returns a regression whose friction suits a batch.
     problem : callable
         Makes the estimation problem of training rows' statistics.
     """
@@ -84,7 +86,7 @@ class Ladder:
     aligned: Aligned
     train: float
     still: float
-    settle: Callable[[Regression, Batch], Regression]
+    settle: _Settle
     problem: Callable[[Regression, Statistics], Problem]
 
     def choose(
@@ -162,11 +164,14 @@ class Ladder:
             target = np.concatenate(targets)
             return np.asarray(target - axes @ (axes.T @ target))
 
+        sizes = []
         for _ in range(2):
             early, late = left(lag - step), left(lag + step)
-            lag -= step * float((late - early) @ (late + early) / np.sum((late - early) ** 2))
-            if not abs(lag) < _LONGEST_LAG:
-                return choice, regression
+            slope, twice = late - early, late + early
+            lag -= step * float(slope @ twice) / float(slope @ slope)
+            sizes.append(float(np.linalg.norm(twice)))
+        if not abs(lag) < _LONGEST_LAG or np.log(sizes[0] / sizes[1]) < _CLEARLY:
+            return choice, regression
         moved = self._learned(
             rung.cutoff, regression, self._batch(regression.robot, rung.cutoff, lag)
         )
@@ -178,12 +183,15 @@ class Ladder:
     def _rungs(self, regression: Regression, choice: CutoffChoice) -> Iterator[_Rung]:
         """Yield the rungs that data suffice for, from the top down."""
         steps = max(0, int(np.log(choice.cutoff / _LOWEST) / np.log(_STEP)))
-        for k in range(2 if choice.given else steps + 1):
-            rung = self._rung(regression, choice.cutoff / _STEP**k)
+        if choice.given:
+            top = self._rung(regression, choice.cutoff, self.settle)
+            lower = top and self._rung(top.regression, choice.cutoff / _STEP, lambda own, _: own)
+            yield from filter(None, (top, lower))
+            return
+        for k in range(steps + 1):
+            rung = self._rung(regression, choice.cutoff / _STEP**k, self.settle)
             if rung is not None:
                 yield rung
-            elif choice.given:
-                return
 
     @property
     def _edges(self) -> FloatArray:
@@ -200,13 +208,13 @@ class Ladder:
         batch = batch_at(robot, self.aligned, choice, oversampling)
         return batch.before(int(np.searchsorted(batch.samples.time, edges[-1])))
 
-    def _rung(self, regression: Regression, cutoff: float) -> _Rung | None:
+    def _rung(self, regression: Regression, cutoff: float, settle: _Settle) -> _Rung | None:
         """Settle friction and learn; None where the filter or the data are too short."""
         try:
             batch = self._batch(regression.robot, cutoff)
             if len(batch) < _STRETCHES:
                 return None
-            rung = self._learned(cutoff, self.settle(regression, batch), batch)
+            rung = self._learned(cutoff, settle(regression, batch), batch)
             return None if any((part.count == 0.0).all() for part in rung.parts) else rung
         except (DataError, EstimationError):
             return None
@@ -215,16 +223,13 @@ class Ladder:
         """Learn without each stretch in turn."""
         parts = self._stretches(regression, batch)
         whole = self.problem(regression, sum(parts[1:], parts[0]))
-        estimator = Entropic(covariance="none")
-        first = estimator.solve(whole)
-        learned = []
+        solve = Entropic(covariance="none").prepare(whole)
+        found, learned = solve(whole), []
+        whole = replace(whole, noise_std=found.noise_std)
         for part in parts:
-            rest = replace(
-                whole,
-                statistics=whole.statistics + part.scaled(-1.0),
-                noise_std=first.noise_std,
-            )
-            learned.append(estimator.solve(rest, first.parameters).base_parameters)
+            rest = replace(whole, statistics=whole.statistics + part.scaled(-1.0))
+            found = solve(rest, found.parameters)
+            learned.append(found.base_parameters)
         return _Rung(cutoff, regression, batch, parts, learned)
 
     def _rows(self, regression: Regression, batch: Batch) -> Rows:
