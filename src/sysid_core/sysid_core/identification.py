@@ -144,10 +144,9 @@ def _prepared(
         ladder = Ladder(*gathering.excerpt(options.train), options.still, settle, problem)
         least = make_regression(robot)
         best, regression = ladder.choose(least, choice)
-        if not choice.given:
-            choice = best
-        elif best.cutoff < choice.cutoff:
+        if choice.given and best.cutoff < choice.cutoff:
             doubts = [f"{best.reason}: leave the cut-off open, or lower it"]
+        choice = replace(choice, lag=best.lag) if choice.given else best
         gathered = gathering.gather(choice, options.train)
     if regression is None:
         regression = settle(least, gathered.batch.before(gathered.split))

@@ -103,9 +103,10 @@ def test_efforts_that_come_late_or_early_are_moved_to_their_positions(
 def test_what_was_asked_for_is_taken(
     robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
 ) -> None:
-    recording = make_recording(robot, truth, duration=12.0, noise=0.3, seed=4)
+    recording = _late(make_recording(robot, truth, duration=12.0, noise=0.3, seed=4), 0.03)
     found = identify(robot, recording, IdentifyConfig(signals=SignalConfig(cutoff=7.0)))
     assert found.signals.cutoff == 7.0
+    assert found.signals.lag == pytest.approx(0.03, abs=1e-3)
 
 
 def test_only_the_training_part_decides(
