@@ -102,7 +102,7 @@ class IdentifierNode(Node):
         self._failure = ""
         self._arrived = False
         self._told = False
-        self._heard = time.monotonic()
+        self._heard = self._now()
         self._solve_time = 0.0
         self._model = self.create_publisher(DynamicParameters, "parameters", latched())
         self._status = self.create_publisher(IdentificationStatus, "status", 10)
@@ -152,7 +152,7 @@ class IdentifierNode(Node):
                 f"{self._expected} follows): stop one recorder"
             )
             return
-        self._heard = time.monotonic()
+        self._heard = self._now()
         if 0 < missing < _ANOTHER_RECORDER:
             self._lost += missing
         self._expected = message.sequence + len(samples)
@@ -164,8 +164,14 @@ class IdentifierNode(Node):
             except (SysidError, ArithmeticError, ValueError) as error:
                 self._refused = str(error)
 
+    def _now(self) -> float:
+        """Return the time [s] by which silence counts: the robot's own in a simulation."""
+        if self.get_parameter("use_sim_time").value:
+            return 1e-9 * self.get_clock().now().nanoseconds
+        return time.monotonic()
+
     def _heard_lately(self) -> bool:
-        return time.monotonic() - self._heard < _RESTART
+        return abs(self._now() - self._heard) < _RESTART
 
     def _adopt_rate(self, stamps: FloatArray) -> None:
         """Take the samples' own rate, so that durations mean what they say."""
@@ -205,7 +211,7 @@ class IdentifierNode(Node):
         begin = time.perf_counter()
         with self._lock:
             request = self._identifier.snapshot()
-            silence = time.monotonic() - self._heard  # that a solve takes long is none
+            silence = max(0.0, self._now() - self._heard)  # that a solve takes long is none
         self._idle.clear()
         try:
             solution = None if request is None else self._identifier.solve(request)

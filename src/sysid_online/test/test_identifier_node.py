@@ -42,6 +42,18 @@ def test_the_gate_opens_and_the_model_is_possible(learned: Any) -> None:
     assert learned.all_finite()
 
 
+def test_silence_counts_by_the_clock_of_a_simulation(graph: Make) -> None:
+    from rosgraph_msgs.msg import Clock
+
+    from sysid_ros.fields import stamp
+
+    g = graph("identifier", use_sim_time=True)
+    identifier = g.nodes["identifier"]
+    assert identifier._now() == 0.0  # it does not go yet
+    clock = g.probe.create_publisher(Clock, "/clock", 10)
+    g.until(lambda: clock.publish(Clock(clock=stamp(7.5))) or identifier._now() > 7.0)
+
+
 def test_status_tells_states_and_reasons(learned: Any) -> None:
     states = [message.state for message in learned.heard["status"]]
     assert states[0] == 0
