@@ -45,8 +45,10 @@ def run(args: argparse.Namespace) -> int:
         if status:
             return status
     with _simulation(args.robot, out, linkage) if args.simulate else contextlib.nullcontext():
+        learned: list[object] = []
         for motion, bag in zip(motions, bags, strict=True):
-            status = _sysid("play", motion, *robot, "--out", bag, *_playing(args))
+            status = _sysid("play", motion, *robot, "--out", bag, *learned, *_playing(args))
+            learned = ["--learned", bag]
             if status:
                 return status
     result = out / "result"

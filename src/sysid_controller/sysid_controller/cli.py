@@ -45,7 +45,7 @@ def _add_playing(parser: argparse.ArgumentParser, names: Sequence[str] = PLAYING
 
 def _play(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("motion", metavar="MOTION", help="what 'sysid excite' wrote")
-    _add_playing(parser, (*PLAYING, "robot", "urdf_topic", "out", "dry_run"))
+    _add_playing(parser, (*PLAYING, "robot", "urdf_topic", "learned", "out", "dry_run"))
     parser.add_argument("-n", "--namespace", metavar="NS", default="", help="of the nodes")
 
 

@@ -15,6 +15,7 @@ from sysid_controller.motion_watch import ContactWatch, MotionWatch
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
 from sysid_core.excitation.motion_file import JointMotion
+from sysid_core.recording import Recording
 from sysid_core.robot import Robot
 from sysid_core.robot.conversion import JointConversion
 
@@ -131,6 +132,18 @@ class Player:
         """Stop for a reason; does nothing once all is over."""
         if self.phase not in (Phase.DONE, Phase.STOPPED):
             self.phase, self.reason = Phase.STOPPED, reason
+
+    def learn(self, recording: Recording) -> None:
+        """Let the watch for contacts begin with what an earlier motion told of this robot."""
+        names, none = recording.joint_names, np.full_like(recording.position, np.nan)
+        velocity = none if recording.velocity is None else recording.velocity
+        effort = none if recording.effort is None else recording.effort
+        rows = zip(recording.time.tolist(), recording.position, velocity, effort, strict=True)
+        for stamp, q, v, torque in rows:
+            if self._states.update(names, q, v, stamp) is None:
+                measured = self._torque(names, q, torque)
+                self._contact.push(stamp, self.position, self.velocity, measured)
+        self._states.restart()
 
     def _heed(self, reason: str) -> None:
         if reason:

@@ -54,6 +54,12 @@ class PlayerConfig(RobotConfig):
         range=(0.1, 3600.0),
         read_only=True,
     )
+    learned: str = parameter(
+        "",
+        "Bag of an earlier motion of this robot: what it tells of its torques, the watch for "
+        "contacts knows from the start; empty: none",
+        read_only=True,
+    )
     out: str = parameter("", "Bag folder to record to; empty: none", read_only=True)
     dry_run: bool = parameter(
         False, "Check everything and say what would be done; nothing moves", read_only=True

@@ -21,6 +21,7 @@ from sysid_controller.motion_target import make_target
 from sysid_controller.player import Phase, Player
 from sysid_controller.player_config import PlayerConfig
 from sysid_core.arrays import FloatArray
+from sysid_core.data.reading import read_recording
 from sysid_core.data.write import write_recording
 from sysid_core.errors import DataError, ParameterError, SysidError
 from sysid_core.excitation.motion_file import read_motion
@@ -83,6 +84,8 @@ class PlayerNode(Node):
             patience=config.wait,
             asks_controller=config.target == "controller",
         )
+        if config.learned:
+            self.player.learn(read_recording(Path(config.learned).expanduser()))
         self._messages: list[JointState] = []
         self._ends: float | None = None
         self._target = make_target(self, config.target, self._on_end)

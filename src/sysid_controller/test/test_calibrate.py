@@ -16,6 +16,7 @@ from sysid_controller import calibrate
 from sysid_controller.cli import _calibrate
 from sysid_controller.player import Phase
 from sysid_core.cli.main import main
+from sysid_core.data.reading import read_recording
 from sysid_core.data.write import write_recording
 from sysid_core.excitation.motion_file import read_motion
 from sysid_core.robot import Robot, load_robot
@@ -62,6 +63,8 @@ class Commands:
 
     def _play(self, texts: list[str]) -> int:
         world = World(self.robot, self.truth, motion=read_motion(Path(texts[1])))
+        if "--learned" in texts:
+            world.player.learn(read_recording(texts[texts.index("--learned") + 1]))
         if self.blocked is not None:
             world.run(lambda: world.player.phase is Phase.PLAYING)
             world.run(lambda: bool(abs(world.v[self.blocked]) > 0.3))
@@ -87,6 +90,9 @@ def test_a_round_ends_with_a_model_that_holds_on_another_motion(
     assert run(commands, tmp_path / "round", monkeypatch) == 0
     verbs = [words[0] for words in commands.given]
     assert verbs == ["excite", "excite", "play", "play", "identify", "validate"]
+    first, second = commands.given[2:4]
+    assert "--learned" not in first
+    assert second[second.index("--learned") + 1] == first[first.index("--out") + 1]
     result = tmp_path / "round" / "result"
     capsys.readouterr()
     assert main(["validate", str(result / "estimate.json"), commands.given[-1][2], "--json"]) == 0

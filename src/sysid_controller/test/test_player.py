@@ -17,6 +17,7 @@ from sysid_controller.player import Phase, Player
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.errors import ParameterError
+from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
 from sysid_sim.truth import draw_truth
 
@@ -113,6 +114,22 @@ def test_a_wrong_model_is_no_contact_and_a_small_push_is_one(name: str) -> None:
             assert 6.0 < t < 6.1
             return
     raise AssertionError("the push was not found")
+
+
+def test_what_an_earlier_motion_told_narrows_the_watch(panda: Robot) -> None:
+    truth = draw_truth(panda, 4)
+    time, q, v, torque = (np.array(part) for part in zip(*states(panda, truth, 4.0), strict=True))
+    names = panda.joint_names
+    player, fresh = World(panda, truth).player, World(panda, truth).player
+    player.learn(Recording(time, names, q, v, torque))
+    row = player._contact._rows(0.0, q[-1], v[-1], np.zeros(7))
+    assert row is not None
+    known, unknown = (p._contact._explained(row)[1] for p in (player, fresh))
+    assert (known < unknown).all()
+    assert not player.position.any() or player.phase is Phase.WAITING
+    for t in time[:200].tolist():  # a new clock may begin earlier
+        player.take_joint_states(names, q[0], np.zeros(7), torque[0], t)
+    assert not player.reason
 
 
 def test_a_contact_that_lasts_is_not_learned_before_it_is_found(panda: Robot) -> None:
