@@ -52,10 +52,7 @@ def gazebo_truth(robot: Robot, seed: int) -> FloatArray:
 def _bridge(robot: Robot) -> list[dict[str, str]]:
     """Return ros_gz_bridge's topics: forces to Gazebo, states and sensors to ROS."""
     force = "std_msgs/msg/Float64", "Double", _TO_GAZEBO
-    topics = [
-        ("/clock", f"/world/{WORLD}/clock", "rosgraph_msgs/msg/Clock", "Clock", _TO_ROS),
-        *((f"gazebo/force/{j}", force_topic(robot, j), *force) for j in robot.actuated_names),
-    ]
+    topics = [(f"gazebo/force/{j}", force_topic(robot, j), *force) for j in robot.actuated_names]
     if robot.floating:
         topics += [
             ("odom", f"/{WORLD}/odom", "nav_msgs/msg/Odometry", "Odometry", _TO_ROS),

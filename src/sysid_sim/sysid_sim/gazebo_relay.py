@@ -10,12 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
+from time import monotonic
 from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Float64MultiArray
 
@@ -33,20 +35,28 @@ from sysid_ros.sensors import (
     joint_state_message,
     odometry_message,
 )
-from sysid_sim.gazebo_world import WORLD, start_configuration
+from sysid_sim.gazebo_world import STEP, STEPS, WORLD, start_configuration
 
 __all__ = ["GazeboRelay", "main"]
 
 _DEPTH = 100
+_WAITING = 5
+"""Joint states that may wait for the relay: a paused world tells the same at a great rate."""
 _TOUCH = 10_000_000
 """Time [ns] since a foot's last touch was reported, within which it counts as on the ground."""
+_PERIOD = round(STEP * STEPS * 1e9)
+"""Time [ns] from joint state to joint state, for which a command lets the world run."""
+_REPEAT = 0.05
+"""Time [s] of the wall after which a state is told again, or a step asked for again."""
 
 
 class GazeboRelay(Node):
     """Stands between Gazebo, bridged to ROS, and the nodes of one robot.
 
-    The world starts paused, for a robot that no controller holds would fall; the first command
-    lets it run. While Gazebo waits it tells nothing of a floating base: it stands at rest.
+    A world that starts paused waits for each command, which lets it run until the next joint
+    state: a robot that no controller holds would fall, and torques that come late by the wall's
+    clock would not be those that its states call for. A world that somebody lets run is left
+    alone. Until the first step Gazebo tells nothing of a floating base: it stands at rest.
 
     Raises
     ------
@@ -63,10 +73,12 @@ class GazeboRelay(Node):
         self._rest = joints[self.robot.actuated]
         self._driver = JointConversion.described(self.robot)
         self._effort = np.zeros(len(names))
-        self._waits, self._asked = True, None
+        self._waits, self._steps = True, False
+        self._allowed, self._asked, self._told = 0, -np.inf, -np.inf
         self._newest, self._order, self._index = -1, [""], np.zeros(0, dtype=int)
         self._touched = {contact.name: -_TOUCH - 1 for contact in feet}
         self._states = self.create_publisher(JointState, "joint_states", _DEPTH)
+        self._clock = self.create_publisher(Clock, "gazebo/clock", 1)
         self._forces = [self.create_publisher(Float64, f"gazebo/force/{n}", 1) for n in names]
         contacts, control = _interfaces()
         if self.robot.floating:
@@ -75,9 +87,11 @@ class GazeboRelay(Node):
         for contact in feet:
             take = partial(self._on_touch, contact.name)
             self.create_subscription(contacts, f"gazebo/contacts/{contact.name}", take, _DEPTH)
-        self._run = control.Request()  # whose default is not to pause
+        self._request = control.Request()
+        self._request.world_control.pause = True
+        self._request.world_control.multi_step = STEPS
         self._control = self.create_client(control, f"/world/{WORLD}/control")
-        self.create_subscription(JointState, "gazebo/joint_states", self._on_states, _DEPTH)
+        self.create_subscription(JointState, "gazebo/joint_states", self._on_states, _WAITING)
         topic = "effort_controller/commands"
         self.create_subscription(Float64MultiArray, topic, self._on_command, 1)
 
@@ -88,23 +102,30 @@ class GazeboRelay(Node):
         self._effort = effort
         for publisher, value in zip(self._forces, effort.tolist(), strict=True):
             publisher.publish(Float64(data=value))
-        answered = self._asked is None or self._asked.done()
-        if self._waits and answered and self._control.service_is_ready():
-            self.get_logger().info("commands arrive: the world may run")
-            self._asked = self._control.call_async(self._run)
+        self._step()
+
+    def _step(self) -> None:
+        """Let a world that waits run for one period, unless it is asked to already."""
+        now, asked = monotonic(), self._allowed > self._newest
+        if not self._steps or (asked and now - self._asked < _REPEAT):
+            return
+        if self._control.service_is_ready():
+            self._asked, self._allowed = now, max(self._allowed, self._newest) + _PERIOD
+            self._control.call_async(self._request)
 
     def _on_touch(self, name: str, message: Any) -> None:
         self._touched[name] = nanoseconds(message.header.stamp)
 
     def _on_states(self, message: JointState) -> None:
         newest = nanoseconds(message.header.stamp)
-        if self._newest >= 0 and newest != self._newest:
+        if newest == self._newest:
+            self._steps |= self._waits
+            if not self._steps or monotonic() - self._told < _REPEAT:
+                return
+        elif self._newest >= 0:
             self._waits = False
-        elif not self._waits:
-            return  # paused later on: nobody needs the state again
-        if newest < self._newest:
-            self._touched = dict.fromkeys(self._touched, -_TOUCH - 1)
-        self._newest = newest
+            self._note_jump(newest)
+        self._newest, self._told = newest, monotonic()
         if list(message.name) != self._order:
             known = {name: at for at, name in enumerate(message.name)}
             if not set(self.robot.actuated_names) <= set(known):
@@ -113,6 +134,7 @@ class GazeboRelay(Node):
             self._order = list(message.name)
         if self.robot.floating:
             self._publish_base(message.header.stamp, newest)
+        self._clock.publish(Clock(clock=message.header.stamp))
         position, velocity = joint_arrays(message)
         position = self._rest + position[self._index]
         driver = self._driver
@@ -125,6 +147,15 @@ class GazeboRelay(Node):
                 driver.command(self._effort - driver.unpublished(position)),
             )
         )
+
+    def _note_jump(self, newest: int) -> None:
+        """Notice a world that was reset, or that runs without being asked."""
+        if newest < self._newest:
+            self._touched = dict.fromkeys(self._touched, -_TOUCH - 1)
+            self._allowed = newest
+        elif self._steps and newest > max(self._allowed, self._newest) + _PERIOD // 2:
+            self._steps = False
+            self.get_logger().info("the world runs by itself: it waits for no commands")
 
     def _publish_base(self, when: Time, newest: int) -> None:
         """Publish the feet's contacts, and the base's rest while the world waits."""

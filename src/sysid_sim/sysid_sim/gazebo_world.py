@@ -19,6 +19,8 @@ from sysid_sim.simulator_config import chosen_start
 
 __all__ = [
     "LOAD",
+    "STEP",
+    "STEPS",
     "WORLD",
     "contact_topic",
     "force_topic",
@@ -29,8 +31,9 @@ __all__ = [
 
 WORLD = "sysid"
 LOAD = "load"
-_STEP = 0.001  # [s]
-_RATE = 500.0  # [Hz] of joint states and odometry, as the project's own simulator
+STEP = 0.001  # [s]
+STEPS = 2  # from joint state to joint state
+_RATE = 1.0 / (STEP * STEPS)  # [Hz] of joint states and odometry, as the project's own simulator
 _PIN_MASS = 0.001
 """Mass [kg] of the ball that closes a loop: one that no torque shows, as DART needs some."""
 _PIN_INERTIA = 1e-6 * np.eye(3)  # [kg·m²]
@@ -81,7 +84,7 @@ def world_sdf(robot: Robot, parameters: FloatArray, controllers: str = "") -> st
     root = ET.Element("sdf", version="1.9")
     world = ET.SubElement(root, "world", name=WORLD)
     physics = ET.SubElement(world, "physics", name="default", type="ignored")
-    _text(physics, "max_step_size", _STEP)
+    _text(physics, "max_step_size", STEP)
     _text(physics, "real_time_factor", 1.0)
     _text(world, "gravity", robot.description.gravity)
     for system in ("Physics", "UserCommands", "SceneBroadcaster"):

@@ -246,7 +246,8 @@ class Server:
     def state(self) -> tuple[float, dict[str, float]]:
         """Return the time [s] and the joints' velocities [rad/s] of the newest joint state."""
         topic = ["-t", "/sysid/joint_states", "-n", "1", "--json-output"]
-        message = json.loads(self._ask("topic", "-e", *topic))
+        # `gz topic` prints what comes in until it notices that it has enough
+        message = json.loads(self._ask("topic", "-e", *topic).splitlines()[-1])
         stamp = message["header"]["stamp"]
         time = int(stamp.get("sec", 0)) + 1e-9 * stamp.get("nsec", 0)
         return time, {j["name"]: j["axis1"].get("velocity", 0.0) for j in message["joint"]}

@@ -14,7 +14,6 @@ import pytest
 rclpy = pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
 
 from std_msgs.msg import Float64MultiArray
-from std_srvs.srv import Trigger
 
 from sysid_msgs.msg import Contacts
 from sysid_ros.fields import stamp
@@ -36,9 +35,14 @@ def relay_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
 
     def make(robot: str) -> Any:
         rclpy.init(args=["--ros-args", "-p", f"robot:={robot}"])
-        monkeypatch.setattr(gazebo_relay, "_interfaces", lambda: (Contacts, Trigger))
+        control = SimpleNamespace(Request=lambda: SimpleNamespace(world_control=SimpleNamespace()))
+        monkeypatch.setattr(gazebo_relay, "_interfaces", lambda: (Contacts, control))
+        monkeypatch.setattr(gazebo_relay.GazeboRelay, "create_client", lambda *_: None)
+        wall = SimpleNamespace(time=0.0)
+        monkeypatch.setattr(gazebo_relay, "monotonic", lambda: wall.time)
         made.append(node := gazebo_relay.GazeboRelay())
-        node._states, node._contacts, node._odometry = Log(), Log(), Log()
+        node.wall = wall
+        node._states, node._contacts, node._odometry, node._clock = (Log() for _ in range(4))
         node._forces = [Log() for _ in node.robot.actuated_names]
         node.requests = []
         node._control = SimpleNamespace(
@@ -74,24 +78,57 @@ def test_states_carry_commanded_torques_and_positions_from_the_robots_zero(
     np.testing.assert_array_equal(relay._states[-1].effort, torque)
 
 
-def test_a_waiting_world_is_let_run_by_good_commands_alone_and_only_once(
+def test_each_good_command_lets_a_waiting_world_run_for_one_period(
     relay_of: Callable[[str], Any],
 ) -> None:
     relay = relay_of("panda")
+    good = Float64MultiArray(data=[0.0] * 7)
+    relay._on_states(_states(relay, 1.0))
+    relay._on_command(good)
+    assert not relay.requests  # it may be running
+    relay._on_states(_states(relay, 1.0))
     for bad in ([1.0], [float("nan")] * 7):
         relay._on_command(Float64MultiArray(data=bad))
     assert not relay.requests
-    for _ in range(2):  # a paused world says the same again and again, for a controller to begin
-        relay._on_states(_states(relay, 1.0))
-    assert len(relay._states) == 2
-    good = Float64MultiArray(data=[0.0] * 7)
+    for step in range(1, 4):
+        for _ in range(2):  # which a controller may repeat
+            relay._on_command(good)
+        assert len(relay.requests) == step
+        relay._on_states(_states(relay, 1.0 + 0.002 * step))
+    asked = relay.requests[0].world_control
+    assert (asked.pause, asked.multi_step) == (True, 2)
+    relay._on_states(_states(relay, 0.5))  # the world was reset
     relay._on_command(good)
-    assert len(relay.requests) == 1
-    for _ in range(2):  # it runs, and somebody pauses it
-        relay._on_states(_states(relay, 1.002))
-        relay._on_command(good)
-    assert len(relay.requests) == 1
-    assert len(relay._states) == 3
+    assert len(relay.requests) == 4
+
+
+def test_what_was_lost_is_said_again_after_a_while(relay_of: Callable[[str], Any]) -> None:
+    relay = relay_of("panda")
+    for _ in range(5):
+        relay._on_states(_states(relay, 1.0))
+    assert len(relay._states) == len(relay._clock) == 1
+    relay._on_command(Float64MultiArray(data=[0.0] * 7))
+    relay.wall.time += 1.0
+    relay._on_states(_states(relay, 1.0))
+    assert len(relay._states) == 2
+    relay._on_command(Float64MultiArray(data=[0.0] * 7))
+    assert len(relay.requests) == 2
+
+
+@pytest.mark.parametrize("stepped", [False, True])
+def test_a_world_that_somebody_lets_run_is_left_alone(
+    stepped: bool, relay_of: Callable[[str], Any]
+) -> None:
+    relay = relay_of("panda")
+    good = Float64MultiArray(data=[0.0] * 7)
+    for time in (1.0, 1.0, 1.01) if stepped else (1.0, 1.002, 1.004):
+        relay._on_states(_states(relay, time))
+    told = len(relay._states)
+    relay.wall.time += 1.0
+    relay._on_states(_states(relay, 1.01 if stepped else 1.004))  # and then pauses it
+    relay._on_command(good)
+    assert len(relay._states) == told
+    assert not relay.requests
 
 
 def test_a_quadruped_stands_while_the_world_waits_and_then_where_it_touches(
