@@ -15,7 +15,7 @@ from sysid_core.estimation import Entropic, Estimate, Problem
 from sysid_core.estimation.setting import Setting
 from sysid_core.online.anchor import wide_motion
 from sysid_core.online.payload import PayloadConfig, PayloadEstimator
-from sysid_core.online.torque_checks import TorqueChecks, wrong_torques
+from sysid_core.online.torque_checks import TorqueChecks, refusing
 
 __all__ = ["CERTAIN", "find_contradiction", "log_evidence", "resting_on_friction", "wrong_scales"]
 
@@ -90,7 +90,8 @@ def wrong_scales(
     tool = PayloadEstimator(regression, PayloadConfig()).likely_tool
     checks = TorqueChecks(replace(problem, anchor=anchor), tool)
     verdicts = checks.judge(problem.statistics, correlation, range(len(regression.groups)))
-    return wrong_torques(verdicts, in_use=True, early=False)
+    found = refusing(verdicts, in_use=True).values()
+    return tuple(verdict.finding for verdict in found if verdict.finding is not None)
 
 
 def resting_on_friction(problem: Problem, group: int) -> FloatArray:

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.estimation import Estimate
 from sysid_core.inertia import consistency_margin
 from sysid_core.online.gate import Evidence
 from sysid_core.online.learner import Learner
 from sysid_core.online.model_in_use import ModelInUse
 from sysid_core.online.prequential import PrequentialScores
-from sysid_core.online.torque_checks import wrong_torques
+from sysid_core.online.torque_checks import refusing
 
 __all__ = ["gather"]
 
@@ -60,11 +61,7 @@ def gather(
         centred_r2=scores.centred_r2,
         torque=learner.usual,
         saturated=learner.saturation.diagnostics(),
-        wrong_torques=wrong_torques(
-            learner.verdicts,
-            in_use=model.identified and not changed,
-            early=learner.informative < _WAIT * learner.window.config.samples,
-        ),
+        wrong_torques=_wrong_torques(learner, in_use=model.identified and not changed),
         changed=changed,
         groups=learner.regression.groups,
         consistency=margins,
@@ -76,6 +73,12 @@ def gather(
         fault=fault,
         left_out=learner.left_out.share,
     )
+
+
+def _wrong_torques(learner: Learner, *, in_use: bool) -> tuple[Diagnostic, ...]:
+    early = learner.informative < _WAIT * learner.window.config.samples
+    found = refusing(learner.verdicts, in_use=in_use, early=early) or learner.suspects
+    return tuple(verdict.finding for verdict in found.values() if verdict.finding is not None)
 
 
 def _change(learner: Learner, estimate: Estimate, model: ModelInUse, elapsed: float) -> float:

@@ -27,7 +27,7 @@ from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.prequential import Prequential
 from sysid_core.online.saturation import Saturation
 from sysid_core.online.settings import SCORED, OnlineConfig
-from sysid_core.online.torque_checks import TorqueChecks, TorqueVerdict
+from sysid_core.online.torque_checks import TorqueChecks, TorqueVerdict, refusing
 from sysid_core.online.update import Failed, Request, Solution
 from sysid_core.online.window import SlidingWindow
 from sysid_core.priors import default_constraints, default_prior
@@ -42,6 +42,9 @@ _TOLERANCE = 2e-3
 _LEAST_CORRELATION = 20.0
 """Samples that stand for an independent one until their colour shows, and at least: recordings
 have 9 to 63 [-]."""
+
+
+_UNJUDGED = TorqueVerdict(None)
 
 
 class Learned(NamedTuple):
@@ -71,6 +74,9 @@ class Learner:
         The newest estimate that predictions are scored with; at first the prior's mean.
     verdicts : dict[int, TorqueVerdict]
         The newest on the torque of each group that was judged.
+    suspects : dict[int, TorqueVerdict]
+        Of groups whose torque was certainly wrong and has not been shown to be right since: a
+        motion that shows less of it mends nothing.
     estimate : Estimate or None
         The newest one; None before the first solution.
     fault : str
@@ -100,6 +106,7 @@ class Learner:
         self._candidate_base = self._nominal_base
         self.estimate: Estimate | None = None
         self._learned = self.statistics
+        self.suspects: dict[int, TorqueVerdict] = {}
         self.fault = ""
         self.time = self.informative_time = -np.inf
         self.samples = self.rejected = 0
@@ -296,10 +303,16 @@ class Learner:
             self.fault = solution.reason
             return False
         self.fault, self.estimate = "", solution.estimate
-        self.verdicts.update(solution.verdicts)
+        self._judged(solution.verdicts)
         return True
 
-    def take_verdicts(self, request: Request, verdicts: Mapping[int, TorqueVerdict]) -> None:
-        """Take in what was found of torques, unless it is out of date."""
-        if request.epoch == self.epoch:
-            self.verdicts.update(verdicts)
+    def take_verdicts(self, epoch: int, verdicts: Mapping[int, TorqueVerdict]) -> None:
+        """Take in what was found of torques in an epoch, unless it is out of date."""
+        if epoch == self.epoch:
+            self._judged(verdicts)
+
+    def _judged(self, verdicts: Mapping[int, TorqueVerdict]) -> None:
+        self.verdicts.update(verdicts)
+        for joint in [j for j in self.suspects if self.verdicts.get(j, _UNJUDGED).shown]:
+            del self.suspects[joint]
+        self.suspects.update(refusing(self.verdicts, in_use=True))

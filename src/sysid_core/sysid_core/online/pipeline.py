@@ -146,7 +146,7 @@ class OnlineIdentifier:
 
     def take_verdicts(self, request: Request, verdicts: Mapping[int, TorqueVerdict]) -> None:
         """Take in what `judge` found."""
-        self._learner.take_verdicts(request, verdicts)
+        self._learner.take_verdicts(request.epoch, verdicts)
 
     def apply(self, solution: Solution | None, *, silence: float = 0.0) -> Update:
         """Judge a solution and return what is to be used.

@@ -15,7 +15,7 @@ from sysid_core.estimation.problem import Problem
 from sysid_core.online.torque_scale import ScaleEvidence, ScalePosterior
 from sysid_core.parameters import INERTIAL_TERMS
 
-__all__ = ["TorqueChecks", "TorqueVerdict", "wrong_torques"]
+__all__ = ["TorqueChecks", "TorqueVerdict", "refusing"]
 
 _FIT_ERROR = 0.02
 """Share of a torque that a model's error takes even where a joint's own model fits better [-]."""
@@ -77,23 +77,32 @@ class TorqueVerdict(NamedTuple):
     Attributes
     ----------
     weight : float
-        Log odds of a wrong torque against a right one; inf where it is not one at all.
+        Log odds of a wrong torque against a right one; inf where it is not one at all, −inf where
+        nothing can be said.
+    faint : bool
+        Whether masses load the joint so little that this alone is no reason to refuse a model.
     """
 
     finding: Diagnostic | None
     weight: float = -np.inf
+    faint: bool = False
+
+    @property
+    def shown(self) -> bool:
+        """Whether the torque was shown to be right."""
+        return bool(np.isfinite(self.weight)) and self.weight < _SHOWN
 
 
 _FINE = TorqueVerdict(None)
 
 
-def wrong_torques(
+def refusing(
     verdicts: Mapping[int, TorqueVerdict], *, in_use: bool, early: bool = False
-) -> tuple[Diagnostic, ...]:
-    """Return what refuses an estimate.
+) -> dict[int, TorqueVerdict]:
+    """Return the verdicts that refuse an estimate.
 
     A wrong scale makes other joints look wrong, so only the likeliest is named, and none where a
-    torque is no measurement at all.
+    torque is no measurement at all. It may be one that masses hardly load.
 
     Parameters
     ----------
@@ -103,9 +112,11 @@ def wrong_torques(
         Whether a scale that the data leave open may yet show.
     """
     least = _CERTAIN if in_use else _SHOWN if early else _DOUBTFUL
-    found = [v for v in verdicts.values() if v.finding is not None and v.weight >= least]
-    worst = max((verdict.weight for verdict in found), default=0.0)
-    return tuple(v.finding for v in found if v.finding is not None and v.weight == worst)
+    found = {j: v for j, v in verdicts.items() if v.finding is not None and v.weight >= least}
+    if all(verdict.faint for verdict in found.values()):
+        return {}
+    worst = max(verdict.weight for verdict in found.values())
+    return {joint: verdict for joint, verdict in found.items() if verdict.weight == worst}
 
 
 class TorqueChecks:
@@ -196,15 +207,17 @@ class TorqueChecks:
         # errors of accelerations lower a scale, at most by the share that they leave unexplained
         # (Frisch 1934: direct and reverse regression hold the true slope between them)
         least = shown / max(shown + max(float(rest), 0.0), 1e-300) / _TOLERANCE
-        if predicted < _LEAST_SHARE * max(usual, size**0.5):
-            return wrong
+        faint = predicted < _LEAST_SHARE * max(usual, size**0.5)
         odds = found.outside(least, _TOLERANCE)
         if odds < 0.0:
             odds = found.outside(min(least, 1.0 / _GROSS), _GROSS)
-        harm = (_GROSS - 1.0) * predicted
+        harm = 0.0 if faint else (_GROSS - 1.0) * predicted
         if odds < _DOUBTFUL and harm < self._scales.missed_elsewhere(statistics, joint):
-            return wrong  # not worth a wait
-        return max(wrong, _scaled(name, found, odds), key=lambda verdict: verdict.weight)
+            return wrong if wrong.finding else TorqueVerdict(None, odds)  # not worth a wait
+        scaled = _scaled(name, found, odds)._replace(faint=faint)
+        if wrong.finding and faint:
+            return wrong
+        return max(wrong, scaled, key=lambda verdict: verdict.weight)
 
     def _friction(
         self, found: ScalePosterior, gram: FloatArray, joint: int, count: float

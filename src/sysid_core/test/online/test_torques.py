@@ -12,11 +12,13 @@ import pytest
 
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import RowBlock, Rows
+from sysid_core.dynamics.select import make_regression
 from sysid_core.online.gate import GateState
+from sysid_core.online.learner import Learner
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.saturation import Saturation
 from sysid_core.online.settings import OnlineConfig
-from sysid_core.online.torque_checks import TorqueVerdict, wrong_torques
+from sysid_core.online.torque_checks import TorqueVerdict, refusing
 from sysid_core.online.update import Update
 
 Arm = Any
@@ -82,7 +84,7 @@ def test_a_scale_that_is_not_known_yet_waits_for_its_data() -> None:
             0: TorqueVerdict(Diagnostic("scale_unknown", "…"), weight),
             1: TorqueVerdict(None),
         }
-        return bool(wrong_torques(verdicts, in_use=in_use, early=early))
+        return bool(refusing(verdicts, in_use=in_use, early=early))
 
     # odds of a wrong scale: against, none, for, certain
     odds = (-2.0, 0.0, 3.0, 7.0)
@@ -92,6 +94,30 @@ def test_a_scale_that_is_not_known_yet_waits_for_its_data() -> None:
     assert first == [False, True, True, True]
     assert later == [False, False, True, True]
     assert used == [False, False, False, True]
+
+
+def test_a_joint_that_masses_hardly_load_is_named_where_it_makes_others_look_wrong() -> None:
+    wrong = Diagnostic("torque_scale", "…")
+    faint = TorqueVerdict(wrong, 400.0, faint=True)
+    assert refusing({0: faint, 1: TorqueVerdict(None)}, in_use=True) == {}
+    assert refusing({0: faint, 1: TorqueVerdict(wrong, 90.0)}, in_use=True) == {0: faint}
+
+
+def test_a_wrong_torque_is_not_forgotten_before_it_is_shown_to_be_right(
+    arm_of: Callable[[str], Arm],
+) -> None:
+    robot = arm_of("valkyrie_arm").robot
+    learner = Learner(robot, make_regression(robot), OnlineConfig())
+    wrong = TorqueVerdict(Diagnostic("torque_scale", "…"), 8.0)
+
+    def judged(verdict: TorqueVerdict) -> dict[int, TorqueVerdict]:
+        learner.take_verdicts(learner.epoch, {2: verdict})
+        return dict(learner.suspects)
+
+    assert judged(wrong) == {2: wrong}
+    assert judged(TorqueVerdict(Diagnostic("scale_unknown", "…"), 1.0)) == {2: wrong}
+    assert judged(TorqueVerdict(None)) == {2: wrong}  # nothing can be said
+    assert judged(TorqueVerdict(None, -3.0)) == {}
 
 
 class Joint:
