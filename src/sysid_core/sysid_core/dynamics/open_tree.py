@@ -119,8 +119,8 @@ class OpenTree:
         split = len(inertial)
         A = np.empty((len(q), len(columns), model.nv))
         for i in range(len(q)):
-            Y = np.reshape(regressor(model, data, q[i], v[i], a[i]), (model.nv, -1))
-            np.take(Y.T, inertial, axis=0, out=A[i, :split], mode="clip")
+            Y = regressor(model, data, q[i], v[i], a[i])
+            Y.T.take(inertial, 0, A[i, :split], "clip")
         if len(friction):
             F = self.friction.columns(*self._joints(q, v, a))
             A[:, split:, : self.base_size] = 0.0
