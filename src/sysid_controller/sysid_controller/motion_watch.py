@@ -75,7 +75,8 @@ class MotionWatch:
 
     A joint that followed and stands still while it is still asked to go on is held: what its
     friction let pass it does not stop, whatever it amounts to. So joints that are too light for
-    their torques to tell are found, too. One that starts or turns may stick for a while.
+    their torques to tell are found, too. One that starts or turns may stick for a while, and one
+    that was ahead may wait until it is as far behind as it stood.
 
     Parameters
     ----------
@@ -89,7 +90,9 @@ class MotionWatch:
         self._asked, self._went, self._stood = -none, -none, none
         self._way = np.zeros(len(joint_names))
 
-    def stands(self, time: float, asked: FloatArray, velocity: FloatArray) -> str:
+    def stands(
+        self, time: float, asked: FloatArray, velocity: FloatArray, error: FloatArray
+    ) -> str:
         """Say which joint stands still that should go on; empty if none does.
 
         Parameters
@@ -97,6 +100,8 @@ class MotionWatch:
         time : float [s]
             Of the joint states.
         asked, velocity : (na,) [rad/s]
+        error : (na,) [rad]
+            What was asked for less what was measured.
         """
         way = np.where(np.abs(asked) > _SLIPS, np.sign(asked), 0.0)
         pace = way * velocity
@@ -107,7 +112,8 @@ class MotionWatch:
         moved = self._went >= self._asked
         held = moved & (way != 0.0) & (pace < _HELD * np.abs(asked))
         self._stood = np.where(held, np.minimum(self._stood, time), np.inf)
-        lasts = (time - self._stood > _STANDS) & (time - self._asked > _LATE)
+        behind = way * error > _STANDS * np.abs(asked)
+        lasts = behind & (time - self._stood > _STANDS) & (time - self._asked > _LATE)
         if not lasts.any():
             return ""
         j = int(np.argmax(lasts))

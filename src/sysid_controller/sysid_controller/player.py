@@ -171,7 +171,7 @@ class Player:
         if self.phase is Phase.PLAYING and len(error) == len(velocity_error) == len(self._names):
             self._heed(self.watch.follow(error, velocity_error))
             asked = self.velocity + velocity_error
-            self._heed(self.watch.stands(self._stamp, asked, self.velocity))
+            self._heed(self.watch.stands(self._stamp, asked, self.velocity, error))
 
     @property
     def _over(self) -> bool:
@@ -207,7 +207,7 @@ class Player:
             desired = self._plan.path.at(elapsed)
             error = desired.position - self.position
             self._heed(self.watch.follow(error, desired.velocity - self.velocity))
-            self._heed(self.watch.stands(stamp, desired.velocity, self.velocity))
+            self._heed(self.watch.stands(stamp, desired.velocity, self.velocity, error))
         if self.phase is Phase.PLAYING and elapsed > self._plan.duration + _SETTLE:
             self.phase = Phase.DONE
 

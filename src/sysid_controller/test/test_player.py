@@ -61,18 +61,29 @@ STEP, LAG, PACE = 0.02, 0.1, 0.4
 
 def watched(held_from: float) -> float:
     """Return when a watch finds a joint that is held from a time on, and sticks where it turns."""
-    watch = MotionWatch(("j",), 0.2)
+    watch, position = MotionWatch(("j",), 0.2), 0.0
     for t in np.arange(0.0, 12.0, STEP):
         asked, late = (PACE * np.sin(s) for s in (t, max(t - LAG, 0.0)))
         sticks = abs(late) < 0.15 * PACE and np.cos(t - LAG) * np.sin(t - LAG) > 0.0
         velocity = 0.0 if sticks or t >= held_from else late
-        if watch.stands(t, np.array([asked]), np.array([velocity])):
+        position += STEP * velocity
+        error = PACE * (1.0 - np.cos(t)) - position
+        if watch.stands(t, *(np.array([value]) for value in (asked, velocity, error))):
             return float(t)
     return np.inf
 
 
 def test_a_joint_that_follows_late_and_sticks_where_it_turns_is_not_held() -> None:
     assert watched(np.inf) == np.inf
+
+
+@pytest.mark.parametrize(("behind", "held"), [(-0.02, False), (0.0, False), (0.1, True)])
+def test_a_joint_that_was_ahead_may_wait(behind: float, held: bool) -> None:
+    watch, pace = MotionWatch(("j",), 0.2), np.array([PACE])
+    for t in np.arange(0.0, 1.0, STEP):
+        assert not watch.stands(t, pace, pace, np.array([behind]))
+    reasons = [watch.stands(t, pace, 0.0 * pace, np.array([behind])) for t in (1.0, 1.04, 1.08)]
+    assert bool(reasons[-1]) == held
 
 
 @pytest.mark.parametrize("when", [0.8, 1.5, 2.5, 4.0, 5.5, 8.3])
