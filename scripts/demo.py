@@ -30,7 +30,6 @@ from demo_nodes import Nodes  # noqa: E402
 from demo_picture import draw  # noqa: E402
 from demo_report import Span, report  # noqa: E402
 from rclpy.node import Node  # noqa: E402
-from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.markup import escape  # noqa: E402
 from rich.table import Table  # noqa: E402
@@ -44,6 +43,7 @@ from sysid_msgs.msg import (  # noqa: E402
     TrackingStatus,
 )
 from sysid_msgs.srv import AttachPayload, ExportModel, SaveBuffer  # noqa: E402
+from sysid_ros.qos import latched  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = {
@@ -96,11 +96,10 @@ class Watcher(Node):
         self.nodes = nodes
         self.log, self.begin = Log(), float("inf")
         self.stamp = 0.0  # of the newest tracking message [s], by the simulation's clock
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.create_subscription(TrackingStatus, "tracking", self._on_tracking, 100)
         self.create_subscription(IdentificationStatus, "status", self._on_status, 100)
         self.create_subscription(Payload, "payload", self._on_payload, 100)
-        self.create_subscription(DynamicParameters, "parameters", self._on_parameters, latched)
+        self.create_subscription(DynamicParameters, "parameters", self._on_parameters, latched())
         self.moving = self.ready = False
 
     @property
@@ -110,8 +109,7 @@ class Watcher(Node):
 
     def _on_tracking(self, message: TrackingStatus) -> None:
         self.stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
-        if message.state == TrackingStatus.TRACKING and not self.moving:
-            self.moving = True
+        self.moving |= message.state == TrackingStatus.TRACKING
         if self.now >= 0.0:
             row = (self.now, list(message.position_error), bool(message.identified))
             self.log.tracking.append(row)
@@ -211,27 +209,14 @@ def phase_rows(log: Log) -> list[dict[str, Any]]:
     return rows
 
 
-def gate_opened(log: Log) -> float | None:
-    """Return when the gate opened after the identifier was released [s]."""
-    opened = (t for t, state, _, _ in log.status if state == IdentificationStatus.IDENTIFIED)
-    return next((t for t in opened if t >= RELEASE), None)
-
-
 def loads(log: Log) -> dict[str, float]:
     """Return when the load was noticed and its estimate before it was put down."""
     seen = [row for row in log.payload if PICK_UP <= row[0] < PUT_DOWN and row[1]]
     if not seen:
         return {}
-    last = seen[-1]
-    x, y, z = last[4]
-    return {
-        "noticed_after": seen[0][0] - PICK_UP,
-        "mass": last[2],
-        "mass_std": last[3],
-        "x": x,
-        "y": y,
-        "z": z,
-    }
+    _, _, mass, std, (x, y, z) = seen[-1]
+    noticed = seen[0][0] - PICK_UP
+    return {"noticed_after": noticed, "mass": mass, "mass_std": std, "x": x, "y": y, "z": z}
 
 
 def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
@@ -249,7 +234,8 @@ def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
             f"{row['r2']:.4f}" if row["r2"] == row["r2"] else "–",
         )
     console.print(table)
-    opened = gate_opened(log)
+    identified = [t for t, state, *_ in log.status if state == IdentificationStatus.IDENTIFIED]
+    opened = next((t for t in identified if t >= RELEASE), None)
     gate = "did not open" if opened is None else f"opened {opened - RELEASE:.1f} s after release"
     console.print(f"The gate {gate}.")
     if load:
@@ -327,15 +313,10 @@ def main() -> int:
         node = Watcher(nodes)
         try:
             spans = play(node, console)
-            node.ask(
-                ExportModel, "identifier/export", ExportModel.Request(directory=str(out / "live"))
-            )
-            node.ask(
-                SaveBuffer,
-                "recorder/save",
-                SaveBuffer.Request(directory=str(out / "bag")),
-                timeout=60.0,
-            )
+            live = ExportModel.Request(directory=str(out / "live"))
+            node.ask(ExportModel, "identifier/export", live)
+            bag = SaveBuffer.Request(directory=str(out / "bag"))
+            node.ask(SaveBuffer, "recorder/save", bag, timeout=60.0)
         except KeyboardInterrupt:
             return 130
         finally:
