@@ -42,8 +42,9 @@ _SLIPS = 5.0 * _REST
 """Speed [rad/s] from which on a joint does not stick and slip by itself."""
 _HELD = 0.1
 """Share of the speed that is asked for below which a joint stands still [-]."""
-_STANDS = 0.06
-"""Time [s] that it has to stand still: three messages of a controller's errors."""
+_STANDS = 0.12
+"""Time [s] that it has to stand still: most of the 0.2 s in which a person is to be let go, since
+one that only sticks is on its way again by then."""
 _LATE = 0.15
 """Time [s] that it has been asked to go on: drives may follow so late."""
 

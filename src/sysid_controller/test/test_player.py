@@ -82,14 +82,14 @@ def test_a_joint_that_was_ahead_may_wait(behind: float, held: bool) -> None:
     watch, pace = MotionWatch(("j",), 0.2), np.array([PACE])
     for t in np.arange(0.0, 1.0, STEP):
         assert not watch.stands(t, pace, pace, np.array([behind]))
-    reasons = [watch.stands(t, pace, 0.0 * pace, np.array([behind])) for t in (1.0, 1.04, 1.08)]
+    reasons = [watch.stands(t, pace, 0.0 * pace, np.array([behind])) for t in (1.0, 1.08, 1.16)]
     assert bool(reasons[-1]) == held
 
 
 @pytest.mark.parametrize("when", [0.8, 1.5, 2.5, 4.0, 5.5, 8.3])
 def test_a_joint_that_stops_midway_is_held_whatever_its_torque(when: float) -> None:
     assert abs(np.sin(when)) * PACE > 0.2
-    assert when <= watched(when) <= when + 0.12
+    assert when <= watched(when) <= when + 0.2  # in which a person is to be let go
 
 
 def states(
