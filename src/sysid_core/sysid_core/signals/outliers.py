@@ -46,8 +46,9 @@ def hampel(values: FloatArray, *, half_window: int = 5, threshold: float = 8.0) 
 
     The scale is the local median absolute deviation, but no less than the noise of the whole
     channel and than its quantum: a quantised signal at rest has a local deviation of zero, and its
-    next flip of a bit is no outlier. Steps pass, because a median keeps them. Missing values stay
-    missing and count for nothing.
+    next flip of a bit is no outlier. Steps pass, because a median keeps them. A value that is held
+    is an outlier all along, and one value takes its place. Missing values stay missing and count
+    for nothing.
 
     Parameters
     ----------
@@ -77,9 +78,13 @@ def hampel(values: FloatArray, *, half_window: int = 5, threshold: float = 8.0) 
         bad = residual > threshold * least
         # few samples are that far off: the scale around the others does not matter
         bad[bad] = residual[bad] > threshold * _scale(series, half_window, np.flatnonzero(bad))
+        begins = np.flatnonzero(np.diff(series, prepend=np.inf))
+        lengths = np.diff([*begins, len(bad)])
+        bad = np.repeat(np.minimum.reduceat(bad, begins), lengths)
+        first = present[np.repeat(begins, lengths)[bad]]
         outliers[present[bad], channel] = True
         # Over the rows, not over the samples: where rows lack values, a slope goes on.
-        cleaned[present[bad], channel] = np.interp(present[bad], present[~bad], series[~bad])
+        cleaned[present[bad], channel] = np.interp(first, present[~bad], series[~bad])
     return HampelResult(cleaned, outliers, np.count_nonzero(outliers, axis=0))
 
 

@@ -36,6 +36,18 @@ def test_steps_and_flips_of_a_quantum_are_signal() -> None:
     assert hampel(resting).counts.sum() == 0
 
 
+def test_held_values_stay_whole_but_for_spikes_that_are_held() -> None:
+    slow = 1e-3 * np.random.default_rng(3).standard_normal(250)
+    slow[100:] += 0.05
+    held = np.repeat(slow, 4)[:, np.newaxis]
+    held[200:202] = 9.0
+    result = hampel(held)
+    assert result.outliers[200:202].all()
+    runs = result.outliers[204:].reshape(-1, 4)
+    assert (runs.all(axis=1) == runs.any(axis=1)).all()
+    assert (np.ptp(result.values[204:].reshape(-1, 4), axis=1) == 0.0).all()
+
+
 def test_values_that_are_missing_stay_missing() -> None:
     values = np.sin(np.arange(300) * 0.05)[:, np.newaxis]
     values[50:60] = np.nan
