@@ -117,3 +117,10 @@ class ResidualColour:
         ratio = self._power / np.maximum(self._power[:, :1], 1e-300)
         grown = np.maximum.accumulate(np.where(usable, ratio, 1.0), axis=1)
         return np.asarray(np.maximum(grown, 1.0))
+
+    @property
+    def cautious_factors(self) -> FloatArray:
+        """The same (G, L), as if errors lasted through every stretch not seen often enough."""
+        length = 2.0 ** np.arange(self._levels)
+        beyond = length * _FEWEST / np.maximum(self._seen[:, None], 1.0)
+        return np.asarray(np.minimum(self.factors * np.maximum(beyond, 1.0), length))

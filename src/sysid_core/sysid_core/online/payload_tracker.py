@@ -31,8 +31,9 @@ _SPANS = (0.2, 0.4, 0.8, 1.6)
 """Spans of the newest samples that a change is looked for in: a large one shows in the shortest, a
 small one needs the longest [s]."""
 
-_LEARN = 4.0
-"""Time in which a model shows what innovations are usual, before changes are looked for [s]."""
+_LEARN = 1.0
+"""Time in which a model shows how large innovations usually are, before changes are looked for;
+how long they last is taken to be the worst until it was seen [s]."""
 
 _CLEAN = 0.5
 """Time from which samples since a step was noticed are enough for an estimate [s]."""
@@ -339,4 +340,6 @@ def _usual(recent: Sums, colour: ResidualColour) -> Noise:
     """Return the usual noise; a joint that hardly moved until now has none to speak of."""
     torque = recent.square / np.maximum(recent.count, 1.0)
     usual = np.where(colour.known, colour.variance, torque)
-    return Noise(np.maximum(usual, negligible(recent.square, recent.count)), colour.factors)
+    return Noise(
+        np.maximum(usual, negligible(recent.square, recent.count)), colour.cautious_factors
+    )

@@ -37,6 +37,17 @@ def test_the_factor_is_the_autocorrelation_time(pole: float) -> None:
     assert 0.65 * time < np.mean(found) < 1.6 * time
 
 
+def test_stretches_that_were_not_seen_yet_count_as_one_long_error() -> None:
+    """Unless seen eight times: then they count as what they showed."""
+    colour = learned(autoregressive(0.0, 160))
+    length = 2.0 ** np.arange(colour.factors.shape[1])
+    seen = length <= 160 / 8
+    np.testing.assert_array_equal(colour.cautious_factors[0, seen], colour.factors[0, seen])
+    last = colour.factors[0, seen][-1]
+    expected = np.minimum(last * length[~seen] / 20.0, length[~seen])
+    np.testing.assert_allclose(colour.cautious_factors[0, ~seen], expected)
+
+
 def test_the_size_is_that_of_the_newest_residuals() -> None:
     series = autoregressive(0.5, 12000)
     colour = learned(series * np.where(np.arange(12000) < 4000, 1.0, 3.0))

@@ -361,3 +361,15 @@ def test_gains_that_are_too_high_are_seen_against_trusted_masses(
     found = bench.estimate(replace(samples, effort=1.08 * samples.effort), white(6, 0.1))
     assert abs(found.mass - 2.0) < 0.07  # 0.16 without
     assert 0.02 < found.mass_std < 0.15
+
+
+def test_a_load_soon_after_the_first_model_blames_no_joint(panda: Arm, load: FloatArray) -> None:
+    identifier = OnlineIdentifier(panda.robot)
+    before = run(identifier, panda.samples(0.0, 3.5, noise=0.05))
+    assert before[-1].identified
+    assert not any(update.payload_attached for update in before)
+    after = run(identifier, panda.samples(3.5, 6.0, load=load, noise=0.05))
+    assert not {d.kind for u in after for d in u.causes if d.kind.startswith("torque_")}
+    assert after[-1].payload_attached
+    assert after[-1].payload is not None
+    np.testing.assert_allclose(after[-1].payload.mass, 2.0, rtol=0.1)
