@@ -40,6 +40,10 @@ _MOST_SAMPLES = 3000
 """Samples of one rung: more would not change the choice, but take longer."""
 _LAG_STEP = 0.02
 """Periods of the cut-off from which a slope over the lag is taken: 7° of its fastest sine."""
+_LAG_PAYS = float(np.log(1.5))
+"""Log ratio of errors by which moving the efforts must predict better: friction that is felt late
+looks like a small lag, and whoever holds a model to efforts as they came would find it worse. A
+lag that counts leaves little else."""
 _LONGEST_LAG = 0.1
 """Lags [s] beyond are no driver's filter, but efforts that belong to another motion."""
 
@@ -170,13 +174,13 @@ class Ladder:
             slope, twice = late - early, late + early
             lag -= step * float(slope @ twice) / float(slope @ slope)
             sizes.append(float(np.linalg.norm(twice)))
-        if not abs(lag) < _LONGEST_LAG or np.log(sizes[0] / sizes[1]) < _CLEARLY:
+        if not abs(lag) < _LONGEST_LAG or np.log(sizes[0] / sizes[1]) < _LAG_PAYS:
             return choice, regression
         moved = self._learned(
             rung.cutoff, regression, self._batch(regression.robot, rung.cutoff, lag)
         )
         excess = self._errors(rung, rung) - self._errors(moved, moved)
-        if not _is_clear(excess, _CLEARLY):
+        if not _is_clear(excess, _LAG_PAYS):
             return choice, regression
         return replace(choice, lag=lag), self.settle(least, moved.batch)
 

@@ -29,7 +29,7 @@ from .discovery import domain_config, keep_to_loopback, only_loopback
 from .idl import dds_type
 from .interfaces import Definition, type_hash
 
-__all__ = ["SERVICE_BODY", "Participant", "Reader", "WaitSet", "Writer"]
+__all__ = ["SERVICE_BODY", "DDSException", "Participant", "Reader", "WaitSet", "Writer"]
 
 # A request or a reply starts behind the encapsulation and the client's identity and number.
 SERVICE_BODY = 20

@@ -119,7 +119,7 @@ class OpenTree:
         split = len(inertial)
         A = np.empty((len(q), len(columns), model.nv))
         for i in range(len(q)):
-            Y = regressor(model, data, q[i], v[i], a[i])
+            Y = regressor(model, data, q[i], v[i], a[i]).reshape(model.nv, -1)
             Y.T.take(inertial, 0, A[i, :split], "clip")
         if len(friction):
             F = self.friction.columns(*self._joints(q, v, a))

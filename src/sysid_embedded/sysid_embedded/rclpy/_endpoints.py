@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from sysid_embedded.cdr import HEADER, codec
-from sysid_embedded.dds import SERVICE_BODY, Reader, Writer
+from sysid_embedded.dds import SERVICE_BODY, DDSException, Reader, Writer
 from sysid_embedded.messages import Message
 
 from .context import Context
@@ -235,7 +235,8 @@ class Service:
 
     def _hears(self, client: int) -> bool:
         """Whether discovery has found the reader of the client that asked by a writer."""
-        identity = (self.reader.writer_data(client) or {}).get("clientid") if self.reader else None
+        reader = self.reader
+        identity = (reader.writer_data(client) or {}).get("clientid") if reader else None
         return identity is None or any(
             end.get("clientid") == identity for end in self._writer.matched()
         )
@@ -245,13 +246,18 @@ class Service:
         end = time.monotonic() + _DISCOVERY_S
         while time.monotonic() < end and not self._hears(client):
             time.sleep(_LATE_POLL_S)
-        if self.reader is not None:
-            self._writer.write(data)
-        self._late.release()
+        try:
+            if self.reader is not None:
+                self._writer.write(data)
+        except DDSException:
+            if self.reader is not None:  # else the service ended meanwhile
+                raise
+        finally:
+            self._late.release()
 
     def destroy(self) -> None:
         """Answer no more."""
         if self.reader is not None:
-            self.reader.close()
+            reader, self.reader = self.reader, None
+            reader.close()
             self._writer.close()
-            self.reader = None
