@@ -165,12 +165,7 @@ def choose_friction(
             if scales[j] > 0.0 and (term.chosen or term.name in robot.description.friction_terms)
         ]
         least = [(term, scale) for term, scale in present if not term.chosen]
-        offered = [
-            (term, scale, place)
-            for term in FRICTION
-            if term.chosen and (springs or term.lower == 0.0)
-            for place, scale in enumerate(_scales(term, motion))
-        ]
+        offered = _offered(motion, springs=springs)
         candidates = [_Candidate(*each, k) for k, each in enumerate(offered, len(least))]
         columns = _columns(motion, [*least, *((term, scale) for term, scale, _ in offered)])
         values = np.array([parameters[robot.layout.term(term.name)][j] for term, _ in present])
@@ -183,6 +178,16 @@ def choose_friction(
             if terms:
                 chosen[robot.joint_names[j]] = terms
     return chosen
+
+
+def _offered(motion: JointMotion, *, springs: bool) -> list[tuple[FrictionTerm, float, int]]:
+    """Return the terms that may be chosen, with their scales and the places of these."""
+    return [
+        (term, scale, place)
+        for term in FRICTION
+        if term.chosen and (springs or term.lower == 0.0)
+        for place, scale in enumerate(_scales(term, motion))
+    ]
 
 
 def _motion(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,12 +90,7 @@ def excite(
         If no motion fits the limits.
     """
     config = config or ExciteConfig()
-    information = Information(robot, config.joints, config.obstacles, config.focus)
-    if estimate is not None:
-        bandwidth = estimate.cutoff or _BANDWIDTH
-        information.count_estimate(estimate.bare(robot), 2.0 * bandwidth * config.duration)
-    for states in earlier:
-        information.count(states)
+    information = _known(robot, config, earlier, estimate)
     rng = np.random.default_rng(config.seed)
     design = Design(information, limits, config)
     compared = [design.random(rng) for _ in range(_RANDOM)]
@@ -106,19 +101,9 @@ def excite(
     told = [gained(motion) for motion in compared]
     merits = [information.merit(M) for M in told]
     order = np.argsort(merits)[::-1]
-    steps, done = design.starts * design.iterations, 0
-
-    def stepped(_: FloatArray) -> None:
-        nonlocal done
-        done += 1
-        if progress is not None:
-            progress("optimising", min(done / steps, 1.0))
-
     best, most, sharpest = compared[order[0]], merits[order[0]], told[order[0]]
-    for number in range(design.starts):
-        done = number * design.iterations
-        motion = design.improved(compared[order[number % _RANDOM]], stepped)
-        if motion is not None and information.merit(found := gained(motion)) > most:
+    for motion in _improved(design, [compared[k] for k in order], progress):
+        if information.merit(found := gained(motion)) > most:
             best, most, sharpest = motion, information.merit(found), found
     return Excitation(
         best,
@@ -129,6 +114,43 @@ def excite(
         float(np.median([information.sharpness(sharpest, M) for M in told])),
         *_usage(information, limits, best),
     )
+
+
+def _improved(
+    design: Design,
+    starts: Sequence[FourierMotion],
+    progress: Callable[[str, float], None] | None,
+) -> Iterator[FourierMotion]:
+    """Yield what the search makes of one start after another, where it finds a motion."""
+    steps, done = design.starts * design.iterations, 0
+
+    def stepped(_: FloatArray) -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress("optimising", min(done / steps, 1.0))
+
+    for number in range(design.starts):
+        done = number * design.iterations
+        motion = design.improved(starts[number % len(starts)], stepped)
+        if motion is not None:
+            yield motion
+
+
+def _known(
+    robot: Robot,
+    config: ExciteConfig,
+    earlier: Sequence[States],
+    estimate: EstimateFile | None,
+) -> Information:
+    """Return the information that there is before the motion."""
+    information = Information(robot, config.joints, config.obstacles, config.focus)
+    if estimate is not None:
+        bandwidth = estimate.cutoff or _BANDWIDTH
+        information.count_estimate(estimate.bare(robot), 2.0 * bandwidth * config.duration)
+    for states in earlier:
+        information.count(states)
+    return information
 
 
 def _usage(

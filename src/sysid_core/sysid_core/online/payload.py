@@ -98,6 +98,19 @@ class PayloadEstimate:
     change_odds: float
 
 
+def _central_std(phi: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Return the standard deviations (10,) of what `_central` returns."""
+    step = 1e-6 * np.maximum(np.abs(phi), 1e-6)
+    jacobian = np.stack(
+        [
+            (_central(phi + d) - _central(phi - d)) / (2.0 * s)
+            for s, d in zip(step, np.diag(step), strict=True)
+        ],
+        axis=1,
+    )
+    return np.asarray(np.sqrt(np.diag(jacobian @ covariance @ jacobian.T).clip(0.0)))
+
+
 def _central(parameters: FloatArray) -> FloatArray:
     """Return mass, centre of mass and central inertia (10,) of inertial parameters (10,)."""
     mass, first = parameters[0], parameters[1:4]
@@ -229,27 +242,14 @@ class PayloadEstimator:
             shift = self._map @ found.parameters
             left = statistics.residual_square(base_vector + shift)
             noise = noise.with_residuals(left, statistics.count, _USUAL)
-            gains = None
-            if self._gains.uncertain:
-                model = base_vector, covariance, np.sqrt(noise.variance)
-                errors = self._gains.posterior(statistics, *model)
-                gains = Gains(shift, errors.mean, np.diagonal(errors.covariance))
+            gains = self._gains_of(shift, statistics, base_vector, covariance, noise)
             covariance = covariance + self._own_friction(statistics, shift)
             innovations = Innovations(statistics, base_vector, covariance, noise, gains)
             found = self._solve(innovations, found.parameters)
         except np.linalg.LinAlgError as error:
             raise EstimationError(f"the payload's estimate failed ({error})") from error
         phi = found.parameters
-        central = _central(phi)
-        step = 1e-6 * np.maximum(np.abs(phi), 1e-6)
-        jacobian = np.stack(
-            [
-                (_central(phi + d) - _central(phi - d)) / (2.0 * s)
-                for s, d in zip(step, np.diag(step), strict=True)
-            ],
-            axis=1,
-        )
-        std = np.sqrt(np.diag(jacobian @ found.covariance @ jacobian.T).clip(0.0))
+        central, std = _central(phi), _central_std(phi, found.covariance)
         odds = self._odds(innovations, phi)
         return PayloadEstimate(
             parameters=phi,
@@ -263,6 +263,21 @@ class PayloadEstimator:
             odds=odds,
             change_odds=np.inf if before is None else odds - self._kept(innovations, before),
         )
+
+    def _gains_of(
+        self,
+        shift: FloatArray,
+        statistics: Statistics,
+        base_vector: FloatArray,
+        covariance: FloatArray,
+        noise: Noise,
+    ) -> Gains | None:
+        """Return the errors of the gains that a load's torques are measured by, if they have."""
+        if not self._gains.uncertain:
+            return None
+        model = base_vector, covariance, np.sqrt(noise.variance)
+        errors = self._gains.posterior(statistics, *model)
+        return Gains(shift, errors.mean, np.diagonal(errors.covariance))
 
     def _solve(self, innovations: Innovations, start: FloatArray | None) -> Estimate:
         """Return the most likely possible body, and its covariance."""

@@ -108,17 +108,21 @@ def replay(
             continue
         used += len(samples)
         identifier.ingest(samples)
-        request = identifier.snapshot()
-        begin = clock() if clock else np.nan
-        solution = None if request is None else identifier.solve(request)
-        update = identifier.apply(solution)
-        elapsed = (clock() if clock else np.nan) - begin if request is not None else np.nan
-        yield ReplayStep(update, elapsed)
-        if request is not None:
-            identifier.take_verdicts(request, identifier.judge(request))
+        yield _step(identifier, clock)
     found = _noticed(live, recording, used)
     if found and tell is not None:
         tell(found)
+
+
+def _step(identifier: OnlineIdentifier, clock: Callable[[], float] | None) -> ReplayStep:
+    begin = clock() if clock else np.nan
+    request = identifier.snapshot()
+    if request is None:
+        return ReplayStep(identifier.apply(None), np.nan)
+    update = identifier.apply(identifier.solve(request))
+    elapsed = (clock() if clock else np.nan) - begin
+    identifier.take_verdicts(request, identifier.judge(request))
+    return ReplayStep(update, elapsed)
 
 
 def _efforts(robot: Robot, recording: Recording) -> FloatArray:

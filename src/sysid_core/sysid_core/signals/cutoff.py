@@ -123,6 +123,11 @@ def choose_cutoff(
         _band(frequencies, signals, _MOTION_POWER),
         _band(frequencies, signals / frequencies[:, np.newaxis] ** 2, _MOTION_DISTANCE),
     )
+    return _within(band, noise, limit, sensors)
+
+
+def _within(band: float, noise: float, limit: float, sensors: float) -> CutoffChoice:
+    """Choose for a band of the motion, where noise begins and what sensors allow [Hz]."""
     wanted = _BAND_FACTOR * band
     cutoff = min(wanted, max(noise, _LEAST_BAND_FACTOR * band), limit)
     if cutoff == limit:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.signals.group import Group, Tally, Timing, Track, grouped
 from sysid_core.signals.interpolation import resample
-from sysid_core.signals.timing import find_passes
+from sysid_core.signals.timing import Passes, find_passes
 
 __all__ = ["Segment", "SynchroniseReport", "Synchronised", "Track", "synchronise"]
 
@@ -121,46 +121,67 @@ def synchronise(
     DataError
         If a track has no usable rows.
     """
-    if rate is not None and not (np.isfinite(rate) and rate > 0.0):
-        raise ParameterError(f"the sampling rate must be positive, not {rate} Hz")
-    if not gap >= 1.5:
-        raise ParameterError(f"the longest gap must be at least 1.5 periods, not {gap}")
+    _check(rate, gap)
     passes = [find_passes(track.time, gap=gap) for track in tracks]
     if not tracks or not passes[0].rows:
         raise DataError("no rows with a finite time stamp; record again")
     needed = [p for track, p in zip(tracks, passes, strict=True) if track.required]
-    tally = Tally(
-        late=max(p.late for p in needed),
-        resets=max(p.resets for p in needed),
-        implausible=max(p.implausible for p in needed),
-    )
-    segments: list[Segment] = []
-    rates: list[float] = []
-    held: dict[int, float] = {}
-    drawn: dict[int, float] = {}
+    tally = _tally(needed)
+    segments, rates = list[Segment](), list[float]()
+    held, drawn = dict[int, float](), dict[int, float]()
     for number in range(min(len(p.rows) for p in needed)):
-        groups = [
-            group
-            for index, (track, p) in enumerate(zip(tracks, passes, strict=True))
-            if number < len(p.rows)
-            for group in grouped(index, track, p.rows[number], gap, timing, tally)
-        ]
+        groups = list(_groups(tracks, passes, number, gap, timing, tally))
         if not groups or groups[0].track != 0:
             continue
         rates.append(min(group.sensor_rate for group in groups if group.required))
-        for group in (group for group in groups if group.track == 0):
-            held |= dict.fromkeys(group.channels.tolist(), group.rate) if group.held else {}
-            slow = group.knots < group.rate
-            drawn |= dict.fromkeys(group.channels.tolist(), group.knots) if slow else {}
-        grid = rate or max(group.rate for group in groups if group.track == 0)
-        rate = grid
-        for start, stop in _common_runs([group for group in groups if group.required]):
-            if (time := _grid(groups[0], start, stop, grid)) is not None:
-                segments.append(Segment(time, _resampled(tracks, groups, time, grid)))
+        first = [group for group in groups if group.track == 0]
+        for group in first:
+            if group.held:
+                held |= dict.fromkeys(group.channels.tolist(), group.rate)
+            if group.knots < group.rate:
+                drawn |= dict.fromkeys(group.channels.tolist(), group.knots)
+        rate = grid = rate or max(group.rate for group in first)
+        segments += _segments(tracks, groups, grid)
     if rate is None or not segments:
         raise DataError("no stretch in which all signals are present; record again")
     report = SynchroniseReport(received=len(tracks[0].time), **vars(tally))
     return Synchronised(rate, min(rates), tuple(segments), report, held, drawn)
+
+
+def _groups(
+    tracks: Sequence[Track],
+    passes: Sequence[Passes],
+    number: int,
+    gap: float,
+    timing: Timing,
+    tally: Tally,
+) -> Iterator[Group]:
+    """Yield the groups of channels of all tracks that have such a pass."""
+    for index, (track, p) in enumerate(zip(tracks, passes, strict=True)):
+        if number < len(p.rows):
+            yield from grouped(index, track, p.rows[number], gap, timing, tally)
+
+
+def _segments(tracks: Sequence[Track], groups: Sequence[Group], rate: float) -> Iterator[Segment]:
+    """Yield the stretches of a pass in which all that is needed is there."""
+    for start, stop in _common_runs([group for group in groups if group.required]):
+        if (time := _grid(groups[0], start, stop, rate)) is not None:
+            yield Segment(time, _resampled(tracks, groups, time, rate))
+
+
+def _check(rate: float | None, gap: float) -> None:
+    if rate is not None and not (np.isfinite(rate) and rate > 0.0):
+        raise ParameterError(f"the sampling rate must be positive, not {rate} Hz")
+    if not gap >= 1.5:
+        raise ParameterError(f"the longest gap must be at least 1.5 periods, not {gap}")
+
+
+def _tally(passes: Sequence[Passes]) -> Tally:
+    return Tally(
+        late=max(p.late for p in passes),
+        resets=max(p.resets for p in passes),
+        implausible=max(p.implausible for p in passes),
+    )
 
 
 def _common_runs(groups: Sequence[Group]) -> list[tuple[float, float]]:
