@@ -31,6 +31,12 @@ _SPANS = (0.2, 0.4, 0.8, 1.6)
 """Spans of the newest samples that a change is looked for in: a large one shows in the shortest, a
 small one needs the longest [s]."""
 
+_MOVED = 0.25
+"""Share of a span that must be new before it is looked at again [-]."""
+
+_SHORTEST = 0.001
+"""Least time between two looks that is reckoned with [s]."""
+
 _LEARN = 1.0
 """Time in which a model shows how large innovations usually are, before changes are looked for;
 how long they last is taken to be the worst until it was seen [s]."""
@@ -90,7 +96,7 @@ class PayloadTracker:
         self._estimator = estimator
         self._rate = sample_rate
         self._told = False
-        self._looks = 0
+        self._looks, self._looked = 0, -np.inf
 
     @property
     def payload(self) -> PayloadEstimate | None:
@@ -124,7 +130,7 @@ class PayloadTracker:
         else:
             before = Watching(((time, model),))
         found = None
-        for newest in window.newest(*self._due(window.samples)):
+        for newest in window.newest(*self._due(window.samples, time)):
             noise = _usual(newest, colour)
             if is_usual(newest.residual_square(before.reference.base), newest.count, noise):
                 continue
@@ -150,19 +156,19 @@ class PayloadTracker:
             self.before_change = before.reference if alarm.clear else None
         return describe(found)
 
-    def _due(self, held: int) -> list[int]:
+    def _due(self, held: int, time: float) -> list[int]:
         """Return the sizes [samples] to look at now, of those that a window holds.
 
-        Twice as long a span changes half as fast: while nothing was found, each of the longer
-        ones has its turn in half as many looks as the one before, never two of them in one.
+        While nothing was found, a span is looked at once it moved by a quarter, and spans of
+        different length in different looks.
         """
         self._looks += 1
-        calm = not isinstance(self.phase, Alarmed)
-        sizes = [
-            self._samples(span)
-            for i, span in enumerate(_SPANS)
-            if i == 0 or not calm or self._looks % 2**i == 2 ** (i - 1)
-        ]
+        interval, self._looked = time - self._looked, time
+        sizes = []
+        for span in _SPANS:
+            stride = max(1, round(_MOVED * span / max(interval, _SHORTEST)))
+            if isinstance(self.phase, Alarmed) or self._looks % stride == stride // 2:
+                sizes.append(self._samples(span))
         return [size for size in sizes if size <= held]
 
     def _judge(self, recent: Statistics, model: ModelInUse, noise: Noise) -> Verdict | None:
