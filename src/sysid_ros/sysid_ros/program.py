@@ -8,6 +8,8 @@ import os
 import signal
 import sys
 
+from sysid_core.threads import limit_threads
+
 __all__ = ["run_program"]
 
 
@@ -19,6 +21,7 @@ def run_program(module: str) -> int:
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(0))
+    limit_threads()
     try:
         main = importlib.import_module(module).main
     except (ImportError, OSError) as error:  # OSError: a library that a package opens itself

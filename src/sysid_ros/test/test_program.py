@@ -59,3 +59,17 @@ def test_a_program_ends_with_the_status_of_its_main(program: Program) -> None:
     with program("def main() -> int:\n    return 3\n") as child:
         child.communicate(timeout=LIMIT)
     assert child.returncode == 3
+
+
+@pytest.mark.parametrize("wanted", [None, "3"])
+def test_libraries_take_one_thread_unless_told_otherwise(
+    wanted: str | None, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With twelve joints, a second thread makes the identifier's updates six times longer."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if wanted is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", wanted)
+    code = "import os\ndef main() -> int:\n    return int(os.environ['OMP_NUM_THREADS'])\n"
+    with program(code) as child:
+        child.communicate(timeout=LIMIT)
+    assert child.returncode == int(wanted or 1)

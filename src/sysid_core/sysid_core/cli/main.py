@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from sysid_core.cli.subcommand import find_subcommands
 from sysid_core.errors import SysidError
+from sysid_core.threads import limit_threads
 
 __all__ = ["main"]
 
@@ -20,8 +21,6 @@ _BAD_INPUT = 2
 _INTERNAL = 70
 _INTERRUPTED = 130
 _DEBUG = "SYSID_DEBUG"
-_THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Read when numpy is imported, which is when a subcommand runs."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -100,8 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0: done; 1: done, and the answer is no; 2: bad input, one line on stderr says what to mend;
     70: an error in sysid itself; 130: interrupted.
     """
-    for library in _THREAD_LIMITS:  # small matrices: threads that wait for each other cost more
-        os.environ.setdefault(library, "1")
+    limit_threads()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with warnings.catch_warnings():
