@@ -134,7 +134,7 @@ def node_process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def _node(name: str, robot: Path) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
-    runner = ("-c", f"from sysid_online.programs import {name}; {name}()")
+    runner: tuple[str, ...] = ("-c", f"from sysid_online.programs import {name}; {name}()")
     if EMBEDDED:
         runner = ("-m", "sysid_embedded.run", f"sysid_online.programs:{name}")
     return node_process(*runner, "--ros-args", "-p", f"robot:={robot}")

@@ -37,9 +37,11 @@ _MOVED = 0.25
 _SHORTEST = 0.001
 """Least time between two looks that is reckoned with [s]."""
 
-_LEARN = 1.0
-"""Time in which a model shows how large innovations usually are, before changes are looked for;
-how long they last is taken to be the worst until it was seen [s]."""
+_LEARN = 4.0
+"""Time in which a model shows what innovations are usual, before changes are looked for [s]."""
+
+_LEAST = 1.0
+"""The same before loads are: nothing else looks like one, however long errors last [s]."""
 
 _CLEAN = 0.5
 """Time from which samples since a step was noticed are enough for an estimate [s]."""
@@ -120,7 +122,7 @@ class PayloadTracker:
         """
         self.before_change = None
         known = bool(np.isfinite(model.base_covariance).all())
-        if colour.duration < _LEARN or not known:
+        if colour.duration < _LEAST or not known:
             self.phase = Starting()
             return None
         if isinstance(self.phase, Alarmed):
@@ -144,7 +146,7 @@ class PayloadTracker:
                 since = self.phase.since if isinstance(self.phase, Alarmed) else time
                 if self._recognised(recent, before.reference, noise, window, since, time):
                     return None
-        if found is None:
+        if found is None or colour.duration < _LEARN:
             self.phase = before
             return None
         alarm = self.phase if isinstance(self.phase, Alarmed) else Alarmed(before, time)
