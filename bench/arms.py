@@ -27,34 +27,19 @@ RATE = 100.0  # [Hz]
 
 @dataclass(frozen=True)
 class Noise:
-    """White noise of the sensors.
+    """White noise of the sensors."""
 
-    Attributes
-    ----------
-    position : float [rad]
-    torque : float [-]
-        Relative to each joint's root mean square torque.
-    """
-
-    position: float = 1e-4
-    torque: float = 0.01
+    position: float = 1e-4  # [rad]
+    torque: float = 0.01  # [-] relative to each joint's root mean square torque
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A recording to learn from, and exact states and torques to be judged by.
+    """A recording to learn from, and exact states and torques to be judged by."""
 
-    Attributes
-    ----------
-    truth : (p,)
-    recording : Recording
-        Positions and efforts with noise; no velocities.
-    learned, judged : Samples
-        Exact states and torques of the recorded motion, and of another one.
-    """
-
-    truth: FloatArray
-    recording: Recording
+    truth: FloatArray  # (p,)
+    recording: Recording  # Positions and efforts with noise; no velocities
+    # learned, judged: exact states and torques of the recorded motion, and of another one.
     learned: Samples
     judged: Samples
 

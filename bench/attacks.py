@@ -41,35 +41,17 @@ ROBOTS = ("panda", "digit_left_leg", "solo12")
 
 
 class Attack(NamedTuple):
-    """What one attack did.
-
-    Attributes
-    ----------
-    kinds : tuple[str, ...]
-        What arrived.
-    refused : int
-        Of these.
-    fastest : float [-]
-        Largest speed of a joint, in velocity limits.
-    overspeed : float [s]
-        Longest time that a joint was beyond 1.5 times its limit.
-    stops : int
-        Times that the controller stopped the robot.
-    to_rest : float [s]
-        Longest time from a stop to rest; 0 without stops.
-    unnamed : int
-        Stops without a reason.
-    """
+    """What one attack did."""
 
     robot: str
     seed: int
-    kinds: tuple[str, ...]
-    refused: int
-    fastest: float
-    overspeed: float
-    stops: int
-    to_rest: float
-    unnamed: int
+    kinds: tuple[str, ...]  # What arrived
+    refused: int  # Of these
+    fastest: float  # [-] largest speed of a joint, in velocity limits
+    overspeed: float  # [s] longest time that a joint was beyond 1.5 times its limit
+    stops: int  # Times that the controller stopped the robot
+    to_rest: float  # [s] longest time from a stop to rest; 0 without stops
+    unnamed: int  # Stops without a reason
 
 
 class Loop:

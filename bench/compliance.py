@@ -33,20 +33,12 @@ GRAVITY = np.array([0.0, 0.0, -9.81])
 
 @dataclass(frozen=True)
 class Pendulum:
-    """Links that hang below each other along −z and hinge about y.
+    """Links that hang below each other along −z and hinge about y."""
 
-    Attributes
-    ----------
-    mass : (3,) [kg]
-    inertia : (3, 3) [kg·m²]
-        Principal, about each centre, along the link's axes.
-    stiffness, damping : (3, 6) [N/m, N·m/rad; N·s/m, N·m·s/rad]
-    """
-
-    mass: FloatArray
-    inertia: FloatArray
-    stiffness: FloatArray
-    damping: FloatArray
+    mass: FloatArray  # (3,) [kg]
+    inertia: FloatArray  # (3, 3) [kg·m²] principal, about each centre, along the link's axes
+    stiffness: FloatArray  # (3, 6) [N/m, N·m/rad; N·s/m, N·m·s/rad]
+    damping: FloatArray  # (3, 6) [N/m, N·m/rad; N·s/m, N·m·s/rad]
 
 
 def random_pendulum(rng: np.random.Generator) -> Pendulum:

@@ -20,20 +20,11 @@ cp: Any = importlib.import_module("cvxpy")  # partly typed, which is worse than 
 
 
 class ConicTime(NamedTuple):
-    """What CVXPY took.
+    """What CVXPY took."""
 
-    Attributes
-    ----------
-    total : float [s]
-        Of the whole call, canonicalisation included.
-    solver : float [s]
-        The solver's own time, by its own account.
-    base_parameters : (b,)
-    """
-
-    total: float
-    solver: float
-    base_parameters: FloatArray
+    total: float  # [s] of the whole call, canonicalisation included
+    solver: float  # [s] the solver's own time, by its own account
+    base_parameters: FloatArray  # (b,)
 
 
 def solve_conic(problem: Problem) -> ConicTime:

@@ -41,23 +41,15 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Log:
-    """A run, sampled at every period.
+    """A run, sampled at every period."""
 
-    Attributes
-    ----------
-    time : (n,) [s]
-    position, velocity, effort : (n, na) [rad, rad/s, N·m]
-        As measured.
-    true_position : (n, na) [rad]
-    true_velocity : (n, na) [rad/s]
-    """
-
-    time: FloatArray
+    time: FloatArray  # (n,) [s]
+    # position, velocity, effort: (n, na) [rad, rad/s, N·m] as measured.
     position: FloatArray
     velocity: FloatArray
     effort: FloatArray
-    true_position: FloatArray
-    true_velocity: FloatArray
+    true_position: FloatArray  # (n, na) [rad]
+    true_velocity: FloatArray  # (n, na) [rad/s]
 
     def recording(self, robot: Robot) -> Recording:
         """Return what a bag of the run would hold."""

@@ -49,26 +49,15 @@ KINDS: dict[str, Callable[[Corpus, Path, random.Random], list[str]]] = {
 
 
 class Verdict(NamedTuple):
-    """What came of a case.
-
-    Attributes
-    ----------
-    words : list[str]
-        The command.
-    status : int or None
-        None: it did not end by itself.
-    fault : str
-        ``crash``, ``hang``, ``memory``, ``wrote outside``, ``status``, ``lines``, or nothing.
-    said : str
-        The last of what it said.
-    """
+    """What came of a case."""
 
     kind: str
     seed: int
-    words: list[str]
-    status: int | None
+    words: list[str]  # The command
+    status: int | None  # None: it did not end by itself
     fault: str
-    said: str
+    """``crash``, ``hang``, ``memory``, ``wrote outside``, ``status``, ``lines``, or nothing."""
+    said: str  # The last of what it said
 
 
 def execute(words: list[str]) -> int:

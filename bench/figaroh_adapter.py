@@ -41,17 +41,10 @@ class FigarohConfig:
 
     Torques go in as measured, as by default: filtered like the positions they fit worse here,
     since the sign of the velocity beside them is not.
-
-    Attributes
-    ----------
-    cutoff : float [Hz]
-        Of its Butterworth low-pass, which it runs forwards and backwards.
-    prior_weight : float
-        Of its physical fit; 1e-6 is its default.
     """
 
-    cutoff: float
-    prior_weight: float = 1e-6
+    cutoff: float  # [Hz] of its Butterworth low-pass, which it runs forwards and backwards
+    prior_weight: float = 1e-6  # Of its physical fit; 1e-6 is its default
 
 
 class _Identification(BaseIdentification):

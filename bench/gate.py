@@ -35,24 +35,13 @@ _SATURATED = 0.6  # share of its largest torque at which a drive saturates
 
 
 class Case(NamedTuple):
-    """What comes from a robot, and what must be told of it.
-
-    Attributes
-    ----------
-    spoil : callable
-        Torques (n,) of the joint, times (n,) and a generator to the torques that are published.
-    joint : int
-        Which joint it is done to; may count from the end.
-    kinds : tuple[str, ...]
-        Any of these must name the joint; empty: nothing may be refused.
-    motion : str
-        ``wide``, ``small`` or ``one``.
-    """
+    """What comes from a robot, and what must be told of it."""
 
     spoil: Callable[[FloatArray, FloatArray, np.random.Generator], FloatArray]
-    joint: int
-    kinds: tuple[str, ...]
-    motion: str = "wide"
+    """Torques (n,) of the joint, times (n,) and a generator to the torques that are published."""
+    joint: int  # Which joint it is done to; may count from the end
+    kinds: tuple[str, ...]  # Any of these must name the joint; empty: nothing may be refused
+    motion: str = "wide"  # ``wide``, ``small`` or ``one``
 
 
 def _late(tau: FloatArray, time: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -86,37 +75,21 @@ LITTLE = ("small", "one joint")
 
 
 class Run(NamedTuple):
-    """What came of one recording.
-
-    Attributes
-    ----------
-    adopted : bool
-        Whether a model was in use at the end.
-    share : float [-]
-        Of the updates with a model in use.
-    named : bool
-        Whether what was wrong was told by joint and kind, at the end (a change: at any time), and
-        nothing of any other joint.
-    blamed : bool
-        Whether the torque of a joint was refused that was right.
-    wide : float [-]
-        Worst error on a wide motion of any model in use, relative to the nominal model's.
-    last : float [-]
-        The same of the last one; 1 where the nominal model was in use.
-    told : str
-        Why the last state.
-    """
+    """What came of one recording."""
 
     robot: str
     case: str
     seed: int
-    adopted: bool
-    share: float
+    adopted: bool  # Whether a model was in use at the end
+    share: float  # [-] of the updates with a model in use
     named: bool
-    blamed: bool
+    """Whether what was wrong was told by joint and kind, at the end (a change: at any time), and
+    nothing of any other joint."""
+    blamed: bool  # Whether the torque of a joint was refused that was right
     wide: float
-    last: float
-    told: str
+    """[-] worst error on a wide motion of any model in use, relative to the nominal model's."""
+    last: float  # [-] the same of the last one; 1 where the nominal model was in use
+    told: str  # Why the last state
 
 
 @cache

@@ -24,22 +24,12 @@ class Goal(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A goal beside the figure that was measured.
-
-    Attributes
-    ----------
-    limit : str
-        With its sign.
-    value : float or None
-        None: the figure was not measured.
-    status : str
-        ``met``, ``missed`` or ``not run``.
-    """
+    """A goal beside the figure that was measured."""
 
     figure: str
-    limit: str
-    value: float | None
-    status: str
+    limit: str  # With its sign
+    value: float | None  # None: the figure was not measured
+    status: str  # ``met``, ``missed`` or ``not run``
     source: str
 
 

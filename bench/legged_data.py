@@ -31,25 +31,13 @@ _START = 1.5  # [s] in which robots stand before they walk
 
 
 class Data(NamedTuple):
-    """One seed's samples.
-
-    Attributes
-    ----------
-    truth : (p,)
-        True parameters, drawn by the seed.
-    train : Batch
-        Measured, to learn from.
-    measured : dict[str, Batch]
-        Per motion, with the sensors' noise.
-    exact : dict[str, Batch]
-        Per motion, by sensors without noise.
-    """
+    """One seed's samples."""
 
     robot: Robot
-    truth: FloatArray
-    train: Batch
-    measured: dict[str, Batch]
-    exact: dict[str, Batch]
+    truth: FloatArray  # (p,) true parameters, drawn by the seed
+    train: Batch  # Measured, to learn from
+    measured: dict[str, Batch]  # Per motion, with the sensors' noise
+    exact: dict[str, Batch]  # Per motion, by sensors without noise
 
 
 def pick(batch: Batch, index: np.ndarray) -> Batch:

@@ -40,26 +40,15 @@ _HOURS = 10.0  # that false loads are counted over
 
 
 class Pickup(NamedTuple):
-    """What came of one load.
-
-    Attributes
-    ----------
-    mass : float [kg]
-    noticed : float [s]
-        After it came; inf if never.
-    early : bool
-        Whether one was told before it came.
-    error : float [-]
-        Of the mass after some seconds, relative; inf without a load.
-    covered, com_covered : bool
-        Whether the 95 % intervals of mass and of every coordinate of the centre of mass hold it.
-    """
+    """What came of one load."""
 
     robot: str
-    mass: float
-    noticed: float
-    early: bool
-    error: float
+    mass: float  # [kg]
+    noticed: float  # [s] after it came; inf if never
+    early: bool  # Whether one was told before it came
+    error: float  # [-] of the mass after some seconds, relative; inf without a load
+    # covered, com_covered: whether the 95 % intervals of mass and of every coordinate of the
+    # centre of mass hold it.
     covered: bool
     com_covered: bool
 

@@ -38,21 +38,12 @@ Table = list[list[str]]
 
 
 class Result(NamedTuple):
-    """What a benchmark found.
+    """What a benchmark found."""
 
-    Attributes
-    ----------
-    figures : Mapping[str, float]
-        Those that goals are set for, by their names in `bench.goals`.
-    details : Mapping[str, Any]
-        Everything else, JSON-ready.
-    tables : Mapping[str, Table]
-        Those that the docs show, by the names that `bench.docs` finds there.
-    """
-
-    figures: Mapping[str, float]
-    details: Mapping[str, Any]
+    figures: Mapping[str, float]  # Those that goals are set for, by their names in `bench.goals`
+    details: Mapping[str, Any]  # Everything else, JSON-ready
     tables: Mapping[str, Table] = {}
+    """Those that the docs show, by the names that `bench.docs` finds there."""
 
 
 def say(text: str) -> None:

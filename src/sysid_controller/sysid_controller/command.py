@@ -123,40 +123,26 @@ class Publishers(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Command:
-    """What one tick decided; arrays (na,) in the actuated joints' order.
-
-    Attributes
-    ----------
-    output : (na,) or None
-        What to send, in the unit that the settings choose; None: send nothing.
-    effort, effort_model : (na,) [N·m]
-        Torque after limits; share of it that the model asked for.
-    position_error, velocity_error : (na,) [rad, rad/s]
-        Reference minus measured; zero while there is no reference.
-    clock_jumped : bool
-        Whether time went backwards before this tick.
-    rejoined : bool
-        Whether the position error had grown too large, so that the reference started anew.
-    failure : Diagnostic or None
-        Why the model gave no torque, so that the robot is held.
-    fallback : Diagnostic or None
-        Why the projected law stood in for the contact forces' QP.
-    stopped : str
-        Why the controller stopped the robot or no longer drives it; empty if it does.
-    """
+    """What one tick decided; arrays (na,) in the actuated joints' order."""
 
     state: ControlState
     output: FloatArray | None
+    """(na,) what to send, in the unit that the settings choose; None: send nothing."""
+    # effort, effort_model: (na,) [N·m] torque after limits; share of it that the model asked for.
     effort: FloatArray
     effort_model: FloatArray
+    # position_error, velocity_error: (na,) [rad, rad/s] reference minus measured; zero while there
+    # is no reference.
     position_error: FloatArray
     velocity_error: FloatArray
     limits: LimitedEffort
-    clock_jumped: bool
+    clock_jumped: bool  # Whether time went backwards before this tick
     rejoined: bool
-    failure: Diagnostic | None = None
-    fallback: Diagnostic | None = None
+    """Whether the position error had grown too large, so that the reference started anew."""
+    failure: Diagnostic | None = None  # Why the model gave no torque, so that the robot is held
+    fallback: Diagnostic | None = None  # Why the projected law stood in for the contact forces' QP
     stopped: str = ""
+    """Why the controller stopped the robot or no longer drives it; empty if it does."""
 
     @property
     def limited(self) -> BoolArray:

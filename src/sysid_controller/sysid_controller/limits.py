@@ -22,19 +22,13 @@ _URGENT_RATE = 200.0  # [1/s] from one torque limit to the other in 10 ms, where
 
 
 class LimitedEffort(NamedTuple):
-    """A torque that may be sent, and which joints (na,) were limited by what.
+    """A torque that may be sent, and which joints (na,) were limited by what."""
 
-    Attributes
-    ----------
-    effort : (na,) [N·m]
-    by_range, by_effort, by_rate, not_finite : (na,) bool
-    """
-
-    effort: FloatArray
-    by_range: BoolArray
-    by_effort: BoolArray
-    by_rate: BoolArray
-    not_finite: BoolArray
+    effort: FloatArray  # (na,) [N·m]
+    by_range: BoolArray  # (na,)
+    by_effort: BoolArray  # (na,)
+    by_rate: BoolArray  # (na,)
+    not_finite: BoolArray  # (na,)
 
     @property
     def limited(self) -> BoolArray:

@@ -45,19 +45,11 @@ class PlanPoints(NamedTuple):
 
 
 class MotionPlan(NamedTuple):
-    """What is to be played.
-
-    Attributes
-    ----------
-    path : Quintics
-        The path through the points.
-    approach : float [s]
-        Time at which the motion itself begins.
-    """
+    """What is to be played."""
 
     points: PlanPoints
-    path: Quintics
-    approach: float
+    path: Quintics  # The path through the points
+    approach: float  # [s] time at which the motion itself begins
 
     @property
     def duration(self) -> float:

@@ -50,25 +50,13 @@ _LATE = 0.15
 
 
 class _Block(NamedTuple):
-    """What was measured in a short time, for every joint.
+    """What was measured in a short time, for every joint."""
 
-    Attributes
-    ----------
-    rows : (na, b)
-    torque : (na,) [N·m]
-    hidden : (na,) [N²·m²]
-        Variance by dry friction at rest.
-    rested : (na,)
-        Blocks for which the joint has been at rest.
-    known : (na,) bool
-        Whether the model explains it.
-    """
-
-    rows: FloatArray
-    torque: FloatArray
-    hidden: FloatArray
-    rested: FloatArray
-    known: BoolArray
+    rows: FloatArray  # (na, b)
+    torque: FloatArray  # (na,) [N·m]
+    hidden: FloatArray  # (na,) [N²·m²] variance by dry friction at rest
+    rested: FloatArray  # (na,) blocks for which the joint has been at rest
+    known: BoolArray  # (na,) whether the model explains it
 
 
 class MotionWatch:

@@ -21,11 +21,6 @@ COMMAND_UNITS = ("joint", "driver")
 class ControllerConfig:
     """What can be set on the controller.
 
-    Attributes
-    ----------
-    effort_rate : float [1/s]
-        Torque rate limit in torque limits per second: from none to all in 50 ms.
-
     Raises
     ------
     ParameterError
@@ -113,6 +108,7 @@ class ControllerConfig:
         range=(0.05, 3.2),
     )
     effort_rate: float = 20.0
+    """[1/s] torque rate limit in torque limits per second: from none to all in 50 ms."""
 
     def __post_init__(self) -> None:
         check_config(self)

@@ -53,45 +53,25 @@ _Settle = Callable[[Regression, Batch], Regression]
 
 
 class _Rung(NamedTuple):
-    """One cut-off [Hz]: its friction law and samples, and what they say.
+    """One cut-off [Hz]: its friction law and samples, and what they say."""
 
-    Attributes
-    ----------
-    cutoff : float [Hz]
-    regression : Regression
-        With the friction that was settled at this cut-off.
-    parts : list[Statistics]
-        Of each stretch's rows.
-    learned : list[(b,)]
-        Base parameters that are learned without each stretch.
-    """
-
-    cutoff: float
-    regression: Regression
+    cutoff: float  # [Hz]
+    regression: Regression  # With the friction that was settled at this cut-off
     batch: Batch
-    parts: list[Statistics]
-    learned: list[FloatArray]
+    parts: list[Statistics]  # Of each stretch's rows
+    learned: list[FloatArray]  # each (b,) base parameters that are learned without each stretch
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """Cut-offs to choose from, each with the friction that its own samples show.
-
-    Attributes
-    ----------
-    train : float [-]
-        Share of the recording, from its start, that may be looked at.
-    still : float [-]
-        See `IdentifyConfig.still`.
-    problem : callable
-        Makes the estimation problem of training rows' statistics.
-    """
+    """Cut-offs to choose from, each with the friction that its own samples show."""
 
     aligned: Aligned
-    train: float
-    still: float
+    train: float  # [-] share of the recording, from its start, that may be looked at
+    still: float  # [-] see `IdentifyConfig.still`
     settle: _Settle
     problem: Callable[[Regression, Statistics], Problem]
+    """Makes the estimation problem of training rows' statistics."""
 
     def choose(
         self, regression: Regression, choice: CutoffChoice

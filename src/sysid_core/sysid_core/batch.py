@@ -52,21 +52,15 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class Batch:
-    """Samples of a recording, thinned out, and how the filter changed their friction.
-
-    Attributes
-    ----------
-    sign_factor : (n, nj + nc) [-]
-        Factor from the sign of each joint's, then each coupled motor's velocity to that sign
-        after the filter that torques went through.
-    carried : (n, p) or None
-        Parameters of a known load that the robot carries; None: none.
-    """
+    """Samples of a recording, thinned out, and how the filter changed their friction."""
 
     samples: Samples
     sign_factor: FloatArray
+    """(n, nj + nc) [-] factor from the sign of each joint's, then each coupled motor's velocity to
+    that sign after the filter that torques went through."""
     report: PrepareReport
     carried: FloatArray | None = None
+    """(n, p) parameters of a known load that the robot carries; None: none."""
 
     def __len__(self) -> int:
         return len(self.samples)

@@ -51,21 +51,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All parameters of two estimates.
-
-    Attributes
-    ----------
-    differences : tuple[Difference, ...]
-        Bodies, friction, base parameters, each in the first estimate's order.
-    unmatched : tuple[str, ...]
-        Base parameters that only one of them has.
-    bound : float [-]
-        |z| that estimates of one truth exceed in one of a hundred comparisons.
-    """
+    """All parameters of two estimates."""
 
     differences: tuple[Difference, ...]
-    unmatched: tuple[str, ...]
-    bound: float
+    """Bodies, friction, base parameters, each in the first estimate's order."""
+    unmatched: tuple[str, ...]  # Base parameters that only one of them has
+    bound: float  # [-]: |z| that estimates of one truth exceed in one of a hundred comparisons
 
     @property
     def beyond(self) -> tuple[Difference, ...]:
@@ -76,20 +67,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class TorqueDifference:
-    """Predicted torques of two estimates on a recording.
-
-    Attributes
-    ----------
-    first, second : (G,) [N·m]
-        Root mean square errors.
-    between : (G,) [N·m]
-        Root mean square of one prediction less the other.
-    """
+    """Predicted torques of two estimates on a recording."""
 
     joints: tuple[str, ...]
+    # first, second: (G,) [N·m] root mean square errors.
     first: FloatArray
     second: FloatArray
-    between: FloatArray
+    between: FloatArray  # (G,) [N·m] root mean square of one prediction less the other
     warnings: tuple[str, ...]
 
     @property

@@ -21,31 +21,16 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One thing that a check noticed.
+    """One thing that a check noticed."""
 
-    Attributes
-    ----------
-    kind : str
-        Stable identifier, e.g. ``slip``: what programs compare.
-    message : str
-        What is wrong, in one clause. ``{share}`` in it stands for the share.
-    subject : str
-        The joint, foot, body or topic concerned; empty: the whole robot or recording.
-    share : float or None [-]
-        Share of the samples concerned.
-    hint : str
-        What to do about it, in the imperative.
-    values : Mapping[str, str]
-        Figures that explain it, by name.
-    """
-
-    kind: str
-    message: str
+    kind: str  # Stable identifier, e.g. ``slip``: what programs compare.
+    message: str  # What is wrong, in one clause. ``{share}`` in it stands for the share.
     severity: Severity = Severity.WARNING
     subject: str = ""
-    share: float | None = None
-    hint: str = ""
-    values: Mapping[str, str] = field(default_factory=dict)
+    """The joint, foot, body or topic concerned; empty: the whole robot or recording."""
+    share: float | None = None  # [-] share of the samples concerned
+    hint: str = ""  # What to do about it, in the imperative
+    values: Mapping[str, str] = field(default_factory=dict)  # Figures that explain it, by name
 
     def __str__(self) -> str:
         """Return the diagnostic as one line: ``subject: message; hint``."""

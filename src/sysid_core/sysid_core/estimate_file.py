@@ -35,21 +35,11 @@ _LEAST_TERMS = tuple(term.name for term in FRICTION if not term.chosen)
 
 @dataclass(frozen=True)
 class EstimateFile:
-    """What an ``estimate.json`` says.
+    """What an ``estimate.json`` says."""
 
-    Attributes
-    ----------
-    robot : str
-        Name of the robot.
-    description : str or None
-        Path of the robot description that was used.
-    model_hash : str
-        Of the model that the parameters belong to.
-    """
-
-    robot: str
-    description: str | None
-    model_hash: str
+    robot: str  # Name of the robot
+    description: str | None  # Path of the robot description that was used
+    model_hash: str  # Of the model that the parameters belong to
     method: str
     path: Path
     _data: Mapping[str, Any]

@@ -31,45 +31,24 @@ def check_point_count(count: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ParameterSet:
-    """Parameters as they were published.
+    """Parameters as they were published."""
 
-    Attributes
-    ----------
-    robot, model_hash : str
-        Whose they are.
-    stamp : float [s]
-        Time of the last sample that they rest on; 0: none.
-    identified : bool
-        False: the robot's nominal parameters are to be used.
-    vector : (p,)
-        In the layout of the robot; empty when not identified.
-    """
-
+    # robot, model_hash: whose they are.
     robot: str
     model_hash: str
     revision: int
-    stamp: float
-    identified: bool
-    vector: FloatArray
+    stamp: float  # [s] time of the last sample that they rest on; 0: none
+    identified: bool  # False: the robot's nominal parameters are to be used
+    vector: FloatArray  # (p,) in the layout of the robot; empty when not identified
 
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryPoints:
-    """A trajectory as it was received.
-
-    Attributes
-    ----------
-    start : float or None [s]
-        Time that the points count from; None: now.
-    time : (n,) [s]
-        Of each point from the start.
-    position : (n, k) [rad]
-    velocity, acceleration : (n, k) or None [rad/s, rad/s²]
-    """
+    """A trajectory as it was received."""
 
     joint_names: tuple[str, ...]
-    start: float | None
-    time: FloatArray
-    position: FloatArray
-    velocity: FloatArray | None = None
-    acceleration: FloatArray | None = None
+    start: float | None  # [s] time that the points count from; None: now
+    time: FloatArray  # (n,) [s] of each point from the start
+    position: FloatArray  # (n, k) [rad]
+    velocity: FloatArray | None = None  # (n, k) [rad/s, rad/s²]
+    acceleration: FloatArray | None = None  # (n, k) [rad/s, rad/s²]

@@ -37,25 +37,15 @@ _SLOPE = 1e-4
 
 
 class Forecast(NamedTuple):
-    """Root mean square errors of a model's motion in short windows.
+    """Root mean square errors of a model's motion in short windows."""
 
-    Attributes
-    ----------
-    joints : tuple[str, ...]
-        The actuated ones.
-    position, velocity : (na,) [rad], [rad/s]
-    windows, lost : int
-        Windows that count, and those that the model left its reach in.
-    seconds : float [s]
-        Mean length of a window.
-    """
-
-    joints: tuple[str, ...]
-    position: FloatArray
-    velocity: FloatArray
+    joints: tuple[str, ...]  # The actuated ones
+    position: FloatArray  # (na,) [rad], [rad/s]
+    velocity: FloatArray  # (na,) [rad], [rad/s]
+    # windows, lost: windows that count, and those that the model left its reach in.
     windows: int
     lost: int
-    seconds: float
+    seconds: float  # [s] mean length of a window
 
 
 class _FixedBase:

@@ -48,20 +48,13 @@ class _Candidate(NamedTuple):
 
 
 class _Folds(NamedTuple):
-    """What is learned from without each stretch, in turn, and the mean of what it is tried on.
+    """What is learned from without each stretch, in turn, and the mean of what it is tried on."""
 
-    Attributes
-    ----------
-    gram, held : (f, k, k)
-    moment, held_moment : (f, k)
-    held_square : (f,)
-    """
-
-    gram: FloatArray
-    moment: FloatArray
-    held: FloatArray
-    held_moment: FloatArray
-    held_square: FloatArray
+    gram: FloatArray  # (f, k, k)
+    moment: FloatArray  # (f, k)
+    held: FloatArray  # (f, k, k)
+    held_moment: FloatArray  # (f, k)
+    held_square: FloatArray  # (f,)
 
 
 _LOAD_ROUNDS = 2
@@ -72,21 +65,11 @@ _ROUNDS = 4
 
 @dataclass(frozen=True)
 class FrictionChoice:
-    """Settles the friction law of a regression by samples to learn from.
+    """Settles the friction law of a regression by samples to learn from."""
 
-    Attributes
-    ----------
-    problem : callable
-        Makes the estimation problem of training rows.
-    still : float [-]
-        See `rest_speed`.
-    choose : bool
-        Whether terms may be added to those that the description names.
-    """
-
-    problem: Callable[[Regression, Rows], Problem]
-    still: float
-    choose: bool
+    problem: Callable[[Regression, Rows], Problem]  # Makes the estimation problem of training rows
+    still: float  # [-] see `rest_speed`
+    choose: bool  # Whether terms may be added to those that the description names
 
     def __call__(self, regression: Regression, batch: Batch) -> Regression:
         """Return a regression with terms for each joint, and the load of a first estimate."""

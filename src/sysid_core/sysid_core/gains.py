@@ -35,17 +35,10 @@ _TOLD = 0.5
 
 @dataclass(frozen=True)
 class DriveGains:
-    """True torque over effort as described, per joint.
+    """True torque over effort as described, per joint."""
 
-    Attributes
-    ----------
-    joints : tuple[str, ...]
-        Those whose torque the load moves.
-    gain, std : (k,) [-]
-        What `effort.gain` is to be multiplied with, and its standard deviation.
-    """
-
-    joints: tuple[str, ...]
+    joints: tuple[str, ...]  # Those whose torque the load moves
+    # gain, std: (k,) [-] what `effort.gain` is to be multiplied with, and its standard deviation.
     gain: FloatArray
     std: FloatArray
 

@@ -38,33 +38,22 @@ __all__ = ["Identification", "IdentifyConfig", "identify"]
 
 @dataclass(frozen=True)
 class IdentifyConfig:
-    """Settings of a batch identification.
-
-    Attributes
-    ----------
-    train : float [-]
-        Share of the samples, from the start, that is learned from; the rest validates.
-    still : float [-]
-        Rows of a joint that is slower than this share of its top speed are not learned from:
-        the sign of its Coulomb friction is anybody's guess there.
-    only : tuple[str, ...] or None
-        Identify the inertias of these bodies and hold everything else; what they gain is a load.
-    start : Bare or None
-        An earlier identification, whose parameters take the place of the nominal ones.
-    lenient : bool
-        Use what is usable of a faulty recording.
-    friction : str
-        ``chosen``: each joint of a tree gets the terms that predict held-out torque better,
-        unless the description chooses, or `only` or `start` are given. ``described``: none is
-        added to the description's.
-    """
+    """Settings of a batch identification."""
 
     train: float = 0.7
+    """[-] share of the samples, from the start, that is learned from; the rest validates."""
     still: float = 0.01
+    """[-] rows of a joint that is slower than this share of its top speed are not learned from:
+    the sign of its Coulomb friction is anybody's guess there."""
     only: tuple[str, ...] | None = None
+    """Identify the inertias of these bodies and hold everything else; what they gain is a load."""
     start: Bare | None = None
-    lenient: bool = False
+    """An earlier identification, whose parameters take the place of the nominal ones."""
+    lenient: bool = False  # Use what is usable of a faulty recording
     friction: Literal["chosen", "described"] = "chosen"
+    """``chosen``: each joint of a tree gets the terms that predict held-out torque better, unless
+    the description chooses, or `only` or `start` are given. ``described``: none is added to the
+    description's."""
     signals: SignalConfig = field(default_factory=SignalConfig)
     estimator: Estimator = field(default_factory=Entropic)
 
@@ -84,41 +73,27 @@ class IdentifyConfig:
 
 @dataclass(frozen=True)
 class Identification:
-    """Everything that a batch identification found.
-
-    Attributes
-    ----------
-    nominal : (p,)
-        Parameters that the identified ones are compared with.
-    correlation : (G,) [-]
-        Number of samples that count as one independent observation, from the residuals' colour.
-    discrepancy : (G,) [N·m]
-        See `Widened`.
-    essential : (b,) bool
-        Base parameters that the data determine about as well as each other.
-    train, validation : Scores
-        `validation` is None when everything was learned from.
-    loads : tuple[Load, ...]
-        One per body of `IdentifyConfig.only`.
-    split : int
-        Index of the first held-out sample.
-    """
+    """Everything that a batch identification found."""
 
     robot: Robot
     regression: Regression
-    nominal: FloatArray
+    nominal: FloatArray  # (p,) parameters that the identified ones are compared with
     prior: Prior
     estimate: Estimate
     correlation: FloatArray
-    discrepancy: FloatArray
+    """(G,) [-] number of samples that count as one independent observation, from the residuals'
+    colour."""
+    discrepancy: FloatArray  # (G,) [N·m] see `Widened`
     essential: BoolArray
+    """(b,) base parameters that the data determine about as well as each other."""
+    # train, validation: `validation` is None when everything was learned from.
     train: Scores
     validation: Scores | None
     curves: tuple[Curve, ...]
-    loads: tuple[Load, ...]
+    loads: tuple[Load, ...]  # One per body of `IdentifyConfig.only`
     signals: PrepareReport
     samples: Samples
-    split: int
+    split: int  # Index of the first held-out sample
     warnings: tuple[str, ...]
 
 

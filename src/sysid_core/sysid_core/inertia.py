@@ -36,17 +36,11 @@ _LARGEST_GYRATION = 1.0
 
 
 class Ellipsoid(NamedTuple):
-    """A bounding ellipsoid in a body's joint frame.
+    """A bounding ellipsoid in a body's joint frame."""
 
-    Attributes
-    ----------
-    center : (3,) [m]
-    shape : (3, 3) [m²]
-        Positive definite Q_s with the ellipsoid {x : (x−c)ᵀ Q_s⁻¹ (x−c) ≤ 1}.
-    """
-
-    center: FloatArray
+    center: FloatArray  # (3,) [m]
     shape: FloatArray
+    """(3, 3) [m²] positive definite Q_s with the ellipsoid {x : (x−c)ᵀ Q_s⁻¹ (x−c) ≤ 1}."""
 
     @property
     def quadric(self) -> FloatArray:

@@ -30,23 +30,16 @@ _LOAD_STD = 5.0
 
 @dataclass(frozen=True)
 class Load:
-    """What a body carries beyond its nominal inertia.
-
-    Attributes
-    ----------
-    mass, mass_std : float [kg]
-    com, com_std : (3,) [m]
-        In the body's joint frame.
-    taken : float [kg]
-        What the gains' errors, as far as they are known, would have added to the mass.
-    """
+    """What a body carries beyond its nominal inertia."""
 
     body: str
-    mass: float
-    mass_std: float
+    mass: float  # [kg]
+    mass_std: float  # [kg]
+    # com, com_std: (3,) [m] in the body's joint frame.
     com: FloatArray
     com_std: FloatArray
     taken: float
+    """[kg] what the gains' errors, as far as they are known, would have added to the mass."""
 
 
 def expecting_loads(robot: Robot, prior: Prior, loaded: BoolArray) -> Prior:
@@ -68,20 +61,12 @@ def expecting_loads(robot: Robot, prior: Prior, loaded: BoolArray) -> Prior:
 
 @dataclass(frozen=True)
 class Bare:
-    """A robot without load, as it was identified.
+    """A robot without load, as it was identified."""
 
-    Attributes
-    ----------
-    parameters : (p,)
-    covariance : (b, b) or None
-        Of its base parameters; None: not known.
-    error : (G,) [N·m] or None
-        What it leaves of torques that it did not learn from.
-    """
-
-    parameters: FloatArray
-    covariance: FloatArray | None = None
+    parameters: FloatArray  # (p,)
+    covariance: FloatArray | None = None  # (b, b) of its base parameters; None: not known
     error: FloatArray | None = None
+    """(G,) [N·m] what it leaves of torques that it did not learn from."""
 
     def check(self, regression: Regression) -> None:
         """Check that it belongs to a regression.

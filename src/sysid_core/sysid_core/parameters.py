@@ -36,13 +36,9 @@ class ParameterLayout:
 
     The vector holds 10 inertial parameters per body, then the friction terms grouped by term
     in the order of `dynamics.friction.FRICTION`, then those of the couplings likewise.
-
-    Attributes
-    ----------
-    bodies, joints, couplings : tuple[str, ...]
-        Names in order.
     """
 
+    # bodies, joints, couplings: names in order.
     bodies: tuple[str, ...]
     joints: tuple[str, ...]
     couplings: tuple[str, ...] = ()

@@ -41,23 +41,14 @@ _KEPT_ROWS = 500
 
 
 class Piece(NamedTuple):
-    """A part of a recording on its grid.
+    """A part of a recording on its grid."""
 
-    Attributes
-    ----------
-    source : int
-        Number of the recording.
-    start, end : float [s]
-        Its own samples lie between.
-    origin : float [s]
-        Start of the recording's first grid.
-    """
-
-    source: int
+    source: int  # Number of the recording
     aligned: Aligned
+    # start, end: [s] its own samples lie between.
     start: float
     end: float
-    origin: float
+    origin: float  # [s] start of the recording's first grid
 
     @property
     def whole(self) -> bool:

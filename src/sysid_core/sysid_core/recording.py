@@ -39,19 +39,12 @@ MOST_JOINTS = 1000
 
 @dataclass(frozen=True)
 class TopicInfo:
-    """One topic of a bag.
+    """One topic of a bag."""
 
-    Attributes
-    ----------
-    name, type : str
-        Topic name and message type.
-    count : int
-        Number of messages.
-    """
-
+    # name, type: topic name and message type.
     name: str
     type: str
-    count: int
+    count: int  # Number of messages
 
 
 class _Rows:
@@ -77,91 +70,51 @@ class _Rows:
 
 @dataclass(frozen=True)
 class BaseRecording(_Rows):
-    """Odometry of a floating base, as recorded.
+    """Odometry of a floating base, as recorded."""
 
-    Attributes
-    ----------
-    time : (m,) [s]
-    position : (m, 3) [m]
-        In the world frame.
-    orientation : (m, 4) [-]
-        Quaternion x, y, z, w of the base in the world.
-    twist : (m, 6) [m/s, rad/s]
-        Linear then angular velocity in the child frame, as REP-105 asks.
-    frame, child_frame : str
-        Frame names of the messages.
-    """
-
-    time: FloatArray
-    position: FloatArray
-    orientation: FloatArray
+    time: FloatArray  # (m,) [s]
+    position: FloatArray  # (m, 3) [m] in the world frame
+    orientation: FloatArray  # (m, 4) [-]: Quaternion x, y, z, w of the base in the world
     twist: FloatArray
+    """(m, 6) [m/s, rad/s] linear then angular velocity in the child frame, as REP-105 asks."""
+    # frame, child_frame: frame names of the messages.
     frame: str = ""
     child_frame: str = ""
 
 
 @dataclass(frozen=True)
 class ImuMounting:
-    """Where the base carries its inertial sensor, and the gravity that this feels.
-
-    Attributes
-    ----------
-    rotation : (3, 3)
-        From the sensor's axes to the base's.
-    position : (3,) [m]
-        Of the sensor in the base frame.
-    gravity : (3,) [m/s²]
-        In the world.
-    """
+    """Where the base carries its inertial sensor, and the gravity that this feels."""
 
     rotation: FloatArray = field(default_factory=lambda: np.eye(3))
+    """(3, 3) from the sensor's axes to the base's."""
     position: FloatArray = field(default_factory=lambda: np.zeros(3))
+    """(3,) [m] of the sensor in the base frame."""
     gravity: FloatArray = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
+    """(3,) [m/s²] in the world."""
 
 
 @dataclass(frozen=True)
 class ImuRecording(_Rows):
-    """Inertial measurements, as recorded.
+    """Inertial measurements, as recorded."""
 
-    Attributes
-    ----------
-    time : (k,) [s]
-    angular_velocity : (k, 3) [rad/s]
-        In the sensor frame.
-    linear_acceleration : (k, 3) [m/s²]
-        Specific force in the sensor frame.
-    orientation : (k, 4) [-] or None
-        Quaternion x, y, z, w.
-    frame : str
-        Sensor frame.
-    mounting : ImuMounting or None
-        None: at the base's origin, along its axes.
-    """
-
-    time: FloatArray
-    angular_velocity: FloatArray
-    linear_acceleration: FloatArray
-    orientation: FloatArray | None = None
-    frame: str = ""
-    mounting: ImuMounting | None = None
+    time: FloatArray  # (k,) [s]
+    angular_velocity: FloatArray  # (k, 3) [rad/s] in the sensor frame
+    linear_acceleration: FloatArray  # (k, 3) [m/s²] specific force in the sensor frame
+    orientation: FloatArray | None = None  # (k, 4) [-]: Quaternion x, y, z, w
+    frame: str = ""  # Sensor frame
+    mounting: ImuMounting | None = None  # None: at the base's origin, along its axes
 
 
 @dataclass(frozen=True)
 class ContactRecording(_Rows):
-    """Contact flags and wrenches, as recorded.
+    """Contact flags and wrenches, as recorded."""
 
-    Attributes
-    ----------
-    time : (c,) [s]
-    active : (c, nc) bool
-    wrenches : (c, nc, 6) [N, N·m] or None
-        Force and torque on the robot in the contact frame.
-    """
-
-    time: FloatArray
+    time: FloatArray  # (c,) [s]
     names: tuple[str, ...]
-    active: BoolArray
+    active: BoolArray  # (c, nc)
     wrenches: FloatArray | None = None
+    """(c, nc, 6) [N, N·m] force and torque on the robot in the contact frame."""
 
 
 @dataclass(frozen=True)
@@ -169,32 +122,20 @@ class Recording:
     """What a bag or table holds, before a robot description interprets it.
 
     Values that a message lacked are NaN. Time is as recorded: it may jitter, repeat or go back.
-
-    Attributes
-    ----------
-    time : (n,) [s]
-    joint_names : tuple[str, ...]
-        Names as recorded.
-    position : (n, nj) [rad or as published]
-    velocity, effort : (n, nj) or None
-        None where no message carried any.
-    source : str
-        File that the recording was read from.
-    warnings : tuple[str, ...]
-        What was noticed while reading.
     """
 
-    time: FloatArray
-    joint_names: tuple[str, ...]
-    position: FloatArray
+    time: FloatArray  # (n,) [s]
+    joint_names: tuple[str, ...]  # Names as recorded
+    position: FloatArray  # (n, nj) [rad or as published]
+    # velocity, effort: (n, nj): None where no message carried any.
     velocity: FloatArray | None = None
     effort: FloatArray | None = None
     base: BaseRecording | None = None
     imu: ImuRecording | None = None
     contacts: ContactRecording | None = None
-    source: str = ""
+    source: str = ""  # File that the recording was read from
     topics: tuple[TopicInfo, ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # What was noticed while reading
 
     def __len__(self) -> int:
         return len(self.time)
@@ -206,15 +147,10 @@ class Recording:
 
 
 class Part(NamedTuple):
-    """A part of a recording with what lies around it, for the filter to reach into.
-
-    Attributes
-    ----------
-    start, end : float [s]
-        The samples between them, `end` not included, are the part's own.
-    """
+    """A part of a recording with what lies around it, for the filter to reach into."""
 
     recording: Recording
+    # start, end: [s] the samples between them, `end` not included, are the part's own.
     start: float = -np.inf
     end: float = np.inf
 
@@ -255,38 +191,23 @@ def cut(recording: Recording, rows: int, reach: float) -> Iterator[Part]:
 
 @dataclass(frozen=True)
 class Samples:
-    """Uniform, filtered and differentiated samples in a robot's joint order, SI units.
+    """Uniform, filtered and differentiated samples in a robot's joint order, SI units."""
 
-    Attributes
-    ----------
-    time : (n,) [s]
-    position : (n, nj) [rad]
-    velocity : (n, nj) [rad/s]
-    acceleration : (n, nj) [rad/s²]
-    effort : (n, nj) [N·m]
-        Joint torque; effort gains and transmission are applied. NaN for passive joints.
-    base_pose : (n, 7) or None
-        Position in the world [m], quaternion x, y, z, w.
-    base_twist : (n, 6) or None
-        Linear [m/s] and angular [rad/s] velocity in the base frame.
-    base_acceleration : (n, 6) or None
-        Time derivative of the components of `base_twist` [m/s², rad/s²].
-    contacts : (n, nc) bool or None
-        In the order of the robot's contacts.
-    wrenches : (n, nc, 6) [N, N·m] or None
-        Force and torque on the robot in the contact frame.
-    """
-
-    time: FloatArray
-    position: FloatArray
-    velocity: FloatArray
-    acceleration: FloatArray
+    time: FloatArray  # (n,) [s]
+    position: FloatArray  # (n, nj) [rad]
+    velocity: FloatArray  # (n, nj) [rad/s]
+    acceleration: FloatArray  # (n, nj) [rad/s²]
     effort: FloatArray
-    base_pose: FloatArray | None = None
+    """(n, nj) [N·m] joint torque; effort gains and transmission are applied. NaN for passive
+    joints."""
+    base_pose: FloatArray | None = None  # (n, 7) position in the world [m], quaternion x, y, z, w
     base_twist: FloatArray | None = None
+    """(n, 6) linear [m/s] and angular [rad/s] velocity in the base frame."""
     base_acceleration: FloatArray | None = None
-    contacts: BoolArray | None = None
+    """(n, 6) time derivative of the components of `base_twist` [m/s², rad/s²]."""
+    contacts: BoolArray | None = None  # (n, nc) in the order of the robot's contacts
     wrenches: FloatArray | None = None
+    """(n, nc, 6) [N, N·m] force and torque on the robot in the contact frame."""
 
     def __post_init__(self) -> None:
         n = len(self.time)

@@ -28,18 +28,11 @@ _LOAD_KEYS = {"body", "mass", "com"}
 
 @dataclass(frozen=True)
 class KnownLoad:
-    """A point mass that a body carries throughout a recording.
-
-    Attributes
-    ----------
-    mass : float [kg]
-    com : tuple[float, float, float] [m]
-        In the body's joint frame.
-    """
+    """A point mass that a body carries throughout a recording."""
 
     body: str
-    mass: float
-    com: tuple[float, float, float]
+    mass: float  # [kg]
+    com: tuple[float, float, float]  # [m] in the body's joint frame
 
     def parameters(self, robot: Robot) -> FloatArray:
         """Return what it adds to the parameter vector (p,) of a robot.
@@ -69,25 +62,15 @@ class KnownLoad:
 
 @dataclass(frozen=True)
 class Source:
-    """One recording, read or yet in its file, and what is known of it.
-
-    Attributes
-    ----------
-    weight : float [-]
-        By which its rows count; 1: each sample counts as much as any other recording's.
-    load : KnownLoad or None
-        What the robot carries in it beyond itself.
-    contacts : tuple[str, ...] or None
-        Contacts that hold throughout, where none were recorded.
-    topic : str or None
-        Of the joint states, if a bag has several.
-    """
+    """One recording, read or yet in its file, and what is known of it."""
 
     data: Path | Recording
     weight: float = 1.0
-    load: KnownLoad | None = None
+    """[-] by which its rows count; 1: each sample counts as much as any other recording's."""
+    load: KnownLoad | None = None  # What the robot carries in it beyond itself
     contacts: tuple[str, ...] | None = None
-    topic: str | None = None
+    """Contacts that hold throughout, where none were recorded."""
+    topic: str | None = None  # Of the joint states, if a bag has several
 
     @property
     def name(self) -> str:

@@ -33,19 +33,11 @@ _PIECE = 2000
 
 
 class Learned(NamedTuple):
-    """What the rows to learn from say.
+    """What the rows to learn from say."""
 
-    Attributes
-    ----------
-    parts : list[list[Statistics]]
-        Of each stretch, of each recording.
-    rows : int
-        Their number.
-    """
-
-    parts: list[list[Statistics]]
+    parts: list[list[Statistics]]  # Of each stretch, of each recording
     left_out: LeftOut
-    rows: int
+    rows: int  # Their number
 
 
 class Judged(NamedTuple):

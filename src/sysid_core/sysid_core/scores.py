@@ -21,17 +21,10 @@ WORSE = 1.02
 
 
 class Fit(NamedTuple):
-    """How well one model predicts the torques of each group.
+    """How well one model predicts the torques of each group."""
 
-    Attributes
-    ----------
-    rmse : (G,) [N·m]
-    r2 : (G,) [-]
-        1 − eᵀe/UᵀU as in Kolathaya et al.
-    """
-
-    rmse: FloatArray
-    r2: FloatArray
+    rmse: FloatArray  # (G,) [N·m]
+    r2: FloatArray  # (G,) [-]: 1 − eᵀe/UᵀU as in Kolathaya et al
 
     @staticmethod
     def of(
@@ -58,25 +51,16 @@ SCORE_HEADINGS = (
 
 @dataclass(frozen=True)
 class Scores:
-    """Prediction of torques by the nominal and the identified parameters.
+    """Prediction of torques by the nominal and the identified parameters."""
 
-    Attributes
-    ----------
-    joints : tuple[str, ...]
-        Actuated joints, or the one group of rows in contact.
-    rmse_nominal, rmse_identified : (G,) [N·m]
-    r2_nominal, r2_identified : (G,) [-]
-        1 − eᵀe/UᵀU as in Kolathaya et al.; NaN where no torque was measured.
-    samples : int
-        Rows of the largest group.
-    """
-
-    joints: tuple[str, ...]
-    rmse_nominal: FloatArray
-    rmse_identified: FloatArray
+    joints: tuple[str, ...]  # Actuated joints, or the one group of rows in contact
+    rmse_nominal: FloatArray  # (G,) [N·m]
+    rmse_identified: FloatArray  # (G,) [N·m]
+    # r2_nominal, r2_identified: (G,) [-]: 1 − eᵀe/UᵀU as in Kolathaya et al.; NaN where no torque
+    # was measured.
     r2_nominal: FloatArray
     r2_identified: FloatArray
-    samples: int
+    samples: int  # Rows of the largest group
 
     @property
     def improvement(self) -> float:
@@ -101,22 +85,14 @@ class Scores:
 
 @dataclass(frozen=True)
 class Curve:
-    """Torques of one joint over time.
-
-    Attributes
-    ----------
-    time : (m,) [s]
-    measured, nominal, identified : (m,) [N·m]
-    held_out : (m,) bool
-        Which rows were not learned from.
-    """
+    """Torques of one joint over time."""
 
     joint: str
-    time: FloatArray
-    measured: FloatArray
-    nominal: FloatArray
-    identified: FloatArray
-    held_out: np.ndarray
+    time: FloatArray  # (m,) [s]
+    measured: FloatArray  # (m,) [N·m]
+    nominal: FloatArray  # (m,) [N·m]
+    identified: FloatArray  # (m,) [N·m]
+    held_out: np.ndarray  # (m,) which rows were not learned from
 
     @staticmethod
     def joined(parts: Sequence[Curve]) -> Curve:

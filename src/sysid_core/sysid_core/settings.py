@@ -27,28 +27,14 @@ ConfigT = TypeVar("ConfigT")
 
 @dataclass(frozen=True)
 class Setting:
-    """One parameter that somebody can set.
-
-    Attributes
-    ----------
-    default : str, float, int, bool or tuple of float
-        Its type is the parameter's.
-    description : str
-        What it is for, with its unit in brackets.
-    range : tuple[float, float] or None
-        Of numbers, ends included.
-    choices : tuple[str, ...]
-        Of texts; empty: any.
-    read_only : bool
-        Whether it can be given at the start only.
-    """
+    """One parameter that somebody can set."""
 
     name: str
-    default: Value
-    description: str
-    range: tuple[float, float] | None = None
-    choices: tuple[str, ...] = ()
-    read_only: bool = False
+    default: Value  # Its type is the parameter's
+    description: str  # What it is for, with its unit in brackets
+    range: tuple[float, float] | None = None  # Of numbers, ends included
+    choices: tuple[str, ...] = ()  # Of texts; empty: any
+    read_only: bool = False  # Whether it can be given at the start only
 
     @property
     def expected(self) -> str:

@@ -25,18 +25,11 @@ __all__ = ["Posing", "Solved", "solve"]
 
 
 class Posing(NamedTuple):
-    """What is asked of a robot's rows.
-
-    Attributes
-    ----------
-    start : Bare or None
-        An earlier identification, whose parameters take the place of the nominal ones.
-    only : tuple[str, ...] or None
-        Bodies whose inertias are free, and nothing else.
-    """
+    """What is asked of a robot's rows."""
 
     start: Bare | None
-    only: tuple[str, ...] | None
+    """An earlier identification, whose parameters take the place of the nominal ones."""
+    only: tuple[str, ...] | None  # Bodies whose inertias are free, and nothing else
 
     def prior(self, robot: Robot) -> Prior:
         """Return what is known of a robot before its data."""

@@ -32,17 +32,10 @@ _SETTLED = 1.0
 
 @dataclass(frozen=True)
 class Tilt:
-    """Gravity in another direction than described.
+    """Gravity in another direction than described."""
 
-    Attributes
-    ----------
-    gravity : (3,) [m/s²]
-        In the base frame, as strong as described.
-    angle, std : float [rad]
-        Between both directions, and its standard deviation.
-    """
-
-    gravity: FloatArray
+    gravity: FloatArray  # (3,) [m/s²] in the base frame, as strong as described
+    # angle, std: [rad] between both directions, and its standard deviation.
     angle: float
     std: float
 

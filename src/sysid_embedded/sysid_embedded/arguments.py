@@ -61,19 +61,12 @@ class InvalidArgumentError(ValueError):
 
 @dataclass(frozen=True)
 class Arguments:
-    """What ``--ros-args`` asked for, in order.
-
-    Parameters
-    ----------
-    remaps : tuple of (str, str)
-        Names before and after; ``__node`` and ``__ns`` stand for the node's own.
-    log_level : str
-        Empty: the default.
-    """
+    """What ``--ros-args`` asked for, in order."""
 
     remaps: tuple[tuple[str, str], ...] = ()
+    """Names before and after; ``__node`` and ``__ns`` stand for the node's own."""
     parameters: tuple[NodeParameters, ...] = ()
-    log_level: str = ""
+    log_level: str = ""  # Empty: the default
 
     def node_name(self, name: str) -> str:
         """Return what a node of this name is to be called."""

@@ -39,19 +39,13 @@ _PADDING = tuple(bytes(n) for n in range(8))
 
 
 class Codec(NamedTuple):
-    """How a type is written and read.
-
-    Parameters
-    ----------
-    encode : callable
-        ``encode(message, buffer)`` appends to a `bytearray` that holds the encapsulation header.
-    decode : callable
-        ``decode(data, position)`` returns the message that starts there, and the position after.
-        Raises one of `DECODE_ERRORS` if the data end too early.
-    """
+    """How a type is written and read."""
 
     encode: Callable[[Any, bytearray], None]
+    """``encode(message, buffer)`` appends to a `bytearray` that holds the encapsulation header."""
     decode: Callable[[bytes, int], tuple[Any, int]]
+    """``decode(data, position)`` returns the message that starts there, and the position after.
+    Raises one of `DECODE_ERRORS` if the data end too early."""
 
 
 class StringsCodec:

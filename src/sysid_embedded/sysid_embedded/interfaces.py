@@ -30,24 +30,14 @@ _SOURCE_TREE = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class FieldType:
-    """Type of a field.
+    """Type of a field."""
 
-    Parameters
-    ----------
-    base : str
-        A primitive's name or the full name of a message, e.g. ``std_msgs/msg/Header``.
-    kind : {"scalar", "array", "sequence"}
-        Whether it is one value, a fixed number of them, or a variable number.
-    size : int
-        Length of an array, bound of a sequence (0: unbounded).
-    string_bound : int
-        Greatest length of a string (0: unbounded).
-    """
-
-    base: str
+    base: str  # A primitive's name or the full name of a message, e.g. ``std_msgs/msg/Header``.
     kind: Kind = "scalar"
-    size: int = 0
-    string_bound: int = 0
+    """{"scalar", "array", "sequence"} whether it is one value, a fixed number of them, or a
+    variable number."""
+    size: int = 0  # Length of an array, bound of a sequence (0: unbounded)
+    string_bound: int = 0  # Greatest length of a string (0: unbounded)
 
     @property
     def is_message(self) -> bool:
@@ -66,21 +56,12 @@ class Field:
 
 @dataclass(frozen=True)
 class Definition:
-    """A message, or a part of a service or of an action.
-
-    Parameters
-    ----------
-    name : str
-        Full name, e.g. ``sensor_msgs/msg/JointState`` or ``std_srvs/srv/Trigger_Request``.
-    fields : tuple of Field
-        In the order of the definition; never empty.
-    constants : dict
-        Name to value.
-    """
+    """A message, or a part of a service or of an action."""
 
     name: str
-    fields: tuple[Field, ...]
-    constants: dict[str, Any]
+    """Full name, e.g. ``sensor_msgs/msg/JointState`` or ``std_srvs/srv/Trigger_Request``."""
+    fields: tuple[Field, ...]  # In the order of the definition; never empty
+    constants: dict[str, Any]  # Name to value
 
     def __hash__(self) -> int:
         return hash(self.name)

@@ -44,18 +44,10 @@ for _kind, _pattern in (("bool", _BOOLEAN), ("int", _INTEGER), ("float", _FLOAT)
 
 @dataclass(frozen=True)
 class NodeParameters:
-    """Parameters for the nodes that a pattern names.
+    """Parameters for the nodes that a pattern names."""
 
-    Parameters
-    ----------
-    pattern : str
-        Full name of a node; ``*`` stands for one part of it, ``**`` for any number.
-    values : dict
-        Dotted parameter name to value.
-    """
-
-    pattern: str
-    values: dict[str, Any]
+    pattern: str  # Full name of a node; ``*`` stands for one part of it, ``**`` for any number
+    values: dict[str, Any]  # Dotted parameter name to value
 
     def matches(self, node: str) -> bool:
         """Whether the pattern names the node of this full name."""

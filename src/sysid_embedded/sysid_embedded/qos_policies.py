@@ -32,20 +32,12 @@ class DurabilityPolicy(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class QoSProfile:
-    """A set of policies.
+    """A set of policies."""
 
-    Parameters
-    ----------
-    depth : int
-        Samples kept per topic.
-    lifespan_ns : int
-        Age [ns] at which samples are no longer of use; 0: any.
-    """
-
-    depth: int
+    depth: int  # Samples kept per topic
     reliability: ReliabilityPolicy = ReliabilityPolicy.RELIABLE
     durability: DurabilityPolicy = DurabilityPolicy.VOLATILE
-    lifespan_ns: int = 0
+    lifespan_ns: int = 0  # Age [ns] at which samples are no longer of use; 0: any
 
     def __post_init__(self) -> None:
         if self.depth < 0:

@@ -37,17 +37,11 @@ _UNKNOWN = -1.0
 
 
 class JointBatch(NamedTuple):
-    """Joint states with the same joints, as published.
-
-    Attributes
-    ----------
-    time : (m,) [s]
-    position, velocity, effort : (m, n)
-        NaN where a message lacked them.
-    """
+    """Joint states with the same joints, as published."""
 
     names: tuple[str, ...]
-    time: FloatArray
+    time: FloatArray  # (m,) [s]
+    # position, velocity, effort: (m, n): NaN where a message lacked them.
     position: FloatArray
     velocity: FloatArray
     effort: FloatArray
@@ -181,17 +175,12 @@ def contacts_message(
 
 
 class SensorTopic(NamedTuple):
-    """A topic of a sensor beside the joints', and what its messages become.
-
-    Attributes
-    ----------
-    recordings : callable
-        Takes messages; returns recordings without joints, and how many messages are malformed.
-    """
+    """A topic of a sensor beside the joints', and what its messages become."""
 
     name: str
     message: type
     recordings: Callable[[Sequence[Any]], tuple[list[Recording], int]]
+    """Takes messages; returns recordings without joints, and how many messages are malformed."""
 
 
 def _odometry_recordings(messages: Sequence[Odometry]) -> tuple[list[Recording], int]:

@@ -28,42 +28,25 @@ _FORCE_WEIGHT = 1e-5  # of squared forces [N²] against squared acceleration err
 
 
 class ContactState(NamedTuple):
-    """Measured state of a legged robot.
+    """Measured state of a legged robot."""
 
-    Attributes
-    ----------
-    pose : (7,)
-        Base position in the world [m], unit quaternion x, y, z, w.
-    twist : (6,)
-        Linear [m/s] and angular [rad/s] velocity in the base frame.
-    position, velocity : (nj,) [rad, rad/s]
-    contacts : (nc,) bool
-        Feet that are to carry load now.
-    """
-
-    pose: FloatArray
-    twist: FloatArray
-    position: FloatArray
-    velocity: FloatArray
-    contacts: BoolArray
+    pose: FloatArray  # (7,) base position in the world [m], unit quaternion x, y, z, w
+    twist: FloatArray  # (6,) linear [m/s] and angular [rad/s] velocity in the base frame
+    position: FloatArray  # (nj,) [rad, rad/s]
+    velocity: FloatArray  # (nj,) [rad, rad/s]
+    contacts: BoolArray  # (nc,) feet that are to carry load now
 
 
 class ContactReference(NamedTuple):
-    """Desired motion of the base and of the feet in swing.
+    """Desired motion of the base and of the feet in swing."""
 
-    Attributes
-    ----------
-    pose : (7,)
-        Base position in the world [m], unit quaternion x, y, z, w.
-    velocity, acceleration : (6,)
-        Linear part in the world [m/s, m/s²], angular part in the base frame [rad/s, rad/s²].
-    foot_position, foot_velocity, foot_acceleration : (nc, 3) [m, m/s, m/s²]
-        In the world; those of feet in contact are not used.
-    """
-
-    pose: FloatArray
+    pose: FloatArray  # (7,) base position in the world [m], unit quaternion x, y, z, w
+    # velocity, acceleration: (6,) linear part in the world [m/s, m/s²], angular part in the base
+    # frame [rad/s, rad/s²].
     velocity: FloatArray
     acceleration: FloatArray
+    # foot_position, foot_velocity, foot_acceleration: (nc, 3) [m, m/s, m/s²] in the world; those
+    # of feet in contact are not used.
     foot_position: FloatArray
     foot_velocity: FloatArray
     foot_acceleration: FloatArray

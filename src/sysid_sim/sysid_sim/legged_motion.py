@@ -33,20 +33,11 @@ LINEAR, ANGULAR = slice(0, 3), slice(3, 6)
 
 
 class Stance(NamedTuple):
-    """The robot at rest on level ground, from which all motions start.
+    """The robot at rest on level ground, from which all motions start."""
 
-    Attributes
-    ----------
-    pose : (7,)
-        Base position [m] in the world, quaternion x, y, z, w.
-    joints : (nj,) [rad]
-    feet : (nc, 3) [m]
-        Contact frames in the world.
-    """
-
-    pose: FloatArray
-    joints: FloatArray
-    feet: FloatArray
+    pose: FloatArray  # (7,) base position [m] in the world, quaternion x, y, z, w
+    joints: FloatArray  # (nj,) [rad]
+    feet: FloatArray  # (nc, 3) [m] contact frames in the world
 
     @property
     def height(self) -> float:
@@ -65,36 +56,20 @@ class Stance(NamedTuple):
 
 
 class Sensed(NamedTuple):
-    """What a motion may react to.
+    """What a motion may react to."""
 
-    Attributes
-    ----------
-    pose : (7,)
-        Base position [m], quaternion x, y, z, w.
-    twist : (6,) [m/s, rad/s]
-        In the base frame.
-    feet : (nc, 3) [m]
-        Contact frames in the world.
-    touching : (nc,) bool
-    """
-
-    pose: FloatArray
-    twist: FloatArray
-    feet: FloatArray
-    touching: BoolArray
+    pose: FloatArray  # (7,) base position [m], quaternion x, y, z, w
+    twist: FloatArray  # (6,) [m/s, rad/s] in the base frame
+    feet: FloatArray  # (nc, 3) [m] contact frames in the world
+    touching: BoolArray  # (nc,)
 
 
 class Plan(NamedTuple):
-    """What is wanted now.
-
-    Attributes
-    ----------
-    loaded : (nc,) bool
-        Feet that are to carry load; those that do not touch yet will reach down.
-    """
+    """What is wanted now."""
 
     reference: ContactReference
     loaded: BoolArray
+    """(nc,) feet that are to carry load; those that do not touch yet will reach down."""
 
 
 class LeggedMotion(Protocol):
@@ -177,21 +152,12 @@ class Wander:
 
 @dataclass(frozen=True)
 class SwayConfig:
-    """How far and how fast the base sways around where it should be.
-
-    Attributes
-    ----------
-    shift : tuple[float, float, float] [-]
-        Forward, sideways and up, as shares of the height.
-    tilt : tuple[float, float, float] [rad]
-        Roll, pitch and yaw.
-    band : tuple[float, float] [-]
-        Frequencies, in units of 1/√(h/g).
-    """
+    """How far and how fast the base sways around where it should be."""
 
     shift: tuple[float, float, float] = (0.12, 0.1, 0.08)
-    tilt: tuple[float, float, float] = (0.15, 0.15, 0.2)
-    band: tuple[float, float] = (0.05, 0.35)
+    """[-] forward, sideways and up, as shares of the height."""
+    tilt: tuple[float, float, float] = (0.15, 0.15, 0.2)  # [rad] roll, pitch and yaw
+    band: tuple[float, float] = (0.05, 0.35)  # [-] frequencies, in units of 1/√(h/g)
 
     def wander(self, stance: Stance, rng: np.random.Generator, fade: float = 1.0) -> Wander:
         """Return the sway's shift [m] and tilt [rad], six numbers; it grows for `fade` [s]."""

@@ -41,20 +41,11 @@ _SHARED = ("viscous", "coulomb", "armature")
 
 @dataclass(frozen=True)
 class PhysicsConfig:
-    """How MuJoCo simulates.
+    """How MuJoCo simulates."""
 
-    Attributes
-    ----------
-    time_step : float [s]
-    ground : bool
-        Whether a robot with a floating base stands on a plane at height 0.
-    joint_limits : bool
-        Whether stops hold the joints within their range.
-    """
-
-    time_step: float = 0.0005
-    ground: bool = True
-    joint_limits: bool = True
+    time_step: float = 0.0005  # [s]
+    ground: bool = True  # Whether a robot with a floating base stands on a plane at height 0
+    joint_limits: bool = True  # Whether stops hold the joints within their range
 
     def __post_init__(self) -> None:
         if not 0.0 < self.time_step <= 0.01:

@@ -29,35 +29,23 @@ MAX_DAMPING_PER_STEP = 0.5
 
 
 class PlantState(NamedTuple):
-    """Configuration, velocity and acceleration in Pinocchio's convention.
-
-    Attributes
-    ----------
-    q : (nq,) [m, -, rad]
-        A floating base comes first: position in the world, quaternion x, y, z, w.
-    v : (nv,) [m/s, rad/s]
-        A floating base comes first: linear and angular velocity in the base frame.
-    a : (nv,) [m/s², rad/s²]
-        Time derivative of the components of `v`.
-    """
+    """Configuration, velocity and acceleration in Pinocchio's convention."""
 
     q: FloatArray
+    """(nq,) [m, -, rad]: a floating base comes first: position in the world, quaternion x, y, z,
+    w."""
     v: FloatArray
-    a: FloatArray
+    """(nv,) [m/s, rad/s]: a floating base comes first: linear and angular velocity in the base
+    frame."""
+    a: FloatArray  # (nv,) [m/s², rad/s²] time derivative of the components of `v`
 
 
 class FootContacts(NamedTuple):
-    """What the feet feel, in the order of the description's contacts.
+    """What the feet feel, in the order of the description's contacts."""
 
-    Attributes
-    ----------
-    active : (nc,) bool
-    wrenches : (nc, 6) [N, N·m]
-        Force and torque of the ground on the robot, in the contact frame.
-    """
-
-    active: BoolArray
+    active: BoolArray  # (nc,)
     wrenches: FloatArray
+    """(nc, 6) [N, N·m] force and torque of the ground on the robot, in the contact frame."""
 
 
 def rotation_of(quaternion: FloatArray) -> FloatArray:

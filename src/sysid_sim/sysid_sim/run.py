@@ -31,22 +31,14 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a scenario.
-
-    Attributes
-    ----------
-    truth : (p,)
-        True parameters without payload.
-    payloads : tuple[PayloadEvent, ...]
-        Those that happened within the duration.
-    """
+    """What came of a scenario."""
 
     scenario: Scenario
     robot: Robot
     seed: int
     recording: Recording
-    truth: FloatArray
-    payloads: tuple[PayloadEvent, ...]
+    truth: FloatArray  # (p,) true parameters without payload
+    payloads: tuple[PayloadEvent, ...]  # Those that happened within the duration
 
     def ground_truth(self) -> dict[str, Any]:
         """Return the ground truth as JSON-ready data."""

@@ -54,22 +54,13 @@ class Behaviour(Protocol):
 
 @dataclass(frozen=True)
 class PayloadEvent:
-    """A payload that is attached (or, with a mass of 0, taken off) during a scenario.
+    """A payload that is attached (or, with a mass of 0, taken off) during a scenario."""
 
-    Attributes
-    ----------
-    time : float [s]
-    mass : float [kg]
-    com : tuple [m]
-        Centre of mass in the tool frame.
-    size : tuple [m]
-        Edges of the uniform box that has its inertia.
-    """
-
-    time: float
-    mass: float
-    com: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    time: float  # [s]
+    mass: float  # [kg]
+    com: tuple[float, float, float] = (0.0, 0.0, 0.0)  # [m] centre of mass in the tool frame
     size: tuple[float, float, float] = (0.1, 0.1, 0.1)
+    """[m] edges of the uniform box that has its inertia."""
 
     @property
     def inertia(self) -> FloatArray:
@@ -84,21 +75,14 @@ BehaviourFactory = Callable[[Robot, int, float], Behaviour]
 
 @dataclass(frozen=True)
 class Scenario:
-    """Everything that makes a run reproducible, but for the seed.
-
-    Attributes
-    ----------
-    duration : float [s]
-    rate : float [Hz]
-        At which the bag holds readings; divides the simulation's.
-    """
+    """Everything that makes a run reproducible, but for the seed."""
 
     name: str
     robot: str
     summary: str
     behaviour: BehaviourFactory
-    duration: float = 20.0
-    rate: float = 500.0
+    duration: float = 20.0  # [s]
+    rate: float = 500.0  # [Hz] at which the bag holds readings; divides the simulation's
     config: SimulationConfig = field(default_factory=SimulationConfig)
     spread: TruthSpread = field(default_factory=TruthSpread)
     payloads: tuple[PayloadEvent, ...] = ()

@@ -18,37 +18,22 @@ __all__ = ["SENSORS", "BaseReading", "BaseState", "Reading", "SensorConfig", "Se
 
 @dataclass(frozen=True)
 class SensorConfig:
-    """Noise of the sensors; all noise is white, normal and independent.
+    """Noise of the sensors; all noise is white, normal and independent."""
 
-    Attributes
-    ----------
-    position_resolution : float [rad]
-        Step of the encoders; 0: none.
-    position_noise : float [rad]
-        Standard deviation, before the encoder's rounding.
-    velocity_noise : float [rad/s]
-    effort_noise : float [-]
-        Standard deviation as a share of the joint's torque limit (of 1 N·m where it has none).
-    base_position_noise : float [m]
-    base_orientation_noise : float [rad]
-    base_velocity_noise : float [m/s]
-    gyroscope_noise : float [rad/s]
-        Of the inertial unit and of the odometry's angular velocity.
-    accelerometer_noise : float [m/s²]
-    wrenches : bool
-        Whether the feet measure contact wrenches (without noise), not only contact.
-    """
-
-    position_resolution: float = 0.0
-    position_noise: float = 0.0
-    velocity_noise: float = 0.0
+    position_resolution: float = 0.0  # [rad] step of the encoders; 0: none
+    position_noise: float = 0.0  # [rad] standard deviation, before the encoder's rounding
+    velocity_noise: float = 0.0  # [rad/s]
     effort_noise: float = 0.0
-    base_position_noise: float = 0.0
-    base_orientation_noise: float = 0.0
-    base_velocity_noise: float = 0.0
+    """[-] standard deviation as a share of the joint's torque limit (of 1 N·m where it has
+    none)."""
+    base_position_noise: float = 0.0  # [m]
+    base_orientation_noise: float = 0.0  # [rad]
+    base_velocity_noise: float = 0.0  # [m/s]
     gyroscope_noise: float = 0.0
-    accelerometer_noise: float = 0.0
+    """[rad/s] of the inertial unit and of the odometry's angular velocity."""
+    accelerometer_noise: float = 0.0  # [m/s²]
     wrenches: bool = False
+    """Whether the feet measure contact wrenches (without noise), not only contact."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -81,66 +66,35 @@ SENSORS = {
 
 
 class BaseState(NamedTuple):
-    """Odometry and feet of a floating base.
+    """Odometry and feet of a floating base."""
 
-    Attributes
-    ----------
-    pose : (7,) [m, -]
-        Position in the world, quaternion x, y, z, w.
-    twist : (6,) [m/s, rad/s]
-        Linear and angular velocity in the base frame.
-    contacts : (nc,) bool
-    """
-
-    pose: FloatArray
-    twist: FloatArray
-    contacts: BoolArray
+    pose: FloatArray  # (7,) [m, -] position in the world, quaternion x, y, z, w
+    twist: FloatArray  # (6,) [m/s, rad/s] linear and angular velocity in the base frame
+    contacts: BoolArray  # (nc,)
 
 
 @dataclass(frozen=True)
 class BaseReading:
-    """What is measured of a floating base.
+    """What is measured of a floating base."""
 
-    Attributes
-    ----------
-    pose : (7,) [m, -]
-        Position in the world, quaternion x, y, z, w.
-    twist : (6,) [m/s, rad/s]
-        Linear and angular velocity in the base frame.
-    angular_velocity : (3,) [rad/s]
-        Of the inertial unit, which sits at the base frame's origin.
-    specific_force : (3,) [m/s²]
-        Acceleration less gravity, in the base frame.
-    contacts : (nc,) bool
-    wrenches : (nc, 6) [N, N·m] or None
-        Of the ground on the robot, in the contact frames.
-    """
-
-    pose: FloatArray
-    twist: FloatArray
+    pose: FloatArray  # (7,) [m, -] position in the world, quaternion x, y, z, w
+    twist: FloatArray  # (6,) [m/s, rad/s] linear and angular velocity in the base frame
     angular_velocity: FloatArray
-    specific_force: FloatArray
-    contacts: BoolArray
+    """(3,) [rad/s] of the inertial unit, which sits at the base frame's origin."""
+    specific_force: FloatArray  # (3,) [m/s²] acceleration less gravity, in the base frame
+    contacts: BoolArray  # (nc,)
     wrenches: FloatArray | None
+    """(nc, 6) [N, N·m] of the ground on the robot, in the contact frames."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What all sensors show at one instant.
+    """What all sensors show at one instant."""
 
-    Attributes
-    ----------
-    time : float [s]
-    position : (nj,) [rad]
-    velocity : (nj,) [rad/s]
-    effort : (nj,) [N·m]
-        Zero at passive joints.
-    """
-
-    time: float
-    position: FloatArray
-    velocity: FloatArray
-    effort: FloatArray
+    time: float  # [s]
+    position: FloatArray  # (nj,) [rad]
+    velocity: FloatArray  # (nj,) [rad/s]
+    effort: FloatArray  # (nj,) [N·m] zero at passive joints
     base: BaseReading | None = None
 
 

@@ -30,16 +30,10 @@ class Stribeck:
     """Friction that falls off with speed, which the layout's friction model lacks.
 
     Dry friction becomes ``Fc (1 + level·exp(−(q̇/velocity)²))``.
-
-    Attributes
-    ----------
-    level : float [-]
-        How much more it takes to start than to slide, as a share of Fc.
-    velocity : float [rad/s]
     """
 
-    level: float = 0.0
-    velocity: float = 0.1
+    level: float = 0.0  # [-] how much more it takes to start than to slide, as a share of Fc
+    velocity: float = 0.1  # [rad/s]
 
     def __post_init__(self) -> None:
         if not (self.level >= 0.0 and self.velocity > 0.0):
@@ -51,18 +45,11 @@ class Stribeck:
 
 @dataclass(frozen=True)
 class SimulationConfig:
-    """How a robot is simulated.
-
-    Attributes
-    ----------
-    period : float [s]
-        Between two readings; commands are held for so long. A multiple of the time step.
-    latency : int
-        Periods that pass before a command acts.
-    """
+    """How a robot is simulated."""
 
     period: float = 0.001
-    latency: int = 0
+    """[s] between two readings; commands are held for so long. A multiple of the time step."""
+    latency: int = 0  # Periods that pass before a command acts
     physics: PhysicsConfig = field(default_factory=PhysicsConfig)
     sensors: SensorConfig = field(default_factory=SensorConfig)
     stribeck: Stribeck = field(default_factory=Stribeck)

@@ -26,28 +26,14 @@ _MARGIN = 0.05  # [rad] of passive joints: who is left without a reference brake
 
 @dataclass(frozen=True)
 class ExcitationConfig:
-    """What an exciting trajectory may make use of.
+    """What an exciting trajectory may make use of."""
 
-    Attributes
-    ----------
-    period : float [s]
-        After which the trajectory repeats.
-    amplitude : float [-]
-        Share of each joint's way from the start to the nearer limit.
-    speed : float [-]
-        Share of the velocity limits.
-    effort : float [-]
-        Share of the torque limits, by the nominal model.
-    fade : float [s]
-        In which the motion grows from rest.
-    """
-
-    period: float = 10.0
+    period: float = 10.0  # [s] after which the trajectory repeats
     harmonics: int = 5
-    amplitude: float = 0.7
-    speed: float = 0.5
-    effort: float = 0.7
-    fade: float = 1.0
+    amplitude: float = 0.7  # [-] share of each joint's way from the start to the nearer limit
+    speed: float = 0.5  # [-] share of the velocity limits
+    effort: float = 0.7  # [-] share of the torque limits, by the nominal model
+    fade: float = 1.0  # [s] in which the motion grows from rest
 
     def __post_init__(self) -> None:
         shares = (self.amplitude, self.speed, self.effort)

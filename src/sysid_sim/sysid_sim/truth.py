@@ -28,28 +28,15 @@ its bare rotor to its velocity limit [s]."""
 
 @dataclass(frozen=True)
 class TruthSpread:
-    """How far true parameters lie from nominal ones; all draws are uniform within ± these.
+    """How far true parameters lie from nominal ones; all draws are uniform within ± these."""
 
-    Attributes
-    ----------
-    mass : float [-]
-        Share of each body's mass.
-    com : float [-]
-        Shift of each centre of mass, as a share of the standard deviation of the body's mass
-        distribution along each principal direction.
-    shape : float [-]
-        Stretch and shear of each body's mass distribution.
-    friction : float [-]
-        Share of viscous friction, Coulomb friction and armature.
-    offset : float [-]
-        Torque offset as a share of the torque limit.
-    """
-
-    mass: float = 0.2
+    mass: float = 0.2  # [-] share of each body's mass
     com: float = 0.3
-    shape: float = 0.15
-    friction: float = 0.5
-    offset: float = 0.005
+    """[-] shift of each centre of mass, as a share of the standard deviation of the body's mass
+    distribution along each principal direction."""
+    shape: float = 0.15  # [-] stretch and shear of each body's mass distribution
+    friction: float = 0.5  # [-] share of viscous friction, Coulomb friction and armature
+    offset: float = 0.005  # [-] torque offset as a share of the torque limit
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -52,17 +52,10 @@ CRAWL: Mapping[Leg, float] = {
 
 
 class _Phase(NamedTuple):
-    """Where each leg is in its cycle.
+    """Where each leg is in its cycle."""
 
-    Attributes
-    ----------
-    swing : (nc,) bool
-    share : (nc,) [-]
-        Of the swing that has passed; of a standing leg, 1.
-    """
-
-    swing: BoolArray
-    share: FloatArray
+    swing: BoolArray  # (nc,)
+    share: FloatArray  # (nc,) [-] of the swing that has passed; of a standing leg, 1
 
 
 def _phase_of(
@@ -89,37 +82,20 @@ def _phase_of(
 
 @dataclass(frozen=True)
 class WalkConfig:
-    """A gait and how it varies; lengths, speeds and times in units of h, √(g h) and √(h/g).
-
-    Attributes
-    ----------
-    offsets : Mapping
-        Share of the cycle by which each leg is ahead.
-    duty : float [-]
-        Share of the cycle that a foot stands.
-    period : float [-]
-        Of a cycle.
-    velocity : tuple[float, float] [-]
-        Forward and sideways, on the average.
-    turning : float [-]
-        On the average.
-    variation : tuple[float, float, float] [-]
-        Of the two velocities and the turning, slowly.
-    clearance : float [-]
-        Height of a swinging foot.
-    lean : float [-]
-        Share of the way from the middle of all feet to that of the standing ones that the base
-        moves.
-    """
+    """A gait and how it varies; lengths, speeds and times in units of h, √(g h) and √(h/g)."""
 
     offsets: Mapping[Leg, float] = field(default_factory=lambda: TROT)
-    duty: float = 0.6
-    period: float = 2.3
-    velocity: tuple[float, float] = (0.15, 0.0)
-    turning: float = 0.0
+    """Share of the cycle by which each leg is ahead."""
+    duty: float = 0.6  # [-] share of the cycle that a foot stands
+    period: float = 2.3  # [-] of a cycle
+    velocity: tuple[float, float] = (0.15, 0.0)  # [-] forward and sideways, on the average
+    turning: float = 0.0  # [-] on the average
     variation: tuple[float, float, float] = (0.15, 0.06, 0.08)
-    clearance: float = 0.2
+    """[-] of the two velocities and the turning, slowly."""
+    clearance: float = 0.2  # [-] height of a swinging foot
     lean: float = 0.0
+    """[-] share of the way from the middle of all feet to that of the standing ones that the base
+    moves."""
     sway: SwayConfig = field(
         default_factory=lambda: SwayConfig(shift=(0.0, 0.0, 0.05), tilt=(0.06, 0.06, 0.0))
     )

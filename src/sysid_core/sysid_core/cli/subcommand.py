@@ -30,22 +30,13 @@ _GROUP = "sysid.subcommands"
 
 
 class Subcommand(NamedTuple):
-    """A subcommand's declaration, which imports nothing of what running it needs.
-
-    Attributes
-    ----------
-    add_arguments : callable
-        Declares the arguments to a parser.
-    module : str
-        Has ``run(args) -> int``, which does the work and returns the exit status.
-    epilog : callable, optional
-        Returns the text below the help; called when the help is shown.
-    """
+    """A subcommand's declaration, which imports nothing of what running it needs."""
 
     help: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    module: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]  # Declares the arguments to a parser
+    module: str  # Has ``run(args) -> int``, which does the work and returns the exit status
     epilog: Callable[[], str] | None = None
+    """Returns the text below the help; called when the help is shown."""
 
     def run(self, args: argparse.Namespace) -> int:
         """Import the module, do the work and return the exit status."""

@@ -23,29 +23,19 @@ _TINY = 1e-300
 
 @dataclass(frozen=True)
 class JointCompliance:
-    """A joint as a spring and damper: wrench on the child = −K (δ − δ₀) − D δ̇.
-
-    Attributes
-    ----------
-    stiffness, damping : (6, 6) [N/m, N·m/rad; N·s/m, N·m·s/rad]
-        Symmetric and positive semidefinite; diagonal unless couplings were asked for.
-    stiffness_std, damping_std : (6,)
-        Standard deviations of the diagonals.
-    rest : (6,) [m, rad]
-        Deflection δ₀ without load; NaN where there is no stiffness.
-    r2 : (6,) [-]
-        Share of each wrench component's variance that is explained.
-    rmse : (6,) [N, N·m]
-    """
+    """A joint as a spring and damper: wrench on the child = −K (δ − δ₀) − D δ̇."""
 
     joint: str
+    # stiffness, damping: (6, 6) [N/m, N·m/rad; N·s/m, N·m·s/rad] symmetric and positive
+    # semidefinite; diagonal unless couplings were asked for.
     stiffness: FloatArray
     damping: FloatArray
+    # stiffness_std, damping_std: (6,) standard deviations of the diagonals.
     stiffness_std: FloatArray
     damping_std: FloatArray
-    rest: FloatArray
-    r2: FloatArray
-    rmse: FloatArray
+    rest: FloatArray  # (6,) [m, rad] deflection δ₀ without load; NaN where there is no stiffness
+    r2: FloatArray  # (6,) [-] share of each wrench component's variance that is explained
+    rmse: FloatArray  # (6,) [N, N·m]
     load: JointLoad
 
     def wrench(self) -> FloatArray:
@@ -56,21 +46,12 @@ class JointCompliance:
 
 @dataclass(frozen=True)
 class Compliance:
-    """Springs and dampers of all joints that the poses determine.
+    """Springs and dampers of all joints that the poses determine."""
 
-    Attributes
-    ----------
-    time : (n,) [s]
-    rate : float [Hz]
-        Of the poses.
-    smoothing : float
-        Spline coefficients per pose.
-    """
-
-    time: FloatArray
+    time: FloatArray  # (n,) [s]
     joints: tuple[JointCompliance, ...]
-    rate: float
-    smoothing: float
+    rate: float  # [Hz] of the poses
+    smoothing: float  # Spline coefficients per pose
     warnings: tuple[str, ...]
 
 

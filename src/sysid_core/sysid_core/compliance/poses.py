@@ -29,21 +29,13 @@ _UNIT = 0.05
 
 @dataclass(frozen=True)
 class Poses:
-    """Poses of link frames in the world.
+    """Poses of link frames in the world."""
 
-    Attributes
-    ----------
-    time : (n,) [s]
-        Strictly ascending.
-    position : (n, m, 3) [m]
-    orientation : (n, m, 4) [-]
-        Unit quaternions x, y, z, w; neighbours in time are close.
-    """
-
-    time: FloatArray
+    time: FloatArray  # (n,) [s] strictly ascending
     links: tuple[str, ...]
-    position: FloatArray
+    position: FloatArray  # (n, m, 3) [m]
     orientation: FloatArray
+    """(n, m, 4) [-] unit quaternions x, y, z, w; neighbours in time are close."""
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -121,33 +113,21 @@ _EDGE = 12
 
 
 class LinkMotion(NamedTuple):
-    """Motion of link frames in the world.
+    """Motion of link frames in the world."""
 
-    Attributes
-    ----------
-    time : (n,) [s]
-    position, velocity, acceleration : (n, m, 3) [m, m/s, m/s²]
-        In world axes.
-    rotation : (n, m, 3, 3)
-        From link to world axes.
-    angular_velocity, angular_acceleration : (n, m, 3) [rad/s, rad/s²]
-        In world axes.
-    ratio : float
-        Number of spline coefficients per sample.
-    strained : bool
-        Even the finest spline leaves more than it should: the links vibrate too quickly for the
-        poses' rate.
-    """
-
-    time: FloatArray
+    time: FloatArray  # (n,) [s]
+    # position, velocity, acceleration: (n, m, 3) [m, m/s, m/s²] in world axes.
     position: FloatArray
     velocity: FloatArray
     acceleration: FloatArray
-    rotation: FloatArray
+    rotation: FloatArray  # (n, m, 3, 3) from link to world axes
+    # angular_velocity, angular_acceleration: (n, m, 3) [rad/s, rad/s²] in world axes.
     angular_velocity: FloatArray
     angular_acceleration: FloatArray
-    ratio: float
+    ratio: float  # Number of spline coefficients per sample
     strained: bool
+    """Even the finest spline leaves more than it should: the links vibrate too quickly for the
+    poses' rate."""
 
 
 def _spline(time: FloatArray, values: FloatArray, ratio: float) -> BSpline:

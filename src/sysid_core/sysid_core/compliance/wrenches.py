@@ -17,22 +17,17 @@ __all__ = ["JointLoad", "joint_loads"]
 
 
 class JointLoad(NamedTuple):
-    """What a joint carries and how far it gives way, in the axes of its frame on the parent.
-
-    Attributes
-    ----------
-    deflection : (n, 6) [m, rad]
-        Of the child's frame from its place at rest: translation, rotation vector.
-    rate : (n, 6) [m/s, rad/s]
-        Rate of the translation as the parent sees it, relative angular velocity.
-    wrench : (n, 6) [N, N·m]
-        Of the parent on the child, at the origin of the child's frame.
-    """
+    """What a joint carries and how far it gives way, in the axes of its frame on the parent."""
 
     joint: str
     deflection: FloatArray
+    """(n, 6) [m, rad] of the child's frame from its place at rest: translation, rotation
+    vector."""
     rate: FloatArray
+    """(n, 6) [m/s, rad/s] rate of the translation as the parent sees it, relative angular
+    velocity."""
     wrench: FloatArray
+    """(n, 6) [N, N·m] of the parent on the child, at the origin of the child's frame."""
 
 
 class _Body(NamedTuple):

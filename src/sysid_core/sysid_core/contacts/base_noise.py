@@ -33,21 +33,13 @@ _RIGID = 1e-6
 
 
 class BaseNoise(NamedTuple):
-    """Variances of velocities [m²/s², rad²/s²] or of accelerations [m²/s⁴, rad²/s⁴].
+    """Variances of velocities [m²/s², rad²/s²] or of accelerations [m²/s⁴, rad²/s⁴]."""
 
-    Attributes
-    ----------
-    standing, moving : float
-        Of a foot that stands, and of one in contact that does not.
-    share : float [-]
-        Of contacts that stand.
-    linear, angular : float
-        Of the odometry, on each axis.
-    """
-
+    # standing, moving: of a foot that stands, and of one in contact that does not.
     standing: float
     moving: float
-    share: float
+    share: float  # [-] of contacts that stand
+    # linear, angular: of the odometry, on each axis.
     linear: float
     angular: float
 

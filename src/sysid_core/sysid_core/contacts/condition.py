@@ -37,18 +37,10 @@ slides or not.
 
 @dataclass(frozen=True)
 class Conditioned:
-    """Samples with completed contacts, and what was noticed on the way.
+    """Samples with completed contacts, and what was noticed on the way."""
 
-    Attributes
-    ----------
-    samples : Samples
-        All of them, with contact flags.
-    keep : (n,) bool
-        Those that are fit for regression.
-    """
-
-    samples: Samples
-    keep: BoolArray
+    samples: Samples  # All of them, with contact flags
+    keep: BoolArray  # (n,) those that are fit for regression
     noticed: tuple[Noticed, ...]
 
     @property

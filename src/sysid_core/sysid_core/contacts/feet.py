@@ -31,20 +31,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ContactConfig:
-    """Times around contacts and their changes.
-
-    Attributes
-    ----------
-    contact_margin : float [s]
-        A foot counts as in contact this long before and after its contact, too. Flags lag,
-        filters smear impacts, and projecting out a force that is none only costs rows.
-    switch_margin : float [s]
-        Samples closer than this to a change of loaded contacts are left out: an impact is no
-        smooth motion.
-    """
+    """Times around contacts and their changes."""
 
     contact_margin: float = 0.02
+    """[s]: a foot counts as in contact this long before and after its contact, too. Flags lag,
+    filters smear impacts, and projecting out a force that is none only costs rows."""
     switch_margin: float = 0.005
+    """[s] samples closer than this to a change of loaded contacts are left out: an impact is no
+    smooth motion."""
 
     def __post_init__(self) -> None:
         for name in ("contact_margin", "switch_margin"):
@@ -66,27 +60,13 @@ _FREE_FALL = 0.5
 
 
 class FootMotion(NamedTuple):
-    """Motion and load of the contact frames over samples; NaN where a sample is not finite.
+    """Motion and load of the contact frames over samples; NaN where a sample is not finite."""
 
-    Attributes
-    ----------
-    position : (n, nc, 3) [m]
-        Of the frames' origins, in the world.
-    velocity : (n, nc, 3) [m/s]
-        Where they touch the ground, in the world.
-    force : (n, nc, 3) [N]
-        On the robot, estimated from torques, in world axes.
-    loaded : (n, nc) bool
-        Whether the force is a contact's.
-    rotation : (n, nc, 3, 3)
-        From the contact frames to the world.
-    """
-
-    position: FloatArray
-    velocity: FloatArray
-    force: FloatArray
-    loaded: BoolArray
-    rotation: FloatArray
+    position: FloatArray  # (n, nc, 3) [m] of the frames' origins, in the world
+    velocity: FloatArray  # (n, nc, 3) [m/s] where they touch the ground, in the world
+    force: FloatArray  # (n, nc, 3) [N] on the robot, estimated from torques, in world axes
+    loaded: BoolArray  # (n, nc) whether the force is a contact's
+    rotation: FloatArray  # (n, nc, 3, 3) from the contact frames to the world
 
     @property
     def speed(self) -> FloatArray:

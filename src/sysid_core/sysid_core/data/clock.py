@@ -20,18 +20,11 @@ _FRESH_SIMULATION = 10 * _NANOSECONDS
 
 @dataclass(frozen=True)
 class Stream:
-    """The decoded messages of one topic with both of their times.
-
-    Attributes
-    ----------
-    messages : list
-        Message objects with a `header`.
-    stamps, log_times : (n,) int64 [ns]
-        From the header; of recording.
-    """
+    """The decoded messages of one topic with both of their times."""
 
     topic: str
-    messages: list[Any]
+    messages: list[Any]  # Message objects with a `header`
+    # stamps, log_times: (n,) [ns] from the header; of recording.
     stamps: npt.NDArray[np.int64]
     log_times: npt.NDArray[np.int64]
 

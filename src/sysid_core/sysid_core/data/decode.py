@@ -23,20 +23,13 @@ _QUANTITIES = ("position", "velocity", "effort")
 
 @dataclass(frozen=True)
 class JointRows:
-    """Joint states in one order of joints; NaN where a message lacked a joint or a quantity.
+    """Joint states in one order of joints; NaN where a message lacked a joint or a quantity."""
 
-    Attributes
-    ----------
-    time : (n,) [s]
-    position : (n, nj)
-    velocity, effort : (n, nj) or None
-    """
-
-    time: FloatArray
+    time: FloatArray  # (n,) [s]
     names: tuple[str, ...]
-    position: FloatArray
-    velocity: FloatArray | None
-    effort: FloatArray | None
+    position: FloatArray  # (n, nj)
+    velocity: FloatArray | None  # (n, nj)
+    effort: FloatArray | None  # (n, nj)
     warnings: tuple[str, ...]
 
 
@@ -224,22 +217,14 @@ def _quaternion(value: Any) -> tuple[float, float, float, float]:
 
 @dataclass(frozen=True)
 class SensorReader:
-    """How a sensor beside the joints' is read from a bag.
+    """How a sensor beside the joints' is read from a bag."""
 
-    Attributes
-    ----------
-    field : str
-        Of the recording.
-    type, topic : str
-        Message type, and the topic's usual name.
-    read : callable
-        Takes the messages, their times (m,) [s] and the name of the bag.
-    """
-
-    field: str
+    field: str  # Of the recording
+    # type, topic: message type, and the topic's usual name.
     type: str
     topic: str
     read: Callable[[Stream, FloatArray, str], Any]
+    """Takes the messages, their times (m,) [s] and the name of the bag."""
 
 
 SENSOR_READERS = (

@@ -192,16 +192,10 @@ def _with_pending_writes(database: Path, stack: ExitStack) -> Path:
 
 @dataclass(frozen=True)
 class Bag:
-    """An open bag of one or several files.
-
-    Attributes
-    ----------
-    topics : tuple[StoredTopic, ...]
-        Sorted by name, message counts added up over the files.
-    """
+    """An open bag of one or several files."""
 
     path: Path
-    topics: tuple[StoredTopic, ...]
+    topics: tuple[StoredTopic, ...]  # Sorted by name, message counts added up over the files
     files: tuple[_File, ...]
     compressed_messages: bool = False
 

@@ -24,84 +24,45 @@ _AT_REST = 1e-9
 
 @dataclass(frozen=True)
 class StreamSummary:
-    """The time stamps of one source.
+    """The time stamps of one source."""
 
-    Attributes
-    ----------
-    name : str
-        `joint states`, `odometry`, `imu` or `contacts`.
-    count : int
-        Rows.
-    duration : float [s]
-    rate : float [Hz]
-        Of the clock behind the stamps; NaN with fewer than two distinct ones.
-    jitter : float [s]
-        Standard deviation of the intervals around whole periods.
-    gaps : int
-        Interruptions of more than five periods.
-    longest_gap : float [s]
-        The longest interval.
-    lost : int
-        Missing rows outside of gaps.
-    duplicates, late, resets : int
-        Rows less than a fifth of a period after another; rows after younger ones; times that the
-        clock went back for good.
-    not_finite : int
-        Values that are NaN or infinite although their column has others that are not.
-    """
-
-    name: str
-    count: int
-    duration: float
-    rate: float
-    jitter: float
-    gaps: int
-    longest_gap: float
-    lost: int
+    name: str  # `joint states`, `odometry`, `imu` or `contacts`
+    count: int  # Rows
+    duration: float  # [s]
+    rate: float  # [Hz] of the clock behind the stamps; NaN with fewer than two distinct ones
+    jitter: float  # [s] standard deviation of the intervals around whole periods
+    gaps: int  # Interruptions of more than five periods
+    longest_gap: float  # [s] the longest interval
+    lost: int  # Missing rows outside of gaps
+    # duplicates, late, resets: rows less than a fifth of a period after another; rows after
+    # younger ones; times that the clock went back for good.
     duplicates: int
     late: int
     resets: int
     not_finite: int
+    """Values that are NaN or infinite although their column has others that are not."""
 
 
 @dataclass(frozen=True)
 class JointSummary:
-    """What one joint's signals look like.
-
-    Attributes
-    ----------
-    range : float [rad or as published]
-        Of the positions.
-    missing : tuple[str, ...]
-        Of `position`, `velocity` and `effort`, those without any value.
-    """
+    """What one joint's signals look like."""
 
     name: str
-    range: float
-    missing: tuple[str, ...]
+    range: float  # [rad or as published] of the positions
+    missing: tuple[str, ...]  # Of `position`, `velocity` and `effort`, those without any value
     moves: bool
 
 
 @dataclass(frozen=True)
 class RecordingSummary:
-    """What a recording holds and lacks.
-
-    Attributes
-    ----------
-    topics : tuple[TopicInfo, ...]
-        All topics of the bag, whether used or not.
-    missing : tuple[str, ...]
-        In words: what identification would want and does not find.
-    warnings : tuple[str, ...]
-        What was noticed while reading.
-    """
+    """What a recording holds and lacks."""
 
     source: str
-    topics: tuple[TopicInfo, ...]
+    topics: tuple[TopicInfo, ...]  # All topics of the bag, whether used or not
     streams: tuple[StreamSummary, ...]
     joints: tuple[JointSummary, ...]
-    missing: tuple[str, ...]
-    warnings: tuple[str, ...]
+    missing: tuple[str, ...]  # In words: what identification would want and does not find
+    warnings: tuple[str, ...]  # What was noticed while reading
 
 
 def summarise(recording: Recording) -> RecordingSummary:

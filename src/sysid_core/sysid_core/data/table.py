@@ -29,21 +29,11 @@ _HEADER_HELP = "expected 'time,<joint>/position,<joint>/velocity,<joint>/effort,
 
 
 class Table(NamedTuple):
-    """Contents of a table with a column of time and columns such as `<name>/<quantity>`.
+    """Contents of a table with a column of time and columns such as `<name>/<quantity>`."""
 
-    Attributes
-    ----------
-    columns : list[tuple[str, str]]
-        Name and quantity of every column after the first.
-    lines : list[int]
-        Line in the file of every row.
-    values : (n, k)
-        Time [s] first; NaN where a cell is empty.
-    """
-
-    columns: list[tuple[str, str]]
-    lines: list[int]
-    values: FloatArray
+    columns: list[tuple[str, str]]  # Name and quantity of every column after the first
+    lines: list[int]  # Line in the file of every row
+    values: FloatArray  # (n, k) time [s] first; NaN where a cell is empty
 
 
 def read_table(path: Path, quantities: Sequence[str], header_help: str) -> Table:

@@ -19,21 +19,12 @@ _TOLERANCE = 1e-8
 
 @dataclass(frozen=True)
 class BaseParameters:
-    """Structural base of a regressor: ``A = A[:, columns] @ mapping``.
+    """Structural base of a regressor: ``A = A[:, columns] @ mapping``."""
 
-    Attributes
-    ----------
-    columns : (b,)
-        Indices of independent columns of the full regressor.
-    mapping : (b, p)
-        Base parameters are ``mapping @ x``; it is the identity on `columns`.
-    labels : tuple[str, ...]
-        Names of all p parameters.
-    """
-
-    columns: IndexArray
+    columns: IndexArray  # (b,) indices of independent columns of the full regressor
     mapping: FloatArray
-    labels: tuple[str, ...]
+    """(b, p) base parameters are ``mapping @ x``; it is the identity on `columns`."""
+    labels: tuple[str, ...]  # Names of all p parameters
 
     def __post_init__(self) -> None:
         self.columns.setflags(write=False)

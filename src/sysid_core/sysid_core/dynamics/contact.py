@@ -38,36 +38,20 @@ _CHUNK = 128
 
 
 class Projection(NamedTuple):
-    """Samples that stand on the same feet, and how their rows are made.
+    """Samples that stand on the same feet, and how their rows are made."""
 
-    Attributes
-    ----------
-    sample : (m,)
-        Indices of the samples.
-    basis : (m, nv, r)
-        Basis N; rows are Nᵀ times the equations of motion.
-    force : (m, nv) [N, N·m]
-        Their known part ``Sᵀτ + Jᵀw``.
-    """
-
-    sample: IndexArray
-    basis: FloatArray
-    force: FloatArray
+    sample: IndexArray  # (m,) indices of the samples
+    basis: FloatArray  # (m, nv, r) basis N; rows are Nᵀ times the equations of motion
+    force: FloatArray  # (m, nv) [N, N·m] their known part ``Sᵀτ + Jᵀw``
 
 
 @dataclass(frozen=True)
 class ProjectedResiduals:
-    """What the contacts cannot explain: ``P (Sᵀτ + Jᵀw − Y x)`` with P = I − J⁺J.
+    """What the contacts cannot explain: ``P (Sᵀτ + Jᵀw − Y x)`` with P = I − J⁺J."""
 
-    Attributes
-    ----------
-    sample : (m,)
-        Indices of the samples that were usable.
-    residual, target : (m, nv) [N, N·m]
-        Projected residual and projected force Sᵀτ + Jᵀw; base first, then joints.
-    """
-
-    sample: IndexArray
+    sample: IndexArray  # (m,) indices of the samples that were usable
+    # residual, target: (m, nv) [N, N·m] projected residual and projected force Sᵀτ + Jᵀw; base
+    # first, then joints.
     residual: FloatArray
     target: FloatArray
 

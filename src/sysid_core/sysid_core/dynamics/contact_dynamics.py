@@ -18,26 +18,13 @@ __all__ = ["ContactDynamics", "ContactTerms", "Forward"]
 
 
 class ContactTerms(NamedTuple):
-    """``M v̇ + h = Sᵀτ + Jᵀw`` at one state; contacts in world axes, linear before angular.
+    """``M v̇ + h = Sᵀτ + Jᵀw`` at one state; contacts in world axes, linear before angular."""
 
-    Attributes
-    ----------
-    inertia : (nv, nv)
-        M, rotors included.
-    bias : (nv,) [N, N·m]
-        h: gravity, velocity terms, friction and offsets.
-    jacobian : (nc, 6, nv)
-        Of the contact frames.
-    drift : (nc, 6) [m/s², rad/s²]
-        Their classical acceleration at v̇ = 0.
-    position, velocity : (nc, 3) [m, m/s]
-        Of the contact frames.
-    """
-
-    inertia: FloatArray
-    bias: FloatArray
-    jacobian: FloatArray
-    drift: FloatArray
+    inertia: FloatArray  # (nv, nv): M, rotors included
+    bias: FloatArray  # (nv,) [N, N·m]: h: gravity, velocity terms, friction and offsets
+    jacobian: FloatArray  # (nc, 6, nv) of the contact frames
+    drift: FloatArray  # (nc, 6) [m/s², rad/s²] their classical acceleration at v̇ = 0
+    # position, velocity: (nc, 3) [m, m/s] of the contact frames.
     position: FloatArray
     velocity: FloatArray
 

@@ -71,37 +71,23 @@ BASE = 6
 
 
 class FloatingState(NamedTuple):
-    """Pinocchio's configuration, velocity and acceleration over samples.
+    """Pinocchio's configuration, velocity and acceleration over samples."""
 
-    Attributes
-    ----------
-    q : (n, nq)
-        Base position [m], quaternion x, y, z, w, joints [rad].
-    v, a : (n, nv)
-        Base twist in the base frame (linear, angular), joints; its component-wise derivative.
-    """
-
-    q: FloatArray
+    q: FloatArray  # (n, nq) base position [m], quaternion x, y, z, w, joints [rad]
+    # v, a: (n, nv) base twist in the base frame (linear, angular), joints; its component-wise
+    # derivative.
     v: FloatArray
     a: FloatArray
 
 
 class ContactGeometry(NamedTuple):
-    """Where the contact frames are and how they move, with axes parallel to the world's.
-
-    Attributes
-    ----------
-    jacobian : (n, nc, 6, nv)
-        Linear then angular velocity of each frame (Pinocchio's LOCAL_WORLD_ALIGNED).
-    position : (n, nc, 3) [m]
-        In the world.
-    rotation : (n, nc, 3, 3)
-        From the contact frame to the world.
-    """
+    """Where the contact frames are and how they move, with axes parallel to the world's."""
 
     jacobian: FloatArray
-    position: FloatArray
-    rotation: FloatArray
+    """(n, nc, 6, nv) linear then angular velocity of each frame (Pinocchio's
+    LOCAL_WORLD_ALIGNED)."""
+    position: FloatArray  # (n, nc, 3) [m] in the world
+    rotation: FloatArray  # (n, nc, 3, 3) from the contact frame to the world
 
     def generalised(self, wrenches: FloatArray) -> FloatArray:
         """Return Σ Jᵀw (n, nv) [N, N·m] of wrenches (n, nc, 6) given in the contact frames."""

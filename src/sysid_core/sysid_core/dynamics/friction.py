@@ -28,27 +28,14 @@ _ARMATURE_PER_TORQUE = 1e-3
 
 
 class JointMotion(NamedTuple):
-    """What friction terms depend on, in arrays (…, k) over joints or over coupled motors.
+    """What friction terms depend on, in arrays (…, k) over joints or over coupled motors."""
 
-    Attributes
-    ----------
-    position : [rad]
-    velocity : [rad/s]
-    acceleration : [rad/s²]
-    sign : [-]
-        Sign of the velocity, smoothed where the law says so.
-    load : [N·m]
-        Size of the torque that the rigid bodies need.
-    scale : [as the term's]
-        Where a term with a scale bends.
-    """
-
-    position: FloatArray
-    velocity: FloatArray
-    acceleration: FloatArray
-    sign: FloatArray
-    load: FloatArray | float = 0.0
-    scale: FloatArray | float = 1.0
+    position: FloatArray  # [rad]
+    velocity: FloatArray  # [rad/s]
+    acceleration: FloatArray  # [rad/s²]
+    sign: FloatArray  # [-] sign of the velocity, smoothed where the law says so
+    load: FloatArray | float = 0.0  # [N·m] size of the torque that the rigid bodies need
+    scale: FloatArray | float = 1.0  # [as the term's] where a term with a scale bends
 
 
 class JointScale(NamedTuple):
@@ -61,39 +48,25 @@ class JointScale(NamedTuple):
 
 @dataclass(frozen=True)
 class FrictionTerm:
-    """One term of the friction law, linear in its parameter.
-
-    Attributes
-    ----------
-    column : callable or None
-        Derivative of the torque with respect to the parameter, for a `JointMotion`; None: 1.
-    guess : callable or None
-        Likely size (nj,) for a `JointScale`, where nobody gives one; None: zero, within the
-        description's `offset_std` of the torque scale.
-    lower, upper : float
-        Bounds of the parameter.
-    dry : bool
-        Whether it follows the sign of the velocity, which is unknown at rest.
-    coupling : str
-        What a motor that turns with several joints has of its own: ``none``, ``whole``, or
-        ``cross`` where each joint's parameter holds the diagonal share already.
-    chosen : bool
-        Whether only those joints have it for which it is chosen, with a scale.
-    scale_unit : str
-        Unit of that scale; ``-``: it has none and is 1.
-    """
+    """One term of the friction law, linear in its parameter."""
 
     name: str
     symbol: str
     unit: str
     column: Callable[[JointMotion], FloatArray] | None
+    """Derivative of the torque with respect to the parameter, for a `JointMotion`; None: 1."""
     guess: Callable[[JointScale], FloatArray] | None
+    """Likely size (nj,) for a `JointScale`, where nobody gives one; None: zero, within the
+    description's `offset_std` of the torque scale."""
+    # lower, upper: bounds of the parameter.
     lower: float = 0.0
     upper: float = np.inf
-    dry: bool = False
+    dry: bool = False  # Whether it follows the sign of the velocity, which is unknown at rest
     coupling: Literal["none", "whole", "cross"] = "none"
-    chosen: bool = False
-    scale_unit: str = "-"
+    """What a motor that turns with several joints has of its own: ``none``, ``whole``, or
+    ``cross`` where each joint's parameter holds the diagonal share already."""
+    chosen: bool = False  # Whether only those joints have it for which it is chosen, with a scale
+    scale_unit: str = "-"  # Unit of that scale; ``-``: it has none and is 1
 
     @property
     def resists(self) -> bool:

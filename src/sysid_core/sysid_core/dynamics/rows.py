@@ -21,21 +21,11 @@ __all__ = ["LeftOut", "PerJoint", "Regression", "RowBlock", "Rows", "moving_rows
 
 
 class RowBlock(NamedTuple):
-    """The rows of one group.
+    """The rows of one group."""
 
-    Attributes
-    ----------
-    matrix : (m, b)
-        Regressor in the base columns.
-    target : (m,) [N·m]
-        Right-hand side.
-    sample : (m,)
-        Index of the sample that each row belongs to.
-    """
-
-    matrix: FloatArray
-    target: FloatArray
-    sample: IndexArray
+    matrix: FloatArray  # (m, b) regressor in the base columns
+    target: FloatArray  # (m,) [N·m]: Right-hand side
+    sample: IndexArray  # (m,) index of the sample that each row belongs to
 
     def select(self, index: slice | IndexArray) -> RowBlock:
         """Return the rows that an index picks."""
@@ -44,18 +34,11 @@ class RowBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Account of samples that give no rows.
+    """Account of samples that give no rows."""
 
-    Attributes
-    ----------
-    samples : int
-        Samples looked at.
-    causes : tuple[tuple[Diagnostic, int], ...]
-        Why samples are left out, and how many for this cause.
-    """
-
-    samples: int = 0
+    samples: int = 0  # Samples looked at
     causes: tuple[tuple[Diagnostic, int], ...] = ()
+    """Why samples are left out, and how many for this cause."""
 
     def __add__(self, other: LeftOut) -> LeftOut:
         counts = {cause.kind: (cause, count) for cause, count in self.causes}
@@ -77,19 +60,12 @@ class LeftOut:
 
 
 class Rows(NamedTuple):
-    """Row blocks, one per group of a regression.
-
-    Attributes
-    ----------
-    left_out : LeftOut
-        Account of the samples without rows.
-    carried : tuple[FloatArray, ...]
-        Torque (m,) [N·m] of a known load per block, which the targets lack; empty: none.
-    """
+    """Row blocks, one per group of a regression."""
 
     blocks: tuple[RowBlock, ...]
-    left_out: LeftOut = LeftOut()
+    left_out: LeftOut = LeftOut()  # Account of the samples without rows
     carried: tuple[FloatArray, ...] = ()
+    """Torque (m,) [N·m] of a known load per block, which the targets lack; empty: none."""
 
     def residuals(self, base_vector: FloatArray) -> tuple[FloatArray, ...]:
         """Return target minus prediction (m,) [N·m] per group, for base parameters (b,)."""

@@ -19,24 +19,12 @@ _ROUNDING = 10.0
 
 @dataclass(frozen=True)
 class Statistics:
-    """Second moments of the rows per group, in base columns.
+    """Second moments of the rows per group, in base columns."""
 
-    Attributes
-    ----------
-    gram : (G, b, b)
-        Σ aᵀa per group.
-    moment : (G, b)
-        Σ aᵀy per group.
-    square : (G,) [N²·m²]
-        Σ y² per group.
-    count : (G,)
-        Number of rows per group.
-    """
-
-    gram: FloatArray
-    moment: FloatArray
-    square: FloatArray
-    count: FloatArray
+    gram: FloatArray  # (G, b, b) σ aᵀa per group
+    moment: FloatArray  # (G, b) σ aᵀy per group
+    square: FloatArray  # (G,) [N²·m²] σ y² per group
+    count: FloatArray  # (G,) number of rows per group
 
     @staticmethod
     def zero(groups: int, size: int) -> Statistics:

@@ -23,30 +23,18 @@ _LISTED = 6  # names that a warning lists before it counts the rest
 
 
 class Optimum(NamedTuple):
-    """What an estimator found.
-
-    Attributes
-    ----------
-    free : (n,)
-        The free parameters.
-    information : (r, r)
-        Weighted Gram matrix of the free base parameters.
-    noise_std : (G,) [N·m]
-    optimality, iterations, converged
-        As in `Estimate`.
-    active : tuple[str, ...]
-        Constraints that hold the estimate back.
-    """
+    """What an estimator found."""
 
     method: str
-    free: FloatArray
+    free: FloatArray  # (n,) the free parameters
     certainty: Certainty | None
-    information: FloatArray
-    noise_std: FloatArray
+    information: FloatArray  # (r, r) weighted Gram matrix of the free base parameters
+    noise_std: FloatArray  # (G,) [N·m]
+    # optimality, iterations, converged: as in `Estimate`.
     optimality: float
     iterations: int
     converged: bool
-    active: tuple[str, ...] = ()
+    active: tuple[str, ...] = ()  # Constraints that hold the estimate back
 
 
 def certified(problem: Problem, coordinates: Coordinates, optimum: Optimum) -> Estimate:

@@ -21,30 +21,17 @@ class Coordinates:
     ``x = spread @ z`` with β added at `columns`; z are the values of the other free parameters.
     The data's information is then exactly ``blockdiag(0, H)`` in (z, β), so a data-to-prior
     ratio of 1e16 does no harm to a factorisation that eliminates z first.
-
-    Attributes
-    ----------
-    free : (n,)
-        Indices of the parameters that are not fixed.
-    columns, others : (r,), (n − r,)
-        Positions within the free parameters.
-    mapping : (r, n)
-        β = mapping @ x; the identity on `columns`.
-    lift : (b, r) or None
-        All base parameters are ``lift @ β + shift``; None for the identity.
-    shift : (b,)
-        What the fixed parameters contribute to the base parameters.
-    reference : (p,)
-        Full vector that supplies the fixed parameters.
     """
 
-    free: IndexArray
+    free: IndexArray  # (n,) indices of the parameters that are not fixed
+    # columns, others: (r,), (n − r,) positions within the free parameters.
     columns: IndexArray
     others: IndexArray
-    mapping: FloatArray
+    mapping: FloatArray  # (r, n) β = mapping @ x; the identity on `columns`
     lift: FloatArray | None
-    shift: FloatArray
-    reference: FloatArray
+    """(b, r) all base parameters are ``lift @ β + shift``; None for the identity."""
+    shift: FloatArray  # (b,) what the fixed parameters contribute to the base parameters
+    reference: FloatArray  # (p,) full vector that supplies the fixed parameters
 
     @staticmethod
     def of(base: BaseParameters, fixed: BoolArray, reference: FloatArray) -> Coordinates:

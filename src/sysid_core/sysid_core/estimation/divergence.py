@@ -27,29 +27,14 @@ class Divergence:
     Σ_bodies κ (tr(J₀⁻¹J) − log det(J₀⁻¹J) − 4) with κ = 1/(4ρ²) (Lee, Wensing & Park 2020),
     plus Σ_friction (f/f₀ − log(f/f₀) − 1)/ρ² and Σ_offsets ½(β − β₀)²/σ².
     Free parameters hold whole bodies first, then scalars.
-
-    Attributes
-    ----------
-    bodies : (k,)
-        Indices of the free bodies in the layout.
-    mean : (n,)
-        The prior's mean.
-    inverse : (k, 4, 4)
-        J₀⁻¹.
-    weight : (k,)
-        κ.
-    logarithmic : (s,)
-        1/ρ² of each scalar that must stay positive, 0 for offsets.
-    quadratic : (s,)
-        1/σ² of each offset, 0 for the others.
     """
 
-    bodies: IndexArray
-    mean: FloatArray
-    inverse: FloatArray
-    weight: FloatArray
-    logarithmic: FloatArray
-    quadratic: FloatArray
+    bodies: IndexArray  # (k,) indices of the free bodies in the layout
+    mean: FloatArray  # (n,) the prior's mean
+    inverse: FloatArray  # (k, 4, 4): J₀⁻¹
+    weight: FloatArray  # (k,) κ
+    logarithmic: FloatArray  # (s,): 1/ρ² of each scalar that must stay positive, 0 for offsets
+    quadratic: FloatArray  # (s,): 1/σ² of each offset, 0 for the others
 
     @staticmethod
     def of(problem: Problem, coordinates: Coordinates) -> Divergence:

@@ -13,54 +13,36 @@ __all__ = ["Estimate"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated parameters that certify themselves.
+    """Estimated parameters that certify themselves."""
 
-    Attributes
-    ----------
-    method : str
-        Name of the estimator.
-    parameters : (p,)
-        Full parameter vector. Estimators in base parameters spread the base solution by the
-        smallest change from the prior.
-    base_parameters : (b,)
-    covariance : (p, p)
-        Posterior covariance of `parameters` (Laplace approximation at the optimum); only its
-        diagonal, or NaN, where the options ask for no more. Inequalities that `qp` and `sdp`
-        enforce are left aside in theirs.
-    base_covariance : (b, b)
-        Posterior covariance of `base_parameters`; NaN where the options ask for none.
-    std : (p,)
-        Standard deviations.
-    determined : (b,) [-]
-        Per base parameter, the share of its posterior information that the data brought, 0 to 1.
-    noise_std : (G,) [N·m]
-        Standard deviation of the rows' noise that the weights rest on; 1 where there are none.
-    consistency : (nb,)
-        Smallest pseudo-inertia eigenvalue of each body.
-    optimality : float
-        Residual of the optimality conditions, recomputed from the result, in posterior standard
-        deviations: how far the result is from the optimum compared with how far it is known.
-    condition : float
-        Condition number (1-norm) of the information that the data bring on the free base
-        parameters, scaled to a unit diagonal; inf where some are left open.
-    diagnostics : tuple[Diagnostic, ...]
-        What its user should know.
-    """
-
-    method: str
+    method: str  # Name of the estimator
     parameters: FloatArray
-    base_parameters: FloatArray
+    """(p,) full parameter vector. Estimators in base parameters spread the base solution by the
+    smallest change from the prior."""
+    base_parameters: FloatArray  # (b,)
     covariance: FloatArray
+    """(p, p) posterior covariance of `parameters` (Laplace approximation at the optimum); only its
+    diagonal, or NaN, where the options ask for no more. Inequalities that `qp` and `sdp` enforce
+    are left aside in theirs."""
     base_covariance: FloatArray
-    std: FloatArray
+    """(b, b) posterior covariance of `base_parameters`; NaN where the options ask for none."""
+    std: FloatArray  # (p,) standard deviations
     determined: FloatArray
+    """(b,) [-] per base parameter, the share of its posterior information that the data brought, 0
+    to 1."""
     noise_std: FloatArray
-    consistency: FloatArray
+    """(G,) [N·m] standard deviation of the rows' noise that the weights rest on; 1 where there are
+    none."""
+    consistency: FloatArray  # (nb,) smallest pseudo-inertia eigenvalue of each body
     optimality: float
+    """Residual of the optimality conditions, recomputed from the result, in posterior standard
+    deviations: how far the result is from the optimum compared with how far it is known."""
     iterations: int
     converged: bool
     condition: float
-    diagnostics: tuple[Diagnostic, ...] = ()
+    """Condition number (1-norm) of the information that the data bring on the free base
+    parameters, scaled to a unit diagonal; inf where some are left open."""
+    diagnostics: tuple[Diagnostic, ...] = ()  # What its user should know
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -37,16 +37,10 @@ __all__ = [
 
 
 class Gaussian(NamedTuple):
-    """A normal distribution.
+    """A normal distribution."""
 
-    Attributes
-    ----------
-    mean : (n,)
-    covariance : (n, n)
-    """
-
-    mean: FloatArray
-    covariance: FloatArray
+    mean: FloatArray  # (n,)
+    covariance: FloatArray  # (n, n)
 
 
 def prior_precision(divergence: Divergence) -> FloatArray:
@@ -102,27 +96,13 @@ def believable_floor(
 
 
 class _Fit(NamedTuple):
-    """What the data say of the base parameters, without the prior or with it.
+    """What the data say of the base parameters, without the prior or with it."""
 
-    Attributes
-    ----------
-    base_vector : (b,)
-        Directions that the data leave open stay at the prior.
-    degrees : (G,)
-        Degrees of freedom that it took from each group.
-    uncertain : (G,) bool
-        Groups that it left hardly any.
-    open : bool
-        Whether some directions are left open.
-    largest : float
-        Largest information on a direction in units of the prior's.
-    """
-
-    base_vector: FloatArray
-    degrees: FloatArray
-    uncertain: BoolArray
-    open: bool
-    largest: float
+    base_vector: FloatArray  # (b,) directions that the data leave open stay at the prior
+    degrees: FloatArray  # (G,) degrees of freedom that it took from each group
+    uncertain: BoolArray  # (G,) groups that it left hardly any
+    open: bool  # Whether some directions are left open
+    largest: float  # Largest information on a direction in units of the prior's
 
     @classmethod
     def of(

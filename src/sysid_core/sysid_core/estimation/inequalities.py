@@ -27,15 +27,10 @@ class Inequalities:
     with a bounding ellipsoid is realizable, tr(JQ) ≥ 0 (Khorshidi et al. eq. 13). That implies
     that its centre of mass lies in the ellipsoid (eq. 9): with second moment Σ_c ⪰ 0 about the
     centre of mass c, tr(JQ) = m (1 − ‖c − c_e‖²) − tr(Q_s⁻¹ Σ_c) in the ellipsoid's norm.
-
-    Attributes
-    ----------
-    matrix : (q, n)
-    bound : (q,)
     """
 
-    matrix: FloatArray
-    bound: FloatArray
+    matrix: FloatArray  # (q, n)
+    bound: FloatArray  # (q,)
     labels: tuple[str, ...]
 
     @staticmethod

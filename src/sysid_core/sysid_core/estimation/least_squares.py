@@ -24,23 +24,13 @@ __all__ = ["Fit", "LeastSquares", "LeastSquaresEstimator"]
 
 
 class Fit(NamedTuple):
-    """A solution of the normal equations.
+    """A solution of the normal equations."""
 
-    Attributes
-    ----------
-    beta : (r,)
-    gram, moment : (r, r), (r,)
-    inverse : (r, r)
-        Pseudo-inverse of the Gram matrix.
-    left_out : (r, r)
-        Projector on what the pseudo-inverse leaves out.
-    """
-
-    beta: FloatArray
-    gram: FloatArray
-    moment: FloatArray
-    inverse: FloatArray
-    left_out: FloatArray
+    beta: FloatArray  # (r,)
+    gram: FloatArray  # (r, r), (r,)
+    moment: FloatArray  # (r, r), (r,)
+    inverse: FloatArray  # (r, r): Pseudo-inverse of the Gram matrix
+    left_out: FloatArray  # (r, r) projector on what the pseudo-inverse leaves out
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,20 +16,11 @@ __all__ = ["Measured"]
 
 
 class Measured(NamedTuple):
-    """Measurements ``rows @ x = value`` with independent errors.
+    """Measurements ``rows @ x = value`` with independent errors."""
 
-    Attributes
-    ----------
-    rows : (d, n)
-        Over the free parameters.
-    value : (d,)
-    weight : (d,)
-        One over the variance.
-    """
-
-    rows: FloatArray
-    value: FloatArray
-    weight: FloatArray
+    rows: FloatArray  # (d, n) over the free parameters
+    value: FloatArray  # (d,)
+    weight: FloatArray  # (d,) one over the variance
 
     @staticmethod
     def of(problem: Problem, coordinates: Coordinates) -> Measured:

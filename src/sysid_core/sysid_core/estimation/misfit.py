@@ -29,17 +29,12 @@ _LEFT = 0.02
 
 
 class Widened(NamedTuple):
-    """An estimate whose covariance holds the model's error, too.
-
-    Attributes
-    ----------
-    discrepancy : (G,) [N·m]
-        Root mean square error of torques in stretches that were not learned from: with the
-        parameters' uncertainty, the standard deviation of a predicted torque.
-    """
+    """An estimate whose covariance holds the model's error, too."""
 
     estimate: Estimate
     discrepancy: FloatArray
+    """(G,) [N·m] root mean square error of torques in stretches that were not learned from: with
+    the parameters' uncertainty, the standard deviation of a predicted torque."""
 
 
 def widened(

@@ -26,23 +26,14 @@ _ROUNDING = 1e-3  # posterior standard deviations that such rounding may amount 
 
 
 class Minimum(NamedTuple):
-    """Where Newton ended.
-
-    Attributes
-    ----------
-    factor : (n, n)
-        Lower Cholesky factor (Fortran order) of the Hessian in (z, β).
-    error : float
-        Relative error of that Hessian, which was made before the last steps.
-    optimality : float
-        Newton decrement at the result: its distance from the optimum in posterior standard
-        deviations.
-    """
+    """Where Newton ended."""
 
     point: Point
-    factor: FloatArray
-    error: float
+    factor: FloatArray  # (n, n) lower Cholesky factor (Fortran order) of the Hessian in (z, β)
+    error: float  # Relative error of that Hessian, which was made before the last steps
     optimality: float
+    """Newton decrement at the result: its distance from the optimum in posterior standard
+    deviations."""
     iterations: int
     converged: bool
 

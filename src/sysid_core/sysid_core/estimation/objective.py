@@ -22,56 +22,30 @@ _FARTHEST = 0.99  # share of the way to the boundary that a step may go
 
 
 class Data(NamedTuple):
-    """Weighted data on the base parameters: ½βᵀHβ − mᵀβ.
+    """Weighted data on the base parameters: ½βᵀHβ − mᵀβ."""
 
-    Attributes
-    ----------
-    information : (r, r)
-    moment : (r,)
-    learned : (b, b)
-        What of the information on all base parameters came from the data, not from an anchor.
-    """
-
-    information: FloatArray
-    moment: FloatArray
+    information: FloatArray  # (r, r)
+    moment: FloatArray  # (r,)
     learned: FloatArray
+    """(b, b) what of the information on all base parameters came from the data, not from an
+    anchor."""
 
 
 class Point(NamedTuple):
-    """A strictly feasible point and what the derivatives need there.
+    """A strictly feasible point and what the derivatives need there."""
 
-    Attributes
-    ----------
-    x : (n,)
-    root : (k, 4, 4)
-        Inverse Cholesky factor of each body's pseudo-inertia.
-    inverse : (k, 4, 4)
-        J⁻¹.
-    slack : (q,)
-    """
-
-    x: FloatArray
-    root: FloatArray
-    inverse: FloatArray
-    slack: FloatArray
+    x: FloatArray  # (n,)
+    root: FloatArray  # (k, 4, 4) inverse Cholesky factor of each body's pseudo-inertia
+    inverse: FloatArray  # (k, 4, 4): J⁻¹
+    slack: FloatArray  # (q,)
 
 
 class Curvature(NamedTuple):
-    """The Hessian of everything but the data, as far as it has structure.
+    """The Hessian of everything but the data, as far as it has structure."""
 
-    Attributes
-    ----------
-    blocks : (k, 10, 10)
-        Of the free bodies.
-    diagonal : (s,)
-        Of the free scalars.
-    dense : (e,)
-        Weights of inequalities between parameters of several bodies.
-    """
-
-    blocks: FloatArray
-    diagonal: FloatArray
-    dense: FloatArray
+    blocks: FloatArray  # (k, 10, 10) of the free bodies
+    diagonal: FloatArray  # (s,) of the free scalars
+    dense: FloatArray  # (e,) weights of inequalities between parameters of several bodies
 
 
 class Objective:

@@ -24,36 +24,20 @@ _LEAF = 100
 
 
 class Certainty(NamedTuple):
-    """How far the free parameters are known.
+    """How far the free parameters are known."""
 
-    Attributes
-    ----------
-    variance : (n,)
-    covariance : (n, n) or None
-        None where only the variances are wanted.
-    base : (b, b)
-        Covariance of the base parameters.
-    determined : (b,)
-    """
-
-    variance: FloatArray
-    covariance: FloatArray | None
-    base: FloatArray
-    determined: FloatArray
+    variance: FloatArray  # (n,)
+    covariance: FloatArray | None  # (n, n): None where only the variances are wanted
+    base: FloatArray  # (b, b) covariance of the base parameters
+    determined: FloatArray  # (b,)
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """Covariance in (z, β) coordinates, read out in any other.
-
-    Attributes
-    ----------
-    root : (n, n)
-        Lower triangular W; the covariance of (z, β) is WᵀW.
-    """
+    """Covariance in (z, β) coordinates, read out in any other."""
 
     coordinates: Coordinates
-    root: FloatArray
+    root: FloatArray  # (n, n) lower triangular W; the covariance of (z, β) is WᵀW
 
     @staticmethod
     def of(coordinates: Coordinates, factor: FloatArray) -> Posterior:

@@ -20,90 +20,65 @@ __all__ = ["Constraints", "Prior", "Problem"]
 
 @dataclass(frozen=True)
 class Prior:
-    """What is known before the data.
-
-    Attributes
-    ----------
-    mean : (p,)
-        Parameters thought most likely; physically consistent, friction terms that can be
-        identified positive (a zero has no scale).
-    body_std : (nb,) [-]
-        Relative standard deviation ρ of each body's inertia; the weight of the log-det divergence
-        is 1/(4ρ²).
-    scalar_std : (p,)
-        For friction terms the relative standard deviation [-], for offsets the absolute one
-        [N·m]; unused on inertial entries.
-    """
+    """What is known before the data."""
 
     mean: FloatArray
+    """(p,) parameters thought most likely; physically consistent, friction terms that can be
+    identified positive (a zero has no scale)."""
     body_std: FloatArray
+    """(nb,) [-] relative standard deviation ρ of each body's inertia; the weight of the log-det
+    divergence is 1/(4ρ²)."""
     scalar_std: FloatArray
+    """(p,) for friction terms the relative standard deviation [-], for offsets the absolute one
+    [N·m]; unused on inertial entries."""
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """What must hold whatever the data say.
-
-    Attributes
-    ----------
-    fixed : (p,) bool
-        Parameters held at the prior's mean; a body is held whole or not at all.
-    ellipsoids : tuple[Ellipsoid or None, ...]
-        Bounding ellipsoid per body: the centre of mass lies inside (Khorshidi et al. eq. 9) and
-        the density is realizable in it, tr(JQ) ≥ 0 (eq. 13).
-    lower, upper : (p,)
-        Bounds, ±inf where there is none.
-    linear_matrix, linear_bound : (k, p), (k,)
-        Further inequalities ``linear_matrix @ x ≥ linear_bound``.
-    total_mass : tuple[float, float] or None
-        Known total mass and its standard deviation [kg]; counts as a measurement.
-    known : tuple of (d, p), (d,), (d,), or None
-        Further measurements: rows over the parameters, values, standard deviations.
-    """
+    """What must hold whatever the data say."""
 
     fixed: BoolArray
+    """(p,) parameters held at the prior's mean; a body is held whole or not at all."""
     ellipsoids: tuple[Ellipsoid | None, ...]
+    """Bounding ellipsoid per body: the centre of mass lies inside (Khorshidi et al. eq. 9) and the
+    density is realizable in it, tr(JQ) ≥ 0 (eq. 13)."""
+    # lower, upper: (p,) bounds, ±inf where there is none.
     lower: FloatArray
     upper: FloatArray
+    # linear_matrix, linear_bound: (k, p), (k,) further inequalities ``linear_matrix @ x ≥
+    # linear_bound``.
     linear_matrix: FloatArray
     linear_bound: FloatArray
     total_mass: tuple[float, float] | None = None
+    """Known total mass and its standard deviation [kg]; counts as a measurement."""
     known: tuple[FloatArray, FloatArray, FloatArray] | None = None
+    """Tuple of (d, p), (d,), (d,) further measurements: rows over the parameters, values, standard
+    deviations."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One identification problem.
+    """One identification problem."""
 
-    Attributes
-    ----------
-    layout, base, groups
-        Names and structure of the parameters and row groups.
-    statistics : Statistics
-        The data, compressed.
-    prior, constraints
-        What else is known.
-    noise_std : (G,) [N·m] or None
-        Standard deviation of the rows' noise per group; None: estimated from the residuals.
-    correlation : (G,) or None
-        Factor ≥ 1 by which coloured residuals shrink the number of independent rows; None: 1.
-    rows : Rows or None
-        The data in full, for estimators that look at single residuals (Huber).
-    anchor : Statistics or None
-        What is known before the data in the form of rows, each one independent; estimators with
-        a prior let them count beside it, with the noise of their group.
-    """
-
+    # layout, base, groups: names and structure of the parameters and row groups.
     layout: ParameterLayout
     base: BaseParameters
     groups: tuple[str, ...]
-    statistics: Statistics
+    statistics: Statistics  # The data, compressed
+    # prior, constraints: what else is known.
     prior: Prior
     constraints: Constraints
     noise_std: FloatArray | None = None
+    """(G,) [N·m] standard deviation of the rows' noise per group; None: estimated from the
+    residuals."""
     correlation: FloatArray | None = None
+    """(G,) factor ≥ 1 by which coloured residuals shrink the number of independent rows; None:
+    1."""
     rows: Rows | None = None
+    """The data in full, for estimators that look at single residuals (Huber)."""
     anchor: Statistics | None = None
+    """What is known before the data in the form of rows, each one independent; estimators with a
+    prior let them count beside it, with the noise of their group."""
 
     def __post_init__(self) -> None:
         p, G, b = self.layout.size, len(self.groups), self.base.size

@@ -49,33 +49,21 @@ _TINY = 1e-12
 
 @dataclass(frozen=True)
 class ExciteConfig:
-    """How a motion is designed.
+    """How a motion is designed."""
 
-    Attributes
-    ----------
-    duration : float [s]
-        One period, from rest to rest.
-    harmonics : int or None
-        Of the Fourier series; None: up to half a hertz, at least 5; up to 10, one hertz.
-    starts : int or None
-        Random motions that the optimisation starts from; None: 2, of linkages and of more than 10
-        joints 1.
-    iterations : int or None
-        Most steps from each; None: 200, of linkages and of more than 10 joints 60.
-    joints : tuple[str, ...] or None
-        Those that move; None: all that are actuated but for wheels and fingers.
-    focus : str
-        What is to be told best, one of `FOCUSES`.
-    """
-
-    duration: float = 10.0
+    duration: float = 10.0  # [s] one period, from rest to rest
     harmonics: int | None = None
+    """Of the Fourier series; None: up to half a hertz, at least 5; up to 10, one hertz."""
     starts: int | None = None
+    """Random motions that the optimisation starts from; None: 2, of linkages and of more than 10
+    joints 1."""
     iterations: int | None = None
+    """Most steps from each; None: 200, of linkages and of more than 10 joints 60."""
     seed: int = 0
     joints: tuple[str, ...] | None = None
+    """Those that move; None: all that are actuated but for wheels and fingers."""
     obstacles: Obstacles = NOTHING
-    focus: str = "all"
+    focus: str = "all"  # What is to be told best, one of `FOCUSES`
 
     def __post_init__(self) -> None:
         if not 1.0 <= self.duration <= _LONGEST:

@@ -22,18 +22,11 @@ __all__ = [
 
 
 class States(NamedTuple):
-    """A motion at some times.
+    """A motion at some times."""
 
-    Attributes
-    ----------
-    position : (n, nj) [rad]
-    velocity : (n, nj) [rad/s]
-    acceleration : (n, nj) [rad/s²]
-    """
-
-    position: FloatArray
-    velocity: FloatArray
-    acceleration: FloatArray
+    position: FloatArray  # (n, nj) [rad]
+    velocity: FloatArray  # (n, nj) [rad/s]
+    acceleration: FloatArray  # (n, nj) [rad/s²]
 
 
 @dataclass(frozen=True)
@@ -42,17 +35,11 @@ class FourierMotion:
 
     ``q(t) = c + Σ_k s_k/(kω) sin(kωt) − g_k/(kω) cos(kωt)`` with ``ω = 2π/T``. Velocity is zero at
     the ends where ``Σ s_k = 0``, acceleration where ``Σ k g_k = 0``.
-
-    Attributes
-    ----------
-    period : float [s]
-    centre : (nj,) [rad]
-    sine, cosine : (nj, H) [rad/s]
-        Velocity amplitudes s and g of each harmonic.
     """
 
-    period: float
-    centre: FloatArray
+    period: float  # [s]
+    centre: FloatArray  # (nj,) [rad]
+    # sine, cosine: (nj, H) [rad/s] velocity amplitudes s and g of each harmonic.
     sine: FloatArray
     cosine: FloatArray
 
@@ -103,16 +90,10 @@ def quintic_step(share: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]
 
 @dataclass(frozen=True)
 class FadedMotion:
-    """A Fourier series that grows from rest at its centre: q(t) = c + w(t) (series(t) − c).
-
-    Attributes
-    ----------
-    fade : float [s]
-        In which the weight w rises from 0 to 1.
-    """
+    """A Fourier series that grows from rest at its centre: q(t) = c + w(t) (series(t) − c)."""
 
     series: FourierMotion
-    fade: float
+    fade: float  # [s] in which the weight w rises from 0 to 1
 
     def at(self, time: FloatArray) -> States:
         """Return the motion at times (n,) [s]; before time zero it rests at the centre."""

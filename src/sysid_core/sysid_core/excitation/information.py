@@ -42,18 +42,11 @@ _LIGHT = 0.003
 
 
 class Demands(NamedTuple):
-    """What a motion asks of the robot.
+    """What a motion asks of the robot."""
 
-    Attributes
-    ----------
-    torque : (n, na) [N·m]
-        By the nominal model.
-    gaps : (n, g) [m, rad]
-        To obstacles, and of passive joints to their limits; negative beyond.
-    """
-
-    torque: FloatArray
+    torque: FloatArray  # (n, na) [N·m] by the nominal model
     gaps: FloatArray
+    """(n, g) [m, rad] to obstacles, and of passive joints to their limits; negative beyond."""
 
 
 class Information:

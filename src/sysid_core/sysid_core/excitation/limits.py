@@ -26,22 +26,13 @@ _TINY = 1e-12
 
 @dataclass(frozen=True)
 class MotionLimits:
-    """What a motion must keep; all finite but for efforts.
+    """What a motion must keep; all finite but for efforts."""
 
-    Attributes
-    ----------
-    lower, upper : (nj,) [rad]
-    velocity : (nj,) [rad/s]
-    acceleration : (nj,) [rad/s²]
-    effort : (nj,) [N·m]
-        Infinite where there is no limit.
-    """
-
-    lower: FloatArray
-    upper: FloatArray
-    velocity: FloatArray
-    acceleration: FloatArray
-    effort: FloatArray
+    lower: FloatArray  # (nj,) [rad]
+    upper: FloatArray  # (nj,) [rad]
+    velocity: FloatArray  # (nj,) [rad/s]
+    acceleration: FloatArray  # (nj,) [rad/s²]
+    effort: FloatArray  # (nj,) [N·m] infinite where there is no limit
 
     def __post_init__(self) -> None:
         for name in ("velocity", "acceleration"):

@@ -39,22 +39,15 @@ _STEP = 1e-6
 
 
 class View(NamedTuple):
-    """What a design asks of states, or how an objective changes with it.
-
-    Attributes
-    ----------
-    rows : (n, k, b)
-        Regressor of the k moving joints in the columns of interest, zero where the robot cannot
-        be.
-    torque : (n, k) [N·m]
-        By the nominal model.
-    gaps : (n, g) [m, rad]
-        To obstacles, and of passive joints to their limits; negative where there is none.
-    """
+    """What a design asks of states, or how an objective changes with it."""
 
     rows: FloatArray
-    torque: FloatArray
+    """(n, k, b) regressor of the k moving joints in the columns of interest, zero where the robot
+    cannot be."""
+    torque: FloatArray  # (n, k) [N·m] by the nominal model
     gaps: FloatArray
+    """(n, g) [m, rad] to obstacles, and of passive joints to their limits; negative where there is
+    none."""
 
 
 class _Common:

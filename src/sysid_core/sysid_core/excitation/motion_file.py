@@ -26,22 +26,15 @@ _MOST_VALUES = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class JointMotion:
-    """A motion of some joints.
-
-    Attributes
-    ----------
-    time : (n,) [s]
-        Ascending from 0.
-    position, velocity, acceleration : (n, k) [rad, rad/s, rad/s²]
-    robot, model_hash, description : str
-        Whose it is: name, model, path of the description; empty where unknown.
-    """
+    """A motion of some joints."""
 
     joint_names: tuple[str, ...]
-    time: FloatArray
-    position: FloatArray
-    velocity: FloatArray
-    acceleration: FloatArray
+    time: FloatArray  # (n,) [s] ascending from 0
+    position: FloatArray  # (n, k) [rad, rad/s, rad/s²]
+    velocity: FloatArray  # (n, k) [rad, rad/s, rad/s²]
+    acceleration: FloatArray  # (n, k) [rad, rad/s, rad/s²]
+    # robot, model_hash, description: whose it is: name, model, path of the description; empty
+    # where unknown.
     robot: str = ""
     model_hash: str = ""
     description: str = ""

@@ -29,33 +29,19 @@ _RANDOM = 15
 
 @dataclass(frozen=True)
 class Excitation:
-    """A designed motion.
-
-    Attributes
-    ----------
-    moving : tuple[str, ...]
-        Joints that move.
-    condition : float
-        Condition number of the base regressor, columns scaled to unit norm.
-    random_condition : float
-        Median of the same for random motions within the same limits.
-    sharpness : float
-        By what factor parameters come out more exactly than from those (geometric mean over base
-        parameters, median over motions).
-    usage : dict[str, FloatArray]
-        Largest share (nj,) [-] of each kind of limit that the motion uses.
-    lowest : float [m]
-        Least height of any joint's frame and of the tool.
-    """
+    """A designed motion."""
 
     motion: FourierMotion
-    moving: tuple[str, ...]
+    moving: tuple[str, ...]  # Joints that move
     limits: MotionLimits
-    condition: float
-    random_condition: float
+    condition: float  # Condition number of the base regressor, columns scaled to unit norm
+    random_condition: float  # Median of the same for random motions within the same limits
     sharpness: float
+    """By what factor parameters come out more exactly than from those (geometric mean over base
+    parameters, median over motions)."""
     usage: dict[str, FloatArray]
-    lowest: float
+    """Largest share (nj,) [-] of each kind of limit that the motion uses."""
+    lowest: float  # [m] least height of any joint's frame and of the tool
 
 
 def excite(

@@ -57,45 +57,21 @@ _LIMP = 0.3
 
 
 class Change(NamedTuple):
-    """One explanation of the innovations.
+    """One explanation of the innovations."""
 
-    Attributes
-    ----------
-    kind : str
-        ``payload``, ``friction``, ``gain`` or ``frictions`` (of all joints together).
-    subject : str
-        The joint; empty: none in particular.
-    columns : (k,)
-        Its coefficients.
-    std : (k,)
-        Their size that is thought likely.
-    """
-
-    kind: str
-    subject: str
-    columns: IndexArray
-    std: FloatArray
+    kind: str  # ``payload``, ``friction``, ``gain`` or ``frictions`` (of all joints together)
+    subject: str  # The joint; empty: none in particular
+    columns: IndexArray  # (k,) its coefficients
+    std: FloatArray  # (k,) their size that is thought likely
 
 
 class Verdict(NamedTuple):
-    """What the innovations of a window say; made only where something changed.
+    """What the innovations of a window say; made only where something changed."""
 
-    Attributes
-    ----------
-    best : Change
-        The likeliest explanation.
-    value : (k,)
-        Its coefficients.
-    odds : float
-        Its log Bayes factor against no change.
-    clear : bool
-        Whether it is certain, and no other explanation comes near it.
-    """
-
-    best: Change
-    value: FloatArray
-    odds: float
-    clear: bool
+    best: Change  # The likeliest explanation
+    value: FloatArray  # (k,) its coefficients
+    odds: float  # Its log Bayes factor against no change
+    clear: bool  # Whether it is certain, and no other explanation comes near it
 
 
 def log_odds(explained: float, cost: float, square: float, count: float) -> float:

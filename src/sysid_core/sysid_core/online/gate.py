@@ -90,61 +90,32 @@ class GateConfig:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the gate looks at.
+    """What the gate looks at."""
 
-    Attributes
-    ----------
-    opened : bool
-        Whether an identified model is in use.
-    fill : float [-]
-        Share of the window that is filled.
-    r2 : float [-]
-        Prequential R² over all groups; NaN while unknown.
-    rmse_groups, rmse_nominal_groups : (G,) [N·m]
-        Prequential residuals of the estimate and those of the nominal model.
-    centred_r2 : (G,) [-]
-        R² about the mean of each torque.
-    torque : (G,) [N·m]
-        Usual torque of each group.
-    consistency : (nb,) [-]
-        Smallest relative to largest pseudo-inertia eigenvalue of each body.
-    determined : float [-]
-    optimality : float [-]
-    change : float [1/s]
-        Relative change of the predicted torque per second since the last accepted estimate.
-    idle : float [s]
-        Time since the last informative sample.
-    fault : str
-        Why there is no usable solution; empty if there is one.
-    left_out : float [-]
-        Share of the newest samples that the regression could not use.
-    wrong_torques : tuple[Diagnostic, ...]
-        Torques that cannot be what they are said to be.
-    saturated : tuple[Diagnostic, ...]
-        Torques that are cut off.
-    changed : bool
-        Whether the robot changed after the model in use was learned.
-    """
-
-    opened: bool
-    fill: float
-    r2: float
+    opened: bool  # Whether an identified model is in use
+    fill: float  # [-] share of the window that is filled
+    r2: float  # [-] prequential R² over all groups; NaN while unknown
+    # rmse_groups, rmse_nominal_groups: (G,) [N·m] prequential residuals of the estimate and those
+    # of the nominal model.
     rmse_groups: FloatArray
     rmse_nominal_groups: FloatArray
     groups: tuple[str, ...]
-    centred_r2: FloatArray
-    torque: FloatArray
+    centred_r2: FloatArray  # (G,) [-]: R² about the mean of each torque
+    torque: FloatArray  # (G,) [N·m] usual torque of each group
     consistency: FloatArray
+    """(nb,) [-] smallest relative to largest pseudo-inertia eigenvalue of each body."""
     bodies: tuple[str, ...]
-    determined: float
-    optimality: float
+    determined: float  # [-]
+    optimality: float  # [-]
     change: float
-    idle: float
-    fault: str = ""
-    left_out: float = 0.0
-    wrong_torques: tuple[Diagnostic, ...] = ()
-    saturated: tuple[Diagnostic, ...] = ()
-    changed: bool = False
+    """[1/s] relative change of the predicted torque per second since the last accepted
+    estimate."""
+    idle: float  # [s] time since the last informative sample
+    fault: str = ""  # Why there is no usable solution; empty if there is one
+    left_out: float = 0.0  # [-] share of the newest samples that the regression could not use
+    wrong_torques: tuple[Diagnostic, ...] = ()  # Torques that cannot be what they are said to be
+    saturated: tuple[Diagnostic, ...] = ()  # Torques that are cut off
+    changed: bool = False  # Whether the robot changed after the model in use was learned
 
     @property
     def skill(self) -> float:
@@ -155,22 +126,12 @@ class Evidence:
 
 
 class Decision(NamedTuple):
-    """The gate's answer.
-
-    Attributes
-    ----------
-    accepted : bool
-        Whether this very estimate is to be used.
-    fallback : bool
-        Whether the model in use must go back to nominal.
-    reasons : tuple[Diagnostic, ...]
-        Never empty.
-    """
+    """The gate's answer."""
 
     state: GateState
-    accepted: bool
-    fallback: bool
-    reasons: tuple[Diagnostic, ...]
+    accepted: bool  # Whether this very estimate is to be used
+    fallback: bool  # Whether the model in use must go back to nominal
+    reasons: tuple[Diagnostic, ...]  # Never empty
 
 
 def decide(evidence: Evidence, config: GateConfig) -> Decision:

@@ -23,18 +23,12 @@ def negligible(square: FloatArray, count: FloatArray) -> FloatArray:
 
 
 class Noise(NamedTuple):
-    """What innovations hold besides errors of the parameters.
+    """What innovations hold besides errors of the parameters."""
 
-    Attributes
-    ----------
-    variance : (G,) [N²·m²]
-        Of one row.
-    factors : (G, L) [-]
-        Rows ≥ 1 that stand for one independent row, within stretches of 1, 2, 4, … rows.
-    """
-
-    variance: FloatArray
+    variance: FloatArray  # (G,) [N²·m²] of one row
     factors: FloatArray
+    """(G, L) [-] rows ≥ 1 that stand for one independent row, within stretches of 1, 2, 4, …
+    rows."""
 
     def factor(self, rows: FloatArray) -> FloatArray:
         """Return the factor (G,) of stretches of so many rows (G,)."""
@@ -53,18 +47,10 @@ class Noise(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """The log-likelihood ``hᵀφ − ½ φᵀJφ`` of a change φ (k,) against no change.
+    """The log-likelihood ``hᵀφ − ½ φᵀJφ`` of a change φ (k,) against no change."""
 
-    Attributes
-    ----------
-    information : (k, k)
-        J.
-    moment : (k,)
-        h.
-    """
-
-    information: FloatArray
-    moment: FloatArray
+    information: FloatArray  # (k, k): J
+    moment: FloatArray  # (k,): h
 
     def select(self, index: IndexArray) -> Evidence:
         """Return the evidence on some coefficients where the others are zero."""
@@ -91,17 +77,10 @@ class Evidence(NamedTuple):
 
 
 class Gains(NamedTuple):
-    """A change whose torque every group measures by a gain of its own.
+    """A change whose torque every group measures by a gain of its own."""
 
-    Attributes
-    ----------
-    shift : (b,)
-        The change of the base parameters, about.
-    mean, variance : (G,)
-        Of the gains' error [-].
-    """
-
-    shift: FloatArray
+    shift: FloatArray  # (b,) the change of the base parameters, about
+    # mean, variance: (G,) of the gains' error [-].
     mean: FloatArray
     variance: FloatArray
 

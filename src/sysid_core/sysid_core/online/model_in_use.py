@@ -12,21 +12,10 @@ __all__ = ["ModelInUse"]
 
 @dataclass(frozen=True)
 class ModelInUse:
-    """Parameters in use.
+    """Parameters in use."""
 
-    Attributes
-    ----------
-    parameters, std : (p,)
-    base : (b,)
-        Base parameters of `parameters`.
-    base_covariance : (b, b)
-        NaN where it is not known.
-    identified : bool
-        Whether the parameters are identified rather than nominal.
-    """
-
-    parameters: FloatArray
-    std: FloatArray
-    base: FloatArray
-    base_covariance: FloatArray
-    identified: bool
+    parameters: FloatArray  # (p,)
+    std: FloatArray  # (p,)
+    base: FloatArray  # (b,) base parameters of `parameters`
+    base_covariance: FloatArray  # (b, b): NaN where it is not known
+    identified: bool  # Whether the parameters are identified rather than nominal

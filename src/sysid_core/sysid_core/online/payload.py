@@ -68,32 +68,20 @@ class PayloadConfig:
 
 @dataclass(frozen=True)
 class PayloadEstimate:
-    """A load at the tool frame, with standard deviations.
+    """A load at the tool frame, with standard deviations."""
 
-    Attributes
-    ----------
-    parameters : (10,)
-        m, m·c, I about the tool frame's origin [kg, kg·m, kg·m²].
-    covariance : (10, 10)
-        Of `parameters`.
-    mass, mass_std : float [kg]
-    com, com_std : (3,) [m]
-        In the tool frame.
-    inertia, inertia_std : (6,) [kg·m²]
-        Ixx Ixy Iyy Ixz Iyz Izz about the centre of mass.
-    odds, change_odds : float
-        Log Bayes factors of the load against none, and against the load until now; the latter is
-        inf where there was none.
-    """
-
-    parameters: FloatArray
-    covariance: FloatArray
-    mass: float
-    mass_std: float
+    parameters: FloatArray  # (10,): m, m·c, I about the tool frame's origin [kg, kg·m, kg·m²]
+    covariance: FloatArray  # (10, 10) of `parameters`
+    mass: float  # [kg]
+    mass_std: float  # [kg]
+    # com, com_std: (3,) [m] in the tool frame.
     com: FloatArray
     com_std: FloatArray
+    # inertia, inertia_std: (6,) [kg·m²]: Ixx Ixy Iyy Ixz Iyz Izz about the centre of mass.
     inertia: FloatArray
     inertia_std: FloatArray
+    # odds, change_odds: log Bayes factors of the load against none, and against the load until
+    # now; the latter is inf where there was none.
     odds: float
     change_odds: float
 

@@ -24,15 +24,10 @@ class Starting:
 
 @dataclass(frozen=True)
 class Watching:
-    """Innovations are compared with what is usual.
-
-    Attributes
-    ----------
-    calm : tuple[tuple[float, ModelInUse], ...]
-        Models that were in use over the last while, and since when [s], oldest first.
-    """
+    """Innovations are compared with what is usual."""
 
     calm: tuple[tuple[float, ModelInUse], ...]
+    """Models that were in use over the last while, and since when [s], oldest first."""
 
     @property
     def reference(self) -> ModelInUse:
@@ -51,81 +46,39 @@ class Watching:
 
 @dataclass(frozen=True)
 class Alarmed:
-    """Something changed; it is not clear yet what.
-
-    Attributes
-    ----------
-    since : float [s]
-    clear : bool
-        Whether one explanation was certain.
-    """
+    """Something changed; it is not clear yet what."""
 
     before: Watching
-    since: float
-    clear: bool = False
+    since: float  # [s]
+    clear: bool = False  # Whether one explanation was certain
 
 
 @dataclass(frozen=True)
 class Following:
-    """A payload was noticed and is estimated.
+    """A payload was noticed and is estimated."""
 
-    Attributes
-    ----------
-    noise : Noise
-        Of the innovations before the step.
-    empty : ModelInUse
-        The robot without any payload.
-    attached : bool
-        Whether the load counts as real.
-    before : Statistics
-        From before the step.
-    shift : (b,)
-        What a load that was carried before added to the base parameters.
-    first : Statistics
-        Seen until the step was noticed; may hold samples from before it.
-    since : Statistics
-        Seen since then.
-    samples : int
-        Number of those.
-    clean : bool
-        Whether `load` rests on `since` alone.
-    started : float [s]
-    """
-
-    noise: Noise
-    empty: ModelInUse
+    noise: Noise  # Of the innovations before the step
+    empty: ModelInUse  # The robot without any payload
     load: PayloadEstimate
-    attached: bool
-    before: Statistics
-    shift: FloatArray
-    first: Statistics
-    since: Statistics
-    samples: int
-    clean: bool
-    started: float
+    attached: bool  # Whether the load counts as real
+    before: Statistics  # From before the step
+    shift: FloatArray  # (b,) what a load that was carried before added to the base parameters
+    first: Statistics  # Seen until the step was noticed; may hold samples from before it
+    since: Statistics  # Seen since then
+    samples: int  # Number of those
+    clean: bool  # Whether `load` rests on `since` alone
+    started: float  # [s]
 
 
 @dataclass(frozen=True)
 class Carrying:
-    """A load is part of the model in use.
+    """A load is part of the model in use."""
 
-    Attributes
-    ----------
-    empty : ModelInUse
-        The robot without any payload.
-    noise : Noise
-        Of the innovations before it came.
-    since : Statistics
-        Seen since it came.
-    samples : int
-        Number of those.
-    """
-
-    empty: ModelInUse
+    empty: ModelInUse  # The robot without any payload
     load: PayloadEstimate
-    noise: Noise
-    since: Statistics
-    samples: int
+    noise: Noise  # Of the innovations before it came
+    since: Statistics  # Seen since it came
+    samples: int  # Number of those
 
 
 Phase = Starting | Watching | Alarmed | Following

@@ -16,24 +16,17 @@ __all__ = ["Prequential", "PrequentialScores"]
 
 
 class PrequentialScores(NamedTuple):
-    """Prediction scores over the newest samples.
+    """Prediction scores over the newest samples."""
 
-    Attributes
-    ----------
-    r2 : float [-]
-        1 − Σe²/Σy² over all groups (Kolathaya et al.: 1 − eᵀe/UᵀU); NaN without data.
-    candidate, nominal, used : Fit
-        Of the newest estimate, the nominal model and the model in use.
-    constant : (G,) [N·m]
-        Root mean square error of the best constant, known with hindsight: the torque's deviation.
-    """
-
-    r2: float
+    r2: float  # [-]: 1 − Σe²/Σy² over all groups (Kolathaya et al.: 1 − eᵀe/UᵀU); NaN without data
+    # candidate, nominal, used: of the newest estimate, the nominal model and the model in use.
     candidate: Fit
     nominal: Fit
     used: Fit
     samples: int
     constant: FloatArray
+    """(G,) [N·m] root mean square error of the best constant, known with hindsight: the torque's
+    deviation."""
 
     @property
     def skill(self) -> FloatArray:

@@ -25,16 +25,10 @@ __all__ = ["ReplayStep", "replay", "stream_settings_for"]
 
 
 class ReplayStep(NamedTuple):
-    """One update of a replay.
-
-    Attributes
-    ----------
-    solve_time : float [s]
-        By the clock that was given; NaN where nothing was solved.
-    """
+    """One update of a replay."""
 
     update: Update
-    solve_time: float
+    solve_time: float  # [s] by the clock that was given; NaN where nothing was solved
 
 
 def stream_settings_for(

@@ -44,21 +44,11 @@ def stream_cutoff(
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """Settings of a live sample stream.
+    """Settings of a live sample stream."""
 
-    Attributes
-    ----------
-    rate : float [Hz]
-        Of the joint states.
-    cutoff : float [Hz]
-        Of the low-pass that all signals share.
-    gap : float
-        Longest interruption that is interpolated, in periods.
-    """
-
-    rate: float = 500.0
-    cutoff: float = 10.0
-    gap: float = 5.0
+    rate: float = 500.0  # [Hz] of the joint states
+    cutoff: float = 10.0  # [Hz] of the low-pass that all signals share
+    gap: float = 5.0  # Longest interruption that is interpolated, in periods
     sample_rate: float = parameter(
         100.0,
         "Highest rate of the samples that are published [Hz]; a whole fraction of the joint "

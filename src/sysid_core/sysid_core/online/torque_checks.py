@@ -72,20 +72,14 @@ _DEVIATIONS = 5.0
 
 
 class TorqueVerdict(NamedTuple):
-    """What was found of one joint's torque.
-
-    Attributes
-    ----------
-    weight : float
-        Log odds of a wrong torque against a right one; inf where it is not one at all, −inf where
-        nothing can be said.
-    faint : bool
-        Whether masses load the joint so little that this alone is no reason to refuse a model.
-    """
+    """What was found of one joint's torque."""
 
     finding: Diagnostic | None
     weight: float = -np.inf
+    """Log odds of a wrong torque against a right one; inf where it is not one at all, −inf where
+    nothing can be said."""
     faint: bool = False
+    """Whether masses load the joint so little that this alone is no reason to refuse a model."""
 
     @property
     def shown(self) -> bool:

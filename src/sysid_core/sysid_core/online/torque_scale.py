@@ -52,26 +52,14 @@ class _View(NamedTuple):
 
 
 class ScalePosterior(NamedTuple):
-    """What all joints say together of one joint's torque at the likeliest scale.
+    """What all joints say together of one joint's torque at the likeliest scale."""
 
-    Attributes
-    ----------
-    likelihood : (m,)
-        Logarithm of the evidence at each of `_GAINS`.
-    others : (b,)
-        Base parameters that all other joints show.
-    mean : (b,)
-        Base parameters at the likeliest scale.
-    plain : (b,)
-        At a scale of one.
-    root, turned, known : (b, b), (b, s), (s,)
-        R, Q and d of the plain one's covariance ``R⁻ᵀ (I + Q diag(d) Qᵀ)⁻¹ R⁻¹``.
-    """
-
-    likelihood: FloatArray
-    others: FloatArray
-    mean: FloatArray
-    plain: FloatArray
+    likelihood: FloatArray  # (m,) logarithm of the evidence at each of `_GAINS`
+    others: FloatArray  # (b,) base parameters that all other joints show
+    mean: FloatArray  # (b,) base parameters at the likeliest scale
+    plain: FloatArray  # (b,) at a scale of one
+    # root, turned, known: (b, b), (b, s), (s,): R, Q and d of the plain one's covariance ``R⁻ᵀ (I
+    # + Q diag(d) Qᵀ)⁻¹ R⁻¹``.
     root: FloatArray
     turned: FloatArray
     known: FloatArray

@@ -25,13 +25,6 @@ class Request:
     """A solve to be done, with its own copy of the data; made by `OnlineIdentifier.snapshot`.
 
     Only one request at a time may be solved: solvers reuse their work arrays.
-
-    Attributes
-    ----------
-    joints : tuple of int
-        Groups whose torques are to be judged.
-    judge_first : bool
-        Whether the solution brings the verdicts, as nothing is known of these torques yet.
     """
 
     problem: Problem
@@ -39,8 +32,9 @@ class Request:
     start: FloatArray
     epoch: int
     checks: TorqueChecks | None = None
-    joints: tuple[int, ...] = ()
+    joints: tuple[int, ...] = ()  # Groups whose torques are to be judged
     judge_first: bool = False
+    """Whether the solution brings the verdicts, as nothing is known of these torques yet."""
 
     def solve(self) -> Solution:
         """Return the estimate, or why there is none."""
@@ -85,61 +79,37 @@ Solution = Solved | Failed
 
 @dataclass(frozen=True)
 class Update:
-    """What the identifier knows after an update.
+    """What the identifier knows after an update."""
 
-    Attributes
-    ----------
-    time : float [s]
-        Of the newest sample.
-    causes, notes : tuple[Diagnostic, ...]
-        Why this state; what else was noticed.
-    revision : int
-        Grows whenever `parameters` changes.
-    changed : bool
-        Whether this update changed `parameters`.
-    identified : bool
-        Whether `parameters` are identified rather than nominal.
-    parameters, std : (p,)
-        To be used now, and their standard deviations.
-    scores : PrequentialScores
-        Prequential scores.
-    estimate : Estimate or None
-        The newest one, accepted or not.
-    detected_after : float [s]
-        Between the payload's step and its detection.
-    samples, rejected : int
-        Ingested and refused so far.
-    fill, determined, condition, consistency : float
-        See `Evidence` and `Estimate`; `consistency` is the newest estimate's smallest eigenvalue.
-    consistency_bodies : (nb,)
-        Smallest pseudo-inertia eigenvalue of each body of `parameters`.
-    window_duration : float [s]
-        Span that the window's samples would take without interruptions.
-    """
-
-    time: float
+    time: float  # [s] of the newest sample
     state: GateState
+    # causes, notes: why this state; what else was noticed.
     causes: tuple[Diagnostic, ...]
     notes: tuple[Diagnostic, ...]
-    revision: int
-    changed: bool
-    identified: bool
+    revision: int  # Grows whenever `parameters` changes
+    changed: bool  # Whether this update changed `parameters`
+    identified: bool  # Whether `parameters` are identified rather than nominal
+    # parameters, std: (p,) to be used now, and their standard deviations.
     parameters: FloatArray
     std: FloatArray
     scores: PrequentialScores
-    estimate: Estimate | None
+    estimate: Estimate | None  # The newest one, accepted or not
     payload: PayloadEstimate | None
     payload_attached: bool
-    detected_after: float
+    detected_after: float  # [s] between the payload's step and its detection
+    # samples, rejected: ingested and refused so far.
     samples: int
     rejected: int
     window_samples: int
+    # fill, determined, condition, consistency: see `Evidence` and `Estimate`; `consistency` is the
+    # newest estimate's smallest eigenvalue.
     fill: float
     determined: float
     condition: float
     consistency: float
     consistency_bodies: FloatArray
-    window_duration: float
+    """(nb,) smallest pseudo-inertia eigenvalue of each body of `parameters`."""
+    window_duration: float  # [s] span that the window's samples would take without interruptions
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -21,21 +21,14 @@ Supports = tuple[IndexArray, ...]
 
 @dataclass(frozen=True)
 class WindowConfig:
-    """Size of a sliding window.
+    """Size of a sliding window."""
 
-    Attributes
-    ----------
-    samples : int
-        Samples that make the window full; it holds up to one block more.
-    blocks : int
-        Number of blocks that the window is kept in; old data leave a block at a time.
-    memory_half_life : float
-        Number of windows after which data that left the window count half; 0 forgets them at once.
-    """
-
-    samples: int = 200
+    samples: int = 200  # Samples that make the window full; it holds up to one block more
     blocks: int = 20
+    """Number of blocks that the window is kept in; old data leave a block at a time."""
     memory_half_life: float = 0.0
+    """Number of windows after which data that left the window count half; 0 forgets them at
+    once."""
 
     def __post_init__(self) -> None:
         if self.samples < 1 or self.blocks < 1 or self.blocks > self.samples:

@@ -35,21 +35,12 @@ _LEVEL = 1e-6
 
 @dataclass(frozen=True)
 class Obstacles:
-    """What a robot's bodies must stay clear of.
+    """What a robot's bodies must stay clear of."""
 
-    Attributes
-    ----------
-    itself : bool
-        Whether bodies must not touch each other.
-    boxes : tuple of (6,) [m]
-        Centre and size of boxes along the world's axes.
-    floor : float or None [m]
-        Least height of the joints' frames and of the tool.
-    """
-
-    itself: bool = False
+    itself: bool = False  # Whether bodies must not touch each other
     boxes: tuple[tuple[float, ...], ...] = ()
-    floor: float | None = None
+    """Tuple of (6,) [m] centre and size of boxes along the world's axes."""
+    floor: float | None = None  # [m] least height of the joints' frames and of the tool
 
     def __post_init__(self) -> None:
         if self.floor is not None and not np.isfinite(self.floor):

@@ -14,16 +14,11 @@ __all__ = ["Coupling", "find_couplings"]
 
 
 class Coupling(NamedTuple):
-    """A motor that turns with more than one joint.
-
-    Attributes
-    ----------
-    direction : (nj,) [-]
-        The motor's speed referred to its own joint is ``direction @ q̇``.
-    """
+    """A motor that turns with more than one joint."""
 
     name: str
     direction: FloatArray
+    """(nj,) [-] the motor's speed referred to its own joint is ``direction @ q̇``."""
 
 
 def find_couplings(

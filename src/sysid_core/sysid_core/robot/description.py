@@ -72,44 +72,25 @@ class Contact:
 
 @dataclass(frozen=True)
 class Transmission:
-    """Coupled motors: motor position = matrix · joint position, joint torque = matrixᵀ · motor's.
+    """Coupled motors: positions = matrix · joint positions, joint torques = matrixᵀ · theirs."""
 
-    Attributes
-    ----------
-    joints : tuple[str, ...]
-        Joints in the order of the columns; row i is the motor of joint i.
-    matrix : tuple[tuple[float, ...], ...]
-        Gear ratios [-].
-    side : str
-        Side that recorded data are on: ``joint``, ``motor``, or ``auto``, which takes positions
-        beyond the joints' limits as the motors'.
-    """
-
-    joints: tuple[str, ...]
-    matrix: tuple[tuple[float, ...], ...]
+    joints: tuple[str, ...]  # Joints in the order of the columns; row i is the motor of joint i
+    matrix: tuple[tuple[float, ...], ...]  # Gear ratios [-]
     side: str = "auto"
+    """Side that recorded data are on: ``joint``, ``motor``, or ``auto``, which takes positions
+    beyond the joints' limits as the motors'."""
 
 
 @dataclass(frozen=True)
 class PriorConfig:
-    """Confidence in the nominal parameters.
+    """Confidence in the nominal parameters."""
 
-    Attributes
-    ----------
-    relative_std : float [-]
-        Relative standard deviation of each body's inertia.
-    friction_relative_std : float [-]
-        Relative standard deviation of friction terms.
-    offset_std : float [-]
-        Standard deviation of torque offsets, as a share of the joint's effort limit.
-    confidence : dict[str, float]
-        Relative standard deviation of single bodies.
-    """
-
-    relative_std: float = 0.5
-    friction_relative_std: float = 2.0
+    relative_std: float = 0.5  # [-] relative standard deviation of each body's inertia
+    friction_relative_std: float = 2.0  # [-] relative standard deviation of friction terms
     offset_std: float = 0.1
+    """[-] standard deviation of torque offsets, as a share of the joint's effort limit."""
     confidence: Mapping[str, float] = field(default_factory=dict)
+    """Relative standard deviation of single bodies."""
 
 
 @dataclass(frozen=True)

@@ -53,20 +53,11 @@ class Mimic(NamedTuple):
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a recording says of a robot.
+    """What a recording says of a robot."""
 
-    Attributes
-    ----------
-    locked : Mapping[str, float] [rad]
-    names : Mapping[str, str]
-        Recorded name of a joint → the URDF's.
-    position : Mapping[str, float] [rad]
-        Median of every recorded joint.
-    """
-
-    locked: Mapping[str, float]
-    names: Mapping[str, str]
-    position: Mapping[str, float]
+    locked: Mapping[str, float]  # [rad]
+    names: Mapping[str, str]  # Recorded name of a joint → the URDF's
+    position: Mapping[str, float]  # [rad] median of every recorded joint
     notes: tuple[str, ...]
 
 

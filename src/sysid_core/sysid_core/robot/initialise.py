@@ -37,21 +37,11 @@ __all__ = ["InitialDescription", "initialise", "plain_name"]
 
 @dataclass(frozen=True)
 class InitialDescription:
-    """A first description of a robot.
+    """A first description of a robot."""
 
-    Attributes
-    ----------
-    text : str
-        YAML with comments.
-    robot : Robot
-        What the description makes of the URDF.
-    notes : tuple[str, ...]
-        Guesses that the user should check, and what is wrong with the URDF.
-    """
-
-    text: str
-    robot: Robot
-    notes: tuple[str, ...]
+    text: str  # YAML with comments
+    robot: Robot  # What the description makes of the URDF
+    notes: tuple[str, ...]  # Guesses that the user should check, and what is wrong with the URDF
 
 
 def initialise(

@@ -49,19 +49,14 @@ class Relations:
 
 @dataclass(frozen=True)
 class KnownParameters:
-    """Relations over a parameter vector.
+    """Relations over a parameter vector."""
 
-    Attributes
-    ----------
-    matrix, value, std : (d, p), (d,), (d,)
-        ``matrix @ x`` was measured as `value` with this standard deviation.
-    bounded, bound : (k, p), (k,)
-        ``bounded @ x ≥ bound``.
-    """
-
+    # matrix, value, std: (d, p), (d,), (d,): ``matrix @ x`` was measured as `value` with this
+    # standard deviation.
     matrix: FloatArray
     value: FloatArray
     std: FloatArray
+    # bounded, bound: (k, p), (k,): ``bounded @ x ≥ bound``.
     bounded: FloatArray
     bound: FloatArray
 

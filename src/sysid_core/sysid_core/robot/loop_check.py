@@ -22,41 +22,21 @@ class LoopReport:
 
     Assumption 1 of Zhang et al. asks that actuated positions determine the passive ones. It is
     checked where the linkage can be: coupled joints seldom reach every corner of their limits.
-
-    Attributes
-    ----------
-    equations, passive : int
-        Number of closure equations and of passive joints.
-    redundant : dict[str, int]
-        Loop name → number of its equations that repeat others.
-    tried : int
-        Random actuated configurations within the limits.
-    unreachable : int
-        Those at which no start closed the loops.
-    beyond_limits : int
-        Those that close only with passive joints beyond their limits.
-    reachable : int
-        Those that close within the limits; the next figures concern these.
-    unique : int
-        Those at which all starts that closed within the limits agreed.
-    residual : float [m, rad]
-        Largest residual.
-    condition : float [-]
-        Largest condition number of J_u.
     """
 
     robot: str
     loops: tuple[str, ...]
+    # equations, passive: number of closure equations and of passive joints.
     equations: int
     passive: int
-    redundant: dict[str, int]
-    tried: int
-    unreachable: int
-    beyond_limits: int
-    reachable: int
-    unique: int
-    residual: float
-    condition: float
+    redundant: dict[str, int]  # Loop name → number of its equations that repeat others
+    tried: int  # Random actuated configurations within the limits
+    unreachable: int  # Those at which no start closed the loops
+    beyond_limits: int  # Those that close only with passive joints beyond their limits
+    reachable: int  # Those that close within the limits; the next figures concern these
+    unique: int  # Those at which all starts that closed within the limits agreed
+    residual: float  # [m, rad] largest residual
+    condition: float  # [-] largest condition number of J_u
 
     @property
     def holds(self) -> bool:

@@ -214,65 +214,38 @@ def _check_kind(robot: Robot) -> None:
 
 
 class ClosedConfiguration(NamedTuple):
-    """A solution q of the loops, with the certificate of its convergence.
+    """A solution q of the loops, with the certificate of its convergence."""
 
-    Attributes
-    ----------
-    configuration : (nq,) [rad]
-    residual : float [m, rad]
-        Largest absolute residual of the closure equations at `configuration`.
-    jacobian : (m, nv)
-        Of the closure equations at `configuration`: what G needs of kinematics.
-    """
-
-    configuration: FloatArray
+    configuration: FloatArray  # (nq,) [rad]
     residual: float
+    """[m, rad] largest absolute residual of the closure equations at `configuration`."""
     iterations: int
     converged: bool
     jacobian: FloatArray
+    """(m, nv) of the closure equations at `configuration`: what G needs of kinematics."""
 
 
 class MotionMaps(NamedTuple):
-    """How the whole robot moves with its actuated joints at one closed state.
+    """How the whole robot moves with its actuated joints at one closed state."""
 
-    Attributes
-    ----------
-    G : (nv, na) [-]
-        q̇ = G q̇_a (Zhang et al. eq. 20).
-    G_dot : (nv, na) [1/s]
-        q̈ = G q̈_a + Ġ q̇_a.
-    condition : float [-]
-        Condition number of J_u with columns of unit length, in the Frobenius norm; inf where it
-        is singular.
-    """
-
-    G: FloatArray
-    G_dot: FloatArray
+    G: FloatArray  # (nv, na) [-]: q̇ = G q̇_a (Zhang et al. eq. 20).
+    G_dot: FloatArray  # (nv, na) [1/s]: q̈ = G q̈_a + Ġ q̇_a
     condition: float
+    """[-] condition number of J_u with columns of unit length, in the Frobenius norm; inf where it
+    is singular."""
 
 
 class ClosedMotion(NamedTuple):
-    """States of the whole robot along actuated motion.
+    """States of the whole robot along actuated motion."""
 
-    Attributes
-    ----------
-    q, v, a : (n, nv) [rad, rad/s, rad/s²]
-    G : (n, nv, na) [-]
-    residual : (n,) [m, rad]
-    iterations : (n,)
-    condition : (n,) [-]
-    valid : (n,) bool
-        Closed and not near singular; the other rows must not be used.
-    """
-
-    q: FloatArray
-    v: FloatArray
-    a: FloatArray
-    G: FloatArray
-    residual: FloatArray
-    iterations: FloatArray
-    condition: FloatArray
-    valid: BoolArray
+    q: FloatArray  # (n, nv) [rad, rad/s, rad/s²]
+    v: FloatArray  # (n, nv) [rad, rad/s, rad/s²]
+    a: FloatArray  # (n, nv) [rad, rad/s, rad/s²]
+    G: FloatArray  # (n, nv, na) [-]
+    residual: FloatArray  # (n,) [m, rad]
+    iterations: FloatArray  # (n,)
+    condition: FloatArray  # (n,) [-]
+    valid: BoolArray  # (n,) closed and not near singular; the other rows must not be used
 
     @classmethod
     def unknown(cls, n: int, nv: int, na: int) -> ClosedMotion:

@@ -29,19 +29,12 @@ __all__ = ["Limits", "Robot"]
 
 
 class Limits(NamedTuple):
-    """Limits of the moving joints, in their order; ±inf where there is none.
+    """Limits of the moving joints, in their order; ±inf where there is none."""
 
-    Attributes
-    ----------
-    lower, upper : (nj,) [rad]
-    velocity : (nj,) [rad/s]
-    effort : (nj,) [N·m]
-    """
-
-    lower: FloatArray
-    upper: FloatArray
-    velocity: FloatArray
-    effort: FloatArray
+    lower: FloatArray  # (nj,) [rad]
+    upper: FloatArray  # (nj,) [rad]
+    velocity: FloatArray  # (nj,) [rad/s]
+    effort: FloatArray  # (nj,) [N·m]
 
 
 def _parse(urdf: Urdf, floating: bool) -> pin.Model:

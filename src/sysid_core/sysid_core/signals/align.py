@@ -37,29 +37,16 @@ _SLOW_RATE = 5.0
 
 @dataclass(frozen=True)
 class Aligned:
-    """A recording on one uniform grid, ready to be filtered at any cut-off.
+    """A recording on one uniform grid, ready to be filtered at any cut-off."""
 
-    Attributes
-    ----------
-    grids : tuple[Grid, ...]
-        Uninterrupted stretches.
-    rate, sensor_rate : float [Hz]
-        Of the grid, of the sensors.
-    choice : CutoffChoice
-        What the spectrum of the motion, the description or the user says.
-    recording : Recording
-        Cleaned.
-    outliers : tuple[tuple[str, int], ...]
-        Joint and number of values that were replaced.
-    """
-
-    grids: tuple[Grid, ...]
+    grids: tuple[Grid, ...]  # Uninterrupted stretches
+    # rate, sensor_rate: [Hz] of the grid, of the sensors.
     rate: float
     sensor_rate: float
-    choice: CutoffChoice
-    recording: Recording
+    choice: CutoffChoice  # What the spectrum of the motion, the description or the user says
+    recording: Recording  # Cleaned
     config: SignalConfig
-    outliers: tuple[tuple[str, int], ...]
+    outliers: tuple[tuple[str, int], ...]  # Joint and number of values that were replaced
     synchronisation: SynchroniseReport
     warnings: tuple[str, ...]
 

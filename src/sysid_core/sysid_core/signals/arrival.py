@@ -24,17 +24,10 @@ _BURSTS = 0.1
 
 
 class Taken(NamedTuple):
-    """When samples were taken.
+    """When samples were taken."""
 
-    Attributes
-    ----------
-    time : (n,) [s]
-    runs : list[slice]
-        Stretches without interruption.
-    """
-
-    time: FloatArray
-    runs: list[slice]
+    time: FloatArray  # (n,) [s]
+    runs: list[slice]  # Stretches without interruption
 
     @property
     def period(self) -> float:

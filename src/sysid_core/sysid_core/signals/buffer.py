@@ -22,27 +22,18 @@ _NODES_BEFORE = 3
 
 @dataclass(frozen=True)
 class StreamCounts:
-    """What a stream has brought since the start.
+    """What a stream has brought since the start."""
 
-    Attributes
-    ----------
-    received, accepted : int
-        Samples that came, and that were used.
-    late, duplicate, not_finite, implausible : int
-        Samples that were left out, by reason.
-    lost : int
-        Periods without a sample, gaps included.
-    gaps, resets : int
-        Interruptions that were not bridged; times that the clock went back.
-    """
-
+    # received, accepted: samples that came, and that were used.
     received: int = 0
     accepted: int = 0
+    # late, duplicate, not_finite, implausible: samples that were left out, by reason.
     late: int = 0
     duplicate: int = 0
     not_finite: int = 0
     implausible: int = 0
-    lost: int = 0
+    lost: int = 0  # Periods without a sample, gaps included
+    # gaps, resets: interruptions that were not bridged; times that the clock went back.
     gaps: int = 0
     resets: int = 0
 

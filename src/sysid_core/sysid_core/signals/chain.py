@@ -22,20 +22,14 @@ __all__ = ["ChainConfig", "Filtered", "Fused", "Grid", "filter_grid", "fuse"]
 
 
 class Grid(NamedTuple):
-    """Signals on a uniform grid.
+    """Signals on a uniform grid."""
 
-    Attributes
-    ----------
-    time : (n,) [s]
-    joints : Mapping[str, (n, nj)]
-        `position`, and `velocity` and `effort` where measured, in joint order and SI units.
-    sensors : Mapping[str, (n, nc)]
-        Rows of the sensors that were there, by name; NaN where one was silent.
-    """
-
-    time: FloatArray
+    time: FloatArray  # (n,) [s]
     joints: Mapping[str, FloatArray]
+    """Each (n, nj): `position`, and `velocity` and `effort` where measured, in joint order and SI
+    units."""
     sensors: Mapping[str, FloatArray]
+    """Each (n, nc) rows of the sensors that were there, by name; NaN where one was silent."""
 
     def without(self, name: str) -> Grid:
         """Return the grid less one sensor."""
@@ -51,20 +45,12 @@ class Grid(NamedTuple):
 
 @dataclass(frozen=True)
 class ChainConfig:
-    """How signals on a grid become samples.
+    """How signals on a grid become samples."""
 
-    Attributes
-    ----------
-    rate : float [Hz]
-        Of the grid.
-    cutoff : float [Hz]
-        Of the low-pass that all signals share.
-    joints_measured, base_measured : bool
-        Take measured velocities where there are any, instead of differentiated positions.
-    """
-
-    rate: float
-    cutoff: float
+    rate: float  # [Hz] of the grid
+    cutoff: float  # [Hz] of the low-pass that all signals share
+    # joints_measured, base_measured: take measured velocities where there are any, instead of
+    # differentiated positions.
     joints_measured: bool = False
     base_measured: bool = True
 
@@ -84,22 +70,12 @@ class Filtered(NamedTuple):
 
 
 class Fused(NamedTuple):
-    """Samples with the best motion of the base.
-
-    Attributes
-    ----------
-    biases : Biases
-        As learned until the last sample.
-    used : int
-        Samples whose motion is the inertial sensor's.
-    diagnostic : Diagnostic or None
-        Why the sensor was not used at last.
-    """
+    """Samples with the best motion of the base."""
 
     samples: Samples
-    biases: Biases
-    used: int
-    diagnostic: Diagnostic | None
+    biases: Biases  # As learned until the last sample
+    used: int  # Samples whose motion is the inertial sensor's
+    diagnostic: Diagnostic | None  # Why the sensor was not used at last
 
 
 def filter_grid(grid: Grid, config: ChainConfig, *, every: int = 1) -> Filtered:

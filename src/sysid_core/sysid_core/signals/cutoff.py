@@ -48,28 +48,17 @@ _MOVING_PART = 1e-6
 
 @dataclass(frozen=True)
 class CutoffChoice:
-    """A cut-off and why; and what else all signals of a robot share.
+    """A cut-off and why; and what else all signals of a robot share."""
 
-    Attributes
-    ----------
-    cutoff : float [Hz]
-    motion_band : float [Hz]
-        Frequency below which 99.9 % of the velocities' power lies, or all but 1e-5 of the
-        positions', on average over the joints.
-    noise_frequency : float [Hz]
-        Cut-off at which a tenth (RMS) of the median joint's acceleration would be noise.
-    given : bool
-        Whether the user or the robot's description gave it.
-    lag : float [s]
-        By which efforts come after the positions that they go with.
-    """
-
-    cutoff: float
+    cutoff: float  # [Hz]
     motion_band: float
+    """[Hz] frequency below which 99.9 % of the velocities' power lies, or all but 1e-5 of the
+    positions', on average over the joints."""
     noise_frequency: float
+    """[Hz]: Cut-off at which a tenth (RMS) of the median joint's acceleration would be noise."""
     reason: str
-    given: bool = False
-    lag: float = 0.0
+    given: bool = False  # Whether the user or the robot's description gave it
+    lag: float = 0.0  # [s] by which efforts come after the positions that they go with
 
 
 def choose_cutoff(

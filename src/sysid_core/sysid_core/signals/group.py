@@ -26,23 +26,13 @@ _CLEARLY_SMOOTHER = 0.95
 
 @dataclass(frozen=True)
 class Track:
-    """The signals of one source, as recorded.
+    """The signals of one source, as recorded."""
 
-    Attributes
-    ----------
-    time : (n,) [s]
-    values : (n, nc)
-        NaN where a row lacks a channel; what no robot can reach counts as lacking, too.
-    flags : bool
-        Take the nearest row instead of interpolating.
-    required : bool
-        End a stretch where this track has a gap, instead of leaving NaN there.
-    """
-
-    time: FloatArray
+    time: FloatArray  # (n,) [s]
     values: FloatArray
-    flags: bool = False
-    required: bool = True
+    """(n, nc): NaN where a row lacks a channel; what no robot can reach counts as lacking, too."""
+    flags: bool = False  # Take the nearest row instead of interpolating
+    required: bool = True  # End a stretch where this track has a gap, instead of leaving NaN there
 
 
 @dataclass

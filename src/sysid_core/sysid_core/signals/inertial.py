@@ -44,18 +44,11 @@ _PIECE = 256
 
 
 class Readings(NamedTuple):
-    """Filtered readings in the sensor's axes, each (n, 3); NaN where there are none.
+    """Filtered readings in the sensor's axes, each (n, 3); NaN where there are none."""
 
-    Attributes
-    ----------
-    angular_velocity : [rad/s]
-    angular_acceleration : [rad/s²]
-    specific_force : [m/s²]
-    """
-
-    angular_velocity: FloatArray
-    angular_acceleration: FloatArray
-    specific_force: FloatArray
+    angular_velocity: FloatArray  # [rad/s]
+    angular_acceleration: FloatArray  # [rad/s²]
+    specific_force: FloatArray  # [m/s²]
 
 
 class RunningMean(NamedTuple):
@@ -79,22 +72,14 @@ class RunningMean(NamedTuple):
 
 
 class Biases(NamedTuple):
-    """What was learned of a sensor's constant errors against the odometry.
+    """What was learned of a sensor's constant errors against the odometry."""
 
-    Attributes
-    ----------
-    rate, acceleration : RunningMean
-        Of the differences of angular velocity [rad/s] and acceleration [m/s²].
-    squares : RunningMean
-        Of the squared difference and of the squared angular velocity [rad²/s²].
-    seen : int
-        Samples.
-    """
-
+    # rate, acceleration: of the differences of angular velocity [rad/s] and acceleration [m/s²].
     rate: RunningMean = RunningMean(np.zeros(3))
     acceleration: RunningMean = RunningMean(np.zeros(3))
     squares: RunningMean = RunningMean(np.zeros(2))
-    seen: int = 0
+    """Of the squared difference and of the squared angular velocity [rad²/s²]."""
+    seen: int = 0  # Samples
 
 
 class InertialMotion(NamedTuple):

@@ -43,25 +43,14 @@ class BaseMotion(NamedTuple):
 
 
 class VelocityAgreement(NamedTuple):
-    """How measured velocities compare with the derivative of the positions.
+    """How measured velocities compare with the derivative of the positions."""
 
-    Attributes
-    ----------
-    error : float
-        Largest RMS difference of a joint, relative to its RMS velocity.
-    delay : float [samples]
-        Largest delay of a joint's measured velocity.
-    roughness : float
-        RMS of the measured velocities' second derivative over that of the differentiated ones,
-        the geometric mean of the joints: how much noise accelerations would have.
-    preferable : bool
-        Whether the measured velocities agree and are the smoother ones.
-    """
-
-    error: float
-    delay: float
+    error: float  # Largest RMS difference of a joint, relative to its RMS velocity
+    delay: float  # [samples] largest delay of a joint's measured velocity
     roughness: float
-    preferable: bool
+    """RMS of the measured velocities' second derivative over that of the differentiated ones, the
+    geometric mean of the joints: how much noise accelerations would have."""
+    preferable: bool  # Whether the measured velocities agree and are the smoother ones
 
 
 def joint_motion(position: Smoothed, velocity: Smoothed | None) -> JointMotion:

@@ -19,25 +19,6 @@ _VELOCITIES = ("auto", "measured", "differentiated")
 class SignalConfig:
     """How recordings become samples; `None` leaves the choice to the data.
 
-    Attributes
-    ----------
-    rate : float or None [Hz]
-        Expected of the sensors, and of the uniform grid (a multiple of it if they are quicker);
-        None: the sensors' own.
-    cutoff : float or None [Hz]
-        Of the zero-phase low-pass that positions, velocities and efforts share.
-    gap : float
-        Longest interruption that is interpolated, in sampling periods.
-    timing : {"auto", "stamped", "uniform"}
-        Whether to trust time stamps or the regular clock behind them.
-    velocity : {"auto", "measured", "differentiated"}
-        Where velocities come from; accelerations are their derivative.
-    oversampling : float or None
-        Samples are thinned to this multiple of the cut-off; None keeps all of them.
-    inertial : bool
-        Take a floating base's angular velocity and acceleration from its inertial sensor where
-        one was recorded; else they come from the odometry alone.
-
     Raises
     ------
     ParameterError
@@ -45,12 +26,20 @@ class SignalConfig:
     """
 
     rate: float | None = None
+    """[Hz] expected of the sensors, and of the uniform grid (a multiple of it if they are
+    quicker); None: the sensors' own."""
     cutoff: float | None = None
-    gap: float = 5.0
+    """[Hz] of the zero-phase low-pass that positions, velocities and efforts share."""
+    gap: float = 5.0  # Longest interruption that is interpolated, in sampling periods
     timing: Literal["auto", "stamped", "uniform"] = "auto"
+    """Whether to trust time stamps or the regular clock behind them."""
     velocity: Literal["auto", "measured", "differentiated"] = "auto"
+    """Where velocities come from; accelerations are their derivative."""
     oversampling: float | None = 8.0
+    """Samples are thinned to this multiple of the cut-off; None keeps all of them."""
     inertial: bool = True
+    """Take a floating base's angular velocity and acceleration from its inertial sensor where one
+    was recorded; else they come from the odometry alone."""
 
     def __post_init__(self) -> None:
         for name in ("rate", "cutoff"):

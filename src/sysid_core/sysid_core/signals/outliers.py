@@ -25,20 +25,12 @@ _TURN_TOLERANCE = 0.5
 
 @dataclass(frozen=True)
 class HampelResult:
-    """Cleaned samples.
-
-    Attributes
-    ----------
-    values : (n, nc)
-        Outliers replaced by interpolation between the nearest samples that are none.
-    outliers : (n, nc) bool
-    counts : (nc,) int
-        Outliers per channel.
-    """
+    """Cleaned samples."""
 
     values: FloatArray
-    outliers: BoolArray
-    counts: npt.NDArray[np.int64]
+    """(n, nc) outliers replaced by interpolation between the nearest samples that are none."""
+    outliers: BoolArray  # (n, nc)
+    counts: npt.NDArray[np.int64]  # (nc,) outliers per channel
 
 
 def hampel(values: FloatArray, *, half_window: int = 5, threshold: float = 8.0) -> HampelResult:

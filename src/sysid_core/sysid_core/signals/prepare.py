@@ -26,34 +26,21 @@ _MINIMUM_ROWS = 8
 
 @dataclass(frozen=True)
 class PrepareReport:
-    """What was done to a recording.
+    """What was done to a recording."""
 
-    Attributes
-    ----------
-    sensor_rate, rate, output_rate : float [Hz]
-        Of the sensors, of the grid, of the samples.
-    cutoff : float [Hz]
-    velocity : str
-        `measured` or `differentiated`.
-    outliers : tuple[tuple[str, int], ...]
-        Joint and number of values that were replaced; joints without any are left out.
-    duration : float [s]
-        Of all samples together.
-    lag : float [s]
-        See `CutoffChoice`.
-    """
-
+    # sensor_rate, rate, output_rate: [Hz] of the sensors, of the grid, of the samples.
     sensor_rate: float
     rate: float
     output_rate: float
-    cutoff: float
+    cutoff: float  # [Hz]
     cutoff_reason: str
-    velocity: str
+    velocity: str  # `measured` or `differentiated`
     outliers: tuple[tuple[str, int], ...]
+    """Joint and number of values that were replaced; joints without any are left out."""
     synchronisation: SynchroniseReport
-    duration: float
+    duration: float  # [s] of all samples together
     warnings: tuple[str, ...]
-    lag: float = 0.0
+    lag: float = 0.0  # [s] see `CutoffChoice`
 
 
 @dataclass(frozen=True)

@@ -22,16 +22,10 @@ _TINY = 1e-6
 
 
 class AngularMotion(NamedTuple):
-    """Angular velocity and acceleration in the body frame.
+    """Angular velocity and acceleration in the body frame."""
 
-    Attributes
-    ----------
-    velocity : (n, 3) [rad/s]
-    acceleration : (n, 3) [rad/s²]
-    """
-
-    velocity: FloatArray
-    acceleration: FloatArray
+    velocity: FloatArray  # (n, 3) [rad/s]
+    acceleration: FloatArray  # (n, 3) [rad/s²]
 
 
 def normalised(quaternions: FloatArray) -> FloatArray:

@@ -17,42 +17,25 @@ __all__ = ["SENSORS", "SOURCES", "Rows", "Sensor"]
 
 
 class Rows(NamedTuple):
-    """One row of numbers per message.
+    """One row of numbers per message."""
 
-    Attributes
-    ----------
-    time : (m,) [s]
-    values : (m, nc)
-    """
-
-    time: FloatArray
-    values: FloatArray
+    time: FloatArray  # (m,) [s]
+    values: FloatArray  # (m, nc)
 
 
 @dataclass(frozen=True)
 class Sensor:
-    """A source of signals that joins the joints' on their grid.
-
-    Attributes
-    ----------
-    rows : callable
-        Takes a recording; returns the sensor's rows, None where it was not recorded.
-    source : str
-        Field of a recording that holds its messages.
-    messages : str
-        What faulty messages are counted as; empty where another sensor of the source counts them.
-    flags : bool
-        Take the nearest row instead of interpolating.
-    required : bool
-        Leave samples without it out.
-    """
+    """A source of signals that joins the joints' on their grid."""
 
     name: str
     rows: Callable[[Recording], Rows | None]
-    source: str
+    """Takes a recording; returns the sensor's rows, None where it was not recorded."""
+    source: str  # Field of a recording that holds its messages
     messages: str
-    flags: bool = False
-    required: bool = True
+    """What faulty messages are counted as; empty where another sensor of the source counts
+    them."""
+    flags: bool = False  # Take the nearest row instead of interpolating
+    required: bool = True  # Leave samples without it out
 
 
 def _odometry(recording: Recording) -> Rows | None:

@@ -23,66 +23,41 @@ _ROWS_PER_ROW = 20
 
 @dataclass(frozen=True)
 class Segment:
-    """A gap-free stretch on a uniform grid.
+    """A gap-free stretch on a uniform grid."""
 
-    Attributes
-    ----------
-    time : (m,) [s]
-    values : tuple[(m, nc), ...]
-        One array per track.
-    """
-
-    time: FloatArray
-    values: tuple[FloatArray, ...]
+    time: FloatArray  # (m,) [s]
+    values: tuple[FloatArray, ...]  # each (m, nc) one array per track
 
 
 @dataclass(frozen=True)
 class SynchroniseReport:
-    """What was found in the time stamps and done about it; counts are the worst track's.
+    """What was found in the time stamps and done about it; counts are the worst track's."""
 
-    Attributes
-    ----------
-    received : int
-        Rows of the first track.
-    late, duplicates, resets, implausible, lost, gaps : int
-        Rows put in order; left out as duplicates; times the clock went back; rows with impossible
-        stamps; periods without a row that were interpolated; interruptions that were not.
-    jitter : float [s]
-        Standard deviation of the intervals around whole periods.
-    timing : str
-        `stamped`: rows lie where their stamps say; `uniform`: on the regular clock behind them.
-    """
-
-    received: int = 0
+    received: int = 0  # Rows of the first track
+    # late, duplicates, resets, implausible, lost, gaps: rows put in order; left out as duplicates;
+    # times the clock went back; rows with impossible stamps; periods without a row that were
+    # interpolated; interruptions that were not.
     late: int = 0
     duplicates: int = 0
     resets: int = 0
     implausible: int = 0
     lost: int = 0
     gaps: int = 0
-    jitter: float = 0.0
+    jitter: float = 0.0  # [s] standard deviation of the intervals around whole periods
     timing: str = "stamped"
+    """`stamped`: rows lie where their stamps say; `uniform`: on the regular clock behind them."""
 
 
 @dataclass(frozen=True)
 class Synchronised:
-    """Tracks on a common uniform grid.
+    """Tracks on a common uniform grid."""
 
-    Attributes
-    ----------
-    rate : float [Hz]
-        Of the grid.
-    sensor_rate : float [Hz]
-        Lowest rate of any channel; spectra above half of it mean nothing.
-    held, drawn : dict[int, float] [Hz]
-        Channels of the first track whose values were repeated or interpolated between the ticks
-        of a slower rate.
-    """
-
-    rate: float
-    sensor_rate: float
+    rate: float  # [Hz] of the grid
+    sensor_rate: float  # [Hz] lowest rate of any channel; spectra above half of it mean nothing
     segments: tuple[Segment, ...]
     report: SynchroniseReport
+    # held, drawn: [Hz] channels of the first track whose values were repeated or interpolated
+    # between the ticks of a slower rate.
     held: dict[int, float]
     drawn: dict[int, float]
 

@@ -56,20 +56,11 @@ _AS_HIGH = 0.9
 
 @dataclass(frozen=True)
 class ClockEstimate:
-    """The regular clock that irregular stamps come from.
+    """The regular clock that irregular stamps come from."""
 
-    Attributes
-    ----------
-    rate : float [Hz]
-    jitter : float [s]
-        Standard deviation of the stamps' intervals around whole periods.
-    lost : int
-        Periods without a sample, outside of gaps.
-    """
-
-    rate: float
-    jitter: float
-    lost: int
+    rate: float  # [Hz]
+    jitter: float  # [s] standard deviation of the stamps' intervals around whole periods
+    lost: int  # Periods without a sample, outside of gaps
 
 
 class Kind(IntEnum):
@@ -84,40 +75,22 @@ class Kind(IntEnum):
 
 
 class Followed(NamedTuple):
-    """How rows follow each other.
+    """How rows follow each other."""
 
-    Attributes
-    ----------
-    kinds : (n,) int8
-        A `Kind` of each.
-    begins : tuple[int, ...]
-        First rows of all runs: row 0, and those after an interruption or a step back.
-    """
-
-    kinds: npt.NDArray[np.int8]
+    kinds: npt.NDArray[np.int8]  # (n,): a `Kind` of each
     begins: tuple[int, ...]
+    """First rows of all runs: row 0, and those after an interruption or a step back."""
 
 
 @dataclass(frozen=True)
 class Passes:
-    """Runs of a recording through which time goes forwards.
+    """Runs of a recording through which time goes forwards."""
 
-    Attributes
-    ----------
-    rows : tuple[(m,) int, ...]
-        Row numbers of each pass, ascending in time.
-    late : int
-        Rows that came after younger ones and were put in order.
-    resets : int
-        How often time went back for good, as when a bag starts over.
-    implausible : int
-        Rows left out because their stamp is not finite, or leaps ahead of all that follow.
-    """
-
-    rows: tuple[IndexArray, ...]
-    late: int
-    resets: int
+    rows: tuple[IndexArray, ...]  # each (m,) row numbers of each pass, ascending in time
+    late: int  # Rows that came after younger ones and were put in order
+    resets: int  # How often time went back for good, as when a bag starts over
     implausible: int
+    """Rows left out because their stamp is not finite, or leaps ahead of all that follow."""
 
 
 def estimate_clock(time: FloatArray, *, gap: float = 5.0) -> ClockEstimate:

@@ -33,15 +33,9 @@ class ClockType(IntEnum):
 
 @dataclass(frozen=True)
 class Time:
-    """A point in time of one kind of clock.
+    """A point in time of one kind of clock."""
 
-    Parameters
-    ----------
-    nanoseconds : int
-        Since the epoch [ns].
-    """
-
-    nanoseconds: int = 0
+    nanoseconds: int = 0  # Since the epoch [ns]
     clock_type: ClockType = ClockType.SYSTEM_TIME
 
     def to_msg(self) -> Any:

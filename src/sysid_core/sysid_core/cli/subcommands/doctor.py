@@ -48,20 +48,12 @@ _LIBRARY = re.compile(r"(lib[\w+-]+)\.so\.(\d+): cannot open shared object file"
 
 
 class Check(NamedTuple):
-    """One thing that was looked at.
-
-    Attributes
-    ----------
-    state : str
-        ``ok``, ``missing`` or ``optional``.
-    advice : str
-        What to do if it is missing.
-    """
+    """One thing that was looked at."""
 
     what: str
     found: str
-    state: str
-    advice: str = ""
+    state: str  # ``ok``, ``missing`` or ``optional``
+    advice: str = ""  # What to do if it is missing
 
 
 def _python() -> Check:

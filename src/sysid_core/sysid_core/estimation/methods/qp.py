@@ -29,16 +29,10 @@ _ACTIVE = 1e-7  # multiplier, in posterior standard deviations, that marks a con
 
 
 class Projection(NamedTuple):
-    """The point nearest to the origin with ``rows @ v ≥ bound``.
+    """The point nearest to the origin with ``rows @ v ≥ bound``."""
 
-    Attributes
-    ----------
-    point : (n,)
-    multipliers : (q,)
-    """
-
-    point: FloatArray
-    multipliers: FloatArray
+    point: FloatArray  # (n,)
+    multipliers: FloatArray  # (q,)
     iterations: int
     converged: bool
 

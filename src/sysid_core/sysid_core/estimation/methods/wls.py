@@ -23,17 +23,12 @@ _SETTLED = 1e-3  # relative change of the noise that ends the reweighting
 
 @dataclass(frozen=True, kw_only=True)
 class Wls(LeastSquaresEstimator):
-    """Minimise Σ‖A_g β − y_g‖²/(σ_g² η_g), with σ_g from the residuals, iterated (Han et al.).
-
-    Attributes
-    ----------
-    huber : float or None [-]
-        Residuals beyond this many standard deviations count linearly, by iteratively reweighted
-        least squares; needs `Problem.rows`. None: all count quadratically.
-    """
+    """Minimise Σ‖A_g β − y_g‖²/(σ_g² η_g), with σ_g from the residuals, iterated (Han et al.)."""
 
     name = "wls"
     huber: float | None = None
+    """[-] residuals beyond this many standard deviations count linearly, by iteratively reweighted
+    least squares; needs `Problem.rows`. None: all count quadratically."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
