@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,8 +14,8 @@ from sysid_core.arrays import FloatArray
 __all__ = ["Taken", "taken_times"]
 
 _WINDOWS = (64, 256, 1024)
-"""Messages of which one at least comes with hardly any delay, although most wait in a queue; the
-longer the delays, the more it takes. Over more than these a clock may drift."""
+"""Messages of which one at least comes with hardly any delay, although most wait in a queue: the
+longer the delays, the more it takes; the fewer, the closer a clock that drifts is followed."""
 
 
 _BURST = 0.2
@@ -41,13 +42,15 @@ class Taken(NamedTuple):
         return bool(np.mean((step > 0.0) & (step < _BURST * self.period)) > _BURSTS)
 
 
-def taken_times(stamps: FloatArray, gap: float) -> Taken | None:
-    """Separate the robot's clock from the delays of the transport.
+def taken_times(stamps: FloatArray, gap: float) -> Iterator[Taken]:
+    """Separate the robot's clock from the delays of the transport, over several windows.
 
     A transport keeps messages in order and delays them by different times, never by less than
     none. So the k-th sample was taken k periods after the first, and what its stamp says beyond
     that is delay: the lower envelope of the rest is the clock, with its drift and with messages
-    that were lost. Where the envelope rises for good, there was an interruption.
+    that were lost. Where the envelope rises for good, there was an interruption; the ends are
+    too short to tell. Windows over which the times would not ascend, or that see too few
+    messages, are passed over. The last times are those of a clock that is as even as can be.
 
     Parameters
     ----------
@@ -55,19 +58,13 @@ def taken_times(stamps: FloatArray, gap: float) -> Taken | None:
         Ascending or equal.
     gap : float
         Rises of more than this many periods are interruptions.
-
-    Returns
-    -------
-    Taken or None
-        None where there are too few messages to tell, or the times would not ascend.
     """
+    found = None
     for window in _WINDOWS:
-        if len(stamps) < 4 * window:
-            return None
-        found = _taken(stamps, gap, window)
-        if found is not None:
-            return found
-    return None
+        if len(stamps) >= 4 * window and (found := _taken(stamps, gap, window)) is not None:
+            yield found
+    if found is not None:
+        yield Taken(np.concatenate([_line(stamps[run]) for run in found.runs]), found.runs)
 
 
 def _taken(stamps: FloatArray, gap: float, window: int) -> Taken | None:
@@ -81,7 +78,8 @@ def _taken(stamps: FloatArray, gap: float, window: int) -> Taken | None:
     before, after = _running_minima(rest, window)
     rise = after[1:] - before[:-1]
     jump = np.flatnonzero((rise > gap * period) & (np.diff(stamps) > gap * period))
-    edges = [0, *(jump + 1).tolist(), count]
+    told = (jump >= _WINDOWS[0]) & (jump < count - _WINDOWS[0])
+    edges = [0, *(jump[told] + 1).tolist(), count]
     runs = [slice(a, b) for a, b in pairwise(edges)]
     time = np.empty(count)
     for run in runs:
@@ -89,6 +87,13 @@ def _taken(stamps: FloatArray, gap: float, window: int) -> Taken | None:
     if np.any(np.diff(time) <= 0.0):
         return None
     return Taken(time, runs)
+
+
+def _line(stamps: FloatArray) -> FloatArray:
+    """Return the least squares line (n,) through stamps (n,)."""
+    index = np.arange(len(stamps)) - 0.5 * (len(stamps) - 1)
+    slope = float(index @ stamps) / max(float(index @ index), 1.0)
+    return np.asarray(stamps.mean() + slope * index)
 
 
 def _running_minima(rest: FloatArray, window: int) -> tuple[FloatArray, FloatArray]:

@@ -22,6 +22,7 @@ Timing = Literal["auto", "stamped", "uniform"]
 # Jitter below this part of a period is rounding of the stamps.
 _JITTER_OF_NOTE = 1e-3
 _CLEARLY_SMOOTHER = 0.95
+_TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,8 @@ def grouped(
         time = track.time[chosen]
         if len(np.unique(time)) < 2:
             continue
-        taken = taken_times(time, gap) if timing == "auto" and not track.flags else None
-        everything = chosen
+        everything = track.values[chosen][:, channels]
+        taken = _taken(time, everything, gap, timing) if not track.flags else None
         if taken is not None and taken.queued(time):
             # stamps that came in bursts do not even tell the rate
             time, taken, tally.timing = taken.time, None, "uniform"
@@ -112,7 +113,7 @@ def grouped(
         duplicates, lost = int(np.count_nonzero(~keep)), clock.lost
         if not track.flags and _regularise(group, clock.jitter, timing):
             tally.timing = "uniform"
-        elif taken is not None and _undelay(group, taken, track.values[everything][:, channels]):
+        elif taken is not None and _undelay(group, taken, everything):
             tally.timing, duplicates, lost = "uniform", 0, 0
         if track.required:
             tally.duplicates = max(tally.duplicates, duplicates)
@@ -143,15 +144,30 @@ def _updated(group: Group, gap: float, timing: Timing, tally: Tally) -> list[Gro
         if not pattern.all():
             clock = estimate_clock(part.time, gap=gap)
             part.rate, part.held = clock.rate, True
-            part.runs = list(split_at_gaps(part.time, gap / clock.rate))
+            # what was missed by chance is no interruption, and rests are left in
+            count = np.concatenate([[0], np.cumsum(pattern)]).tolist()
+            ends = [(count[run.start], count[run.stop]) for run in group.runs]
+            part.runs = [slice(a, b) for a, b in ends if a < b]
             regular = _regularise(part, clock.jitter, timing)
             # a log that is faster than its sensor misses no update
-            taken = taken_times(part.time, gap) if timing == "auto" and not regular else None
+            taken = None if regular else _taken(part.time, part.values, gap, timing)
             if taken is not None and _undelay(part, taken, part.values):
                 tally.timing = "uniform"
         part.knots = knot_rate(part.time, part.values)
         parts.append(part)
     return parts
+
+
+def _taken(time: FloatArray, values: FloatArray, gap: float, timing: Timing) -> Taken | None:
+    """Return the times behind delayed stamps: of the most even clock that others hardly beat."""
+    tried = list(taken_times(time, gap)) if timing == "auto" else []
+    rough = [np.log(_unpredictability(t.time, values, t.runs) + _TINY).mean() for t in tried]
+    even = [
+        t
+        for t, own in zip(tried, rough, strict=True)
+        if _CLEARLY_SMOOTHER * np.exp(own - min(rough)) <= 1.0
+    ]
+    return even[-1] if even else None
 
 
 def _undelay(group: Group, taken: Taken, values: FloatArray) -> bool:
@@ -195,7 +211,7 @@ def _clearly_smoother(
         return False
     # Noisy channels tell nothing (ratio 1), so the geometric mean lets the smooth ones decide.
     regular_error = _unpredictability(time, values, runs)[moving]
-    ratios = np.maximum(regular_error, 1e-12) / stamped_error[moving]
+    ratios = np.maximum(regular_error, _TINY) / stamped_error[moving]
     return bool(np.exp(np.mean(np.log(ratios))) < _CLEARLY_SMOOTHER)
 
 

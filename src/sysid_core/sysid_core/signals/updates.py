@@ -18,6 +18,8 @@ _TOGETHER = 0.9
 """Share of a channel's updates at which another one updates, for both to be of one message."""
 _REST = 4.0
 """Updates for which a value stays the same before it is at rest rather than held."""
+_CHANCE = 1e-2
+"""Probability that a recording in which updates are missed at random seems to rest anywhere."""
 _STRAIGHT = 1e-3
 """Bend relative to the usual one below which three values lie on a line."""
 _DRAWN = 0.3
@@ -100,8 +102,11 @@ def _with_rests(message: BoolArray) -> BoolArray:
     rows = np.flatnonzero(message)
     gaps = np.diff([*rows, len(message)])
     usual = max(1, round(float(np.median(gaps))))
+    missed = float(np.mean(gaps > usual))
+    by_chance = np.log(_CHANCE / len(gaps)) / np.log(missed) if 0.0 < missed < 1.0 else 0.0
+    resting = gaps > max(_REST, 1.0 + by_chance) * usual
     since = np.arange(len(message)) - np.repeat(rows, gaps)
-    return np.asarray((since % usual == 0) & np.repeat(gaps > _REST * usual, gaps) | message)
+    return np.asarray((since % usual == 0) & np.repeat(resting, gaps) | message)
 
 
 def knot_rate(time: FloatArray, values: FloatArray) -> float:
