@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from sysid_core.wording import printable
 
 __all__ = [
@@ -15,6 +18,7 @@ __all__ = [
     "SysidError",
     "UnknownRobotError",
     "UnreadableError",
+    "found_in",
 ]
 
 
@@ -25,48 +29,40 @@ class SysidError(Exception):
         return printable(" ".join(super().__str__().splitlines()))
 
 
-class DataError(SysidError):
-    """Recorded or live data cannot be used as they are.
-
-    Attributes
-    ----------
-    source : str
-        File, topic or array that the trouble lies in.
-    """
+class _LocatedError(SysidError):
+    """An error in a file, topic or array, its `source`."""
 
     def __init__(self, message: str, *, source: str = "") -> None:
         super().__init__(f"{source}: {message}" if source else message)
         self.source = source
+
+
+class DataError(_LocatedError):
+    """Recorded or live data cannot be used as they are."""
+
+
+@contextmanager
+def found_in(source: object) -> Iterator[None]:
+    """Let data and robot errors that arise within name their source, unless they do already."""
+    try:
+        yield
+    except _LocatedError as error:
+        if not error.source:
+            error.source = str(source)
+            error.args = (f"{source}: {error.args[0]}",)
+        raise
 
 
 class UnreadableError(SysidError):
     """A file is none that can be read; whoever asked for it adds its name and how to mend it."""
 
 
-class RobotError(SysidError):
-    """A robot description or its URDF is missing, malformed or contradicts itself.
-
-    Attributes
-    ----------
-    source : str
-        The description or URDF that the trouble lies in.
-    """
-
-    def __init__(self, message: str, *, source: str = "") -> None:
-        super().__init__(f"{source}: {message}" if source else message)
-        self.source = source
+class RobotError(_LocatedError):
+    """A robot description or its URDF is missing, malformed or contradicts itself."""
 
 
 class UnknownRobotError(RobotError):
-    """No robot description of that name exists.
-
-    Attributes
-    ----------
-    name : str
-        The name that was asked for.
-    known : tuple[str, ...]
-        The names that exist.
-    """
+    """No robot description of that `name` exists; `known` are those that do."""
 
     def __init__(self, name: str, known: tuple[str, ...]) -> None:
         names = ", ".join(known) if known else "none found"
@@ -75,8 +71,7 @@ class UnknownRobotError(RobotError):
             "Give one of these, the path of a robot description, "
             "or make one with 'sysid init my.urdf'"
         )
-        self.name = name
-        self.known = known
+        self.name, self.known = name, known
 
 
 class ModelError(SysidError):

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 
 from sysid_core.arrays import FloatArray
 from sysid_core.data.table import read_table
-from sysid_core.errors import DataError
+from sysid_core.errors import DataError, found_in
 from sysid_core.signals import angular_motion, continuous, normalised
 
 __all__ = ["LinkMotion", "Poses", "differentiate_poses", "read_poses"]
@@ -59,46 +59,41 @@ def read_poses(path: Path) -> Poses:
     DataError
         Naming the line or column that cannot be used.
     """
-    source = str(path)
-    columns, lines, values = read_table(path, _PARTS, _HEADER_HELP)
-    links = tuple(dict.fromkeys(link for link, _ in columns))
-    for link in links:
-        missing = [part for part in _PARTS if (link, part) not in columns]
-        if missing:
+    with found_in(path):
+        columns, lines, values = read_table(path, _PARTS, _HEADER_HELP)
+        links = tuple(dict.fromkeys(link for link, _ in columns))
+        for link in links:
+            missing = [part for part in _PARTS if (link, part) not in columns]
+            if missing:
+                raise DataError(
+                    f"line 1: link '{link}' lacks {', '.join(missing)}; {_HEADER_HELP}"
+                )
+        if not np.isfinite(values).all():
+            row, column = np.argwhere(~np.isfinite(values))[0]
             raise DataError(
-                f"line 1: link '{link}' lacks {', '.join(missing)}; {_HEADER_HELP}", source=source
+                f"line {lines[row]}: column '{'/'.join(columns[column - 1])}' is not finite; "
+                "fill the gap or delete the line"
             )
-    if not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0]
-        raise DataError(
-            f"line {lines[row]}: column '{'/'.join(columns[column - 1])}' holds no finite number; "
-            "fill the gap or delete the line",
-            source=source,
-        )
-    if len(values) < _FEWEST:
-        raise DataError(
-            f"{len(values)} rows are too few; record at least {_FEWEST}", source=source
-        )
-    time = values[:, 0]
-    if not (np.diff(time) > 0.0).all():
-        row = int(np.argmax(np.diff(time) <= 0.0)) + 1
-        raise DataError(
-            f"line {lines[row]}: time does not ascend; sort the rows and drop doubles",
-            source=source,
-        )
-    order = [1 + columns.index((link, part)) for link in links for part in _PARTS]
-    poses = values[:, order].reshape(len(values), len(links), len(_PARTS))
-    quaternions = poses[:, :, 3:]
-    length = np.linalg.norm(quaternions, axis=2)
-    if (np.abs(length - 1.0) > _UNIT).any():
-        row, link = np.argwhere(np.abs(length - 1.0) > _UNIT)[0]
-        raise DataError(
-            f"line {lines[row]}: the quaternion of '{links[link]}' has length "
-            f"{length[row, link]:.3g}, not 1; check the order qx, qy, qz, qw",
-            source=source,
-        )
-    chains = [continuous(normalised(quaternions[:, k])) for k in range(len(links))]
-    return Poses(time, links, poses[:, :, :3], np.stack(chains, axis=1), source)
+        if len(values) < _FEWEST:
+            raise DataError(f"{len(values)} rows are too few; record at least {_FEWEST}")
+        time = values[:, 0]
+        if not (np.diff(time) > 0.0).all():
+            row = int(np.argmax(np.diff(time) <= 0.0)) + 1
+            raise DataError(
+                f"line {lines[row]}: time does not ascend; sort the rows and drop doubles"
+            )
+        order = [1 + columns.index((link, part)) for link in links for part in _PARTS]
+        poses = values[:, order].reshape(len(values), len(links), len(_PARTS))
+        quaternions = poses[:, :, 3:]
+        length = np.linalg.norm(quaternions, axis=2)
+        if (np.abs(length - 1.0) > _UNIT).any():
+            row, link = np.argwhere(np.abs(length - 1.0) > _UNIT)[0]
+            raise DataError(
+                f"line {lines[row]}: the quaternion of '{links[link]}' has length "
+                f"{length[row, link]:.3g}, not 1; check the order qx, qy, qz, qw"
+            )
+        chains = [continuous(normalised(quaternions[:, k])) for k in range(len(links))]
+        return Poses(time, links, poses[:, :, :3], np.stack(chains, axis=1), str(path))
 
 
 _DEGREE = 7

@@ -172,7 +172,7 @@ def decompressed(file: Path, stack: ExitStack) -> Path:
     return plain
 
 
-def inflated(packed: bytes, topic: str, inflater: Inflater, path: Path) -> bytes:
+def inflated(packed: bytes, topic: str, inflater: Inflater) -> bytes:
     """Unpack one compressed message.
 
     Raises
@@ -188,10 +188,9 @@ def inflated(packed: bytes, topic: str, inflater: Inflater, path: Path) -> bytes
             if len(data) > MOST_MESSAGE:
                 raise UnreadableError(too_large(topic))
     except UnreadableError as err:
-        raise DataError(str(err), source=str(path)) from err
+        raise DataError(str(err)) from err
     except zstandard.ZstdError as err:
         raise DataError(
-            f"a compressed message cannot be unpacked ({one_line(err)}); copy the bag again",
-            source=str(path),
+            f"a compressed message cannot be unpacked ({one_line(err)}); copy the bag again"
         ) from err
     return bytes(data)

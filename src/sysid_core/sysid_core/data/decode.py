@@ -33,7 +33,7 @@ class JointRows:
     warnings: tuple[str, ...]
 
 
-def joints_of(stream: Stream, time: FloatArray, source: str) -> JointRows:
+def joints_of(stream: Stream, time: FloatArray) -> JointRows:
     """Collect joint states; the order of joints is that of their first appearance.
 
     Drivers may publish in changing order, or disjoint groups of joints in separate messages: the
@@ -45,7 +45,7 @@ def joints_of(stream: Stream, time: FloatArray, source: str) -> JointRows:
     DataError
         If no message names a joint, or one names a joint twice.
     """
-    columns, orders = _columns(stream, source)
+    columns, orders = _columns(stream)
     rows = _row_numbers(stream.messages, orders, time)
     arrays = {
         name: np.full((rows[-1] + 1, len(columns)), np.nan, dtype=np.float64)
@@ -77,9 +77,7 @@ def joints_of(stream: Stream, time: FloatArray, source: str) -> JointRows:
     )
 
 
-def _columns(
-    stream: Stream, source: str
-) -> tuple[dict[str, int], dict[tuple[str, ...], list[int]]]:
+def _columns(stream: Stream) -> tuple[dict[str, int], dict[tuple[str, ...], list[int]]]:
     """Return each joint's column, and the columns of each order of names that messages have."""
     columns: dict[str, int] = {}
     orders: dict[tuple[str, ...], list[int]] = {}
@@ -90,20 +88,17 @@ def _columns(
                 repeated = sorted(name for name, count in Counter(names).items() if count > 1)
                 raise DataError(
                     f"a message of {stream.topic} names {', '.join(repeated)} more than once; "
-                    "mend the driver that publishes it",
-                    source=source,
+                    "mend the driver that publishes it"
                 )
             if len(columns.keys() | set(names)) > MOST_JOINTS:
                 raise DataError(
                     f"the messages of {stream.topic} name more than {MOST_JOINTS} joints; mend "
-                    "the driver that publishes them",
-                    source=source,
+                    "the driver that publishes them"
                 )
             orders[names] = [columns.setdefault(name, len(columns)) for name in names]
     if not columns:
         raise DataError(
-            f"the messages of {stream.topic} name no joints; mend the driver that publishes them",
-            source=source,
+            f"the messages of {stream.topic} name no joints; mend the driver that publishes them"
         )
     return columns, orders
 
@@ -127,7 +122,7 @@ def _present(values: FloatArray) -> FloatArray | None:
     return None if np.all(np.isnan(values)) else values
 
 
-def _base_of(stream: Stream, time: FloatArray, _: str) -> BaseRecording:
+def _base_of(stream: Stream, time: FloatArray) -> BaseRecording:
     """Collect odometry."""
     poses = [message.pose.pose for message in stream.messages]
     twists = [message.twist.twist for message in stream.messages]
@@ -142,7 +137,7 @@ def _base_of(stream: Stream, time: FloatArray, _: str) -> BaseRecording:
     )
 
 
-def _imu_of(stream: Stream, time: FloatArray, _: str) -> ImuRecording:
+def _imu_of(stream: Stream, time: FloatArray) -> ImuRecording:
     """Collect inertial measurements.
 
     An orientation whose covariance starts with −1 is absent, as `sensor_msgs/Imu` says.
@@ -164,7 +159,7 @@ def _imu_of(stream: Stream, time: FloatArray, _: str) -> ImuRecording:
     )
 
 
-def _contacts_of(stream: Stream, time: FloatArray, source: str) -> ContactRecording | None:
+def _contacts_of(stream: Stream, time: FloatArray) -> ContactRecording | None:
     """Collect contact flags, by name, and wrenches where every message has them.
 
     Raises
@@ -178,8 +173,7 @@ def _contacts_of(stream: Stream, time: FloatArray, source: str) -> ContactRecord
     if len(names) > MOST_JOINTS:
         raise DataError(
             f"the messages of {stream.topic} name more than {MOST_JOINTS} contacts; mend the node "
-            "that publishes it",
-            source=source,
+            "that publishes it"
         )
     active = np.zeros((len(time), len(names)), dtype=np.bool_)
     wrenches = np.full((len(time), len(names), 6), np.nan)
@@ -189,8 +183,7 @@ def _contacts_of(stream: Stream, time: FloatArray, source: str) -> ContactRecord
         if set(message.names) != set(names) or count != len(names) or len(message.active) != count:
             raise DataError(
                 f"message {row + 1} of {stream.topic} has other contacts than the first one "
-                f"({', '.join(names)}) or lacks flags; mend the node that publishes it",
-                source=source,
+                f"({', '.join(names)}) or lacks flags; mend the node that publishes it"
             )
         order = [names.index(name) for name in message.names]
         active[row, order] = message.active
@@ -223,8 +216,7 @@ class SensorReader:
     # type, topic: message type, and the topic's usual name.
     type: str
     topic: str
-    read: Callable[[Stream, FloatArray, str], Any]
-    """Takes the messages, their times (m,) [s] and the name of the bag."""
+    read: Callable[[Stream, FloatArray], Any]  # Takes the messages and their times (m,) [s]
 
 
 SENSOR_READERS = (

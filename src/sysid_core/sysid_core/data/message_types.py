@@ -35,7 +35,7 @@ def message_types() -> Typestore:
     return store
 
 
-def decode(topic: StoredTopic, messages: list[StoredMessage], source: str) -> list[Any]:
+def decode(topic: StoredTopic, messages: list[StoredMessage]) -> list[Any]:
     """Turn the serialised messages of one topic into message objects.
 
     Raises
@@ -45,10 +45,9 @@ def decode(topic: StoredTopic, messages: list[StoredMessage], source: str) -> li
     """
     if topic.encoding != "cdr":
         raise DataError(
-            f"{topic.name} is serialised as '{topic.encoding}'; only ROS 2's CDR can be read",
-            source=source,
+            f"{topic.name} is serialised as '{topic.encoding}'; only ROS 2's CDR can be read"
         )
-    _check_definition(topic, source)
+    _check_definition(topic)
     store = message_types()
     decoded: list[Any] = []
     for message in messages:
@@ -58,13 +57,12 @@ def decode(topic: StoredTopic, messages: list[StoredMessage], source: str) -> li
         except Exception as err:
             raise DataError(
                 f"message {len(decoded) + 1} of {topic.name} is no whole {topic.type} "
-                f"({one_line(err)}); the bag is damaged, record or copy it again",
-                source=source,
+                f"({one_line(err)}); the bag is damaged, record or copy it again"
             ) from err
     return decoded
 
 
-def _check_definition(topic: StoredTopic, source: str) -> None:
+def _check_definition(topic: StoredTopic) -> None:
     """Check that a bag which defines sysid's messages itself does so as sysid does."""
     if topic.type != CONTACTS or not topic.definition:
         return
@@ -77,12 +75,10 @@ def _check_definition(topic: StoredTopic, source: str) -> None:
     # The grammar raises errors of many kinds at a malformed definition.
     except Exception as err:
         raise DataError(
-            f"the definition of {topic.type} in the bag is malformed; record the bag again",
-            source=source,
+            f"the definition of {topic.type} in the bag is malformed; record the bag again"
         ) from err
     if not same:
         raise DataError(
             f"the bag defines {topic.type} otherwise than sysid_msgs; record it with those, or "
-            f"leave {topic.name} out",
-            source=source,
+            f"leave {topic.name} out"
         )

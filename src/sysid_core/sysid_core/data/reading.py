@@ -54,13 +54,12 @@ def read_robot_description(path: Path) -> str:
         for topic in bag.topics:
             if topic.name.endswith("robot_description") and topic.type == _STRING and topic.count:
                 message = next(bag.messages({topic.name}))
-                (decoded,) = decode(topic, [message], str(path))
+                (decoded,) = decode(topic, [message])
                 return str(decoded.data)
-    raise DataError(
-        "holds no /robot_description; give the URDF, or record that topic as well (its messages "
-        "are latched)",
-        source=str(path),
-    )
+        raise DataError(
+            "holds no /robot_description; give the URDF, or record that topic as well (its "
+            "messages are latched)"
+        )
 
 
 def bag_parts(
@@ -71,7 +70,6 @@ def bag_parts(
     reach: float = 0.0,
 ) -> Iterator[Part]:
     """Yield a bag in overlapping parts, each read when it is asked for; see `read_parts`."""
-    source = str(path)
     warnings: list[str] = []
     with open_bag(path) as bag:
         chosen = _choose_topics(bag, joint_topic, warnings)
@@ -84,7 +82,7 @@ def bag_parts(
                 # more must follow, or the part would be the last
                 end = message.log_time - window[0].log_time
                 if message.topic == joints and end > LEAST_REACHES * reach * _NANOSECONDS:
-                    recording = _recording(window, chosen, source, topics, warnings)
+                    recording = _recording(window, chosen, path, topics, warnings)
                     stop = float(np.nanmax(recording.time)) - reach
                     yield Part(recording, start, stop)
                     start = stop
@@ -93,13 +91,13 @@ def bag_parts(
                     count = sum(kept.topic == joints for kept in window)
             window.append(message)
             count += message.topic == joints
-        yield Part(_recording(window, chosen, source, topics, warnings), start, math.inf)
+        yield Part(_recording(window, chosen, path, topics, warnings), start, math.inf)
 
 
 def _recording(
     messages: list[StoredMessage],
     chosen: dict[str, StoredTopic],
-    source: str,
+    path: Path,
     topics: tuple[TopicInfo, ...],
     warnings: list[str],
 ) -> Recording:
@@ -108,19 +106,18 @@ def _recording(
     for message in messages:
         stored[message.topic].append(message)
     streams = {
-        kind: Stream.of(topic.name, stored[topic.name], decode(topic, stored[topic.name], source))
+        kind: Stream.of(topic.name, stored[topic.name], decode(topic, stored[topic.name]))
         for kind, topic in chosen.items()
     }
     if not streams[JOINT_STATE].messages:
         raise DataError(
-            f"{chosen[JOINT_STATE].name} holds no messages; record while the robot runs",
-            source=source,
+            f"{chosen[JOINT_STATE].name} holds no messages; record while the robot runs"
         )
     clocks, clock_warnings = stamp_times(list(streams.values()))
     times = dict(zip(streams, clocks, strict=True))
-    joints = joints_of(streams[JOINT_STATE], times[JOINT_STATE], source)
+    joints = joints_of(streams[JOINT_STATE], times[JOINT_STATE])
     sensors = {
-        reader.field: reader.read(streams[reader.type], times[reader.type], source)
+        reader.field: reader.read(streams[reader.type], times[reader.type])
         for reader in SENSOR_READERS
         if reader.type in streams
     }
@@ -130,7 +127,7 @@ def _recording(
         position=joints.position,
         velocity=joints.velocity,
         effort=joints.effort,
-        source=source,
+        source=str(path),
         topics=topics,
         warnings=(*warnings, *clock_warnings, *joints.warnings),
         **sensors,
@@ -141,9 +138,7 @@ def _choose_topics(
     bag: Bag, joint_topic: str | None, warnings: list[str]
 ) -> dict[str, StoredTopic]:
     if not any(topic.count for topic in bag.topics):
-        raise DataError(
-            "the bag is empty (no messages); record while the robot runs", source=str(bag.path)
-        )
+        raise DataError("the bag is empty (no messages); record while the robot runs")
     chosen = {}
     for kind in _USUAL_NAMES:
         topic = _choose(bag, kind, joint_topic if kind == JOINT_STATE else None, warnings)
@@ -152,8 +147,7 @@ def _choose_topics(
     if JOINT_STATE not in chosen:
         found = ", ".join(f"{topic.name} ({topic.type})" for topic in bag.topics)
         raise DataError(
-            f"no {JOINT_STATE} topic; the bag has {found}. Record joint states with efforts",
-            source=str(bag.path),
+            f"no {JOINT_STATE} topic; the bag has {found}. Record joint states with efforts"
         )
     return chosen
 
@@ -166,9 +160,7 @@ def _choose(bag: Bag, kind: str, wanted: str | None, warnings: list[str]) -> Sto
             if topic.name.strip("/") == wanted.strip("/"):
                 return topic
         names = ", ".join(topic.name for topic in candidates) or "none"
-        raise DataError(
-            f"no topic '{wanted}' of type {kind}; such topics are: {names}", source=str(bag.path)
-        )
+        raise DataError(f"no topic '{wanted}' of type {kind}; such topics are: {names}")
     filled = [topic for topic in candidates if topic.count]
     if not filled:
         return candidates[0] if candidates and kind == JOINT_STATE else None

@@ -24,7 +24,7 @@ from sysid_core.data.containers import (
     mcap_chunks,
     too_large,
 )
-from sysid_core.errors import DataError, UnreadableError
+from sysid_core.errors import DataError, UnreadableError, found_in
 from sysid_core.untrusted import Inflater, check_file, read_yaml
 from sysid_core.wording import one_line
 
@@ -113,40 +113,37 @@ class _File:
     @contextmanager
     def explained(self) -> Iterator[None]:
         """Say in one line what is wrong with the file and how to mend it."""
-        try:
-            yield
-        except DataError:
-            raise
-        except UnreadableError as err:
-            raise DataError(str(err), source=self.source) from err
-        except OSError as err:
-            raise DataError(
-                f"cannot be read ({err.strerror or err}); check the file and its permissions",
-                source=self.source,
-            ) from err
-        # Damaged bytes make parsers and decompressors raise errors of many kinds; a spoiled
-        # length makes them ask for more memory than there is.
-        except Exception as err:
-            name = self.path.name
-            mend = (
-                f"mcap recover {name} -o mended.mcap"
-                if self.path.suffix == ".mcap"
-                else f"sqlite3 {name} .recover | sqlite3 mended.db3"
-            )
-            raise DataError(
-                f"the file is damaged or cut short ({one_line(err)}); mend it with '{mend}'",
-                source=self.source,
-            ) from err
+        with found_in(self.source):
+            try:
+                yield
+            except DataError:
+                raise
+            except UnreadableError as err:
+                raise DataError(str(err)) from err
+            except OSError as err:
+                raise DataError(
+                    f"cannot be read ({err.strerror or err}); check the file and its permissions"
+                ) from err
+            # Damaged bytes make parsers and decompressors raise errors of many kinds; a spoiled
+            # length makes them ask for more memory than there is.
+            except Exception as err:
+                name = self.path.name
+                mend = (
+                    f"mcap recover {name} -o mended.mcap"
+                    if self.path.suffix == ".mcap"
+                    else f"sqlite3 {name} .recover | sqlite3 mended.db3"
+                )
+                raise DataError(
+                    f"the file is damaged or cut short ({one_line(err)}); mend it with '{mend}'"
+                ) from err
 
     def _check_start(self, magic: bytes, kind: str, length: int) -> bytes:
         with self.path.open("rb") as file:
             start = file.read(length)
         if not start:
-            raise DataError(
-                "the file is empty (0 bytes); record or copy it again", source=self.source
-            )
+            raise DataError("the file is empty (0 bytes); record or copy it again")
         if not start.startswith(magic):
-            raise DataError(f"this is no {kind}; check the path", source=self.source)
+            raise DataError(f"this is no {kind}; check the path")
         return start
 
     def _check_index(self, chunks: set[McapChunk]) -> None:
@@ -207,7 +204,7 @@ class Bag:
         inflater = Inflater()
         for message in found:
             if self.compressed_messages:
-                data = inflated(message.data, message.topic, inflater, self.path)
+                data = inflated(message.data, message.topic, inflater)
                 message = message._replace(data=data)
             yield message
 
@@ -221,7 +218,7 @@ def open_bag(path: Path) -> Iterator[Bag]:
     DataError
         If there is no bag at the path, which must exist, or it cannot be read.
     """
-    with ExitStack() as stack:
+    with found_in(path), ExitStack() as stack:
         files, mode = _bag_files(path) if path.is_dir() else ([path], "")
         opened: list[_File] = []
         for file in files:
@@ -245,22 +242,19 @@ def _bag_files(folder: Path) -> tuple[list[Path], str]:
     """Return the files of a bag folder in order, and its compression mode."""
     metadata = folder / "metadata.yaml"
     if metadata.exists():
-        information = _metadata(metadata)
-        names = information.get("relative_file_paths")
-        if not isinstance(names, list) or not names:
-            raise DataError(
-                "names no files; delete it to have the files found by themselves",
-                source=str(metadata),
-            )
-        files = [folder / Path(str(name)).name for name in dict.fromkeys(map(str, names))]
-        for file in files:
-            if not file.exists():
-                raise DataError(
-                    f"the file {file.name} that it names is missing; restore it, "
-                    "or run 'ros2 bag reindex' on the folder",
-                    source=str(metadata),
-                )
-        return files, str(information.get("compression_mode") or "").lower()
+        with found_in(metadata):
+            information = _metadata(metadata)
+            names = information.get("relative_file_paths")
+            if not isinstance(names, list) or not names:
+                raise DataError("names no files; delete it to have the files found by themselves")
+            files = [folder / Path(str(name)).name for name in dict.fromkeys(map(str, names))]
+            for file in files:
+                if not file.exists():
+                    raise DataError(
+                        f"the file {file.name} that it names is missing; restore it, "
+                        "or run 'ros2 bag reindex' on the folder"
+                    )
+            return files, str(information.get("compression_mode") or "").lower()
     try:
         files = sorted(
             file
@@ -269,20 +263,16 @@ def _bag_files(folder: Path) -> tuple[list[Path], str]:
             or (file.suffix == ".zstd" and Path(file.stem).suffix in _SUFFIXES)
         )
     except OSError as err:
-        raise DataError(
-            f"cannot be read ({err.strerror}); check its permissions", source=str(folder)
-        ) from err
+        raise DataError(f"cannot be read ({err.strerror}); check its permissions") from err
     if not files:
         raise DataError(
-            "the folder holds no bag (no metadata.yaml, .mcap or .db3); check the path",
-            source=str(folder),
+            "the folder holds no bag (no metadata.yaml, .mcap or .db3); check the path"
         )
     kinds = {file.suffix for file in files}
     if len(kinds) > 1:
         raise DataError(
             f"the folder holds both {' and '.join(sorted(kinds))} files and no metadata.yaml "
-            "that says which are meant; give one of the files",
-            source=str(folder),
+            "that says which are meant; give one of the files"
         )
     return files, ""
 
@@ -291,15 +281,12 @@ def _metadata(path: Path) -> dict[str, Any]:
     try:
         content = read_yaml(path)
     except UnreadableError as err:
-        raise DataError(
-            f"{err}; mend it, or delete it to have the files found", source=str(path)
-        ) from err
+        raise DataError(f"{err}; mend it, or delete it to have the files found") from err
     information = content.get("rosbag2_bagfile_information") if isinstance(content, dict) else None
     if not isinstance(information, dict):
         raise DataError(
             "lacks rosbag2_bagfile_information; run 'ros2 bag reindex' on the folder, "
-            "or delete the file",
-            source=str(path),
+            "or delete the file"
         )
     return information
 

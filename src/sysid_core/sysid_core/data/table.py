@@ -14,7 +14,7 @@ from typing import NamedTuple, TextIO
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import DataError, UnreadableError
+from sysid_core.errors import DataError, UnreadableError, found_in
 from sysid_core.files import appearing
 from sysid_core.recording import MOST_JOINTS, Recording
 from sysid_core.untrusted import check_file
@@ -44,28 +44,27 @@ def read_table(path: Path, quantities: Sequence[str], header_help: str) -> Table
     DataError
         Naming the line of a malformed header or row; `header_help` says what is expected.
     """
-    source = str(path)
-    try:
-        check_file(path)
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(iter(partial(_line, file), ""))
-            header = [cell.strip() for cell in next(reader, [])]
-            columns = _parse_header(header, quantities, header_help, source)
-            lines, values = _read_rows(reader, header, source)
-    except UnreadableError as err:
-        raise DataError(f"{err}; check the file and its permissions", source=source) from err
-    except OSError as err:
-        raise DataError(
-            f"cannot be read ({err.strerror or err}); check the file and its permissions",
-            source=source,
-        ) from err
-    except (UnicodeDecodeError, csv.Error) as err:
-        raise DataError(
-            f"is not a text table ({one_line(err)}); save it as UTF-8 CSV", source=source
-        ) from err
-    if not lines:
-        raise DataError("the table has a header but no rows; export it again", source=source)
-    return Table(columns, lines, values)
+    with found_in(path):
+        try:
+            check_file(path)
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                reader = csv.reader(iter(partial(_line, file), ""))
+                header = [cell.strip() for cell in next(reader, [])]
+                columns = _parse_header(header, quantities, header_help)
+                lines, values = _read_rows(reader, header)
+        except UnreadableError as err:
+            raise DataError(f"{err}; check the file and its permissions") from err
+        except OSError as err:
+            raise DataError(
+                f"cannot be read ({err.strerror or err}); check the file and its permissions"
+            ) from err
+        except (UnicodeDecodeError, csv.Error) as err:
+            raise DataError(
+                f"is not a text table ({one_line(err)}); save it as UTF-8 CSV"
+            ) from err
+        if not lines:
+            raise DataError("the table has a header but no rows; export it again")
+        return Table(columns, lines, values)
 
 
 def read_csv(path: Path) -> Recording:
@@ -76,62 +75,57 @@ def read_csv(path: Path) -> Recording:
     DataError
         Naming the line of a malformed header or row.
     """
-    source = str(path)
-    columns, _, rows = read_table(path, _QUANTITIES, _HEADER_HELP)
-    positions = {joint for joint, quantity in columns if quantity == "position"}
-    for joint, _ in columns:
-        if joint not in positions:
-            raise DataError(
-                f"line 1: joint '{joint}' has no column '{joint}/position'; add it", source=source
-            )
-    joints = tuple(dict.fromkeys(joint for joint, _ in columns))
-    arrays: dict[str, FloatArray | None] = {}
-    for quantity in _QUANTITIES:
-        array = np.full((len(rows), len(joints)), np.nan)
-        for number, (joint, kind) in enumerate(columns, start=1):
-            if kind == quantity:
-                array[:, joints.index(joint)] = rows[:, number]
-        arrays[quantity] = None if np.isnan(array).all() else array
-    position = arrays["position"]
-    if position is None:
-        raise DataError("the position columns are empty; export the table again", source=source)
-    return Recording(
-        time=rows[:, 0].copy(),
-        joint_names=joints,
-        position=position,
-        velocity=arrays["velocity"],
-        effort=arrays["effort"],
-        source=source,
-    )
+    with found_in(path):
+        columns, _, rows = read_table(path, _QUANTITIES, _HEADER_HELP)
+        positions = {joint for joint, quantity in columns if quantity == "position"}
+        for joint, _ in columns:
+            if joint not in positions:
+                raise DataError(
+                    f"line 1: joint '{joint}' has no column '{joint}/position'; add it"
+                )
+        joints = tuple(dict.fromkeys(joint for joint, _ in columns))
+        arrays: dict[str, FloatArray | None] = {}
+        for quantity in _QUANTITIES:
+            array = np.full((len(rows), len(joints)), np.nan)
+            for number, (joint, kind) in enumerate(columns, start=1):
+                if kind == quantity:
+                    array[:, joints.index(joint)] = rows[:, number]
+            arrays[quantity] = None if np.isnan(array).all() else array
+        position = arrays["position"]
+        if position is None:
+            raise DataError("the position columns are empty; export the table again")
+        return Recording(
+            time=rows[:, 0].copy(),
+            joint_names=joints,
+            position=position,
+            velocity=arrays["velocity"],
+            effort=arrays["effort"],
+            source=str(path),
+        )
 
 
 def _parse_header(
-    header: Sequence[str], quantities: Sequence[str], header_help: str, source: str
+    header: Sequence[str], quantities: Sequence[str], header_help: str
 ) -> list[tuple[str, str]]:
     """Return name and quantity of every column after the first."""
     if not header:
-        raise DataError(f"the file is empty; {header_help}", source=source)
+        raise DataError(f"the file is empty; {header_help}")
     if header[0] != "time":
         raise DataError(
-            f"line 1: the first column is '{one_line(header[0])}', not 'time'; {header_help}",
-            source=source,
+            f"line 1: the first column is '{one_line(header[0])}', not 'time'; {header_help}"
         )
     if len(header) > _MOST_COLUMNS:
-        raise DataError(f"line 1: has more than {_MOST_COLUMNS} columns", source=source)
+        raise DataError(f"line 1: has more than {_MOST_COLUMNS} columns")
     columns: list[tuple[str, str]] = []
     for name in header[1:]:
         owner, slash, quantity = name.rpartition("/")
         if not (owner and slash) or quantity not in quantities:
-            raise DataError(
-                f"line 1: unknown column '{one_line(name)}'; {header_help}", source=source
-            )
+            raise DataError(f"line 1: unknown column '{one_line(name)}'; {header_help}")
         if (owner, quantity) in columns:
-            raise DataError(
-                f"line 1: column '{name}' stands there twice; delete one", source=source
-            )
+            raise DataError(f"line 1: column '{name}' stands there twice; delete one")
         columns.append((owner, quantity))
     if not columns:
-        raise DataError(f"line 1: no columns beside the time; {header_help}", source=source)
+        raise DataError(f"line 1: no columns beside the time; {header_help}")
     return columns
 
 
@@ -146,7 +140,6 @@ def _line(file: TextIO) -> str:
 def _read_rows(
     reader: csv._reader,  # type: ignore[name-defined]
     header: Sequence[str],
-    source: str,
 ) -> tuple[list[int], FloatArray]:
     lines: list[int] = []
     values = array("d")
@@ -156,8 +149,7 @@ def _read_rows(
         if len(cells) != len(header):
             raise DataError(
                 f"line {reader.line_num} has {len(cells)} values where the header has "
-                f"{len(header)} columns; complete or delete the line",
-                source=source,
+                f"{len(header)} columns; complete or delete the line"
             )
         try:
             row = [float(cell) if cell.strip() else nan for cell in cells]
@@ -165,14 +157,10 @@ def _read_rows(
             bad = next(name for name, cell in zip(header, cells, strict=True) if not _number(cell))
             raise DataError(
                 f"line {reader.line_num}: '{one_line(cells[header.index(bad)])}' in column "
-                f"'{bad}' is not a number; correct or delete the line",
-                source=source,
+                f"'{bad}' is not a number; correct or delete the line"
             ) from None
         if not isfinite(row[0]):
-            raise DataError(
-                f"line {reader.line_num} has no time; fill it in or delete the line",
-                source=source,
-            )
+            raise DataError(f"line {reader.line_num} has no time; fill it in or delete the line")
         lines.append(reader.line_num)
         values.extend(row)
     return lines, np.array(values, dtype=np.float64).reshape(-1, len(header))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sysid_core.dynamics.friction import FRICTION
-from sysid_core.errors import ParameterError, RobotError, UnreadableError
+from sysid_core.errors import ParameterError, RobotError, UnreadableError, found_in
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot.description import (
     UNCOMPENSATED,
@@ -59,7 +59,7 @@ def _transmission(read: Values) -> Transmission | None:
     if not isinstance(rows, list) or any(
         not isinstance(row, list) or len(row) != len(joints) for row in rows
     ):
-        raise read.error("'effort.transmission.matrix' must be square, a row per joint")
+        raise RobotError("'effort.transmission.matrix' must be square, a row per joint")
     matrix = tuple(
         tuple(read.number(v, "effort.transmission.matrix") for v in row) for row in rows
     )
@@ -67,7 +67,7 @@ def _transmission(read: Values) -> Transmission | None:
         section.get("side", "auto"), "effort.transmission.side", ("auto", "joint", "motor")
     )
     if len(matrix) != len(joints):
-        raise read.error("'effort.transmission.matrix' must be square, a row per joint")
+        raise RobotError("'effort.transmission.matrix' must be square, a row per joint")
     return Transmission(joints, matrix, side)
 
 
@@ -76,7 +76,7 @@ def _loops(read: Values) -> tuple[Loop, ...]:
     for i, item in enumerate(read.items("loops")):
         where = f"loops[{i}]"
         if not isinstance(item, Mapping):
-            raise read.error(f"'{where}' must be a mapping with frame_a and frame_b")
+            raise RobotError(f"'{where}' must be a mapping with frame_a and frame_b")
         loops.append(
             Loop(
                 str(item.get("name", where)),
@@ -112,10 +112,10 @@ def _mass_bounds(read: Values) -> dict[str, tuple[float, float] | float]:
             bounds[body] = read.positive(float(share.group(1)), where) / 100.0
             continue
         if not isinstance(pair, list) or len(pair) != 2:
-            raise read.error(f"'{where}' must be [minimum, maximum] in kg, or such as 10%")
+            raise RobotError(f"'{where}' must be [minimum, maximum] in kg, or such as 10%")
         low, high = (read.number(v, where, low=0.0) for v in pair)
         if low >= high:
-            raise read.error(f"'{where}' must rise from minimum to maximum, got {pair}")
+            raise RobotError(f"'{where}' must rise from minimum to maximum, got {pair}")
         bounds[body] = (low, high)
     return bounds
 
@@ -128,7 +128,7 @@ def _limits(read: Values) -> dict[str, dict[str, float]]:
     for joint, pair in position.items():
         where = f"limits.position.{joint}"
         if not isinstance(pair, list) or len(pair) != 2:
-            raise read.error(f"'{where}' must be [lower, upper] in rad")
+            raise RobotError(f"'{where}' must be [lower, upper] in rad")
         limits.setdefault("lower", {})[joint] = read.number(pair[0], where)
         limits.setdefault("upper", {})[joint] = read.number(pair[1], where)
     return limits
@@ -139,7 +139,7 @@ def _total_mass(read: Values) -> tuple[float, float] | None:
     if value is None:
         return None
     if not isinstance(value, Mapping) or set(value) != {"value", "std"}:
-        raise read.error("'bounds.total_mass' must have 'value' and 'std' in kg")
+        raise RobotError("'bounds.total_mass' must have 'value' and 'std' in kg")
     return (
         read.positive(value["value"], "bounds.total_mass.value"),
         read.positive(value["std"], "bounds.total_mass.std"),
@@ -204,7 +204,7 @@ def _effort(read: Values) -> dict[str, Any]:
         read.choice(name, "effort.command_excludes", ("gravity",))
     free = read.data.get("base") == "floating" or read.items("loops")
     if "gravity" in (*excludes, *commands) and (free or read.section("joints").get("passive")):
-        raise read.error("gravity can be excluded of arms only: a fixed base, no passive joint")
+        raise RobotError("gravity can be excluded of arms only: a fixed base, no passive joint")
     offset = read.numbers(section.get("position_offset"), "effort.position_offset")
     return {
         "effort_gain": read.number(gain, "effort.gain")
@@ -218,7 +218,7 @@ def _effort(read: Values) -> dict[str, Any]:
     }
 
 
-def check_name(name: str, source: str = "") -> None:
+def check_name(name: str) -> None:
     """Check a robot's name.
 
     Raises
@@ -229,8 +229,7 @@ def check_name(name: str, source: str = "") -> None:
     if not _NAME.fullmatch(name):
         raise RobotError(
             f"'name' is {name[:60]!r}, but results are filed under it: give letters, digits, "
-            "'_', '-' and '.', 100 at most, a letter or digit first",
-            source=source,
+            "'_', '-' and '.', 100 at most, a letter or digit first"
         )
 
 
@@ -242,53 +241,54 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
     RobotError
         If a key is unknown or a value is not of its kind; the message names the place.
     """
-    if not isinstance(data, Mapping):
-        raise RobotError("a robot description must be a mapping", source=str(source or ""))
-    read = Values(data, str(source or "robot description"), _SECTIONS)
-    for key in ("name", "urdf"):
-        if not isinstance(data.get(key), str):
-            raise read.error(f"'{key}' is missing: add it at the top of the file")
-    check_name(data["name"], read.source)
-    joints, effort = read.section("joints"), _effort(read)
-    try:
-        relations = parse_relations(read.section("constraints"))
-    except ParameterError as error:
-        raise read.error(str(error)) from error
-    inertias = read.section("identify").get("inertias", "all")
-    rates = {
-        key: None if value is None else read.positive(value, f"signals.{key}")
-        for key, value in read.section("signals").items()
-    }
-    actuated = joints.get("actuated")
-    return RobotDescription(
-        name=data["name"],
-        urdf=data["urdf"],
-        source=source,
-        base=read.choice(data.get("base", "fixed"), "base", ("fixed", "floating")),
-        gravity=read.vector(data.get("gravity", (0.0, 0.0, -9.81)), "gravity"),
-        tool_frame=data.get("tool_frame"),
-        actuated=None if actuated is None else read.strings(actuated, "joints.actuated"),
-        passive=read.strings(joints.get("passive") or [], "joints.passive"),
-        locked=read.numbers(joints.get("locked"), "joints.locked"),
-        names={k: str(v) for k, v in read.mapping(data.get("names"), "names").items()},
-        loops=_loops(read),
-        contacts=_contacts(read),
-        imu=None if data.get("imu") is None else read.frame(data["imu"], "imu"),
-        inertias=(
-            read.choice(inertias, "identify.inertias", ("all", "none"))
-            if isinstance(inertias, str)
-            else read.strings(inertias, "identify.inertias")
-        ),
-        prior=_prior(read),
-        ellipsoids=read.mapping(data.get("ellipsoids"), "ellipsoids"),
-        mass_bounds=_mass_bounds(read),
-        relations=relations,
-        total_mass=_total_mass(read),
-        signals=DescribedSignals(**rates),
-        limits=_limits(read),
-        **_friction(read, "friction" in effort["effort_excludes"]),
-        **effort,
-    )
+    with found_in(source or "robot description"):
+        if not isinstance(data, Mapping):
+            raise RobotError("a robot description must be a mapping")
+        read = Values(data, _SECTIONS)
+        for key in ("name", "urdf"):
+            if not isinstance(data.get(key), str):
+                raise RobotError(f"'{key}' is missing: add it at the top of the file")
+        check_name(data["name"])
+        joints, effort = read.section("joints"), _effort(read)
+        try:
+            relations = parse_relations(read.section("constraints"))
+        except ParameterError as error:
+            raise RobotError(str(error)) from error
+        inertias = read.section("identify").get("inertias", "all")
+        rates = {
+            key: None if value is None else read.positive(value, f"signals.{key}")
+            for key, value in read.section("signals").items()
+        }
+        actuated = joints.get("actuated")
+        return RobotDescription(
+            name=data["name"],
+            urdf=data["urdf"],
+            source=source,
+            base=read.choice(data.get("base", "fixed"), "base", ("fixed", "floating")),
+            gravity=read.vector(data.get("gravity", (0.0, 0.0, -9.81)), "gravity"),
+            tool_frame=data.get("tool_frame"),
+            actuated=None if actuated is None else read.strings(actuated, "joints.actuated"),
+            passive=read.strings(joints.get("passive") or [], "joints.passive"),
+            locked=read.numbers(joints.get("locked"), "joints.locked"),
+            names={k: str(v) for k, v in read.mapping(data.get("names"), "names").items()},
+            loops=_loops(read),
+            contacts=_contacts(read),
+            imu=None if data.get("imu") is None else read.frame(data["imu"], "imu"),
+            inertias=(
+                read.choice(inertias, "identify.inertias", ("all", "none"))
+                if isinstance(inertias, str)
+                else read.strings(inertias, "identify.inertias")
+            ),
+            prior=_prior(read),
+            ellipsoids=read.mapping(data.get("ellipsoids"), "ellipsoids"),
+            mass_bounds=_mass_bounds(read),
+            relations=relations,
+            total_mass=_total_mass(read),
+            signals=DescribedSignals(**rates),
+            limits=_limits(read),
+            **_friction(read, "friction" in effort["effort_excludes"]),
+            **effort,
+        )
 
 
 def read_description(path: Path) -> RobotDescription:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
-from sysid_core.errors import DataError
+from sysid_core.errors import DataError, found_in
 from sysid_core.recording import ImuMounting, Recording
 from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.model import Robot
@@ -50,32 +50,33 @@ def interpret(
         If actuated joints or efforts are missing, numbers are invalid, the clock goes back, or
         nothing moves.
     """
-    warnings = list(recording.warnings)
-    found = _columns(robot, recording, warnings)
-    position = _take(recording.position, found)
-    velocity = None if recording.velocity is None else _take(recording.velocity, found)
-    effort = None if recording.effort is None else _take(recording.effort, found)
-    chosen = replace(
-        recording,
-        joint_names=robot.joint_names,
-        position=position,
-        velocity=velocity,
-        effort=effort,
-        warnings=(),
-    )
-    if recording.imu is not None:
-        mounting = ImuMounting(
-            robot.imu_rotation, robot.imu_position, np.array(robot.description.gravity)
+    with found_in(recording.source):
+        warnings = list(recording.warnings)
+        found = _columns(robot, recording, warnings)
+        position = _take(recording.position, found)
+        velocity = None if recording.velocity is None else _take(recording.velocity, found)
+        effort = None if recording.effort is None else _take(recording.effort, found)
+        chosen = replace(
+            recording,
+            joint_names=robot.joint_names,
+            position=position,
+            velocity=velocity,
+            effort=effort,
+            warnings=(),
         )
-        chosen = replace(chosen, imu=replace(recording.imu, mounting=mounting))
-    chosen = _clean(robot, chosen, lenient, warnings)
-    if part_of is None:
-        _require_effort(robot, chosen, warnings)
-    chosen = _to_joints(robot, chosen, part_of or JointConversion(robot), warnings)
-    if part_of is None:
-        _require_motion(robot, chosen, warnings)
-        warnings += implausibilities(robot, chosen)
-    return replace(chosen, warnings=tuple(dict.fromkeys(warnings)))
+        if recording.imu is not None:
+            mounting = ImuMounting(
+                robot.imu_rotation, robot.imu_position, np.array(robot.description.gravity)
+            )
+            chosen = replace(chosen, imu=replace(recording.imu, mounting=mounting))
+        chosen = _clean(robot, chosen, lenient, warnings)
+        if part_of is None:
+            _require_effort(robot, chosen, warnings)
+        chosen = _to_joints(robot, chosen, part_of or JointConversion(robot), warnings)
+        if part_of is None:
+            _require_motion(robot, chosen, warnings)
+            warnings += implausibilities(robot, chosen)
+        return replace(chosen, warnings=tuple(dict.fromkeys(warnings)))
 
 
 def _columns(robot: Robot, recording: Recording, warnings: list[str]) -> IndexArray:
@@ -85,8 +86,7 @@ def _columns(robot: Robot, recording: Recording, warnings: list[str]) -> IndexAr
     doubled = sorted({name for name in renamed if renamed.count(name) > 1})
     if doubled:
         raise DataError(
-            f"several recorded joints are taken for {doubled}; correct 'names' in the description",
-            source=recording.source,
+            f"several recorded joints are taken for {doubled}; correct 'names' in the description"
         )
     found = np.array(
         [renamed.index(name) if name in renamed else -1 for name in robot.joint_names],
@@ -103,8 +103,7 @@ def _columns(robot: Robot, recording: Recording, warnings: list[str]) -> IndexAr
     if missing:
         raise DataError(
             f"joints {_quote(missing)} of robot '{robot.name}' are missing; the data have "
-            f"{_quote(recording.joint_names)}{_hint(missing, extra)}{_other_topics(recording)}",
-            source=recording.source,
+            f"{_quote(recording.joint_names)}{_hint(missing, extra)}{_other_topics(recording)}"
         )
     if extra:
         warnings.append(
@@ -154,7 +153,7 @@ def _take(values: FloatArray, columns: IndexArray) -> FloatArray:
 def _clean(robot: Robot, recording: Recording, lenient: bool, warnings: list[str]) -> Recording:
     """Refuse invalid numbers and clocks that go back; if lenient, mark such rows as missing."""
     if len(recording) < 2:
-        raise DataError("holds a single row; record for longer", source=recording.source)
+        raise DataError("holds a single row; record for longer")
     step = np.diff(recording.time)
     forward = step[step > 0.0]
     period = float(np.median(forward)) if len(forward) else 0.0
@@ -164,8 +163,7 @@ def _clean(robot: Robot, recording: Recording, lenient: bool, warnings: list[str
         raise DataError(
             f"time goes back by {-step[row]:.4g} s after t = {recording.time[row]:.6g} s"
             f"{_times(len(back))}; split the recording there, or use --lenient to take each "
-            "part as a stretch of its own",
-            source=recording.source,
+            "part as a stretch of its own"
         )
     invalid = _invalid(robot, recording, lenient)
     if not invalid.any():
@@ -204,8 +202,7 @@ def _invalid(robot: Robot, recording: Recording, lenient: bool) -> BoolArray:
             raise DataError(
                 f"{quantity} of joint '{robot.joint_names[joint]}' is {value} at t = "
                 f"{recording.time[row]:.6g} s ({int(bad.sum())} such values in all); delete these "
-                "rows, or use --lenient to leave them out",
-                source=recording.source,
+                "rows, or use --lenient to leave them out"
             )
         invalid |= bad
     return invalid
@@ -214,14 +211,14 @@ def _invalid(robot: Robot, recording: Recording, lenient: bool) -> BoolArray:
 def _require_effort(robot: Robot, recording: Recording, warnings: list[str]) -> None:
     mend = "identification needs torques: let the driver publish effort"
     if recording.effort is None or np.isnan(recording.effort[:, robot.actuated]).all():
-        raise DataError(f"holds no efforts; {mend}", source=recording.source)
+        raise DataError(f"holds no efforts; {mend}")
     lacking = np.isnan(recording.effort).all(axis=0) & robot.actuated
     if lacking.any():
         names = [n for n, bad in zip(robot.joint_names, lacking, strict=True) if bad]
-        raise DataError(f"joints {_quote(names)} have no effort; {mend}", source=recording.source)
+        raise DataError(f"joints {_quote(names)} have no effort; {mend}")
     zero = (np.nan_to_num(recording.effort) == 0.0).all(axis=0) & robot.actuated
     if zero[robot.actuated].all():
-        raise DataError(f"all efforts are zero; {mend}", source=recording.source)
+        raise DataError(f"all efforts are zero; {mend}")
     for name in (n for n, bad in zip(robot.joint_names, zero, strict=True) if bad):
         warnings.append(f"effort of joint '{name}' is always zero: is it measured?")
 
@@ -255,13 +252,12 @@ def _require_motion(robot: Robot, recording: Recording, warnings: list[str]) -> 
     position = recording.position[:, robot.actuated]
     if np.isnan(position).all(axis=0).any():
         name = robot.actuated_names[int(np.argmax(np.isnan(position).all(axis=0)))]
-        raise DataError(f"joint '{name}' has no positions", source=recording.source)
+        raise DataError(f"joint '{name}' has no positions")
     extent = np.nanmax(position, axis=0) - np.nanmin(position, axis=0)
     if (extent < STILL).all():
         raise DataError(
             f"no joint moves by more than {extent.max():.2g} rad: there is nothing to identify; "
-            "record while the robot moves all its joints",
-            source=recording.source,
+            "record while the robot moves all its joints"
         )
     still = [n for n, e in zip(robot.actuated_names, extent, strict=True) if e < STILL]
     if still:

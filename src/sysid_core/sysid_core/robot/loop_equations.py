@@ -94,8 +94,7 @@ class LoopEquations:
         if idle:
             raise RobotError(
                 f"no loop goes through passive joints {self._names(idle)}: describe the loops "
-                "that move them, or declare them actuated or locked",
-                source=self.robot.name,
+                "that move them, or declare them actuated or locked"
             )
 
     def _names(self, joints: Sequence[int]) -> list[str]:
@@ -164,23 +163,20 @@ class LoopEquations:
             raise RobotError(
                 f"the loops leave passive joints {self._names(self.passive[free].tolist())} "
                 f"free ({rank_u} independent closures for {len(self.passive)} passive joints): "
-                "describe further loops, or declare some joints actuated or locked",
-                source=self.robot.name,
+                "describe further loops, or declare some joints actuated or locked"
             )
         ranks = [0] + [_rank(J[: rows.stop]) for rows in self.rows]
         if ranks[-1] > rank_u:
             raise RobotError(
                 f"the loops fix actuated joints: {ranks[-1]} independent closures for "
-                f"{rank_u} passive joints; declare more joints passive, or close fewer directions",
-                source=self.robot.name,
+                f"{rank_u} passive joints; declare more joints passive, or close fewer directions"
             )
         redundant = {}
         for name, rows, gain in zip(self.names, self.rows, np.diff(ranks), strict=True):
             if gain == 0:
                 raise RobotError(
                     f"loop '{name}' is redundant: it repeats what the loops before it close; "
-                    "remove it",
-                    source=self.robot.name,
+                    "remove it"
                 )
             if gain < rows.stop - rows.start:
                 redundant[name] = int(rows.stop - rows.start - gain)
@@ -195,21 +191,18 @@ def _rank(matrix: FloatArray) -> int:
 def _check_kind(robot: Robot) -> None:
     if robot.floating:
         raise RobotError(
-            "loops on a floating base are not supported: lock the joints of the loops",
-            source=robot.name,
+            "loops on a floating base are not supported: lock the joints of the loops"
         )
     if not robot.description.loops:
         passive = [n for n, p in zip(robot.joint_names, robot.passive, strict=True) if p]
         raise RobotError(
             f"passive joints {passive} belong to no loop: describe 'loops', or declare the "
-            "joints actuated or locked",
-            source=robot.name,
+            "joints actuated or locked"
         )
     if not robot.passive.any() or not robot.actuated.any():
         raise RobotError(
             "loops need both passive and actuated joints: list under 'joints.passive' those "
-            "that the loops move",
-            source=robot.name,
+            "that the loops move"
         )
 
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import ModelError, RobotError
+from sysid_core.errors import ModelError, RobotError, found_in
 from sysid_core.robot.loop_equations import (
     ClosedConfiguration,
     ClosedMotion,
@@ -54,14 +54,15 @@ class LoopClosure:
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
-        self.equations = LoopEquations(robot)
-        self._a, self._u = self.equations.actuated, self.equations.passive
-        self._eye = np.eye(len(self._u))
-        self._selection = np.eye(robot.model.nv)[:, self._a]  # G but for its passive rows
-        self._lower, self._upper = robot.limits.lower[self._u], robot.limits.upper[self._u]
-        self.home: FloatArray = self._find_home()
-        self.home.setflags(write=False)
-        self.redundant = self.equations.redundant_rows(self._near_home())
+        with found_in(robot.name):
+            self.equations = LoopEquations(robot)
+            self._a, self._u = self.equations.actuated, self.equations.passive
+            self._eye = np.eye(len(self._u))
+            self._selection = np.eye(robot.model.nv)[:, self._a]  # G but for its passive rows
+            self._lower, self._upper = robot.limits.lower[self._u], robot.limits.upper[self._u]
+            self.home: FloatArray = self._find_home()
+            self.home.setflags(write=False)
+            self.redundant = self.equations.redundant_rows(self._near_home())
 
     # -- positions --------------------------------------------------------------------------
 
@@ -192,8 +193,7 @@ class LoopClosure:
             joint = self.robot.joint_names[self._u[int(np.argmax(beyond))]]
             return RobotError(
                 f"the loops close only with passive joint '{joint}' beyond its limits (by "
-                f"{beyond.max():.3g} rad): correct its limits or the loops' frames",
-                source=self.robot.name,
+                f"{beyond.max():.3g} rad): correct its limits or the loops' frames"
             )
         r = np.abs(self.equations.residual(best.configuration))
         gaps = [float(r[rows].max()) for rows in self.equations.rows]
@@ -201,8 +201,7 @@ class LoopClosure:
         return RobotError(
             f"loop '{self.equations.names[worst]}' cannot close: {_HOME_STARTS} starts left a gap "
             f"of at least {gaps[worst]:.3g} m or rad; correct its frame_a and frame_b, "
-            "or declare more joints passive",
-            source=self.robot.name,
+            "or declare more joints passive"
         )
 
     def _near_home(self) -> FloatArray:

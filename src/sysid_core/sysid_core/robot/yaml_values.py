@@ -18,8 +18,6 @@ class Values:
 
     Parameters
     ----------
-    source : str
-        What to call the file in messages.
     sections : mapping
         Path of a section → the keys that it may have.
 
@@ -29,20 +27,15 @@ class Values:
         By all methods, if a value is not of its kind.
     """
 
-    def __init__(self, data: Mapping[str, Any], source: str, sections: Mapping[str, str]) -> None:
+    def __init__(self, data: Mapping[str, Any], sections: Mapping[str, str]) -> None:
         self.data = data
-        self.source = source
         for section, keys in sections.items():
             known = set(keys.split())
             unknown = set(self.section(section)) - known
             if unknown:
                 where = section or "the file"
                 names = sorted(map(str, unknown))
-                raise self.error(f"unknown key {names} in {where}; known keys: {sorted(known)}")
-
-    def error(self, message: str) -> RobotError:
-        """Return the error that says what is wrong in this file."""
-        return RobotError(message, source=self.source)
+                raise RobotError(f"unknown key {names} in {where}; known keys: {sorted(known)}")
 
     def section(self, path: str) -> Mapping[str, Any]:
         """Return a section by its path; an absent one is empty."""
@@ -50,43 +43,43 @@ class Values:
         for key in filter(None, path.split(".")):
             node = node.get(key) or {}
             if not isinstance(node, Mapping):
-                raise self.error(f"'{path}' must be a mapping of keys to values")
+                raise RobotError(f"'{path}' must be a mapping of keys to values")
         return node
 
     def number(self, value: Any, where: str, *, low: float = -math.inf) -> float:
         """Return a finite number."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self.error(f"'{where}' must be a number, got {value!r}")
+            raise RobotError(f"'{where}' must be a number, got {value!r}")
         if not math.isfinite(value) or value < low:
-            raise self.error(f"'{where}' must be finite and at least {low:g}, got {value!r}")
+            raise RobotError(f"'{where}' must be finite and at least {low:g}, got {value!r}")
         return float(value)
 
     def positive(self, value: Any, where: str) -> float:
         """Return a number above zero."""
         number = self.number(value, where, low=0.0)
         if number == 0.0:
-            raise self.error(f"'{where}' must be above zero")
+            raise RobotError(f"'{where}' must be above zero")
         return number
 
     def vector(self, value: Any, where: str) -> Vector3:
         """Return three numbers."""
         if not isinstance(value, (list, tuple)) or len(value) != 3:
-            raise self.error(f"'{where}' must be a list of three numbers, got {value!r}")
+            raise RobotError(f"'{where}' must be a list of three numbers, got {value!r}")
         x, y, z = (self.number(v, where) for v in value)
         return (x, y, z)
 
     def strings(self, value: Any, where: str) -> tuple[str, ...]:
         """Return a list of different names."""
         if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) for v in value):
-            raise self.error(f"'{where}' must be a list of names, got {value!r}")
+            raise RobotError(f"'{where}' must be a list of names, got {value!r}")
         if len(set(value)) != len(value):
-            raise self.error(f"'{where}' names something twice")
+            raise RobotError(f"'{where}' names something twice")
         return tuple(value)
 
     def mapping(self, value: Any, where: str) -> dict[str, Any]:
         """Return a mapping of names to anything."""
         if not isinstance(value or {}, Mapping):
-            raise self.error(f"'{where}' must map names to values, got {value!r:.60}")
+            raise RobotError(f"'{where}' must map names to values, got {value!r:.60}")
         return {str(key): entry for key, entry in (value or {}).items()}
 
     def numbers(self, value: Any, where: str) -> dict[str, float]:
@@ -97,19 +90,19 @@ class Values:
         """Return a list at the top level."""
         value = self.data.get(where) or []
         if not isinstance(value, list):
-            raise self.error(f"'{where}' must be a list, got {value!r:.60}")
+            raise RobotError(f"'{where}' must be a list, got {value!r:.60}")
         return value
 
     def choice(self, value: Any, where: str, choices: Iterable[str]) -> str:
         """Return one of some words."""
         if value not in choices:
-            raise self.error(f"'{where}' must be one of {sorted(choices)}, got {value!r}")
+            raise RobotError(f"'{where}' must be one of {sorted(choices)}, got {value!r}")
         return str(value)
 
     def frame(self, value: Any, where: str) -> FrameOnLink:
         """Return a frame on a link."""
         if not isinstance(value, Mapping) or "link" not in value:
-            raise self.error(f"'{where}' must have a 'link' and may have 'xyz' and 'rpy'")
+            raise RobotError(f"'{where}' must have a 'link' and may have 'xyz' and 'rpy'")
         return FrameOnLink(
             str(value["link"]),
             self.vector(value.get("xyz", (0.0, 0.0, 0.0)), f"{where}.xyz"),

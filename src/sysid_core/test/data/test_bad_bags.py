@@ -209,4 +209,4 @@ def test_joints_named_twice_and_not_at_all(tmp_path: Path) -> None:
 def test_another_definition_of_contacts(definition: str) -> None:
     topic = StoredTopic("/contacts", CONTACTS, 1, "cdr", definition)
     with pytest.raises(DataError, match="Contacts"):
-        decode(topic, [], "bag")
+        decode(topic, [])
