@@ -11,7 +11,8 @@ import numpy as np
 from bench.trees import perturbed
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeRegression
-from sysid_core.excitation import fit_into, motion_limits, random_motion
+from sysid_core.excitation.fourier import random_motion
+from sysid_core.excitation.limits import fit_into, motion_limits
 from sysid_core.inertia import from_pseudo_inertia
 from sysid_core.priors import free_parameters
 from sysid_core.recording import Recording, Samples

@@ -21,7 +21,8 @@ from scipy.spatial.transform import Rotation
 
 from bench.runner import Result, run_benchmark, show_table
 from sysid_core.arrays import FloatArray
-from sysid_core.compliance import AXES, Poses, identify_compliance
+from sysid_core.compliance.estimate import AXES, identify_compliance
+from sysid_core.compliance.poses import Poses
 from sysid_core.robot import Robot, load_robot, parse_description
 
 __all__ = ["run"]

@@ -28,7 +28,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import Rows
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording, Samples
-from sysid_core.signals import SignalConfig
+from sysid_core.signals.options import SignalConfig
 from sysid_core.validation import rows_at_learned_cutoff
 
 NORMAL_95 = 1.96  # standard deviations of an interval of 95 %

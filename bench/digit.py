@@ -28,7 +28,7 @@ from sysid_core.estimation import estimator
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.robot import Robot, load_robot
 from sysid_core.scores import Scores, score
-from sysid_core.signals import SignalConfig
+from sysid_core.signals.options import SignalConfig
 
 __all__ = ["run"]
 

@@ -14,7 +14,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.closed_chain import ClosedChainDynamics
 from sysid_core.dynamics.select import make_dynamics
 from sysid_core.errors import EstimationError
-from sysid_core.excitation import FadedMotion, FourierMotion
+from sysid_core.excitation.fourier import FadedMotion, FourierMotion
 from sysid_core.robot import Robot
 
 __all__ = [

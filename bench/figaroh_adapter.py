@@ -28,7 +28,7 @@ from bench.arms import Experiment
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot
 from sysid_core.robot.library import resolve_urdf
-from sysid_core.signals import settling_time
+from sysid_core.signals.filters import settling_time
 
 __all__ = ["Figaroh", "FigarohConfig"]
 

@@ -20,7 +20,8 @@ from bench.runner import Result, run_benchmark, say, show_table
 from sysid_core.arrays import FloatArray
 from sysid_core.data import write_recording
 from sysid_core.dynamics.open_tree import OpenTree
-from sysid_core.excitation import fit_into, motion_limits, random_motion
+from sysid_core.excitation.fourier import random_motion
+from sysid_core.excitation.limits import fit_into, motion_limits
 from sysid_core.recording import Recording
 from sysid_core.robot import load_robot
 

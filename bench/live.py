@@ -27,7 +27,8 @@ import numpy as np
 from bench.runner import Result, Table, run_benchmark, show_table
 from bench.trees import tree_urdf
 from sysid_core.dynamics.tree import TreeRegression
-from sysid_core.excitation import fit_into, motion_limits, random_motion
+from sysid_core.excitation.fourier import random_motion
+from sysid_core.excitation.limits import fit_into, motion_limits
 from sysid_core.robot import Robot, load_robot
 
 __all__ = ["EMBEDDED", "Usage", "install_embedded", "node_process", "run"]

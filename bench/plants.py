@@ -17,7 +17,8 @@ import pinocchio as pin
 
 from bench.trees import chain_urdf
 from sysid_core.arrays import FloatArray
-from sysid_core.excitation import FourierMotion, fit_into, motion_limits, random_motion
+from sysid_core.excitation.fourier import FourierMotion, random_motion
+from sysid_core.excitation.limits import fit_into, motion_limits
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot, parse_description
 

@@ -27,7 +27,7 @@ from sysid_core.errors import SysidError
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot import Robot, load_robot, parse_description
-from sysid_core.signals import SignalConfig
+from sysid_core.signals.options import SignalConfig
 
 __all__ = ["FAULTS", "Plant"]
 

@@ -16,7 +16,8 @@ from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, EstimationError
 from sysid_core.estimation import Entropic, Problem
 from sysid_core.robot.model import Robot
-from sysid_core.signals import Aligned, CutoffChoice
+from sysid_core.signals.align import Aligned
+from sysid_core.signals.cutoff import CutoffChoice
 
 __all__ = ["Ladder"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.contacts import condition_contacts
+from sysid_core.contacts.condition import condition_contacts
 from sysid_core.dynamics.friction import smooth_sign
 from sysid_core.dynamics.rows import LeftOut, Regression, RowBlock, Rows, moving_rows
 from sysid_core.errors import DataError
@@ -17,15 +17,11 @@ from sysid_core.recording import Recording, Samples
 from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.interpretation import STILL, interpret
 from sysid_core.robot.model import Robot
-from sysid_core.signals import (
-    Aligned,
-    CutoffChoice,
-    PrepareReport,
-    SignalConfig,
-    align,
-    filter_aligned,
-)
+from sysid_core.signals.align import Aligned, align
+from sysid_core.signals.cutoff import CutoffChoice
 from sysid_core.signals.filters import low_pass, support
+from sysid_core.signals.options import SignalConfig
+from sysid_core.signals.prepare import PrepareReport, filter_aligned
 
 __all__ = [
     "Batch",

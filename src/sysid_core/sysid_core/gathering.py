@@ -16,8 +16,10 @@ from sysid_core.errors import DataError
 from sysid_core.pieces import Aligning, Excerpt, Filtering, Itself, Stretch
 from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
-from sysid_core.signals import Aligned, CutoffChoice, PrepareReport, SignalConfig, highest_cutoff
-from sysid_core.signals.prepare import use_measured
+from sysid_core.signals.align import Aligned
+from sysid_core.signals.cutoff import CutoffChoice, highest_cutoff
+from sysid_core.signals.options import SignalConfig
+from sysid_core.signals.prepare import PrepareReport, use_measured
 from sysid_core.workers import Workers
 
 __all__ = ["Gathered", "Gathering"]

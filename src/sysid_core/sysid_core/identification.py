@@ -28,7 +28,8 @@ from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
 from sysid_core.row_stream import Judged, Learned, RowStream
 from sysid_core.scores import Curve, Scores
-from sysid_core.signals import PrepareReport, SignalConfig
+from sysid_core.signals.options import SignalConfig
+from sysid_core.signals.prepare import PrepareReport
 from sysid_core.solving import Posing, Solved, solve
 from sysid_core.verdict import implausible_results
 from sysid_core.workers import Workers, workers

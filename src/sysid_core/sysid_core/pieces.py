@@ -16,9 +16,11 @@ from sysid_core.recordings import Source
 from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.interpretation import interpret
 from sysid_core.robot.model import Robot
-from sysid_core.signals import Aligned, CutoffChoice, SignalConfig
+from sysid_core.signals.align import Aligned
 from sysid_core.signals.chain import Grid
+from sysid_core.signals.cutoff import CutoffChoice
 from sysid_core.signals.filters import support
+from sysid_core.signals.options import SignalConfig
 
 __all__ = [
     "Aligning",

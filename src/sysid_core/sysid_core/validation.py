@@ -22,7 +22,7 @@ from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
 from sysid_core.row_stream import RowStream
 from sysid_core.scores import Scores
-from sysid_core.signals import CutoffChoice
+from sysid_core.signals.cutoff import CutoffChoice
 from sysid_core.solving import Posing, solve
 from sysid_core.workers import workers
 

@@ -13,7 +13,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
-from sysid_core.signals import SignalConfig
+from sysid_core.signals.options import SignalConfig
 from sysid_core.validation import validate
 
 Spoil = Callable[[Recording], Recording]

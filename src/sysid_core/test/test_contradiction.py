@@ -11,7 +11,7 @@ import numpy as np
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
-from sysid_core.signals import SignalConfig
+from sysid_core.signals.options import SignalConfig
 
 CONFIG = IdentifyConfig(friction="described", signals=SignalConfig(cutoff=8.0))
 

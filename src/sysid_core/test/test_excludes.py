@@ -14,7 +14,7 @@ from sysid_core.dynamics.tree import TreeDynamics, TreeRegression
 from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot, parse_description
-from sysid_core.signals import SignalConfig
+from sysid_core.signals.options import SignalConfig
 
 CONFIG = IdentifyConfig(friction="described", signals=SignalConfig(cutoff=8.0))
 

@@ -17,7 +17,7 @@ from sysid_core.loads import Bare, _load
 from sysid_core.recording import Recording
 from sysid_core.recordings import KnownLoad, Source, parse_load
 from sysid_core.robot import load_robot
-from sysid_core.signals import SignalConfig
+from sysid_core.signals.options import SignalConfig
 
 SCALE = np.array([1.1, 1.08, 1.12, 0.95, 1.0, 1.05])
 MASS, COM = 3.0, (0.05, 0.1, 0.1)

@@ -19,7 +19,7 @@ from sysid_core.inertia import from_mass_com_inertia, from_pseudo_inertia, pseud
 from sysid_core.loads import Bare
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
-from sysid_core.signals import SignalConfig
+from sysid_core.signals.options import SignalConfig
 from sysid_core.validation import validate
 
 NOISE = 0.3

@@ -18,7 +18,7 @@ from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.recordings import KnownLoad, Source, read_sources
 from sysid_core.robot import Robot, load_robot
-from sysid_core.signals import SignalConfig
+from sysid_core.signals.options import SignalConfig
 from sysid_core.validation import validate
 from sysid_core.workers import Workers, workers
 

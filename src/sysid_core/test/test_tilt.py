@@ -12,7 +12,7 @@ import pytest
 from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import load_robot
-from sysid_core.signals import SignalConfig
+from sysid_core.signals.options import SignalConfig
 from sysid_core.validation import validate
 
 CONFIG = IdentifyConfig(friction="described", signals=SignalConfig(cutoff=8.0))

@@ -9,7 +9,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.closed_chain import ClosedChainDynamics
 from sysid_core.dynamics.select import make_dynamics
 from sysid_core.dynamics.tree import TreeDynamics
-from sysid_core.excitation import FadedMotion
+from sysid_core.excitation.fourier import FadedMotion
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.rest import rest_configuration

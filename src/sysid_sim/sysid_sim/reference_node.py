@@ -11,7 +11,7 @@ import numpy as np
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
-from sysid_core.excitation import FadedMotion
+from sysid_core.excitation.fourier import FadedMotion
 from sysid_core.robot import Robot
 from sysid_core.settings import check_config, parameter
 from sysid_ros.control import trajectory_message

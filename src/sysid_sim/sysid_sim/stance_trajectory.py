@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.contact_kinematics import ContactKinematics
-from sysid_core.excitation import States
+from sysid_core.excitation.fourier import States
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.legged_motion import SwayConfig, quaternion_of

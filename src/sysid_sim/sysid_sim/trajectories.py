@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.excitation import FadedMotion, FourierMotion
+from sysid_core.excitation.fourier import FadedMotion, FourierMotion
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.nominal_control import nominal_dynamics

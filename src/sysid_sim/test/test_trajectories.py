@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from sysid_core.excitation import FadedMotion
+from sysid_core.excitation.fourier import FadedMotion
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.nominal_control import nominal_dynamics

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.contacts import condition_contacts
+from sysid_core.contacts.condition import condition_contacts
 from sysid_core.data import read_recording
 from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.robot import Robot
 from sysid_core.robot.interpretation import interpret
-from sysid_core.signals import SignalConfig, prepare
+from sysid_core.signals.options import SignalConfig
+from sysid_core.signals.prepare import prepare
 from sysid_sim.errors import SimulationError
 from sysid_sim.plant import rotation_of
 from sysid_sim.run import Run, run_scenario, write_run

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from sysid_core.arrays import FloatArray
 from sysid_core.data.table import read_table
 from sysid_core.errors import DataError, found_in
-from sysid_core.signals import angular_motion, continuous, normalised
+from sysid_core.signals.rotation import angular_motion, continuous, normalised
 
 __all__ = ["LinkMotion", "Poses", "differentiate_poses", "read_poses"]
 

@@ -8,7 +8,9 @@ from collections import Counter
 import numpy as np
 
 from sysid_core.arrays import BoolArray
-from sysid_core.contacts import ContactConfig, ContactStream, NoticedLog
+from sysid_core.contacts.feet import ContactConfig
+from sysid_core.contacts.noticed import NoticedLog
+from sysid_core.contacts.stream import ContactStream
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.contacts import ContactConfig
+from sysid_core.contacts.feet import ContactConfig
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.online.contact_feed import ContactFeed
 from sysid_core.online.sensor_feed import PATIENCE, SensorFeed

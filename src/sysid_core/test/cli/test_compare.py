@@ -16,7 +16,7 @@ from sysid_core.estimate_json import estimate_json, write_estimate
 from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import load_robot
-from sysid_core.signals import SignalConfig
+from sysid_core.signals.options import SignalConfig
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from sysid_core.cli.main import main
 from sysid_core.cli.subcommand import find_subcommands
 from sysid_core.data import write_csv, write_recording
 from sysid_core.data.message_types import message_types
-from sysid_core.excitation import ExciteConfig
+from sysid_core.excitation.design import ExciteConfig
 from sysid_core.identification import IdentifyConfig
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.recording import Recording

@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 from sysid_core.arrays import FloatArray
-from sysid_core.compliance import Poses
+from sysid_core.compliance.poses import Poses
 from sysid_core.robot import Robot, load_robot, parse_description
 
 MASS, LEVER = 3.0, np.array([0.02, -0.03, -0.2])

@@ -10,7 +10,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from sysid_core.arrays import FloatArray
-from sysid_core.compliance import Poses, identify_compliance
+from sysid_core.compliance.estimate import identify_compliance
+from sysid_core.compliance.poses import Poses
 from sysid_core.errors import DataError
 from sysid_core.robot import Robot
 

@@ -7,11 +7,11 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from sysid_core.compliance import Poses
-from sysid_core.compliance.poses import differentiate_poses
+from sysid_core.compliance.poses import Poses, differentiate_poses
 from sysid_core.compliance.wrenches import joint_loads
 from sysid_core.errors import DataError, ModelError
-from sysid_core.excitation import States, fit_into, motion_limits, random_motion
+from sysid_core.excitation.fourier import States, random_motion
+from sysid_core.excitation.limits import fit_into, motion_limits
 from sysid_core.robot import Robot, load_robot
 
 

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.contacts import (
-    ContactConfig,
-    ContactStream,
-    check_feet,
-    condition_contacts,
+from sysid_core.contacts import feet
+from sysid_core.contacts.condition import condition_contacts
+from sysid_core.contacts.estimate import (
+    LOAD_OFF,
     contact_forces,
-    feet,
-    foot_motion,
+    contact_loads,
+    hysteresis,
     loaded_contacts,
 )
-from sysid_core.contacts.estimate import LOAD_OFF, contact_loads, hysteresis
+from sysid_core.contacts.feet import ContactConfig, check_feet, foot_motion
+from sysid_core.contacts.stream import ContactStream
 from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.dynamics.contact_kinematics import ContactKinematics, configuration
 from sysid_core.errors import DataError, ParameterError

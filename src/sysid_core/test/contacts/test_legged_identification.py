@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.contacts import condition_contacts
+from sysid_core.contacts.condition import condition_contacts
 from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation import Estimate, Problem, estimator

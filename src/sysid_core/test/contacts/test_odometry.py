@@ -10,7 +10,8 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.contacts import ContactStream, check_odometry
+from sysid_core.contacts.odometry import check_odometry
+from sysid_core.contacts.stream import ContactStream
 from sysid_core.recording import Samples
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot

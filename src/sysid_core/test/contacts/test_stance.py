@@ -11,8 +11,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.contacts import foot_motion
-from sysid_core.contacts.feet import FootMotion
+from sysid_core.contacts.feet import FootMotion, foot_motion
 from sysid_core.contacts.stance import StanceMotion
 from sysid_core.recording import Samples
 

@@ -11,7 +11,8 @@ import pytest
 
 from sysid_core.data import read_recording, summarise
 from sysid_core.recording import Recording
-from sysid_core.signals import SignalConfig, prepare
+from sysid_core.signals.options import SignalConfig
+from sysid_core.signals.prepare import prepare
 
 DATA = Path(os.environ.get("SYSID_DATA", Path(__file__).parents[5] / "shared" / "data"))
 

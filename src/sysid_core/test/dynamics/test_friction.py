@@ -25,7 +25,7 @@ from sysid_core.recording import Samples
 from sysid_core.robot.description import Transmission
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot
-from sysid_core.signals import PrepareReport
+from sysid_core.signals.prepare import PrepareReport
 
 LAYOUT = ParameterLayout((), ("a", "b", "c"), ("b_motor",))
 DIRECTIONS = np.array([[0.0, 1.0, 0.7]])

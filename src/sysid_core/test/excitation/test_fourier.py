@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import ParameterError
-from sysid_core.excitation import FourierMotion, MotionLimits, fit_into, random_motion
-from sysid_core.excitation.fourier import rest_basis
+from sysid_core.excitation.fourier import FourierMotion, random_motion, rest_basis
+from sysid_core.excitation.limits import MotionLimits, fit_into
 
 
 @pytest.fixture

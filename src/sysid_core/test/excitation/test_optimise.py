@@ -13,19 +13,12 @@ import pytest
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import ModelError, ParameterError
-from sysid_core.excitation import (
-    Excitation,
-    ExciteConfig,
-    MotionLimits,
-    States,
-    excite,
-    fit_into,
-    motion_limits,
-    random_motion,
-)
-from sysid_core.excitation.design import Design
+from sysid_core.excitation.design import Design, ExciteConfig
+from sysid_core.excitation.fourier import States, random_motion
 from sysid_core.excitation.information import FOCUSES, Information
+from sysid_core.excitation.limits import MotionLimits, fit_into, motion_limits
 from sysid_core.excitation.mechanism import View
+from sysid_core.excitation.optimise import Excitation, excite
 from sysid_core.loads import Bare
 from sysid_core.priors import torque_scale
 from sysid_core.robot import Robot, load_robot

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.contacts import condition_contacts
+from sysid_core.contacts.condition import condition_contacts
 from sysid_core.online.replay import stream_settings_for
 from sysid_core.online.stream import SampleStream
 from sysid_core.recording import (
@@ -22,9 +22,10 @@ from sysid_core.recording import (
     Samples,
 )
 from sysid_core.robot import Robot, load_robot
-from sysid_core.signals import SignalConfig, prepare
 from sysid_core.signals.chain import ChainConfig, Filtered, Grid, filter_grid
 from sysid_core.signals.filters import smoothed_value
+from sysid_core.signals.options import SignalConfig
+from sysid_core.signals.prepare import prepare
 from sysid_core.signals.sensors import SENSORS, Rows, Sensor
 
 RATE = 500.0

@@ -18,7 +18,7 @@ from sysid_core.priors import default_constraints
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.robot.known import Relations, parse_relations
-from sysid_core.signals import SignalConfig
+from sysid_core.signals.options import SignalConfig
 
 BODIES = ["wrist_1_link", "wrist_2_link"]
 

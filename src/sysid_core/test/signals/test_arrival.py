@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.signals import Track, synchronise
 from sysid_core.signals.arrival import taken_times
+from sysid_core.signals.synchronise import Track, synchronise
 
 PERIOD = 1e-3
 

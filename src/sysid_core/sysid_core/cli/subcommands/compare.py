@@ -14,7 +14,7 @@ from sysid_core.comparison import Comparison, TorqueDifference, compare, compare
 from sysid_core.estimate_file import read_estimate
 from sysid_core.identification import IdentifyConfig
 from sysid_core.recordings import Source
-from sysid_core.signals import SignalConfig
+from sysid_core.signals.options import SignalConfig
 from sysid_core.wording import number
 
 __all__ = ["run"]

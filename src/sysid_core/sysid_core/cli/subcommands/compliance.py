@@ -10,7 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from sysid_core.cli.console import print_json, progress_bar, stdout, warn, with_std
-from sysid_core.compliance import AXES, Compliance, identify_compliance, read_poses
+from sysid_core.compliance.estimate import AXES, Compliance, identify_compliance
+from sysid_core.compliance.poses import read_poses
 from sysid_core.compliance.report import FILES, write_compliance
 from sysid_core.files import require_writable, results_folder
 from sysid_core.robot import load_robot

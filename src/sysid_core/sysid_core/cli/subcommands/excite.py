@@ -14,8 +14,11 @@ from rich.table import Table
 from sysid_core.cli.console import print_json, progress_bar, stdout
 from sysid_core.errors import ParameterError
 from sysid_core.estimate_file import read_estimate
-from sysid_core.excitation import Excitation, ExciteConfig, States, excite, motion_limits
+from sysid_core.excitation.design import ExciteConfig
+from sysid_core.excitation.fourier import States
+from sysid_core.excitation.limits import motion_limits
 from sysid_core.excitation.motion_file import read_motion
+from sysid_core.excitation.optimise import Excitation, excite
 from sysid_core.excitation.write import FILES, write_excitation
 from sysid_core.files import require_writable, results_folder
 from sysid_core.robot import Robot, load_robot

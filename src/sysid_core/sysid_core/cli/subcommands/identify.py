@@ -33,7 +33,7 @@ from sysid_core.recordings import parse_load, read_sources
 from sysid_core.report.advice import advice
 from sysid_core.robot import load_robot
 from sysid_core.robot.export import identified_urdf, require_believable
-from sysid_core.signals import SignalConfig
+from sysid_core.signals.options import SignalConfig
 from sysid_core.wording import number
 from sysid_core.workers import workers
 

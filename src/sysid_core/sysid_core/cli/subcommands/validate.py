@@ -23,7 +23,7 @@ from sysid_core.forecast import Forecast
 from sysid_core.identification import IdentifyConfig
 from sysid_core.recordings import Source
 from sysid_core.robot import Robot, load_robot
-from sysid_core.signals import SignalConfig
+from sysid_core.signals.options import SignalConfig
 from sysid_core.validation import validate
 from sysid_core.wording import number
 
