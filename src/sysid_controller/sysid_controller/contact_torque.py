@@ -55,11 +55,6 @@ class ContactTorque:
     sign_width : float [rad/s]
         Width of the smoothed sign of Coulomb friction.
 
-    Attributes
-    ----------
-    fallback : Diagnostic or None
-        Why the projected law stood in for the QP in the last call.
-
     Raises
     ------
     ModelError
@@ -76,6 +71,7 @@ class ContactTorque:
         self._qp: ContactForceQp | None = None
         self._state: tuple[FloatArray, FloatArray, BoolArray] | None = None
         self.failure: Diagnostic | None = _UNKNOWN_BASE
+        # Why the projected law stood in for the QP in the last call
         self.fallback: Diagnostic | None = None
 
     @property

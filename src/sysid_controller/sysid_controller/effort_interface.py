@@ -22,11 +22,6 @@ class EffortInterface:
         Full name of the topic; its parent is the name of the controller.
     robot : Robot
         Its actuated joints are in the order of the commands.
-
-    Attributes
-    ----------
-    fault : str
-        How its joints differ; empty if they do not, or it never told.
     """
 
     def __init__(self, node: Node, topic: str, robot: Robot) -> None:
@@ -34,7 +29,7 @@ class EffortInterface:
         self._client = node.create_client(GetParameters, f"{self._name}/get_parameters")
         self._names, self._aliases = robot.actuated_names, robot.description.names
         self._asked: Any = None
-        self.fault = ""
+        self.fault = ""  # How its joints differ; empty if they do not, or it never told
 
     def look(self) -> str:
         """Ask once it is there; return its fault."""

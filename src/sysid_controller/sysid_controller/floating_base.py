@@ -22,25 +22,17 @@ _FALL_READINGS = 5  # in a row: one wrong reading is not a fall
 
 
 class FloatingBase:
-    """The newest measured state of a floating base and of its feet.
-
-    Attributes
-    ----------
-    pose : (7,)
-        Position in the world [m], unit quaternion x, y, z, w.
-    twist : (6,)
-        Linear [m/s] and angular [rad/s] velocity in the base frame.
-    tilt : float [rad]
-        Angle between the base's vertical axis and the world's.
-    """
+    """The newest measured state of a floating base and of its feet."""
 
     def __init__(self, robot: Robot, config: ControllerConfig) -> None:
         self.foot_names = tuple(contact.name for contact in robot.description.contacts)
         gravity = np.array(robot.description.gravity)
         self._up = -gravity / max(float(np.linalg.norm(gravity)), 1e-300)
+        # (7,) position in the world [m], unit quaternion x, y, z, w
         self.pose: FloatArray = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+        # (6,) linear [m/s] and angular [rad/s] velocity in the base frame
         self.twist: FloatArray = np.zeros(6)
-        self.tilt = 0.0
+        self.tilt = 0.0  # [rad] angle between the base's vertical axis and the world's
         self._touched: FloatArray = np.full(len(self.foot_names), -np.inf)
         self._contact_stamp = -np.inf
         self._plans: list[tuple[float, BoolArray]] = []

@@ -31,13 +31,7 @@ def _stopped(reason: str) -> str:
 
 
 class Health:
-    """Book of what happened to a controller; times are steady ones [s].
-
-    Attributes
-    ----------
-    clock_fault : str
-        What is wrong between the joint states' clock and the controller's; empty if nothing is.
-    """
+    """Book of what happened to a controller; times are steady ones [s]."""
 
     def __init__(self) -> None:
         self._accepted: Counter[str] = Counter()
@@ -51,6 +45,7 @@ class Health:
         self._command: Command | None = None
         self._fallback: Diagnostic | None = None
         self._arrivals = Arrivals()
+        # What is wrong between the joint states' clock and the controller's; empty if nothing is
         self.clock_fault = ""
 
     @property

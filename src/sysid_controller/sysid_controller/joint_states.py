@@ -33,15 +33,6 @@ class JointStates:
         Other names of joints → their names.
     limits : Limits
         Of these joints; what is far beyond them is refused.
-
-    Attributes
-    ----------
-    known : bool
-        Whether a state has been taken.
-    position : (na,) [rad]
-    velocity : (na,) [rad/s]
-    velocity_measured : bool
-        False while a velocity comes from differentiation.
     """
 
     def __init__(
@@ -54,10 +45,10 @@ class JointStates:
         self.joint_names = joint_names
         self._lower, self._upper = limits.lower - BEYOND_RANGE, limits.upper + BEYOND_RANGE
         self._fastest = BEYOND_SPEED * limits.velocity
-        self.known = False
-        self.position: FloatArray = np.zeros(len(joint_names))
-        self.velocity: FloatArray = np.zeros(len(joint_names))
-        self.velocity_measured = True
+        self.known = False  # Whether a state has been taken
+        self.position: FloatArray = np.zeros(len(joint_names))  # (na,) [rad]
+        self.velocity: FloatArray = np.zeros(len(joint_names))  # (na,) [rad/s]
+        self.velocity_measured = True  # False while a velocity comes from differentiation
         self._conversion, self._aliases = conversion, aliases
         self._names: Sequence[str] = ()
         self._index: list[int] = []

@@ -61,15 +61,10 @@ class Lifecycle:
     ----------
     change : callable
         Does what a transition's label stands for; returns why it cannot, or nothing.
-
-    Attributes
-    ----------
-    state : str
-        ``unconfigured``, ``inactive``, ``active`` or ``finalized``.
     """
 
     def __init__(self, node: Node, change: Callable[[str], str]) -> None:
-        self.state = "unconfigured"
+        self.state = "unconfigured"  # ``unconfigured``, ``inactive``, ``active`` or ``finalized``
         self._node, self._change = node, change
         self._events = node.create_publisher(TransitionEvent, "~/transition_event", 10)
         for kind, name, answer in (

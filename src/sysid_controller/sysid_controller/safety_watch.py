@@ -31,13 +31,7 @@ _LONGEST = 0.05  # [s] that an interval counts for at most: a gap is not a rate
 
 
 class SafetyWatch:
-    """Looks at every joint state and every torque.
-
-    Attributes
-    ----------
-    interval : float [s]
-        Mean time between joint states; 0 before the second.
-    """
+    """Looks at every joint state and every torque."""
 
     def __init__(self, joint_names: tuple[str, ...], limits: Limits) -> None:
         self._names = joint_names
@@ -45,7 +39,7 @@ class SafetyWatch:
         self._fast = _FASTEST * limits.velocity
         rated = limits.effort * limits.velocity
         self._rated = np.where(rated > 0.0, rated, np.inf)
-        self.interval = 0.0
+        self.interval = 0.0  # [s] mean time between joint states; 0 before the second
         self.restart()
 
     def restart(self) -> None:
@@ -190,13 +184,6 @@ class SafetyStop:
 
     D is diagonal: whatever saturates, it only takes energy. Its size is what the nominal inertia
     bears at the sampling period with delay: the largest eigenvalue of M⁻¹ D is the decay rate.
-
-    Attributes
-    ----------
-    reason : Diagnostic or None
-        Why the robot is stopped; None while it is not.
-    stays : bool
-        Whether it stays stopped until `forget`, as it had to be stopped again and again.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -207,7 +194,8 @@ class SafetyStop:
         self._held: FloatArray | None = None
         self._begins: deque[float] = deque(maxlen=_MOST_STOPS)
         self._rests_since: float | None = None
-        self.reason: Diagnostic | None = None
+        self.reason: Diagnostic | None = None  # Why the robot is stopped; None while it is not
+        # Whether it stays stopped until `forget`, as it had to be stopped again and again
         self.stays = False
 
     def forget(self) -> None:

@@ -35,19 +35,12 @@ class OpeningStream:
     ----------
     rate, cutoff : float [Hz]
         0: measured; the description's.
-
-    Attributes
-    ----------
-    stream : SampleStream or None
-        None until it is open.
-    counts : Counter
-        What came that was not as it should be, by fault.
     """
 
     def __init__(self, robot: Robot, config: StreamConfig, *, rate: float, cutoff: float) -> None:
         self.robot = robot
-        self.stream: SampleStream | None = None
-        self.counts: Counter[str] = Counter()
+        self.stream: SampleStream | None = None  # None until it is open
+        self.counts: Counter[str] = Counter()  # What came that was not as it should be, by fault
         self._config = config
         self._rate, self._cutoff = rate, cutoff
         self._inertial = False

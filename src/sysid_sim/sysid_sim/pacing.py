@@ -78,19 +78,12 @@ class CommandGate:
     ----------
     count : int
         Torques in a command.
-
-    Attributes
-    ----------
-    refused : int
-        Commands of the wrong length or with numbers that are not finite.
-    lapses : int
-        Times that commands stopped coming.
     """
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.refused = 0
-        self.lapses = 0
+        self.refused = 0  # Commands of the wrong length or with numbers that are not finite
+        self.lapses = 0  # Times that commands stopped coming
         self.clear()
 
     def clear(self) -> None:

@@ -120,20 +120,14 @@ class Walker:
         Of the motion.
     period : float [s]
         Of the simulation; torques are worked out at a multiple of it, of about 2 ms.
-
-    Attributes
-    ----------
-    start : (nq,)
-        Configuration of the stance.
-    trouble : str
-        Not empty once the robot fell; motors are off from then on.
     """
 
     def __init__(self, motion: MotionFactory, robot: Robot, seed: int, period: float) -> None:
         self.robot = robot
         self.stance = stance_of(robot)
+        # (nq,) configuration of the stance
         self.start: FloatArray = np.concatenate([self.stance.pose, self.stance.joints])
-        self.trouble = ""
+        self.trouble = ""  # Not empty once the robot fell; motors are off from then on
         self._motion = motion(self.stance, seed)
         self._law = ContactLaw(robot)
         self._every = max(1, round(_CONTROL_PERIOD / period))

@@ -153,17 +153,6 @@ class ClosedChainDynamics:
     sign_width : float or None [rad/s]
         Width of the smoothed sign of dry friction; None: the description's.
 
-    Attributes
-    ----------
-    tree : OpenTree
-        The robot with its loops cut.
-    home, rest : (na,), (nq,) [rad]
-        Actuated and all positions in the middle of the ranges, or in the closure's home.
-    configuration : (nq,) [rad]
-        Of all joints, as last solved.
-    failure : Diagnostic or None
-        Why the last result is NaN.
-
     Raises
     ------
     RobotError
@@ -173,11 +162,13 @@ class ClosedChainDynamics:
     def __init__(self, robot: Robot, sign_width: float | None = None) -> None:
         self.closure = LoopClosure(robot)
         self.joint_names = robot.actuated_names
-        self.configuration = self.closure.home
-        self.failure: Diagnostic | None = None
-        self.tree = OpenTree(robot, sign_width)
+        self.configuration = self.closure.home  # (nq,) [rad] of all joints, as last solved
+        self.failure: Diagnostic | None = None  # Why the last result is NaN
+        self.tree = OpenTree(robot, sign_width)  # The robot with its loops cut
         self.set_parameters = self.tree.set_parameters
         self.rest = self._find_rest(robot)
+        # home, rest: (na,), (nq,) [rad] actuated and all positions in the middle of the ranges, or
+        # in the closure's home.
         self.home = self.rest[self.closure.equations.actuated]
         self._tangent = np.zeros((robot.model.nv, len(self.joint_names)))
         self._jacobian: FloatArray | None = None  # at `configuration`, where it is known

@@ -21,14 +21,6 @@ class Quadratic:
     With M = UᵀU its Hessian in (z, β) and x_c its minimum, ``x = x_c + white @ v`` makes the
     function ½‖v‖² plus a constant, whatever the spread of scales: v counts posterior standard
     deviations. Constrained programs are posed in v.
-
-    Attributes
-    ----------
-    centre : (n,)
-        x_c.
-    white : (n, n)
-    factor : (n, n)
-        U, upper.
     """
 
     def __init__(
@@ -55,12 +47,12 @@ class Quadratic:
                 "the information matrix lost its positive definiteness to rounding; "
                 "give the prior standard deviations of comparable size"
             )
-        self.factor = factor
+        self.factor = factor  # (n, n): U, upper
         x = mean
         for _ in range(2):  # the second round removes the rounding of the first
             x = x - coordinates.step(lapack.dpotrs(factor, self.gradient(x), lower=0)[0])
-        self.centre = x
-        self.white = turn @ solve_triangular(factor, np.eye(coordinates.size))
+        self.centre = x  # (n,) x_c
+        self.white = turn @ solve_triangular(factor, np.eye(coordinates.size))  # (n, n)
 
     def gradient(self, x: FloatArray) -> FloatArray:
         """Return the gradient (n,) in (z, β)."""

@@ -65,13 +65,6 @@ class Information:
     focus : str
         What is to be told best, one of `FOCUSES`; a payload, of a robot that is known.
 
-    Attributes
-    ----------
-    moving : (k,)
-        Indices of the joints that move, among the actuated ones.
-    rest : (na,) [rad]
-        Positions in the middle of the ranges, or where the loops close.
-
     Raises
     ------
     ModelError
@@ -88,9 +81,11 @@ class Information:
         focus: str = "all",
     ) -> None:
         self.robot = robot
+        # (k,) indices of the joints that move, among the actuated ones
         self.moving = _moving(robot, joints)
         self._mechanism = make_mechanism(robot, self.moving, obstacles)
         self._nominal = make_dynamics(robot)
+        # (na,) [rad] positions in the middle of the ranges, or where the loops close
         self.rest: FloatArray = self._nominal.home
         self._scale = torque_scale(robot)[robot.actuated][self.moving, None]
         base = self._base_parameters()

@@ -54,15 +54,11 @@ class _Common:
     """A robot on a fixed base; states are of the actuated joints, only some of which move.
 
     Friction at rest can be anything, so that torques of joints that do not move tell nothing.
-
-    Attributes
-    ----------
-    columns : (b,)
-        Ascending indices of the parameters of interest; to begin with all.
     """
 
     def __init__(self, robot: Robot, moving: IndexArray, obstacles: Obstacles) -> None:
         self.robot, self.moving, self.clearance = robot, moving, Clearance(robot, obstacles)
+        # (b,) ascending indices of the parameters of interest; to begin with all
         self.columns: IndexArray = np.arange(robot.layout.size)
         self._nominal = robot.consistent_nominal
         width = robot.description.coulomb_velocity

@@ -41,11 +41,6 @@ class ResidualColour:
     Parameters
     ----------
     sample_rate : float [Hz]
-
-    Attributes
-    ----------
-    duration : float [s]
-        Time that was learned from.
     """
 
     def __init__(self, groups: int, sample_rate: float) -> None:
@@ -57,7 +52,7 @@ class ResidualColour:
     def clear(self) -> None:
         """Forget what was usual."""
         count = self._groups
-        self.duration = 0.0
+        self.duration = 0.0  # [s] time that was learned from
         self._square, self._weight = np.zeros(count), np.zeros(count)
         self._seen = np.zeros(count)
         self._power = np.zeros((count, self._levels))

@@ -99,13 +99,6 @@ class Innovations:
         Σ.
     gains : Gains, optional
         Of a load that is carried; averaged out as well.
-
-    Attributes
-    ----------
-    count : float
-        Number of independent rows.
-    square : float [-]
-        Sum of squares in units of what is expected; about `count` where nothing changed.
     """
 
     def __init__(
@@ -136,7 +129,8 @@ class Innovations:
         # (Σ⁻¹ + G)⁻¹ = (I + ΣG)⁻¹Σ, for a Σ that may be singular
         self._covariance = covariance
         self._factor = lu_factor(np.eye(len(gram)) + covariance @ gram, check_finite=False)
-        self.count = float((statistics.count / factor).sum())
+        self.count = float((statistics.count / factor).sum())  # Number of independent rows
+        # [-] sum of squares in units of what is expected; about `count` where nothing changed
         self.square = square - float(moment @ self._absorbed(moment))
 
     def _absorbed(self, columns: FloatArray) -> FloatArray:

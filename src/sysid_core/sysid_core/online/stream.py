@@ -39,20 +39,13 @@ class SampleStream:
     The last rows of every source are kept, as many as the filter reaches over; whenever a sample
     has its whole neighbourhood, they go through the steps of `sysid_core.signals.chain`, as a
     recording does. The delay is already taken off the samples' times.
-
-    Attributes
-    ----------
-    counts : Counter
-        What came that was not as it should be, by fault.
-    tally : Counter
-        What else happened to samples, by event.
     """
 
     def __init__(self, robot: Robot, config: StreamConfig) -> None:
         self.robot = robot
         self.config = config
-        self.counts: Counter[str] = Counter()
-        self.tally: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()  # What came that was not as it should be, by fault
+        self.tally: Counter[str] = Counter()  # What else happened to samples, by event
         self._conversion = JointConversion(robot)
         self._chain = ChainConfig(config.rate, config.cutoff)
         self._edge = support(config.rate, config.cutoff)

@@ -99,11 +99,6 @@ class ScaleEvidence:
         With an anchor; supplies everything but the data.
     tool : (b, b)
         Covariance of what a tool that nobody told of adds to the base parameters.
-
-    Attributes
-    ----------
-    usual : (G,) [N·m]
-        Usual torque of each group.
     """
 
     def __init__(self, problem: Problem, tool: FloatArray) -> None:
@@ -117,7 +112,7 @@ class ScaleEvidence:
         inertial *= len(INERTIAL_TERMS)
         bodies, own = np.split(base.mapping[:, c.free], [inertial], axis=1)
         count = np.maximum(anchor.count, 1e-300)
-        self.usual = np.sqrt(anchor.square / count)
+        self.usual = np.sqrt(anchor.square / count)  # (G,) [N·m] usual torque of each group
         rest = own @ covariance[inertial:, inertial:] @ own.T + self._rotors(problem, anchor)
         for phi, place in zip(
             layout.inertias(problem.prior.mean), map(layout.body, layout.bodies), strict=True

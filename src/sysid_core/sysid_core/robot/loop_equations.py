@@ -35,19 +35,6 @@ class LoopEquations:
     vector from frame a to frame b. Rows may be redundant as long as they agree, as the
     out-of-plane rows of a planar linkage do.
 
-    Attributes
-    ----------
-    model : pin.Model
-        The robot's model with the loops' frames added.
-    names : tuple[str, ...]
-        Names of the loops.
-    rows : tuple[slice, ...]
-        Where the equations of each loop lie in the residual.
-    size : int
-        Number m of equations.
-    actuated, passive : (na,), (nu,)
-        Indices of the joints.
-
     Raises
     ------
     RobotError
@@ -59,8 +46,8 @@ class LoopEquations:
         _check_kind(robot)
         loops = robot.description.loops
         self.robot = robot
-        self.model = robot.model.copy()
-        self.names = tuple(loop.name for loop in loops)
+        self.model = robot.model.copy()  # The robot's model with the loops' frames added
+        self.names = tuple(loop.name for loop in loops)  # Names of the loops
         self._ends = tuple(
             _Ends(
                 self._add_frame(f"{loop.name}/a", loop.frame_a),
@@ -72,8 +59,10 @@ class LoopEquations:
         self._data = self.model.createData()
         heights = [6 if ends.fixed else 3 for ends in self._ends]
         stops = np.cumsum(heights).tolist()
+        # Where the equations of each loop lie in the residual
         self.rows = tuple(slice(s - h, s) for s, h in zip(stops, heights, strict=True))
-        self.size: int = stops[-1]
+        self.size: int = stops[-1]  # Number m of equations
+        # actuated, passive: (na,), (nu,) indices of the joints.
         self.actuated: IndexArray = np.flatnonzero(robot.actuated)
         self.passive: IndexArray = np.flatnonzero(robot.passive)
         self._check_topology()

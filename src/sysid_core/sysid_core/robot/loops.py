@@ -38,13 +38,6 @@ _FARTHEST = 4.0 * math.pi  # [rad] from home that a linkage is led: two turns, n
 class LoopClosure:
     """Solves a robot's loops: q_u = Γ(q_a), and the maps between actuated and full motion.
 
-    Attributes
-    ----------
-    home : (nq,) [rad]
-        A closed configuration within the limits: the assembly that the robot has.
-    redundant : dict[str, int]
-        Loop name → number of its equations that repeat others (planar linkages have some).
-
     Raises
     ------
     RobotError
@@ -60,8 +53,10 @@ class LoopClosure:
             self._eye = np.eye(len(self._u))
             self._selection = np.eye(robot.model.nv)[:, self._a]  # G but for its passive rows
             self._lower, self._upper = robot.limits.lower[self._u], robot.limits.upper[self._u]
+            # (nq,) [rad], within the limits: the assembly that the robot has
             self.home: FloatArray = self._find_home()
             self.home.setflags(write=False)
+            # Loop name → number of its equations that repeat others (planar linkages have some)
             self.redundant = self.equations.redundant_rows(self._near_home())
 
     # -- positions --------------------------------------------------------------------------

@@ -12,18 +12,13 @@ __all__ = ["Poses", "hat"]
 
 
 class Poses:
-    """Where the bodies of a tree are, and how joints move them, at n configurations.
-
-    Attributes
-    ----------
-    bodies : (n, nj, 4, 4)
-        Homogeneous transforms of the joints' frames in the world.
-    screws : (n, nj, 4, 4)
-        Motion of space per motion of each joint, ``[[ω]×, v; 0, 0]`` about the world's origin.
-    """
+    """Where the bodies of a tree are, and how joints move them, at n configurations."""
 
     def __init__(self, model: pin.Model, q: FloatArray) -> None:
+        # (n, nj, 4, 4) homogeneous transforms of the joints' frames in the world
         self.bodies = np.empty((*q.shape, 4, 4))
+        # (n, nj, 4, 4) motion of space per motion of each joint, ``[[ω]×, v; 0, 0]`` about the
+        # world's origin
         self.screws = np.empty_like(self.bodies)
         for k in range(q.shape[1]):
             joint, parent = model.joints[k + 1], model.parents[k + 1] - 1
