@@ -225,10 +225,10 @@ class IdentifierNode(Node):
                 self._solve_time = time.perf_counter() - begin
             # still under the lock, so that nothing older than a reset is published after it
             self._publish(update, update.changed)
-        if request is not None:
-            verdicts = self._identifier.judge(request)
-            with self._lock:
-                self._identifier.take_verdicts(request, verdicts)
+        verdicts = self._identifier.judge(request)
+        with self._lock:
+            if not self._frozen:
+                self._identifier.look(request, verdicts)
 
     def _publish(self, update: Update, changed: bool) -> None:
         if not self.context.ok():

@@ -228,11 +228,10 @@ class PayloadTracker:
             return True
         return self.carried is not None and self.carried.samples < _REFINE * self._rate
 
-    def refined(self, phase: Following) -> bool:
+    def refine(self, phase: Following) -> Following:
         """Estimate the payload anew from the samples since the step was noticed.
 
-        What was seen until then serves only until enough have come since. Returns whether this
-        estimate is the first without it.
+        What was seen until then serves only until enough have come since.
 
         Raises
         ------
@@ -245,10 +244,10 @@ class PayloadTracker:
         # what was certain stays until the evidence is against it
         certain = phase.attached and self.carried is None
         attached = self._is_load(found, 0.0 if certain else CERTAIN)
-        self.phase = replace(phase, load=found, attached=attached, clean=clean)
+        self.phase = phase = replace(phase, load=found, attached=attached, clean=clean)
         self.estimate, self.attached = found, attached
         self._told = self._told or attached
-        return clean and not phase.clean
+        return phase
 
     def refine_carried(self) -> None:
         """Estimate the load that is part of the model anew from all samples with it.

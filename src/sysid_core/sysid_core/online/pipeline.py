@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -45,8 +46,8 @@ class OnlineIdentifier:
 
     Call `ingest` with every batch of samples, and `update` at the rate at which results are
     wanted. Where a solve must not hold up the thread that ingests, call `snapshot` (under a
-    lock), `solve` (anywhere), `apply` (under the lock), `judge` (anywhere) and `take_verdicts`
-    (under the lock) instead of `update`.
+    lock), `solve` (anywhere), `apply` (under the lock), `judge` (anywhere) and `look` (under the
+    lock) instead of `update`. What the last two find counts from the next update.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class OnlineIdentifier:
         base = self.regression.base.project(robot.nominal)
         blank = np.full((len(base), len(base)), np.nan)
         self._nominal = ModelInUse(robot.nominal, unknown, base, blank, False)
-        self._model, self._revision = self._nominal, 0
+        self._model, self._revision, self._told = self._nominal, 0, 0
         self._learner = Learner(robot, self.regression, self.config)
         self.reset()
 
@@ -90,13 +91,14 @@ class OnlineIdentifier:
         self._learner = Learner(self.robot, self.regression, config, epoch)
         self._tracker = PayloadTracker(self._loads, config.sample_rate)
         self._changed_at, self._robot_changed = -np.inf, False
-        self._silence = 0.0
+        self._silence, self._looked = 0.0, False
+        self._notes: list[Diagnostic] = []
         self._use(self._nominal)
 
-    def _use(self, model: ModelInUse) -> None:
+    def _use(self, model: ModelInUse, adopted: Estimate | None = None) -> None:
         if model.identified != self._model.identified:
             self._learner.colour.clear()  # what is usual of one model is not of another
-        self._model = model
+        self._model, self._adopted = model, adopted
         self._revision += 1
 
     def ingest(self, samples: Samples) -> None:
@@ -133,20 +135,24 @@ class OnlineIdentifier:
         """Solve and decide at once."""
         request = self.snapshot()
         update = self.apply(None if request is None else self.solve(request))
-        if request is not None:
-            self.take_verdicts(request, self.judge(request))
+        self.look(request, self.judge(request))
         return update
 
-    def judge(self, request: Request) -> Mapping[int, TorqueVerdict]:
-        """Judge the torques that a request asks about, for the updates after its own.
+    def judge(self, request: Request | None) -> Mapping[int, TorqueVerdict]:
+        """Judge the torques that a request asks about.
 
         Touches nothing but the request, so that any thread may call it.
         """
-        return {} if request.judge_first else request.verdicts()
+        return {} if request is None or request.judge_first else request.verdicts()
 
-    def take_verdicts(self, request: Request, verdicts: Mapping[int, TorqueVerdict]) -> None:
-        """Take in what `judge` found."""
-        self._learner.take_verdicts(request.epoch, verdicts)
+    def look(self, request: Request | None, verdicts: Mapping[int, TorqueVerdict]) -> None:
+        """Look for changes of the robot, then take in what `judge` found of a request.
+
+        Where something changed, torques were judged on data from both sides of it.
+        """
+        self._watch()
+        if request is not None and not isinstance(self._tracker.phase, Alarmed):
+            self._learner.take_verdicts(request.epoch, verdicts)
 
     def apply(self, solution: Solution | None, *, silence: float = 0.0) -> Update:
         """Judge a solution and return what is to be used.
@@ -158,51 +164,48 @@ class OnlineIdentifier:
         silence : float [s]
             Time since the last samples came.
         """
-        self._silence = silence
+        self._silence, self._looked = silence, False
         fresh = solution is not None and self._learner.take(solution)
-        revision, notes = self._revision, []
-        busy = isinstance(self._tracker.phase, Following)
-        if self._model.identified and self.config.payload.enabled:
-            notes = self._track()
-        scores = self._learner.scores.scores()
-        phase = self._tracker.phase
-        if isinstance(phase, Following):
-            decision = self._follow(phase, scores)
-        elif busy:
-            decision = _followed(self._tracker)
+        estimate = self._learner.estimate if fresh else None
+        if estimate is not None:
+            self._learner.propose(estimate.parameters)
+        following = isinstance(self._tracker.phase, Following)
+        if not following and not (decision := self._decision()).accepted:
+            self._watch()  # a change of the robot explains errors that the gate blames on a model
+            decision = self._decision()
+        if isinstance(self._tracker.phase, Following):
+            decision = self._follow(self._tracker.phase)
         else:
-            decision = self._judge(scores, self._learner.estimate if fresh else None)
-        return self._report(decision, notes, scores, self._revision != revision)
+            self._act(decision, estimate)
+        changed, self._told = self._revision != self._told, self._revision
+        return self._report(decision, changed)
 
-    def _judge(self, scores: PrequentialScores, fresh: Estimate | None) -> Decision:
-        """Let the gate decide; a fresh estimate may come into use."""
-        if fresh is not None:
-            self._learner.propose(fresh.parameters)
+    def _decision(self) -> Decision:
+        """Return what the gate says, or the tracker before it."""
+        scores = self._learner.scores.scores()
         explained = bool(self._learner.saturation.diagnostics())
         if self._model.identified and not explained and self._alarming(scores):
             reason = "the torque errors rose: nothing new is adopted before it is clear why"
             alarm = Diagnostic("alarm", reason)
             return Decision(GateState.HOLDING, False, False, (alarm,))
         elapsed = self._learner.time - self._changed_at
+        changed = self._robot_changed
         evidence = gather(
-            self._learner,
-            self._model,
-            scores,
-            elapsed,
-            self._silence,
-            changed=self._robot_changed,
+            self._learner, self._model, scores, elapsed, self._silence, changed=changed
         )
-        decision = decide(evidence, self.config.gate)
+        return decide(evidence, self.config.gate)
+
+    def _act(self, decision: Decision, fresh: Estimate | None) -> None:
+        """Do what was decided; a fresh estimate may come into use."""
         if decision.fallback:
             self._tracker.forget()
             self._use(self._nominal)
             self._robot_changed = False
         elif decision.accepted and fresh is not None:
-            base = fresh.base_parameters
-            known = self._learner.covariance(fresh)
-            self._use(ModelInUse(fresh.parameters, fresh.std, base, known, True))
+            unknown = self._nominal.base_covariance
+            model = ModelInUse(fresh.parameters, fresh.std, fresh.base_parameters, unknown, True)
+            self._use(model, fresh)
             self._changed_at, self._robot_changed = self._learner.time, False
-        return decision
 
     def _alarming(self, scores: PrequentialScores) -> bool:
         """Whether the robot changed, or a payload may have: the newest estimate is no better."""
@@ -212,45 +215,67 @@ class OnlineIdentifier:
         waiting = self._tracker.undecided(self._learner.time + self._silence)
         return waiting and bool(newest > _NO_BETTER * used)
 
-    def _track(self) -> list[Diagnostic]:
-        """Look for a payload, or follow the one that was noticed."""
-        tracker, learner, notes = self._tracker, self._learner, list[Diagnostic]()
+    def _watch(self) -> None:
+        """Look for changes, unless this was done since the last update or a load is followed."""
+        following = isinstance(self._tracker.phase, Following)
+        if self._looked or following or not self._model.identified:
+            return
+        self._looked, self._notes = True, []
+        if not self.config.payload.enabled:
+            return
+        if self._adopted is not None:
+            known = self._learner.covariance(self._adopted)
+            self._model = replace(self._model, base_covariance=known)
+            self._adopted = None
+        tracker, learner = self._tracker, self._learner
         try:
+            note = tracker.look(learner.window, self._model, learner.colour, learner.time)
             if not isinstance(tracker.phase, Following):
-                note = tracker.look(learner.window, self._model, learner.colour, learner.time)
-                if tracker.before_change is not None:
-                    # what came until now says nothing of the robot as it is
-                    self._use(tracker.before_change)
-                    learner.propose(self._model.parameters)
-                    self._changed_at, self._robot_changed = learner.time, True
-                    learner.forget()
-                if not isinstance(tracker.phase, Following):
-                    tracker.refine_carried()
-                    return [note] if note else []
-                learner.forget()
-            if tracker.refined(tracker.phase):
+                tracker.refine_carried()
+            self._notes = [note] if note else []
+        except EstimationError as error:
+            self._notes = [_unsolved(error)]
+        if tracker.before_change is not None:
+            # what came until now says nothing of the robot as it is
+            self._use(tracker.before_change)
+            learner.propose(self._model.parameters)
+            self._changed_at, self._robot_changed = learner.time, True
+            learner.forget()
+        if isinstance(tracker.phase, Following):
+            learner.forget()
+
+    def _follow(self, phase: Following) -> Decision:
+        """Hold while a load is followed; in the end it is part of the model.
+
+        It is given up where the nominal model does better.
+        """
+        tracker, learner = self._tracker, self._learner
+        self._notes = []
+        try:
+            before, phase = phase, tracker.refine(phase)
+            if phase.clean and not before.clean:
                 learner.scores.clear()
         except EstimationError as error:
-            notes.append(Diagnostic("payload_unsolved", f"no payload estimate: {error}"))
-        if not isinstance(tracker.phase, Following):
-            return notes
-        self._use(tracker.model_of(tracker.phase, self._model.std))
+            self._notes = [_unsolved(error)]
+        self._use(tracker.model_of(phase, self._model.std))
         learner.propose(self._model.parameters)
         self._changed_at = learner.time
-        if tracker.settled(tracker.phase, learner.time):
-            learner.window.adopt_memory(tracker.finish(tracker.phase))
+        if tracker.settled(phase, learner.time):
+            learner.window.adopt_memory(tracker.finish(phase))
             problem = default_prior(self.robot), default_constraints(self.robot)
             if tracker.carried is not None:
                 problem = self._loads.loaded_problem(*problem, tracker.carried.load)
             learner.pose(*problem)
-        return notes
+            return _followed(tracker)
+        return self._refuted(phase) or _followed(tracker)
 
-    def _follow(self, phase: Following, scores: PrequentialScores) -> Decision:
-        """Hold while a payload is followed; give up where the nominal model does better."""
+    def _refuted(self, phase: Following) -> Decision | None:
+        """Give a load up where the nominal model does better without it."""
+        scores = self._learner.scores.scores()
         used, nominal = np.linalg.norm(scores.used.rmse), np.linalg.norm(scores.nominal.rmse)
         enough = scores.samples >= self._tracker.clean_samples
         if not (phase.clean and enough and used > nominal * WORSE):
-            return _followed(self._tracker)
+            return None
         self._tracker.abandon(phase)
         self._use(self._nominal)
         reason = (
@@ -259,9 +284,7 @@ class OnlineIdentifier:
         )
         return Decision(GateState.NOMINAL, False, True, (Diagnostic("payload_refuted", reason),))
 
-    def _report(
-        self, decision: Decision, notes: list[Diagnostic], scores: PrequentialScores, changed: bool
-    ) -> Update:
+    def _report(self, decision: Decision, changed: bool) -> Update:
         learner, tracker, model = self._learner, self._tracker, self._model
         estimate = learner.estimate
         found = () if estimate is None else estimate.diagnostics
@@ -269,13 +292,13 @@ class OnlineIdentifier:
             time=learner.time,
             state=decision.state,
             causes=decision.reasons,
-            notes=(*notes, *learner.left_out.diagnostics, *found),
+            notes=(*self._notes, *learner.left_out.diagnostics, *found),
             revision=self._revision,
             changed=changed,
             identified=model.identified,
             parameters=model.parameters,
             std=model.std,
-            scores=scores,
+            scores=learner.scores.scores(),
             estimate=estimate,
             payload=tracker.payload,
             payload_attached=tracker.attached,
@@ -290,6 +313,10 @@ class OnlineIdentifier:
             consistency_bodies=smallest_eigenvalue(self.robot.layout.inertias(model.parameters)),
             window_duration=learner.window.samples / self.config.sample_rate,
         )
+
+
+def _unsolved(error: EstimationError) -> Diagnostic:
+    return Diagnostic("payload_unsolved", f"no payload estimate: {error}")
 
 
 def _followed(tracker: PayloadTracker) -> Decision:

@@ -111,11 +111,9 @@ def replay(
 def _step(identifier: OnlineIdentifier, clock: Callable[[], float] | None) -> ReplayStep:
     begin = clock() if clock else np.nan
     request = identifier.snapshot()
-    if request is None:
-        return ReplayStep(identifier.apply(None), np.nan)
-    update = identifier.apply(identifier.solve(request))
-    elapsed = (clock() if clock else np.nan) - begin
-    identifier.take_verdicts(request, identifier.judge(request))
+    update = identifier.apply(None if request is None else identifier.solve(request))
+    elapsed = clock() - begin if clock and request is not None else np.nan
+    identifier.look(request, identifier.judge(request))
     return ReplayStep(update, elapsed)
 
 
