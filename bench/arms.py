@@ -80,15 +80,7 @@ def make_experiment(
     *,
     samples: int = 2000,
 ) -> Experiment:
-    """Simulate an arm with random true parameters on two random motions.
-
-    Parameters
-    ----------
-    truth_of : callable
-        Draws the true parameters.
-    samples : int
-        Of the recording.
-    """
+    """Simulate an arm with random true parameters on two random motions."""
     rng = np.random.default_rng(seed)
     truth, regression = truth_of(robot, rng), TreeRegression(robot)
     limits = motion_limits(robot, speed=SPEED)

@@ -128,18 +128,9 @@ def simulate_segments(
 ) -> FloatArray:
     """Return √∫ (q_simulated − q_measured)² dt of segments of a run, (count, na) [rad·√s].
 
-    Simulates a run in segments from its measured states under its measured torques.
-
-    The torques are averaged over `hold` and held; a stiff integrator (BDF) runs from one change
-    to the next, as friction's sign needs.
-
-    Parameters
-    ----------
-    parameters : (p,)
-    seconds : float
-        Length of a segment.
-    hold : float [s]
-        Period of the zero-order hold.
+    A run is simulated with parameters (p,) in segments of some `seconds` from its measured states
+    under its measured torques. These are averaged over `hold` [s] and held; a stiff integrator
+    (BDF) runs from one change to the next, as friction's sign needs.
 
     Raises
     ------

@@ -104,16 +104,7 @@ def simulate(
     seconds: float,
     seed: int,
 ) -> Log:
-    """Run a controller from rest on a leg that MuJoCo simulates.
-
-    Parameters
-    ----------
-    parameters : (p,)
-        The true ones.
-    start : (na,) [rad]
-    seed : int
-        Of the measurement noise.
-    """
+    """Run a controller from rest at `start` (na,) [rad] on a leg that MuJoCo simulates."""
     closed = LoopClosure(robot).solve(start).configuration
     plant = Simulation(robot, parameters, EFFECTS, seed=seed, start=closed)
     n, moved = round(seconds / STEP), robot.actuated

@@ -162,13 +162,7 @@ class Figaroh:
         return np.array([values[f"m_{joint}"] for joint in self._robot.joint_names])
 
     def torques(self, experiment: Experiment, *, physical: bool) -> FloatArray:
-        """Return predicted torques (n, nj) [N·m] at the states that judge.
-
-        Parameters
-        ----------
-        physical : bool
-            By the physical fit, else by weighted least squares in base parameters.
-        """
+        """Return torques (n, nj) [N·m] by the physical fit, or by weighted least squares."""
         found = self._found
         judged = experiment.judged
         states = (judged.position, judged.velocity, judged.acceleration)

@@ -66,16 +66,9 @@ def _batch(robot: Robot, run: Run) -> Batch:
 
 
 def simulate(seed: int, seconds: float, level: float = 1.0) -> Data:
-    """Simulate a seed's robot: its trot to learn from, and shorter motions to be scored on.
+    """Simulate a seed's robot: its trot to learn from, and motions of a quarter to be scored on.
 
-    Parameters
-    ----------
-    seed : int
-        Of the true parameters, the motions and the noise.
-    seconds : float
-        Of the motion to learn from; the others last a quarter of it.
-    level : float [-]
-        Multiple of the scenario's sensor noise.
+    The scenario's sensor noise is taken times `level`.
     """
     robot = load_robot(ROBOT)
     run = _run(LEARN, seed, seconds, level)

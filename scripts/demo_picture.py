@@ -36,12 +36,8 @@ def draw(
 ) -> None:
     """Draw the demo's log to a PNG.
 
-    Parameters
-    ----------
-    moments : (4,) [s]
-        Release of the identifier, pick-up, put-down, end.
-    mass : float [kg]
-        The true load.
+    The moments (4,) [s] are release of the identifier, pick-up, put-down and end; the true load
+    has a mass in kg.
     """
     release, *_, end = moments
     time = np.array([row[0] for row in log.tracking])

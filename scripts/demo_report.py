@@ -29,13 +29,7 @@ def cut(recording: Recording, start: float, stop: float, folder: Path) -> Path:
 
 
 def report(console: Console, out: Path, robot: Robot, free: Span, loaded: Span) -> None:
-    """Identify the saved recording in batch: the arm without its load, then the load.
-
-    Parameters
-    ----------
-    free, loaded : tuple [s]
-        Begin and end of the motion without and with the load, by the recording's clock.
-    """
+    """Identify the saved recording in batch: the arm without its load, then the load."""
     recording = read_recording(out / "bag")
     alone = cut(recording, *free, out / "bag_unloaded")
     carrying = cut(recording, *loaded, out / "bag_loaded")

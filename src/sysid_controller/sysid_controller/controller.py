@@ -123,15 +123,7 @@ class Controller(ControllerInputs):
         return self._safe_hold.failure
 
     def tick(self, now: float, steady: float) -> Command:
-        """Return what to do now.
-
-        Parameters
-        ----------
-        now : float [s]
-            Time of references.
-        steady : float [s]
-            Time that only grows.
-        """
+        """Return what to do at the time `now` [s] of references; `steady` [s] only grows."""
         period = 1.0 / self.config.rate
         elapsed = period if self._now is None else now - self._now
         steady_elapsed = period if self._steady is None else steady - self._steady

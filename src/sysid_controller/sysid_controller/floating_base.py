@@ -122,14 +122,7 @@ class FloatingBase:
     def take_contacts(
         self, names: Sequence[str], active: Sequence[bool], stamp: float, steady: float
     ) -> Diagnostic | None:
-        """Take the flags of all feet, in any order, or say why not.
-
-        Parameters
-        ----------
-        stamp : float [s]
-        steady : float [s]
-            Time of arrival.
-        """
+        """Take the flags of all feet, in any order, that came at `steady` [s], or say why not."""
         reason = self._unusable(names, active)
         if reason:
             return Diagnostic("refused", reason)

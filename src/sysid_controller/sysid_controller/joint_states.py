@@ -67,15 +67,10 @@ class JointStates:
         velocity: FloatArray,
         stamp: float,
     ) -> Diagnostic | None:
-        """Take a state, or say why not.
+        """Take a state with a stamp [s], or say why not.
 
-        Parameters
-        ----------
-        names : Sequence[str]
-            In any order, with any joints besides the actuated ones.
-        position, velocity : (k,)
-            In the order of `names` and the driver's units; `velocity` may be empty.
-        stamp : float [s]
+        Names are in any order, with any joints besides the actuated ones; positions and velocities
+        (k,) go with them, in the driver's units. Velocities may be empty.
         """
         if names != self._names:
             reason = self._find_joints(names)

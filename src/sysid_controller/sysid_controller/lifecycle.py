@@ -79,10 +79,7 @@ class Lifecycle:
     def go(self, *labels: str) -> str:
         """Make those of some transitions that start where the node is then, in turn.
 
-        Returns
-        -------
-        str
-            Why one could not be made; empty if the last of them has been.
+        Returns why one could not be made; empty if the last of them has been.
         """
         for label in labels:
             way = next((w for w in self._ways() if w.label == label), None)

@@ -72,15 +72,7 @@ class ParameterSizes:
         self._most_mass = _MASS * float(nominal[layout.masses].sum())
 
     def refusal(self, vector: FloatArray, current: FloatArray) -> str:
-        """Say which joint parameters (p,) ask too much of; empty if none.
-
-        Parameters
-        ----------
-        vector : (p,)
-            Physically consistent.
-        current : (p,)
-            Parameters in use.
-        """
+        """Say which joint consistent parameters (p,) ask too much of; empty if none."""
         layout, active = self._robot.layout, self._robot.actuated
         viscous, coulomb, sigmoid, stribeck, armature, offset = (
             vector[layout.term(term)][active]

@@ -46,10 +46,7 @@ class SafeHold:
     def release(self, position: FloatArray, desired: FloatArray) -> bool:
         """Note that the model gives torque again, and tell whether it did not before.
 
-        Parameters
-        ----------
-        position, desired : (na,) [rad]
-            As measured and as wanted. They are not copied and must not change.
+        Measured and desired positions (na,) [rad] are not copied and must not change.
         """
         was, self.failure = self.failure is not None, None
         self._position, self._solvable, self._held = position, (position, desired), None
@@ -62,14 +59,9 @@ class SafeHold:
     def __call__(
         self, dynamics: Dynamics, position: FloatArray, velocity: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return torque and its share from gravity (na,) [N·m] at a measured state.
+        """Return torque and its share from gravity (na,) [N·m] at a state (na,) [rad, rad/s].
 
-        Parameters
-        ----------
-        dynamics : Dynamics
-            Whose `failure` says why it gives no torque.
-        position : (na,) [rad]
-        velocity : (na,) [rad/s]
+        The dynamics' `failure` says why they give no torque.
         """
         self.failure = dynamics.failure or _NOT_FINITE
         if self._position is None:

@@ -56,17 +56,10 @@ class ModelWatch:
         elapsed: float,
         steady: float,
     ) -> Diagnostic | None:
-        """Say how parameters are worse than the nominal ones; None while they are not.
+        """Say how parameters (p,) are worse than the nominal ones; None while they are not.
 
-        Parameters
-        ----------
-        parameters : (p,)
-            In use.
-        effort : (na,) [N·m]
-            Torque that was sent, since `elapsed` [s] ago.
-        position, velocity : (na,) [rad, rad/s]
-        elapsed, steady : float [s]
-            `steady` only grows.
+        The efforts (na,) [N·m] were sent since `elapsed` [s] ago; states (na,) are in rad and
+        rad/s, and `steady` [s] only grows.
         """
         self._impulse = self._impulse + elapsed * effort
         if self._begin is None:

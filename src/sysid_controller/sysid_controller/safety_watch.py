@@ -208,15 +208,9 @@ class SafetyStop:
         self.reason = None
 
     def begin(self, reason: Diagnostic, steady: float, inertia: FloatArray, period: float) -> None:
-        """Stop from now on.
+        """Stop from now on; `period` [s] is that of joint states or ticks, whichever is longer.
 
-        Parameters
-        ----------
-        steady : float [s]
-        inertia : (na, na) [kg·m²]
-            Of the nominal model.
-        period : float [s]
-            Between joint states or ticks, whichever is longer.
+        The inertia (na, na) [kg·m²] is the nominal model's.
         """
         self.reason, self._held, self._rests_since = reason, None, None
         self._begins.append(steady)
@@ -232,15 +226,7 @@ class SafetyStop:
     def torque(
         self, gravity: FloatArray, position: FloatArray, velocity: FloatArray, steady: float
     ) -> FloatArray:
-        """Return the torque (na,) [N·m] that brakes and holds.
-
-        Parameters
-        ----------
-        gravity : (na,) [N·m]
-            Of the nominal model at `position`.
-        position, velocity : (na,) [rad, rad/s]
-        steady : float [s]
-        """
+        """Return the torque (na,) [N·m] that brakes and holds, given that of nominal gravity."""
         speed = np.abs(velocity)
         if self._held is None and (speed <= self._slow).all():
             self._held = position

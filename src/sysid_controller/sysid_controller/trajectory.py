@@ -96,12 +96,7 @@ def derive_velocities(
 ) -> FloatArray:
     """Return velocities (n, na) [rad/s] of the cubic spline that ends at rest.
 
-    Parameters
-    ----------
-    time : (n,) [s]
-    position : (n, na) [rad]
-    first : (na,) [rad/s], optional
-        Velocity at the first knot; None: as the spline runs free.
+    The first one (na,) may be given; else the spline runs free there.
     """
     if len(time) == 1:
         return np.zeros_like(position)

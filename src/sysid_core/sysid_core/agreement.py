@@ -27,19 +27,7 @@ def check_agreement(
     estimate: Estimate,
     names: Sequence[str],
 ) -> tuple[str, ...]:
-    """Check that one model predicts each recording about as well as a model of its own would.
-
-    Parameters
-    ----------
-    recordings : sequence of Statistics
-        Of the rows of each that the estimate was learned from.
-    names : sequence of str
-        Of the recordings.
-
-    Returns
-    -------
-    tuple[str, ...]
-        Warnings.
+    """Return warnings where recordings, by their rows, are not predicted as well as by own models.
 
     Raises
     ------

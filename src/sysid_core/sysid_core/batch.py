@@ -147,12 +147,8 @@ def batch_at(
 ) -> Batch:
     """Filter an aligned recording at one cut-off.
 
-    Parameters
-    ----------
-    origin : float, optional [s]
-        Time of a sample that is kept, or would be; None: the first of each stretch.
-    measured : bool, optional
-        See `filter_aligned`.
+    A sample at `origin` [s] is kept, or would be; None: the first of each stretch. `measured` as
+    in `filter_aligned`.
 
     Raises
     ------
@@ -283,12 +279,7 @@ def rest_speed(samples: Samples, still: float) -> FloatArray:
 def training_rows(regression: Regression, rows: Rows, batch: Batch, rest: FloatArray) -> Rows:
     """Return the rows to learn from: those of joints at rest, whose friction has no sign, not.
 
-    Parameters
-    ----------
-    rows : Rows
-        Of the batch, all joints taken to move.
-    rest : (nj,) [rad/s]
-        See `rest_speed`.
+    The batch's rows take all joints to move; `rest` (nj,) [rad/s] as in `rest_speed`.
     """
     if not regression.per_joint:
         return rows_of(regression, batch, still_velocity=rest)

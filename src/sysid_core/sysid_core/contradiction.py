@@ -46,14 +46,8 @@ def find_contradiction(problem: Problem, estimate: Estimate) -> int | None:
 
     Each joint's rows are left out in turn. Efforts that have another unit, or drive something
     else, are explained about as well by friction and offset alone, and without them the bodies
-    return to what the prior and the other joints show.
-
-    Parameters
-    ----------
-    problem : Problem
-        With one group of rows per joint, and their correlation.
-    estimate : Estimate
-        Its solution.
+    return to what the prior and the other joints show. Takes a problem with one group of rows per
+    joint, and its solution.
     """
     statistics = problem.statistics
     solve = Entropic(covariance="none").prepare(problem)

@@ -96,13 +96,7 @@ def forecasts_json(forecasts: tuple[Forecast, Forecast]) -> dict[str, Any]:
 def estimate_json(
     found: Identification, timing: Mapping[str, float], gains: DriveGains | None = None
 ) -> dict[str, Any]:
-    """Return the contents of ``estimate.json``.
-
-    Parameters
-    ----------
-    timing : mapping [s]
-        Stage → time that it took.
-    """
+    """Return the contents of ``estimate.json``; `timing` has the time [s] of every stage."""
     estimate, robot, base = found.estimate, found.robot, found.regression.base
     covariance = estimate.base_covariance
     of_base = {

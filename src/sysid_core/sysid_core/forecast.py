@@ -111,14 +111,8 @@ def forecast(robot: Robot, samples: Samples, parameters: FloatArray) -> Forecast
     """Integrate the model of parameters (p,) forward in windows, each from its measured state.
 
     The implicit midpoint rule, solved with friction's slope, keeps stiff friction stable; torques
-    between samples are interpolated. Robots in contact hold fast what stands, in windows without
-    a change of contact.
-
-    Parameters
-    ----------
-    samples : Samples
-        Uniform within uninterrupted stretches.
-    parameters : (p,)
+    between samples are interpolated. Robots in contact hold fast what stands, in windows without a
+    change of contact. Samples are uniform within uninterrupted stretches.
 
     Raises
     ------

@@ -48,11 +48,7 @@ def measured_gains(
 ) -> DriveGains:
     """Return gains from recordings with and without a known load on one body.
 
-    Parameters
-    ----------
-    cutoff : float [Hz]
-    com : bool
-        Whether the load's centre of mass is known; else only its mass counts.
+    Unless the load's centre of mass is known (`com`), only its mass counts.
 
     Raises
     ------

@@ -77,15 +77,8 @@ def pseudo_inertia_basis() -> FloatArray:
 def pseudo_inertia(phi: FloatArray) -> FloatArray:
     """Return the pseudo-inertia J(φ) = [[Σ, m·c], [(m·c)ᵀ, m]] (Wensing et al. 2018, eq. 17).
 
-    Parameters
-    ----------
-    phi : (..., 10)
-        Inertial parameters [kg, kg·m, kg·m²].
-
-    Returns
-    -------
-    (..., 4, 4)
-        Positive definite exactly when a body with these parameters can exist.
+    Of parameters (..., 10) [kg, kg·m, kg·m²], (..., 4, 4); positive definite exactly when a body
+    with these parameters can exist.
     """
     return np.tensordot(np.asarray(phi, dtype=float), _basis(), axes=1)
 
@@ -141,15 +134,9 @@ def central_inertia(phi: FloatArray) -> FloatArray:
 
 
 def from_mass_com_inertia(mass: float, com: FloatArray, inertia: FloatArray) -> FloatArray:
-    """Return the inertial parameters (10,) of a body.
+    """Return the parameters (10,) of a body: mass [kg], centre (3,) [m], inertia about it.
 
-    Parameters
-    ----------
-    mass : float [kg]
-    com : (3,) [m]
-        Centre of mass in the frame of the result.
-    inertia : (3, 3) [kg·m²]
-        Rotational inertia about the centre of mass, in the axes of the result's frame.
+    The inertia (3, 3) [kg·m²] is in the axes of the result's frame.
     """
     com = np.asarray(com, dtype=float)
     about_origin = np.asarray(inertia, dtype=float) + mass * (

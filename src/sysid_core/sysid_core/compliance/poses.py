@@ -126,13 +126,7 @@ class LinkMotion(NamedTuple):
 
 
 def _spline(time: FloatArray, values: FloatArray, ratio: float) -> BSpline:
-    """Fit a spline whose knots follow the samples' spacing, so that each basis function sees some.
-
-    Parameters
-    ----------
-    ratio : float
-        Number of coefficients per sample.
-    """
+    """Fit a spline of `ratio` coefficients per sample, whose knots follow the samples' spacing."""
     inner = round(ratio * len(time)) - _DEGREE + 1
     index = np.linspace(0.0, len(time) - 1.0, inner)
     breaks = np.interp(index, np.arange(len(time)), time)

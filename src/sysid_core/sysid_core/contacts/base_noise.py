@@ -84,13 +84,8 @@ def _estimated(
 ) -> BaseEstimate:
     """Return the odometry's error that explains how feet move which should stand.
 
-    Parameters
-    ----------
-    maps : (n, nc, 3, 6)
-        From the base's motion to the feet's.
-    feet : (n, nc, 3)
-        The feet's motion by odometry and joints.
-    active : (n, nc) bool
+    The maps (n, nc, 3, 6) lead from the base's motion to the feet's, which (n, nc, 3) is by
+    odometry and joints.
     """
     prior = np.repeat([1.0 / noise.linear, 1.0 / noise.angular], 3)
     stands = np.full(active.shape, noise.share)

@@ -116,10 +116,7 @@ def judge_contacts(
 ) -> Conditioned:
     """Complete the contacts of samples whose feet's motion is known.
 
-    Parameters
-    ----------
-    flagged : (n,) bool
-        Whose flags were measured; those of the others are estimated from the load alone.
+    Flags were measured where `flagged` (n,); elsewhere they are estimated from the load alone.
     """
     found = list(check_wrenches(samples, motion))
     if found:

@@ -29,21 +29,12 @@ _CHUNK = 512
 def contact_forces(
     robot: Robot, samples: Samples, parameters: FloatArray | None = None
 ) -> FloatArray:
-    """Estimate the force on every contact from the torques of the joints.
+    """Estimate the force (n, nc, 3) [N] on the robot at every contact, in world axes.
 
-    Damped least squares of ``J_jᵀ f = (Y x)_j − τ`` over the joints' rows. A leg's own joints
-    see its foot's force and the leg's inertia, but not the trunk's: the estimate hardly depends
-    on how well the heavy trunk is known.
-
-    Parameters
-    ----------
-    parameters : (p,), optional
-        Default: nominal.
-
-    Returns
-    -------
-    (n, nc, 3) [N]
-        On the robot, in world axes; NaN where a sample is not finite.
+    Damped least squares of ``J_jᵀ f = (Y x)_j − τ`` over the joints' rows, with parameters x (p,),
+    by default nominal. A leg's own joints see its foot's force and the leg's inertia, but not the
+    trunk's: the estimate hardly depends on how well the heavy trunk is known. NaN where a sample
+    is not finite.
 
     Raises
     ------
@@ -90,12 +81,7 @@ def hysteresis(values: FloatArray, on: float, off: float) -> BoolArray:
 
 
 def contact_loads(robot: Robot, forces: FloatArray) -> FloatArray:
-    """Return what contacts carry (n, nc), as shares of their mean load at rest [-].
-
-    Parameters
-    ----------
-    forces : (n, nc, 3) [N]
-        As `contact_forces` gives them.
+    """Return what contacts carry by their forces, (n, nc) [-] of their mean load at rest.
 
     Raises
     ------

@@ -95,17 +95,9 @@ class StanceMotion:
     ) -> tuple[Samples, BoolArray]:
         """Return samples with the most likely motion of the base, and which have it well known.
 
-        The correction is used if the nominal model explains clearly more of the torques with it:
-        the errors of the model itself are the same with and without.
-
-        Parameters
-        ----------
-        samples : Samples
-            (n,) with the base's motion and contacts.
-        motion : FootMotion
-            Of these samples: feet that carry load are expected to stand.
-        chosen : (n,) bool
-            Which to correct.
+        Those that are `chosen` (n,) are corrected if the nominal model explains clearly more of
+        the torques with it: the errors of the model itself are the same with and without. Feet
+        that carry load in their `motion` are expected to stand.
         """
         fit = np.ones(len(samples), dtype=np.bool_)
         known = finite_samples(self.robot, samples, configuration(self.robot, samples))

@@ -82,14 +82,8 @@ class ContactStream:
     ) -> tuple[Samples, tuple[Noticed, ...]]:
         """Take a batch; return those samples that are ready and fit, and what was noticed.
 
+        Contact flags were measured where `flagged` (n,); default: everywhere, if there are any.
         Samples whose odometry is unusable are left out, as is what follows within two seconds.
-
-        Parameters
-        ----------
-        samples : Samples
-            With the base's motion.
-        flagged : (n,) bool, optional
-            Whose contact flags were measured; default: all, if there are any.
 
         Raises
         ------

@@ -183,16 +183,9 @@ def _choose(bag: Bag, kind: str, wanted: str | None, warnings: list[str]) -> Sto
 def read_parts(
     path: str | Path, *, joint_topic: str | None = None, rows: int, reach: float
 ) -> Iterator[Part]:
-    """Read a recording in overlapping parts, so that memory does not grow with its length.
+    """Read a recording in parts of so many rows, so that memory does not grow with its length.
 
-    Parameters
-    ----------
-    path, joint_topic
-        See `read_recording`.
-    rows : int
-        Joint states of a part.
-    reach : float [s]
-        How far a part goes beyond what it stands for.
+    A part reaches some seconds beyond what it stands for; see `read_recording`.
     """
     target = _existing(path)
     if _is_table(target):

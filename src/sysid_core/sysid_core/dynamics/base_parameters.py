@@ -57,14 +57,8 @@ class BaseParameters:
 def find_base_parameters(regressor: FloatArray, labels: tuple[str, ...]) -> BaseParameters:
     """Find the base parameters by a rank-revealing QR (Gautier 1991).
 
-    Columns are taken in the layout's order, so a dependent column is grouped into earlier ones.
-
-    Parameters
-    ----------
-    regressor : (m, p)
-        Regressor at many random states, m ≥ p; only its column space matters.
-    labels : tuple[str, ...]
-        Names of the p parameters.
+    Of the regressor (m, p) at many random states, m ≥ p, only the column space matters. Columns
+    are taken in the layout's order, so a dependent column is grouped into earlier ones.
 
     Raises
     ------

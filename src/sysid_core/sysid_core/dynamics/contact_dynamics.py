@@ -70,16 +70,11 @@ class ContactDynamics:
     def terms(
         self, q: FloatArray, v: FloatArray, sign_velocity: FloatArray | None = None
     ) -> ContactTerms:
-        """Return the equations of motion.
+        """Return the equations of motion at a configuration (nq,) and velocities (nv,).
 
-        Parameters
-        ----------
-        q : (nq,)
-            Base position [m], unit quaternion x, y, z, w, joints [rad].
-        v : (nv,)
-            Base twist in the base frame [m/s, rad/s], joints [rad/s].
-        sign_velocity : (nj,) [rad/s], optional
-            Velocity whose sign Coulomb friction takes; default: that of `v`.
+        q: base position [m], unit quaternion x, y, z, w, joints [rad]; v: base twist in the base
+        frame [m/s, rad/s], joints [rad/s]. Coulomb friction takes the sign of `sign_velocity`
+        (nj,) [rad/s], by default that of `v`.
         """
         bias = self.tree.bias(q, v, sign_velocity)
         M = self.tree.inertia(q)
@@ -113,14 +108,9 @@ class ContactDynamics:
         active: BoolArray,
         acceleration: FloatArray | None = None,
     ) -> Forward:
-        """Return the motion under joint torques with the active contacts held fast.
+        """Return the motion under joint torques (nj,) [N·m], the active contacts (nc,) held fast.
 
-        Parameters
-        ----------
-        effort : (nj,) [N·m]
-        active : (nc,) bool
-        acceleration : (k,) [m/s², rad/s²], optional
-            Of the active contacts' constrained directions; default: zero.
+        Their constrained directions have an acceleration (k,) [m/s², rad/s²], by default zero.
         """
         J, drift = self.constraint(terms, active)
         force = -terms.bias

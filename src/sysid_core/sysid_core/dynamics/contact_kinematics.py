@@ -238,19 +238,10 @@ class ContactKinematics:
         return result
 
     def constraint_rows(self, jacobian: FloatArray, active: BoolArray) -> FloatArray:
-        """Stack what the active contacts hold fast: 3 rows per point foot, 6 per flat one.
+        """Stack what the active contacts (nc,) hold fast: 3 rows per point foot, 6 per flat one.
 
-        Those of a ball foot are taken where it touches the ground.
-
-        Parameters
-        ----------
-        jacobian : (n, nc, 6, nv)
-        active : (nc,) bool
-            The same for all n.
-
-        Returns
-        -------
-        (n, k, nv)
+        Takes and returns Jacobians (n, nc, 6, nv), (n, k, nv). Rows of a ball foot are taken where
+        it touches the ground.
         """
         rows = [6 * c + r for c in np.flatnonzero(active) for r in range(6 if self.flat[c] else 3)]
         n, nc, _, nv = jacobian.shape

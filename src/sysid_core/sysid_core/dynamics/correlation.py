@@ -12,15 +12,11 @@ __all__ = ["effective_sample_factor"]
 
 
 def effective_sample_factor(residuals: FloatArray) -> float:
-    """Return by what factor ≥ 1 coloured residuals count for less than their number.
+    """Return by what factor ≥ 1 coloured residuals (n,) count for less than their number.
 
-    The integrated autocorrelation time τ = 1 + 2 Σ ρ_k, summed up to the first lag that
-    exceeds 5 τ (Sokal's window); outliers are clipped at 4 robust standard deviations first.
-
-    Parameters
-    ----------
-    residuals : (n,) [N·m]
-        Residuals of one group in the order of time, evenly spaced.
+    The integrated autocorrelation time τ = 1 + 2 Σ ρ_k of evenly spaced residuals, summed up to
+    the first lag that exceeds 5 τ (Sokal's window); outliers are clipped at 4 robust standard
+    deviations first.
     """
     e = np.asarray(residuals, dtype=float)
     if e.ndim != 1 or not np.isfinite(e).all():

@@ -104,14 +104,7 @@ class OpenTree:
     def columns(
         self, q: FloatArray, v: FloatArray, a: FloatArray, columns: IndexArray
     ) -> FloatArray:
-        """Return columns of the regressor, transposed, (n, k, nv): less to project than all.
-
-        Parameters
-        ----------
-        q, v, a : (n, nq), (n, nv), (n, nv)
-        columns : (k,)
-            Ascending indices of parameters.
-        """
+        """Return k columns of the regressor, transposed (n, k, nv): less to project than all."""
         model, data = self.model, self.data
         regressor: Callable[..., FloatArray] = pin.computeJointTorqueRegressor
         start = self.robot.layout.friction.start

@@ -93,13 +93,8 @@ def select_rows(rows: Rows, keep: Callable[[int, RowBlock], BoolArray]) -> Rows:
 def moving_rows(rows: Rows, speed: FloatArray, still: FloatArray | float) -> Rows:
     """Leave out the rows of joints at rest, whose dry friction has no certain sign.
 
-    Parameters
-    ----------
-    rows : Rows
-        One group per joint.
-    speed : (n, G) [rad/s]
-    still : (G,) [rad/s]
-        Speeds below it count as rest.
+    Takes one group of rows per joint, whose speeds (n, G) count as rest below `still` (G,)
+    [rad/s].
     """
     moving = np.abs(speed) >= still
     if moving.all():

@@ -25,13 +25,8 @@ def essential_parameters(
     """Return which base parameters (b,) are essential, by least squares without a prior.
 
     The parameter with the largest relative standard deviation is taken away and the others are
-    estimated anew, until these deviations lie within a factor of 30 of each other (Pham &
-    Gautier 1991).
-
-    Parameters
-    ----------
-    noise_std : (G,) [N·m]
-    correlation : (G,) or None
+    estimated anew, until these deviations lie within a factor of 30 of each other (Pham & Gautier
+    1991). Noise (G,) in N·m.
     """
     gram, moment = weighted_sums(statistics, row_weights(noise_std, correlation))
     diagonal = np.diagonal(gram)

@@ -49,14 +49,8 @@ def widened(
     model lacks acts alike for seconds, and moves the estimate from one stretch to the next by
     more. Leaving one stretch out moves it by δ = (C⁻¹ − H)⁻¹ g, of the stretch's information H and
     score g; the jackknife's covariance is J = (K−1)/K Σ δδᵀ (Efron 1982; blocks for dependent
-    data, Künsch 1989). In every direction the larger of C and J counts.
-
-    Parameters
-    ----------
-    stretches : sequence of Statistics
-        Of the rows that were learned from, in the order of time.
-    correlation : (G,) or None
-        As the estimate was weighted.
+    data, Künsch 1989). In every direction the larger of C and J counts. The stretches' rows were
+    learned from, in the order of time, with that correlation (G,).
     """
     total = sum(stretches[1:], stretches[0])
     covariance, beta = estimate.base_covariance, estimate.base_parameters
@@ -84,13 +78,8 @@ def no_surer_than_prior(estimate: Estimate, problem: Problem) -> Estimate:
     """Widen an estimate's covariance to what the prior knew where the data do not determine.
 
     The divergence is steep at small bodies. Data that shrink a body, or a constraint that holds
-    it, would make all that they leave open look known. So in every direction the covariance is
-    at least that of the same data with the prior's curvature at its mean.
-
-    Parameters
-    ----------
-    problem : Problem
-        That it solves, with the correlation that its weights rest on.
+    it, would make all that they leave open look known. So in every direction the covariance is at
+    least that of the same data with the prior's curvature at its mean.
     """
     if not np.isfinite(estimate.base_covariance).all():
         return estimate

@@ -41,14 +41,9 @@ def residual_std(
     floor: FloatArray,
     degrees: FloatArray | None = None,
 ) -> FloatArray:
-    """Return the noise standard deviation (G,) [N·m] that the residuals show.
+    """Return the noise (G,) [N·m] that the residuals of a base vector show, a floor at least.
 
-    Parameters
-    ----------
-    base_vector : (b,)
-    floor : (G,) [N·m]
-    degrees : (G,) or None
-        Degrees of freedom that fitting took from each group; None: none.
+    Fitting took some degrees of freedom (G,) from each group; None: none.
     """
     std = _per_row(statistics, statistics.residual_square(base_vector), degrees)
     return np.where(statistics.count > 0.0, np.maximum(std, floor), 1.0)
@@ -81,11 +76,8 @@ def fitted_degrees(
 ) -> FloatArray:
     """Return the degrees of freedom (G,) in rows that fitting took from each group.
 
-    Parameters
-    ----------
-    noise_std : (G,) [N·m]
-    covariance : (b, b)
-        Posterior covariance of the base parameters under weights of that noise.
+    The posterior covariance (b, b) of the base parameters is that under weights of the noise (G,)
+    [N·m].
     """
     groups = len(statistics.gram)
     traces = statistics.gram.reshape(groups, -1) @ np.ascontiguousarray(covariance).ravel()
@@ -98,15 +90,9 @@ def settled_noise(
     solution: Callable[[FloatArray], _Solution],
     updated: Callable[[FloatArray, _Solution], FloatArray],
 ) -> tuple[_Solution, FloatArray]:
-    """Alternate between solving and re-estimating the noise until that no longer changes.
+    """Alternate between solving and re-estimating the noise (G,) [N·m] until that settles.
 
-    Parameters
-    ----------
-    first : (G,) [N·m]
-    rounds : int
-        Most re-estimations.
-    solution, updated
-        Give the solution for a noise, and the noise that a solution's residuals show.
+    At most so many rounds; `updated` gives the noise that a solution's residuals show.
     """
     noise = first
     for update in range(rounds + 1):

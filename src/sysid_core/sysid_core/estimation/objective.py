@@ -176,15 +176,7 @@ class Objective:
         return M
 
     def rates(self, point: Point, change: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return matrices and ratios by which the arguments of all logarithms change.
-
-        Returns
-        -------
-        (k, 4, 4)
-            J^-½ ΔJ J^-½ of each body.
-        (f + q,)
-            Relative change of friction terms and slacks.
-        """
+        """Return J^-½ ΔJ J^-½ (k, 4, 4), and relative changes (f + q,) of friction and slacks."""
         d = self.divergence
         root = point.root
         bodies = root @ d.pseudo_inertias(change) @ np.swapaxes(root, 1, 2)

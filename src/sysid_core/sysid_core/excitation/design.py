@@ -259,13 +259,7 @@ class Design:
     def improved(
         self, start: FourierMotion, stepped: Callable[[FloatArray], None]
     ) -> FourierMotion | None:
-        """Return where a search from another motion ends, None if that does not fit the limits.
-
-        Parameters
-        ----------
-        stepped : callable
-            Called after every step.
-        """
+        """Return where a search from another motion ends, None if that does not fit the limits."""
         x = self.variables(start)
         for self._weight, share in _PENALTIES:
             x = scipy.optimize.minimize(

@@ -101,12 +101,7 @@ class Information:
         self._known = self._known + self.gained(states)
 
     def count_estimate(self, bare: Bare, samples: float) -> None:
-        """Count what was identified: its errors stand for the noise from now on.
-
-        Parameters
-        ----------
-        samples : float
-            Independent samples that a motion gives.
+        """Count what was identified: its errors stand for the noise of independent samples.
 
         Raises
         ------

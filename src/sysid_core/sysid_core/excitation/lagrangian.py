@@ -55,15 +55,7 @@ class TreeGradient:
         self._row = np.searchsorted(rows, self._joint)
 
     def __call__(self, states: States, pull: FloatArray) -> States:
-        """Return the gradient (n, k) of L.
-
-        Parameters
-        ----------
-        states : States
-            Of all joints.
-        pull : (n, k, nb, 10)
-            The inertial parameters π_j of every row.
-        """
+        """Return the gradient (n, k) of L for parameters (n, k, nb, 10) of the rows."""
         poses = Poses(self._model, states.position)
         H, X = poses.bodies, poses.screws
         V, A, turning, bending = self._motion(states, X)

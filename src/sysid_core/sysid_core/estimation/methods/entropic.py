@@ -101,14 +101,9 @@ class EntropicSolver(Setting):
     ) -> Estimate:
         """Return the estimate from statistics.
 
-        Parameters
-        ----------
-        noise_std : (G,) [N·m] or None
-            Noise of the rows; None: estimated from the residuals.
-        correlation : (G,) or None
-            Factor ≥ 1 by which coloured residuals shrink the number of independent rows.
-        start : (p,) or None
-            Parameters to start from; repaired if they are not feasible.
+        Noise (G,) [N·m] of the rows; None: estimated from the residuals. Correlation (G,): factor
+        ≥ 1 by which coloured residuals shrink the number of independent rows. The start (p,) is
+        repaired if it is not feasible.
 
         Raises
         ------
