@@ -27,12 +27,12 @@ def check_agreement(
     estimate: Estimate,
     names: Sequence[str],
 ) -> tuple[str, ...]:
-    """Return warnings where recordings, by their rows, are not predicted as well as by own models.
+    """Warn of recordings that one model predicts worse than models of their own would.
 
     Raises
     ------
     DataError
-        If one does not, by much of its torques.
+        If one does by much of its torques.
     """
     apart: list[str] = []
     differ: list[str] = []

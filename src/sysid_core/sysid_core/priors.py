@@ -63,15 +63,10 @@ def torque_scale(robot: Robot) -> FloatArray:
 
 
 def free_parameters(robot: Robot, only: Iterable[str] | None = None) -> BoolArray:
-    """Return which parameters (p,) are identified.
+    """Return which parameters (p,) are identified; `only` the inertias of some bodies, if given.
 
-    Parameters
-    ----------
-    robot : Robot
-        Its description says which bodies and friction terms; motors that are missing at passive
-        joints have none.
-    only : iterable of str, optional
-        Free the inertias of these bodies and nothing else.
+    The description says which bodies and friction terms; motors that are missing at passive joints
+    have none.
 
     Raises
     ------

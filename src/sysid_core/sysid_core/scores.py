@@ -166,15 +166,7 @@ def curves(
     identified: FloatArray,
     split: int,
 ) -> tuple[Curve, ...]:
-    """Return measured and predicted torques of every group.
-
-    Parameters
-    ----------
-    time : (n,) [s]
-        Of the samples that the rows belong to.
-    split : int
-        First sample that was held out.
-    """
+    """Return torques of every group at times (n,) [s], held out from the sample `split` on."""
     base = regression.base
     before, after = (regression.with_load(rows, vector) for vector in (nominal, identified))
     nominal_base, identified_base = base.project(nominal), base.project(identified)

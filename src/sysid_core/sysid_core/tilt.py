@@ -74,21 +74,8 @@ def find_tilt(
     beside the model's own give a step from the described direction to the torques'. The model is
     fitted again for that direction, and so on. It counts where its evidence, errors of all joints
     and the prior's divergence together, is better by 20 nats; errors of the model are part of it.
-
-    Parameters
-    ----------
-    regression : Regression
-        Of a robot on a fixed base, with rows per joint.
-    batch : Batch
-        What was learned from.
-    still : float [-]
-        See `rest_speed`.
-    pose : callable
-        Gives the problem of a regression's rows.
-    estimate : Estimate
-        With the described direction.
-    correlation : (G,)
-        Of its residuals.
+    Takes a robot on a fixed base, with rows per joint; `still` as in `rest_speed`, the estimate
+    with the described direction, and the correlation (G,) of its residuals.
     """
     step = max(1, len(batch) // _SAMPLES)
     batch = batch.select(slice(0, None, step))

@@ -124,14 +124,7 @@ def read_yaml(path: Path, loader: Any = YamlLoader, *, most: int = _MOST_NODES) 
 
 
 def parse_yaml(text: str | bytes, loader: Any = YamlLoader, *, most: int = _MOST_NODES) -> Any:
-    """Return what a YAML text holds.
-
-    Parameters
-    ----------
-    loader : class
-        A safe loader of PyYAML's.
-    most : int
-        Values that it may hold.
+    """Return what a YAML text holds by a safe loader of PyYAML's, `most` values at most.
 
     Raises
     ------
@@ -253,12 +246,7 @@ class Inflater:
         self._packed = self._total = 0
 
     def pieces(self, packed: Iterable[bytes], decompressor: Decompressor) -> Iterator[bytes]:
-        """Yield what packed bytes inflate to.
-
-        Parameters
-        ----------
-        packed : iterable of bytes
-            Pieces of `PIECE` bytes: such a one inflates to 128 MiB at most.
+        """Yield what pieces of `PIECE` bytes inflate to: each to 128 MiB at most.
 
         Raises
         ------

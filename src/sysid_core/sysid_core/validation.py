@@ -55,16 +55,9 @@ def validate(
 ) -> Validation:
     """Score nominal and identified parameters (p,) on a whole recording.
 
-    Parameters
-    ----------
-    nominal, identified : (p,)
-    learned_cutoff : float, optional [Hz]
-        The cut-off that the parameters were learned at: used where `options` names none, as far
-        as the recording's rate allows.
-    lag : float [s]
-        Of the efforts.
-    simulated : bool
-        Whether to integrate both models forward, too.
+    Where `options` names no cut-off, the one is used that the parameters were learned at [Hz], as
+    far as the recording's rate allows; efforts have a lag [s]. Both models may be `simulated`,
+    too: integrated forward.
 
     Raises
     ------
@@ -131,12 +124,7 @@ def rows_at_learned_cutoff(
 ) -> tuple[Regression, Rows, float, tuple[str, ...]]:
     """Return the rows of a whole recording to compare models on, its cut-off, and warnings.
 
-    Parameters
-    ----------
-    learned_cutoff : float or None [Hz]
-        Used where `options` names none, as far as the recording's rate allows.
-    lag : float [s]
-        Of the efforts.
+    Cut-off [Hz] and lag [s] as for `validate`.
 
     Raises
     ------

@@ -150,14 +150,9 @@ class _Cluster:
 
 @contextmanager
 def workers(processes: int = 1, scheduler: str | None = None) -> Iterator[Workers]:
-    """Provide workers until the end of the block.
+    """Provide workers until the end of the block: processes of this machine, or Dask's.
 
-    Parameters
-    ----------
-    processes : int
-        On this machine; 1: this one alone.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers read the recordings by the same paths.
+    A Dask scheduler has an address, and workers that read the recordings by the same paths.
 
     Raises
     ------

@@ -24,12 +24,7 @@ _VALID["service name"] = _VALID["topic name"]
 
 
 def is_valid(kind: str, name: str) -> bool:
-    """Whether a name, before its expansion, is a valid one of its kind.
-
-    Parameters
-    ----------
-    kind : {"node name", "namespace", "topic name", "service name"}
-    """
+    """Whether a name, before its expansion, is a valid one of a kind in `_VALID`."""
     return _VALID[kind].fullmatch(name) is not None
 
 
@@ -39,17 +34,7 @@ def join(namespace: str, name: str) -> str:
 
 
 def expand(name: str, node: str, namespace: str) -> str:
-    """Return a topic's or service's full name.
-
-    Parameters
-    ----------
-    name : str
-        Absolute, relative or private (``~``) name.
-    node : str
-        Name of the node.
-    namespace : str
-        Namespace of the node, absolute.
-    """
+    """Return the full name of an absolute, relative or private (``~``) one, of a node."""
     if name.startswith("~"):
         return join(namespace, node) + name[1:]
     return name if name.startswith("/") else join(namespace, name)

@@ -78,13 +78,7 @@ class Writer:
         self.handle: int = entity.get_instance_handle() & 0xFFFFFFFFFFFFFFFF
 
     def write(self, data: bytes | bytearray) -> bool:
-        """Publish a sample; False if a slow reader left no room for it in time.
-
-        Parameters
-        ----------
-        data : bytes
-            Encapsulation header and CDR, padded to a multiple of four.
-        """
+        """Publish a header and CDR of whole words; False if a slow reader left no room in time."""
         code = ddspy_write(self._ref, data)
         if code == _TIMEOUT:
             return False

@@ -93,20 +93,10 @@ def keep_to_loopback(environ: Mapping[str, str]) -> Iterator[None]:
 
 
 def domain_config(environ: Mapping[str, str], *, loopback_only: bool = False) -> str:
-    """Return the configuration that the environment asks for.
+    """Return the configuration that the environment asks for: XML fragments, a later one wins.
 
-    Parameters
-    ----------
-    environ : mapping
-        `ROS_AUTOMATIC_DISCOVERY_RANGE`, `ROS_STATIC_PEERS`, `ROS_LOCALHOST_ONLY` and
-        `CYCLONEDDS_URI` count.
-    loopback_only : bool
-        The machine has no other interface.
-
-    Returns
-    -------
-    str
-        XML fragments, comma-separated; a later one wins.
+    `ROS_AUTOMATIC_DISCOVERY_RANGE`, `ROS_STATIC_PEERS`, `ROS_LOCALHOST_ONLY` and `CYCLONEDDS_URI`
+    count, and whether the machine has no interface but loopback.
 
     Raises
     ------

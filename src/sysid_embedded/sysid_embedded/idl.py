@@ -50,18 +50,10 @@ def _member(kind: FieldType) -> Any:
 
 @cache
 def dds_type(definition: Definition, *, service: bool = False) -> type[_idl.IdlStruct]:
-    """Return the Cyclone DDS type of a definition.
+    """Return the Cyclone DDS type of a definition, to create topics of.
 
-    Parameters
-    ----------
-    service : bool
-        Put the header of requests and replies in front: the client's identity and the number of
-        the request, as rmw_cyclonedds does.
-
-    Returns
-    -------
-    type
-        It serves to create topics; its own (slow) conversions are not used.
+    That of a `service` begins with the client's identity and the number of the request, as
+    rmw_cyclonedds has them.
     """
     members: dict[str, Any] = {}
     if service:

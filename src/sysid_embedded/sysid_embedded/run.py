@@ -32,16 +32,9 @@ def _end_with_parent() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the function of a module (default: ``main``) where rclpy may be the embedded one.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Module, then the node's own arguments. Default: the command line.
-
-    Returns
-    -------
-    int
-        Exit status: the function's if it returns one, else 0; 2, and one line on stderr, if the
-        module or what it needs cannot be imported, or the runtime cannot start.
+    Arguments are the module, then the node's own. Returns the function's exit status, else 0; 2,
+    and one line on stderr, if the module or what it needs cannot be imported, or the runtime
+    cannot start.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == [_WITH_PARENT]:

@@ -58,12 +58,7 @@ def trajectory_message(
 
 
 def trajectory_points(message: JointTrajectory, origin: int) -> TrajectoryPoints:
-    """Return a trajectory's points; a stamp of zero means that it starts now.
-
-    Parameters
-    ----------
-    origin : int [ns]
-        Time that the result's start counts from.
+    """Return a trajectory's points, in time from `origin` [ns]; a stamp of zero means from now.
 
     Raises
     ------

@@ -17,13 +17,7 @@ _CLOCKS_APART = 0.5
 
 
 def clock_fault(node: Node, stamp: int | None = None) -> str:
-    """Say what is wrong with a node's clock; empty if nothing is.
-
-    Parameters
-    ----------
-    stamp : int [ns], optional
-        Of a message that arrives now; 0: it has none.
-    """
+    """Say what is wrong with a node's clock, given a stamp [ns] that comes now; or nothing."""
     now = int(node.get_clock().now().nanoseconds)
     simulated = bool(node.get_clock().ros_time_is_active)
     if simulated and now == 0:

@@ -33,23 +33,9 @@ def run_node(
     *,
     done: Callable[[NodeT], bool] | None = None,
 ) -> int:
-    """Make a node and spin it until it is done or told to stop.
+    """Make a node and spin it until it is `done` or told to stop; 2 if it cannot start, else 0.
 
-    Parameters
-    ----------
-    name : str
-        Of the program, for messages.
-    make : callable
-        Returns the node; raises `SysidError` if it cannot start.
-    args : Sequence[str] or None
-        Command line; None: the process's own.
-    done : callable or None
-        Says when a node has ended of itself; None: never.
-
-    Returns
-    -------
-    int
-        Exit status: 0, or 2 where the node could not start.
+    The program's name is for messages; the command line is by default the process's own.
     """
     with _stop_signals() as stopped:
         try:

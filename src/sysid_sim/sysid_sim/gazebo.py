@@ -108,15 +108,9 @@ def _controlled_urdf(robot: Robot) -> str:
 
 
 def write_gazebo_files(robot: Robot, folder: Path, seed: int, load: float) -> None:
-    """Write the worlds, their bridge, a load, ros2_control's files and the ground truth.
+    """Write the worlds, their bridge, a load [kg], ros2_control's files and the ground truth.
 
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there.
-    seed : int
-        Of the true parameters.
-    load : float [kg]
+    True parameters are drawn by the seed.
 
     Raises
     ------

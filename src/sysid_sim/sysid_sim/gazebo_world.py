@@ -61,15 +61,9 @@ def world_sdf(robot: Robot, parameters: FloatArray, controllers: str = "") -> st
     SDF has no place for initial positions, so the robot at rest is what the world describes;
     whoever reads joint positions adds `start_configuration`. Armature and torque offsets are
     unknown to Gazebo. A loop is closed by a detachable joint to a ball on its other side, since
-    Gazebo's DART takes a closed chain in no other way.
-
-    Parameters
-    ----------
-    parameters : (p,)
-        Physically consistent, without armature and offsets.
-    controllers : str
-        Path of gz_ros2_control's parameters; empty: Gazebo's own systems take torques and
-        publish joint states.
+    Gazebo's DART takes a closed chain in no other way. Parameters (p,) are consistent, without
+    armature and offsets. Without gz_ros2_control's parameters, Gazebo's own systems take torques
+    and publish joint states.
 
     Raises
     ------

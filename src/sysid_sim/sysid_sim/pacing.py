@@ -108,13 +108,7 @@ class CommandGate:
     def late(self, allowed: float, timeout: float, now: float) -> bool:
         """Tell whether the next command is overdue but may still come.
 
-        Parameters
-        ----------
-        allowed : float [s]
-            Simulated time that a command may be applied.
-        timeout : float [s]
-            Real time after which nobody is waited for.
-        now : float [s]
+        It may be applied for some simulated time [s], and is waited for some real time [s].
         """
         return self.driven and self._age >= allowed - 1e-9 and now - self._arrival < timeout
 

@@ -271,13 +271,7 @@ class Plant:
         return np.vstack(rows) if rows else np.zeros((0, nv))
 
     def contacts(self, *, wrenches: bool = True) -> FootContacts:
-        """Return what the feet felt at the beginning of the last step.
-
-        Parameters
-        ----------
-        wrenches : bool
-            Whether to work out forces, which takes longer; else they are zero.
-        """
+        """Return what the feet felt at the beginning of the last step; forces if asked for."""
         sites = self._foot_sites
         state = FootContacts(np.zeros(len(sites), dtype=bool), np.zeros((len(sites), 6)))
         contacts, force = self.data.contact, np.zeros(6)

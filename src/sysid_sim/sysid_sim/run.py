@@ -69,16 +69,9 @@ def run_scenario(
     duration: float | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Simulate a scenario.
+    """Simulate a scenario, some seconds if not its own; `progress` gets the simulated time [s].
 
-    Parameters
-    ----------
-    seed : int
-        Of the true parameters, the motion and the noise.
-    duration : float [s], optional
-        Default: the scenario's own.
-    progress : callable, optional
-        Called now and then with the simulated time [s].
+    Its true parameters, motion and noise are drawn by the seed.
 
     Raises
     ------

@@ -55,10 +55,7 @@ class ContactFeed:
     def source(self, flags: float) -> str:
         """Return where contacts come from: ``topic``, ``torques``, or empty while not certain.
 
-        Parameters
-        ----------
-        flags : float [s]
-            Time of the newest flags.
+        `flags` [s] is the time of the newest flags.
         """
         if self._newest - max(self._begin, flags) > _SILENCE:
             return "torques"

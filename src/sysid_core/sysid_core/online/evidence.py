@@ -35,15 +35,8 @@ def gather(
 ) -> Evidence:
     """Return the evidence on the newest estimate.
 
-    Parameters
-    ----------
-    learner, model, scores
-    elapsed : float [s]
-        Since the model in use changed; inf if it never did.
-    silence : float [s]
-        Since the last samples came.
-    changed : bool
-        Whether the robot changed after the model in use was learned.
+    `elapsed` [s] since the model in use changed, inf if it never did; `silence` [s] since the last
+    samples came.
     """
     layout, estimate = learner.robot.layout, learner.estimate
     fault, fill = learner.fault, learner.window.fill

@@ -139,14 +139,9 @@ class Innovations:
         return np.asarray(lu_solve(self._factor, scaled, check_finite=False))
 
     def evidence(self, directions: FloatArray, *, gains: bool = False) -> Evidence:
-        """Return the evidence on changes of the base parameters, and on the groups' gains.
+        """Return the evidence on changes of the base parameters (b, k), and on the groups' gains.
 
-        Parameters
-        ----------
-        directions : (b, k)
-            Change of the base parameters per unit of each coefficient.
-        gains : bool
-            Whether G more coefficients scale the predicted torque of one group each.
+        Gains are G more coefficients, each of which scales the predicted torque of one group.
         """
         size = len(directions)
         cross, moment = self._gram[:, :size] @ directions, directions.T @ self._moment[:size]

@@ -103,14 +103,9 @@ class SampleStream:
     ) -> Samples:
         """Take joint states and return the samples that they complete.
 
-        Parameters
-        ----------
-        time : (m,) [s]
-        names : sequence of str
-            Joints in the order of the columns; more than the robot's are ignored.
-        position : (m, n) [rad]
-        effort : (m, n)
-            As published; gains and transmission are applied here.
+        Names are those of the columns of positions (m, n) [rad] and efforts (m, n) as published,
+        at times (m,) [s]; more than the robot's are ignored. Gains and transmission are applied
+        here.
         """
         columns = self._find_columns(tuple(names))
         if columns is None:

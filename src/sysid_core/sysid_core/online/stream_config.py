@@ -25,17 +25,10 @@ _MEASURED = 0.02
 def stream_cutoff(
     robot: Robot, rate: float, *, wanted: float | None = None, inertial: bool = True
 ) -> float:
-    """Return the cut-off [Hz] of a live stream, which knows no spectrum yet.
+    """Return the cut-off [Hz] of a live stream of a rate [Hz], which knows no spectrum yet.
 
-    Parameters
-    ----------
-    rate : float [Hz]
-        Of the joint states.
-    wanted : float, optional [Hz]
-        Default: the robot description's; half of it where a floating base's acceleration has to
-        come from odometry.
-    inertial : bool
-        Whether the base has an inertial sensor.
+    By default the robot description's; half of it where a floating base's acceleration has to come
+    from odometry, without an inertial sensor.
     """
     described = described_cutoff(robot.description, inertial=inertial)
     choice = choose_cutoff((), rate, wanted=wanted or described)

@@ -96,14 +96,8 @@ def refusing(
     """Return the verdicts that refuse an estimate.
 
     A wrong scale makes other joints look wrong, so only the likeliest is named, and none where a
-    torque is no measurement at all. It may be one that masses hardly load.
-
-    Parameters
-    ----------
-    in_use : bool
-        Whether a model is, which only a certainty ends.
-    early : bool
-        Whether a scale that the data leave open may yet show.
+    torque is no measurement at all. It may be one that masses hardly load. Only a certainty ends a
+    model that is in use; `early`, a scale that the data leave open may yet show.
     """
     least = _CERTAIN if in_use else _SHOWN if early else _DOUBTFUL
     found = {j: v for j, v in verdicts.items() if v.finding is not None and v.weight >= least}

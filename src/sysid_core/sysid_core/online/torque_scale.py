@@ -142,13 +142,7 @@ class ScaleEvidence:
         return float(np.sqrt(max(missed.sum() - missed[joint], 0.0)))
 
     def posterior(self, data: Statistics, weights: FloatArray, joint: int) -> ScalePosterior:
-        """Compare scales of one joint's torque, whatever the description's accuracy.
-
-        Parameters
-        ----------
-        weights : (G,)
-            One over the variance of a row of `data`.
-        """
+        """Compare scales of one joint's torque, whatever the description's accuracy."""
         others = weights * (np.arange(len(weights)) != joint)
         rest = np.tensordot(others, data.gram, axes=1)
         gap = others @ data.moment - rest @ self._mean

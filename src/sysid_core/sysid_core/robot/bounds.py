@@ -69,12 +69,8 @@ def bounding_ellipsoids(
     """Return a bounding ellipsoid for every body.
 
     A shape-based ellipsoid that the nominal inertia does not fit into is replaced by the one of
-    that inertia: the shapes are incomplete then.
-
-    Parameters
-    ----------
-    nominal : dict
-        Physically consistent parameters (10,) of each body, in the order of the model's joints.
+    that inertia: the shapes are incomplete then. Nominal parameters (10,) are consistent and in
+    the order of the model's joints.
 
     Raises
     ------

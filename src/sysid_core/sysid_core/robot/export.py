@@ -73,13 +73,9 @@ def identified_urdf(robot: Robot, parameters: FloatArray) -> str:
 
     A body of the model lumps the link that a joint moves with the links fixed to it. Their own
     inertias are kept and the moving link takes the difference, unless that would leave it an
-    impossible inertia: then it takes everything and the fixed links' inertial tags go. Viscous
-    and Coulomb friction go to ``<dynamics>``, a sigmoid as the Coulomb friction that it becomes
-    with speed; other terms, armature and offsets have no place in a URDF.
-
-    Parameters
-    ----------
-    parameters : (p,)
+    impossible inertia: then it takes everything and the fixed links' inertial tags go. Viscous and
+    Coulomb friction go to ``<dynamics>``, a sigmoid as the Coulomb friction that it becomes with
+    speed; other terms, armature and offsets have no place in a URDF.
 
     Raises
     ------

@@ -25,11 +25,7 @@ _BY_ODOMETRY = 0.5
 def described_cutoff(description: RobotDescription, *, inertial: bool) -> float | None:
     """Return the cut-off [Hz] that a description asks for; None if it says nothing.
 
-    Parameters
-    ----------
-    inertial : bool
-        Whether a floating base's inertial sensor is there: differentiated odometry is too noisy
-        for the whole of it.
+    Without an inertial sensor differentiated odometry is too noisy for the whole of it.
     """
     described = description.signals.cutoff
     if described is None or inertial or description.base != "floating":
@@ -42,14 +38,8 @@ def imu_mounting(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the rotation (3, 3) from the sensor's axes to the base's, and its place (3,) [m].
 
-    Without a description the sensor sits at the base's origin, its axes along the base's.
-
-    Parameters
-    ----------
-    root : str
-        Link of the base.
-    place : callable
-        Returns the joint that carries a frame, and the frame's placement there.
+    Without a description the sensor sits at the base's origin, its axes along the base's. `place`
+    returns the joint that carries a frame, and the frame's placement there.
 
     Raises
     ------

@@ -53,20 +53,11 @@ def initialise(
     recording: Recording | None = None,
     reference: str | None = None,
 ) -> InitialDescription:
-    """Describe the robot of a URDF.
+    """Describe the robot of a URDF by a YAML that will lie at `target`.
 
-    Parameters
-    ----------
-    target : Path
-        Where the YAML will lie; the URDF's path is written relative to it where that is short.
-    name : str, optional
-        Default: the file name's stem.
-    floating : bool, optional
-        Whether the base is free; None: guessed from what hangs on the root.
-    recording : Recording, optional
-        Joints that it lacks are locked.
-    reference : str, optional
-        How the description names the URDF, where that is yet to be put in its place.
+    The URDF's path is written relative to it where that is short, or as the `reference` says where
+    the URDF is yet to be put in its place. Default of the name is the file's stem, and whether the
+    base floats is guessed from what hangs on the root. Joints that a recording lacks are locked.
 
     Raises
     ------

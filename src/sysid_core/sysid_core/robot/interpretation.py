@@ -34,15 +34,9 @@ def interpret(
     """Return a recording in the robot's joint order, SI units, on the joint side of the gears.
 
     Joints of the recording that the robot does not move are left out. Passive joints may be
-    missing; their columns are NaN then, as are all passive joints' efforts.
-
-    Parameters
-    ----------
-    lenient : bool
-        Turn rows with invalid numbers into missing ones, and take a clock that goes back as the
-        start of another stretch, instead of refusing the recording.
-    part_of : JointConversion, optional
-        That of a longer recording, of which this is a part: the robot may well rest in it.
+    missing; their columns are NaN then, as are all passive joints' efforts. If lenient, rows with
+    invalid numbers become missing ones, and a clock that goes back starts another stretch. Of a
+    longer recording, whose conversion is given, the robot may well rest in this part.
 
     Raises
     ------

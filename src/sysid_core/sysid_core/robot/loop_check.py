@@ -79,10 +79,7 @@ def random_closed_configurations(
 ) -> FloatArray:
     """Return up to `count` random closed configurations (n, nq) within the limits.
 
-    Parameters
-    ----------
-    reach : float
-        Share of the actuated joints' range about the home configuration to draw from.
+    They are drawn from a share `reach` of the actuated joints' range about the home configuration.
     """
     rng = np.random.default_rng(seed)
     active = closure.equations.actuated

@@ -130,12 +130,7 @@ class LoopEquations:
         return J
 
     def redundant_rows(self, q: FloatArray) -> dict[str, int]:
-        """Count, per loop, the equations that repeat those of earlier loops or of itself.
-
-        Parameters
-        ----------
-        q : (nq,) [rad]
-            A closed configuration, not a singular one.
+        """Count, per loop, the equations that repeat others at a closed state (nq,) [rad].
 
         Raises
         ------

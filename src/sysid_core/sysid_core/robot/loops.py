@@ -62,16 +62,10 @@ class LoopClosure:
     # -- positions --------------------------------------------------------------------------
 
     def newton(self, q_a: FloatArray, start: FloatArray) -> ClosedConfiguration:
-        """Solve the loops from one start, without a second try.
+        """Solve the loops at q_a (na,) [rad] from one start (nq,) [rad], without a second try.
 
         Levenberg–Marquardt with a damping that vanishes with the squared residual: as fast as
         Newton near the solution (Yamashita & Fukushima 2001), and safe far from it.
-
-        Parameters
-        ----------
-        q_a : (na,) [rad]
-        start : (nq,) [rad]
-            Its passive entries are the first guess.
         """
         u, evaluate = self._u, self.equations.residual_and_jacobian
         q = np.array(start, dtype=float)
@@ -114,19 +108,13 @@ class LoopClosure:
     def solve(
         self, q_a: FloatArray, start: FloatArray | None = None, *, persist: bool = True
     ) -> ClosedConfiguration:
-        """Solve the loops, q_u = Γ(q_a) (Zhang et al. eq. 18).
+        """Solve the loops at q_a (na,) [rad], q_u = Γ(q_a) (Zhang et al. eq. 18).
 
-        Where the direct solve fails or ends on another assembly of the linkage (passive joints
-        far beyond their limits), the linkage is led from its home to `q_a` in small steps. What
-        lies farther than two turns from there counts as not closed: the cost is bounded.
-
-        Parameters
-        ----------
-        q_a : (na,) [rad]
-        start : (nq,) [rad] or None
-            A configuration nearby, e.g. the last one; None: the home configuration.
-        persist : bool
-            Whether to lead the linkage from home where the direct solve finds nothing at all.
+        The start (nq,) [rad] is a configuration nearby, by default the home. Where the direct
+        solve fails or ends on another assembly of the linkage (passive joints far beyond their
+        limits), the linkage is led from its home to `q_a` in small steps; to `persist` is to do so
+        where nothing is found at all. What lies farther than two turns from there counts as not
+        closed: the cost is bounded.
 
         Raises
         ------
@@ -219,13 +207,9 @@ class LoopClosure:
     # -- motion -----------------------------------------------------------------------------
 
     def map(self, q: FloatArray, jacobian: FloatArray | None = None) -> tuple[FloatArray, float]:
-        """Return G (nv, na) with G_u = −J_u⁻¹ J_a, and the condition number of J_u.
+        """Return G (nv, na) with G_u = −J_u⁻¹ J_a at q (nq,) [rad], and J_u's condition number.
 
-        Parameters
-        ----------
-        q : (nq,) [rad]
-        jacobian : (m, nv) or None
-            Of the closure equations at `q`, where it is known.
+        The Jacobian (m, nv) of the closure equations need not be made again where it is known.
         """
         G, condition, _ = self._map(q, jacobian)
         return G, condition
@@ -248,16 +232,10 @@ class LoopClosure:
     def maps(
         self, q: FloatArray, v_a: FloatArray, jacobian: FloatArray | None = None
     ) -> MotionMaps:
-        """Return G and Ġ at a closed configuration.
+        """Return G and Ġ at a closed configuration (nq,) [rad] and speeds (na,) [rad/s].
 
-        From J G = 0: Ġ_a = 0 and Ġ_u = −J_u⁻¹ J̇ G (Zhang et al. eq. 22).
-
-        Parameters
-        ----------
-        q : (nq,) [rad]
-        v_a : (na,) [rad/s]
-        jacobian : (m, nv) or None
-            Of the closure equations at `q`, where it is known.
+        From J G = 0: Ġ_a = 0 and Ġ_u = −J_u⁻¹ J̇ G (Zhang et al. eq. 22); the Jacobian as for
+        `map`.
         """
         G, condition, inverse = self._map(q, jacobian)
         G_dot = np.zeros_like(G)
@@ -273,12 +251,9 @@ class LoopClosure:
     ) -> ClosedMotion:
         """Return the states of the whole robot along actuated motion, each warm-started.
 
-        Parameters
-        ----------
-        q_a, v_a, a_a : (n, na) [rad, rad/s, rad/s²]
-        start : (nq,) or (n, nq) [rad] or None
-            First guess, of the first state or of each; NaN entries are filled from the state
-            before. None: the home configuration.
+        Arrays are (n, na) [rad, rad/s, rad/s²]. The start (nq,) or (n, nq) [rad] is the first
+        guess, of the first state or of each; NaN entries are filled from the state before. None:
+        the home configuration.
 
         Raises
         ------

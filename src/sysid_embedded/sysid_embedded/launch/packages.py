@@ -28,11 +28,8 @@ def root() -> Path | None:
 def share(package: str) -> Path:
     """Return the folder of a package's shared files.
 
-    Returns
-    -------
-    Path
-        In the source tree the package's own folder, and for `sysid_bringup` the top; else where
-        `AMENT_PREFIX_PATH` or the Python environment has it.
+    In the source tree it is the package's own folder, and for `sysid_bringup` the top; else where
+    `AMENT_PREFIX_PATH` or the Python environment has it.
 
     Raises
     ------

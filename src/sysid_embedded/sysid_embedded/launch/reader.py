@@ -185,16 +185,10 @@ def _parameter_files(node: Element, folder: Path) -> list[Path]:
 def read(
     path: Path, given: Mapping[str, str], scratch: Path, *, only_arguments: bool = False
 ) -> Plan:
-    """Read a launch file.
+    """Read a launch file, with launch arguments by name.
 
-    Parameters
-    ----------
-    given : mapping
-        Launch arguments: name to value.
-    scratch : Path
-        Folder for the parameter files that the plan needs as long as it runs.
-    only_arguments : bool
-        Look for arguments only, and complain of none that is missing.
+    The `scratch` folder gets the parameter files that the plan needs as long as it runs. If only
+    arguments are looked for, none can be missing.
 
     Raises
     ------

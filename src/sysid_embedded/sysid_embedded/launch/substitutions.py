@@ -45,12 +45,7 @@ def is_true(text: str) -> bool:
 
 
 def substitute(text: str, scope: Scope) -> str:
-    r"""Return a text with its substitutions replaced.
-
-    Parameters
-    ----------
-    text : str
-        ``\$(`` stands for a literal ``$(``.
+    r"""Return a text with its substitutions replaced; ``\$(`` stands for a literal ``$(``.
 
     Raises
     ------

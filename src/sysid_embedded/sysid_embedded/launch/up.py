@@ -135,11 +135,8 @@ class _Runner:
 def run_plan(plan: Plan, *, out: IO[str] | None = None) -> int:
     """Run all processes until they have ended or somebody asks for an end.
 
-    Returns
-    -------
-    int
-        0; 1 if a process failed on its own account; 2 if one ended with that status, as nodes do
-        whose parameters are wrong or whose packages are missing.
+    Returns 0; 1 if a process failed on its own account; 2 if one ended with that status, as nodes
+    do whose parameters are wrong or whose packages are missing.
     """
     runner = _Runner(plan, out or sys.stdout)
     numbers: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM)
@@ -197,14 +194,7 @@ def _show(arguments: list[Argument]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run until all nodes have ended or Ctrl-C.
-
-    Returns
-    -------
-    int
-        0; 1 if a node failed; 2 if the launch file, its arguments or a node's parameters are
-        wrong, or a node's packages are missing.
-    """
+    """Run until all nodes have ended or Ctrl-C; return as `run_plan`, 2 for bad input."""
     with TemporaryDirectory(prefix="sysid_up_") as folder:
         try:
             path = find_launch_file(args.launch)
