@@ -10,16 +10,15 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.condition import condition_contacts
-from sysid_core.dynamics.friction import smooth_sign
 from sysid_core.dynamics.rows import LeftOut, Regression, RowBlock, Rows, moving_rows
 from sysid_core.errors import DataError
+from sysid_core.friction_filter import filter_friction, sign_factor
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.interpretation import STILL, interpret
 from sysid_core.robot.model import Robot
 from sysid_core.signals.align import Aligned, align
 from sysid_core.signals.cutoff import CutoffChoice
-from sysid_core.signals.filters import low_pass, support
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import PrepareReport, filter_aligned
 
@@ -41,7 +40,6 @@ Progress = Callable[[str, float], None]
 """Called with the name of the running stage and its finished share, 0 to 1."""
 
 _CHUNK = 500
-_ZERO = 1e-9
 _ROUNDING = 1e-6
 """Parts of a recording, whose rates differ by rounding, are thinned alike [-]."""
 
@@ -167,7 +165,7 @@ def batch_at(
         if origin is not None:
             first = -round((segment.time[0] - origin) * report.rate) % step
         thin = slice(first, None, step)
-        factors.append(_sign_factor(robot, segment, report)[thin])
+        factors.append(sign_factor(robot, segment, report)[thin])
         thinned.append(segment.select(thin))
     segments, keep, findings = _conditioned(robot, thinned)
     samples, factor = Samples.concatenate(segments), np.concatenate(factors)
@@ -189,34 +187,6 @@ def _conditioned(
     parts = [condition_contacts(robot, segment) for segment in segments]
     keep = np.concatenate([part.keep for part in parts])
     return [p.samples for p in parts], keep, [str(d) for p in parts for d in p.diagnostics]
-
-
-def _sign_factor(robot: Robot, samples: Samples, report: PrepareReport) -> FloatArray:
-    """Return what the low-pass does to the sign of every velocity, as a factor on the sign.
-
-    A low-pass rounds off the step of a torque at a change of direction. Compared with an
-    unfiltered sign, that looks like an error of the torque; filtering both sides of the regression
-    alike takes it away (the parallel filtering of Gautier 1997).
-    """
-    speed, change = samples.velocity, samples.acceleration
-    if robot.couplings:
-        directions = np.array([coupling.direction for coupling in robot.couplings])
-        speed, change = (np.hstack([x, x @ directions.T]) for x in (speed, change))
-    factor = np.ones_like(speed)
-    measured = np.isfinite(speed).all(axis=0)
-    step = np.diff(samples.time)
-    even = len(step) > 0 and np.ptp(step) < 0.5 / report.rate
-    if not (even and measured.any()):
-        return factor
-    # torques at the ends rest on signs beyond them: there, velocities go on as they change
-    beyond = np.arange(1, support(report.rate, report.cutoff) - 1)[:, np.newaxis] / report.rate
-    speed, change = speed[:, measured], change[:, measured]
-    ends = (speed[0] - beyond[::-1] * change[0], speed, speed[-1] + beyond * change[-1])
-    signs = [smooth_sign(part, robot.description.coulomb_velocity) for part in ends]
-    smooth = low_pass(np.concatenate(signs), report.rate, report.cutoff)
-    certain = np.abs(signs[1]) > _ZERO
-    factor[:, measured] = np.where(certain, smooth / np.where(certain, signs[1], 1.0), 1.0)
-    return factor
 
 
 def quiet(stage: str, share: float) -> None:
@@ -255,7 +225,7 @@ def rows_of(
     )
     if not Rows(blocks).finite:
         raise DataError("the samples hold gaps in a measured joint")
-    _filter_friction(regression, blocks, batch.sign_factor)
+    filter_friction(regression, blocks, batch.samples, batch.sign_factor, batch.report.cutoff)
     if batch.carried is None:
         return Rows(blocks, left_out)
     known = batch.carried @ regression.base.mapping.T
@@ -290,13 +260,3 @@ def training_rows(regression: Regression, rows: Rows, batch: Batch, rest: FloatA
 def scored_rows(regression: Regression, rows: Rows, batch: Batch, rest: FloatArray) -> Rows:
     """Return the rows to judge models on: where a joint rests, friction may be anything."""
     return training_rows(regression, rows, batch, rest) if regression.per_joint else rows
-
-
-def _filter_friction(
-    regression: Regression, blocks: tuple[RowBlock, ...], factor: FloatArray
-) -> None:
-    """Multiply the columns of dry friction by what the filter made of their sign."""
-    for place, source in regression.layout.dry:
-        column = np.flatnonzero(regression.base.columns == place)
-        for block in blocks:
-            block.matrix[:, column] *= factor[block.sample, source, None]

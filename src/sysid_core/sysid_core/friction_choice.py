@@ -13,10 +13,11 @@ from scipy.optimize import nnls
 
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.batch import Batch, rest_speed, rows_of, training_rows
-from sysid_core.dynamics.friction import FRICTION, FrictionTerm, JointMotion, smooth_sign
+from sysid_core.dynamics.friction import FRICTION, FrictionTerm, JointMotion
 from sysid_core.dynamics.rows import PerJoint, Regression, Rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.estimation import Entropic, Problem
+from sysid_core.friction_filter import filtered_column, joint_motion
 
 __all__ = ["FrictionChoice", "choose_friction"]
 
@@ -137,11 +138,12 @@ def choose_friction(
     if not (isinstance(regression, PerJoint) and robot.is_tree):
         return {}
     chosen: dict[str, dict[str, float]] = {}
-    edges = np.linspace(0, len(batch), _STRETCHES + 1)
+    edges, cutoff = np.linspace(0, len(batch), _STRETCHES + 1), batch.report.cutoff
     loads = regression.rigid_torques(rows, parameters)
     residuals = rows.residuals(regression.base.project(parameters))
     for j, (block, load) in enumerate(zip(rows.blocks, loads, strict=True)):
-        motion = _motion(regression, batch, block.sample, j, load)
+        motion = joint_motion(robot, batch.samples, batch.sign_factor, block.sample, j)
+        motion = motion._replace(load=np.abs(load))
         present = [
             (term, float(scales[j]))
             for term, scales in zip(FRICTION, robot.friction_scales, strict=True)
@@ -150,9 +152,11 @@ def choose_friction(
         least = [(term, scale) for term, scale in present if not term.chosen]
         offered = _offered(motion, springs=springs)
         candidates = [_Candidate(*each, k) for k, each in enumerate(offered, len(least))]
-        columns = _columns(motion, [*least, *((term, scale) for term, scale, _ in offered)])
+        columns = _columns(
+            motion, [*least, *((term, scale) for term, scale, _ in offered)], cutoff
+        )
         values = np.array([parameters[robot.layout.term(term.name)][j] for term, _ in present])
-        own = _columns(motion, present) @ values
+        own = _columns(motion, present, cutoff) @ values
         stretch = np.searchsorted(edges, block.sample, side="right") - 1
         power = float(block.target @ block.target) / max(len(block.target), 1)
         folds = _folds(columns, residuals[j] + own, stretch, _DISTORTION**2 * power)
@@ -173,21 +177,6 @@ def _offered(motion: JointMotion, *, springs: bool) -> list[tuple[FrictionTerm, 
     ]
 
 
-def _motion(
-    regression: PerJoint, batch: Batch, sample: IndexArray, j: int, load: FloatArray
-) -> JointMotion:
-    """Return a joint's motion (m,) at its rows."""
-    samples, width = batch.samples, regression.robot.description.coulomb_velocity
-    velocity = samples.velocity[sample, j]
-    return JointMotion(
-        samples.position[sample, j],
-        velocity,
-        samples.acceleration[sample, j],
-        smooth_sign(velocity, width) * batch.sign_factor[sample, j],
-        np.abs(load),
-    )
-
-
 def _scales(term: FrictionTerm, motion: JointMotion) -> tuple[float, ...]:
     """Return the scales to try of a term."""
     if term.scale_unit == "-":
@@ -196,13 +185,12 @@ def _scales(term: FrictionTerm, motion: JointMotion) -> tuple[float, ...]:
     return tuple(share * top for share in _SPEEDS) if top > 0.0 else ()
 
 
-def _columns(motion: JointMotion, terms: Sequence[tuple[FrictionTerm, float]]) -> FloatArray:
+def _columns(
+    motion: JointMotion, terms: Sequence[tuple[FrictionTerm, float]], cutoff: float
+) -> FloatArray:
     """Return the columns (m, k) of terms with their scales."""
     columns = [
-        np.ones_like(motion.velocity)
-        if term.column is None
-        else term.column(motion._replace(scale=scale))
-        for term, scale in terms
+        filtered_column(term, motion._replace(scale=scale), cutoff) for term, scale in terms
     ]
     return np.stack(columns, axis=1)
 

@@ -15,6 +15,7 @@ from sysid_core.signals.differences import central_difference
 __all__ = [
     "Smoothed",
     "low_pass",
+    "neighbourhood",
     "settling_time",
     "smoothed",
     "smoothed_value",
@@ -25,6 +26,9 @@ _STENCIL = 2
 """Neighbours on each side that a fourth-order central difference takes."""
 _FEW = 50
 """A transform of n values costs about as much as so many products of weights with n values."""
+
+_PLACES = 16
+"""Times on each side at which a function of the motion is looked at, in place of all samples."""
 
 
 class Smoothed(NamedTuple):
@@ -101,6 +105,13 @@ def low_pass(values: FloatArray, rate: float, cutoff: float, *, every: int = 1) 
         lost = np.cumsum(np.concatenate([np.zeros_like(lacking[:1]), lacking]), axis=0)
         result[lost[2 * half + 1 :] > lost[: -2 * half - 1]] = np.nan
     return np.asarray(result[::every])
+
+
+def neighbourhood(cutoff: float) -> tuple[FloatArray, FloatArray]:
+    """Return times [s] around a sample and the low-pass's weights of them, each (k,)."""
+    rate = _PLACES * cutoff
+    half = support(rate, cutoff) - _STENCIL
+    return np.arange(-half, half + 1) / rate, _kernel(half)
 
 
 def smoothed(values: FloatArray, rate: float, cutoff: float, *, every: int = 1) -> Smoothed:

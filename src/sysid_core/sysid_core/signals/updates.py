@@ -31,7 +31,8 @@ _TURNING = 0.95
 _ENOUGH = 5000
 """Changes among which a common one is looked for: more take time and show the same."""
 _FEW = 100
-"""Changes below which a value that occurs twice may be chance."""
+"""Changes below which a value that occurs twice may be chance, and one that stays a rest, or
+coarsely rounded."""
 _COMMON = 0.005
 """Share of the changes that have the same size where a signal is rounded."""
 _OFF, _MOST = 0.15, 0.6
@@ -83,7 +84,7 @@ def _updates(series: FloatArray) -> BoolArray | None:
     """Return where a series without gaps changes (n,); None if nothing is held in it."""
     step = np.diff(series)
     moves = np.flatnonzero(step)
-    if len(moves) < 3 or len(step) - len(moves) < _SHARE * len(series):
+    if len(moves) < _FEW or len(step) - len(moves) < _SHARE * len(series):
         return None
     size = np.abs(step[moves])
     far = size >= _MOVED * quantum(series)

@@ -92,3 +92,9 @@ def test_a_log_of_nearly_the_sensors_rate_tells_when_the_sensor_measured(ratio: 
     ]
     assert found.report.timing == "uniform"
     assert min(errors) < 0.1 * np.abs(_motion(log) - _motion(measured)).max()
+
+
+def test_a_coarsely_rounded_signal_of_few_changes_is_not_held() -> None:
+    time = np.arange(0.0, 20.0, 0.004)
+    coarse = np.asarray(np.round(np.sin(2.0 * np.pi * 0.3 * time)), dtype=np.float64)
+    assert fresh_rows(coarse[:, None]).all()

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns of friction that are averaged over some places are those that passed the low-pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sysid_core.dynamics.friction import FRICTION, FrictionTerm, JointMotion
+from sysid_core.friction_filter import filtered_column
+from sysid_core.signals.filters import low_pass
+
+RATE = 2000.0
+BENT = [term for term in FRICTION if term.scale_unit != "-"]
+
+
+@pytest.mark.parametrize("term", BENT, ids=lambda term: term.name)
+@pytest.mark.parametrize("cutoff", [10.0, 20.0])
+def test_a_term_that_bends_passes_the_filter(term: FrictionTerm, cutoff: float) -> None:
+    time = np.arange(0.0, 4.0, 1.0 / RATE)
+    velocity = np.sin(2.0 * np.pi * 0.5 * time)
+    change = np.pi * np.cos(2.0 * np.pi * 0.5 * time)
+    motion = JointMotion(time, velocity, change, np.sign(velocity), scale=0.05)
+    assert term.column is not None
+    expected = low_pass(term.column(motion), RATE, cutoff)
+    lost = (len(time) - len(expected)) // 2
+    kept = slice(lost, len(time) - lost)
+    sign = low_pass(np.sign(velocity), RATE, cutoff)
+    motion = JointMotion(time[kept], velocity[kept], change[kept], sign, scale=0.05)
+    error = np.std(filtered_column(term, motion, cutoff) - expected)
+    assert error < 0.2 * np.std(term.column(motion) - expected)
