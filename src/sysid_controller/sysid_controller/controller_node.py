@@ -23,7 +23,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from sysid_controller.command import Command, Publishers
 from sysid_controller.controller import Controller
-from sysid_controller.effort_interface import EffortInterface
+from sysid_controller.controller_joints import ControllerJoints
 from sysid_controller.health import Health
 from sysid_controller.lifecycle import Lifecycle
 from sysid_controller.robot_time import NodeTimes
@@ -105,7 +105,8 @@ class ControllerNode(Node):
     def _create_topics(self) -> None:
         sensor = newest_reading()
         self._commands = self.create_publisher(Float64MultiArray, _COMMANDS, 1)
-        self._interface = EffortInterface(self, self._commands.topic_name, self.controller.robot)
+        robot, topic = self.controller.robot, self._commands.topic_name
+        self._interface = ControllerJoints(self, topic, robot, ordered=True)
         self._tracking = self.create_publisher(TrackingStatus, "tracking", 10)
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
         if self.controller.base is not None:

@@ -9,11 +9,16 @@ from typing import Any, Protocol
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
+from sysid_controller.controller_joints import ControllerJoints
 from sysid_core.errors import ParameterError
+from sysid_core.robot import Robot
 
 __all__ = ["MotionTarget", "make_target"]
 
 _CONTROLLER = "joint_trajectory_controller"
+
+Ended = Callable[[str, bool], None]
+"""Takes why a motion ended, and whether the robot moved."""
 
 
 class MotionTarget(Protocol):
@@ -21,6 +26,10 @@ class MotionTarget(Protocol):
 
     def is_there(self) -> bool:
         """Whether it listens."""
+        ...
+
+    def fault(self) -> str:
+        """Say why it cannot move this robot; empty if it can, or did not tell yet."""
         ...
 
     def follow(self, motion: JointTrajectory) -> None:
@@ -31,9 +40,12 @@ class MotionTarget(Protocol):
 
 
 class _Topic:
-    def __init__(self, node: Node, name: str, *, brakes_without_points: bool) -> None:
+    def __init__(self, node: Node, name: str, joints: ControllerJoints | None) -> None:
         self._publisher = node.create_publisher(JointTrajectory, name, 10)
-        self._without_points = brakes_without_points
+        self._joints = joints
+
+    def fault(self) -> str:
+        return self._joints.look() if self._joints is not None else ""
 
     def is_there(self) -> bool:
         return bool(self._publisher.get_subscription_count() > 0)
@@ -42,22 +54,27 @@ class _Topic:
         self._publisher.publish(motion)
 
     def brake(self, here: JointTrajectory) -> None:
-        self._publisher.publish(JointTrajectory() if self._without_points else here)
+        self._publisher.publish(JointTrajectory() if self._joints is None else here)
 
 
 class _Goal:
     """A goal of an action; its server holds the robot once the goal is cancelled."""
 
-    def __init__(self, node: Node, kind: Any, name: str, ended: Callable[[str], None]) -> None:
+    def __init__(
+        self, node: Node, kind: Any, name: str, joints: ControllerJoints, ended: Ended
+    ) -> None:
         from rclpy.action import ActionClient
 
-        self._kind, self._ended = kind, ended
+        self._kind, self._ended, self._joints = kind, ended, joints
         self._client = ActionClient(node, kind, name)
         self._handle: Any = None
         self._unwanted = False
 
     def is_there(self) -> bool:
         return bool(self._client.server_is_ready())
+
+    def fault(self) -> str:
+        return self._joints.look()
 
     def follow(self, motion: JointTrajectory) -> None:
         sent = self._client.send_goal_async(self._kind.Goal(trajectory=motion))
@@ -66,17 +83,23 @@ class _Goal:
     def _answered(self, sent: Any) -> None:
         self._handle = sent.result()
         if not self._handle.accepted:
-            self._ended("the goal was rejected; the controller's log says why")
+            self._ended("the goal was rejected; the controller's log says why", False)
         elif self._unwanted:
             self._handle.cancel_goal_async()
         else:
             self._handle.get_result_async().add_done_callback(self._resulted)
 
     def _resulted(self, asked: Any) -> None:
-        result = asked.result().result
+        from action_msgs.msg import GoalStatus
+
+        status, result = asked.result().status, asked.result().result
+        why = result.error_string or "no reason given"
         if result.error_code:
-            why = result.error_string or "no reason given"
-            self._ended(f"the controller ended the goal with code {result.error_code}: {why}")
+            self._ended(
+                f"the controller ended the goal with code {result.error_code}: {why}", True
+            )
+        elif status != GoalStatus.STATUS_SUCCEEDED:
+            self._ended(f"the goal was cancelled by another than the player: {why}", True)
 
     def brake(self, here: JointTrajectory) -> None:
         self._unwanted = True
@@ -84,7 +107,7 @@ class _Goal:
             self._handle.cancel_goal_async()
 
 
-def make_target(node: Node, target: str, ended: Callable[[str], None]) -> MotionTarget:
+def make_target(node: Node, target: str, robot: Robot, ended: Ended) -> MotionTarget:
     """Return who moves the robot.
 
     Parameters
@@ -92,7 +115,7 @@ def make_target(node: Node, target: str, ended: Callable[[str], None]) -> Motion
     target : str
         One of `TARGETS` in `sysid_controller.player_config`.
     ended : callable
-        Is told why, where the motion is ended by whom it was given to.
+        Is told where the motion is ended by whom it was given to.
 
     Raises
     ------
@@ -100,9 +123,11 @@ def make_target(node: Node, target: str, ended: Callable[[str], None]) -> Motion
         If the action's messages are not installed.
     """
     if target == "controller":
-        return _Topic(node, "reference", brakes_without_points=True)
+        return _Topic(node, "reference", None)
+    topic = f"{_CONTROLLER}/joint_trajectory"
+    joints = ControllerJoints(node, topic, robot, ordered=False)
     if target == "trajectory":
-        return _Topic(node, f"{_CONTROLLER}/joint_trajectory", brakes_without_points=False)
+        return _Topic(node, topic, joints)
     try:
         from control_msgs.action import FollowJointTrajectory
     except ImportError as error:
@@ -110,4 +135,5 @@ def make_target(node: Node, target: str, ended: Callable[[str], None]) -> Motion
             "control_msgs is not installed: install ros-$ROS_DISTRO-control-msgs, or play by "
             "topic with target 'trajectory'"
         ) from error
-    return _Goal(node, FollowJointTrajectory, f"{_CONTROLLER}/follow_joint_trajectory", ended)
+    name = f"{_CONTROLLER}/follow_joint_trajectory"
+    return _Goal(node, FollowJointTrajectory, name, joints, ended)

@@ -21,7 +21,8 @@ __all__ = ["ContactWatch", "MotionWatch"]
 _AHEAD = 0.15
 """Time [s] that tracking errors are looked ahead: a blocked joint shows in its velocity first."""
 _BLOCK = 0.02
-"""Time [s] over which momentum changes: noise of velocities counts the less, the longer it is."""
+"""Time [s] over which momentum changes, and that a velocity has to be off: noise and late cycles
+count the less, the longer it is."""
 _BLOCKS = 2
 """In a row that have to be beyond all doubt: a single one may be a lost message or a shock."""
 _DOUBT = 5.0
@@ -77,12 +78,13 @@ class MotionWatch:
         self._names, self._tolerance = joint_names, tolerance
         none = np.full(len(joint_names), np.inf)
         self._asked, self._went, self._stood = -none, -none, none
-        self._way = np.zeros(len(joint_names))
+        self._way, self._astray = np.zeros((2, len(joint_names)))
+        self._strays = none
 
-    def stands(
+    def judge(
         self, time: float, asked: FloatArray, velocity: FloatArray, error: FloatArray
     ) -> str:
-        """Say which joint stands still that should go on; empty if none does.
+        """Say why the robot must stop; empty while it need not.
 
         Parameters
         ----------
@@ -92,6 +94,13 @@ class MotionWatch:
         error : (na,) [rad]
             What was asked for less what was measured.
         """
+        return self._follows(time, asked - velocity, error) or self._goes_on(
+            time, asked, velocity, error
+        )
+
+    def _goes_on(
+        self, time: float, asked: FloatArray, velocity: FloatArray, error: FloatArray
+    ) -> str:
         way = np.where(np.abs(asked) > _SLIPS, np.sign(asked), 0.0)
         pace = way * velocity
         self._asked = np.where((way == 0.0) | (way != self._way), time, self._asked)
@@ -111,19 +120,17 @@ class MotionWatch:
             f"{asked[j]:+.3g} rad/s: is it blocked?"
         )
 
-    def follow(self, error: FloatArray, velocity_error: FloatArray) -> str:
-        """Say why the robot must stop, judged by its errors; empty while it need not.
-
-        Parameters
-        ----------
-        error, velocity_error : (na,) [rad, rad/s]
-            What was asked for less what was measured; velocities that are not count as right.
-        """
-        ahead = np.abs(error + _AHEAD * np.nan_to_num(velocity_error))
-        now = np.abs(error)
-        j = int(np.argmax(np.maximum(ahead, now)))
-        if max(ahead[j], now[j]) <= self._tolerance:
+    def _follows(self, time: float, velocity_error: FloatArray, error: FloatArray) -> str:
+        soon = error + _AHEAD * np.nan_to_num(velocity_error)
+        ahead, now = np.abs(soon), np.abs(error)
+        astray = np.where(ahead > self._tolerance, np.sign(soon), 0.0)
+        self._strays = np.where(astray == self._astray, self._strays, time)
+        self._astray = astray
+        lasts = (astray != 0.0) & (time - self._strays >= _BLOCK)
+        off = (now > self._tolerance) | lasts
+        if not off.any():
             return ""
+        j = int(np.argmax(np.where(off, np.maximum(ahead, now), 0.0)))
         return (
             f"joint '{self._names[j]}' is {1e3 * now[j]:.0f} mrad from where it should be, and "
             f"soon {1e3 * ahead[j]:.0f}, more than {1e3 * self._tolerance:.0f}: is it blocked, "

@@ -62,6 +62,8 @@ class Player:
         In which joint states and a controller have to show themselves.
     asks_controller : bool
         Whether a controller's state has to be known, as that of this project tells it.
+    records : bool
+        Whether the motion is recorded, for which efforts have to be measured.
 
     Attributes
     ----------
@@ -81,6 +83,7 @@ class Player:
         tolerance: float,
         patience: float,
         asks_controller: bool,
+        records: bool = False,
     ) -> None:
         self.planner = MotionPlanner(robot, motion, speed=speed, approach_speed=approach_speed)
         limits, names = self.planner.limits, robot.actuated_names
@@ -89,6 +92,7 @@ class Player:
         self._contact = ContactWatch(robot)
         self._patience = patience
         self._asks, self._limits, self._names = asks_controller, limits, names
+        self._records, self._measures = records, True
         self._robot = robot
         self._conversion = JointConversion.described(robot)
         aliases = robot.description.names
@@ -169,9 +173,8 @@ class Player:
             why = "; ".join(warnings) or "no reason given"
             self.stop(f"the controller is {self._control.name} and does not follow: {why}")
         if self.phase is Phase.PLAYING and len(error) == len(velocity_error) == len(self._names):
-            self._heed(self.watch.follow(error, velocity_error))
             asked = self.velocity + velocity_error
-            self._heed(self.watch.stands(self._stamp, asked, self.velocity, error))
+            self._heed(self.watch.judge(self._stamp, asked, self.velocity, error))
 
     @property
     def _over(self) -> bool:
@@ -193,6 +196,7 @@ class Player:
             return
         self._published = {self._robot.description.names.get(n, n): n for n in names}
         self._count += 1
+        self._measures = len(effort) == len(names)
         self._stood = self._stood + 1 if stamp <= self._stamp else 0
         elapsed, self._stamp, self._silent = stamp - self._stamp, stamp, 0.0
         if self.phase is Phase.PLAYING or self._rests:
@@ -206,8 +210,7 @@ class Player:
         if not self._asks:
             desired = self._plan.path.at(elapsed)
             error = desired.position - self.position
-            self._heed(self.watch.follow(error, desired.velocity - self.velocity))
-            self._heed(self.watch.stands(stamp, desired.velocity, self.velocity, error))
+            self._heed(self.watch.judge(stamp, desired.velocity, self.velocity, error))
         if self.phase is Phase.PLAYING and elapsed > self._plan.duration + _SETTLE:
             self.phase = Phase.DONE
 
@@ -253,6 +256,11 @@ class Player:
             return "joint states come, but their stamps stand still: does the robot's clock go?"
         if self._count < _FEWEST:
             return f"only {self._count} joint states came"
+        if self._records and not self._measures:
+            return (
+                "joint states have no efforts, which a recording is made for: let the driver "
+                "publish them, or give no bag to record to"
+            )
         if not answered:
             return "nobody listens to the reference: is the controller running?"
         if self._asks:

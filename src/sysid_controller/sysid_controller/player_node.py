@@ -83,12 +83,13 @@ class PlayerNode(Node):
             tolerance=config.tolerance,
             patience=config.wait,
             asks_controller=config.target == "controller",
+            records=bool(config.out),
         )
         if config.learned:
             self.player.learn(read_recording(Path(config.learned).expanduser()))
         self._messages: list[JointState] = []
         self._ends: float | None = None
-        self._target = make_target(self, config.target, self._on_end)
+        self._target = make_target(self, config.target, self.robot, self._on_end)
         self.create_subscription(JointState, "joint_states", self._on_joint_state, readings())
         self.create_subscription(Bool, "stop", self._on_stop, 10)
         self.create_service(Trigger, "~/stop", self._on_stop_call)
@@ -133,7 +134,8 @@ class PlayerNode(Node):
         self.player.take_tracking(int(message.state), list(message.warnings), stamped, *errors)
         self._act()
 
-    def _on_end(self, reason: str) -> None:
+    def _on_end(self, reason: str, moved: bool) -> None:
+        self.player.moved = moved
         self.player.stop(reason)
         self._act()
 
@@ -149,6 +151,9 @@ class PlayerNode(Node):
         return response
 
     def _look(self) -> None:
+        fault = self._target.fault()
+        if fault and not self.player.moved:
+            self.player.stop(fault)
         self.player.look(time.monotonic(), answered=self._target.is_there())
         self._act()
 

@@ -68,7 +68,7 @@ def watched(held_from: float) -> float:
         velocity = 0.0 if sticks or t >= held_from else late
         position += STEP * velocity
         error = PACE * (1.0 - np.cos(t)) - position
-        if watch.stands(t, *(np.array([value]) for value in (asked, velocity, error))):
+        if watch.judge(t, *(np.array([value]) for value in (asked, velocity, error))):
             return float(t)
     return np.inf
 
@@ -81,9 +81,17 @@ def test_a_joint_that_follows_late_and_sticks_where_it_turns_is_not_held() -> No
 def test_a_joint_that_was_ahead_may_wait(behind: float, held: bool) -> None:
     watch, pace = MotionWatch(("j",), 0.2), np.array([PACE])
     for t in np.arange(0.0, 1.0, STEP):
-        assert not watch.stands(t, pace, pace, np.array([behind]))
-    reasons = [watch.stands(t, pace, 0.0 * pace, np.array([behind])) for t in (1.0, 1.08, 1.16)]
+        assert not watch.judge(t, pace, pace, np.array([behind]))
+    reasons = [watch.judge(t, pace, 0.0 * pace, np.array([behind])) for t in (1.0, 1.08, 1.16)]
     assert bool(reasons[-1]) == held
+
+
+@pytest.mark.parametrize(("lasts", "stops"), [(1, False), (5, True)])
+def test_velocities_of_a_late_cycle_stop_nothing(lasts: int, stops: bool) -> None:
+    watch, none = MotionWatch(("j",), 0.2), np.zeros(1)
+    velocities = [0.0] * 10 + [2.0] * lasts + [-6.0, 0.0]  # of the cycle that was late, and next
+    asked = [watch.judge(0.01 * k, none, none + v, none) for k, v in enumerate(velocities)]
+    assert any(asked) is stops
 
 
 @pytest.mark.parametrize("when", [0.8, 1.5, 2.5, 4.0, 5.5, 8.3])
@@ -201,6 +209,7 @@ def test_a_slower_motion_takes_the_same_way(panda: Robot) -> None:
         ("disabled", "disabled: sysid call"),
         ("another clock", "use_sim_time"),
         ("moving", "moves already"),
+        ("effortless", "no efforts"),
     ],
 )
 def test_what_is_missing_is_said_and_nothing_moves(broken: str, says: str, panda: Robot) -> None:
@@ -212,13 +221,15 @@ def test_what_is_missing_is_said_and_nothing_moves(broken: str, says: str, panda
         tolerance=0.2,
         patience=5.0,
         asks_controller=True,
+        records=True,
     )
+    effort = np.zeros(0 if broken == "effortless" else 7)
     for k in range(400):
         t = 0.02 * k
         if broken != "silent":
             still = 0.0 if broken == "stands still" else t
             speed = np.full(7, 1.0 if broken == "moving" else 0.0)
-            player.take_joint_states(panda.joint_names, HOME, speed, np.zeros(7), still)
+            player.take_joint_states(panda.joint_names, HOME, speed, effort, still)
         if broken != "untold":
             state = 0 if broken == "disabled" else 2
             apart = 60.0 if broken == "another clock" else 0.0

@@ -18,6 +18,7 @@ import pytest
 rclpy = pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
 pytest.importorskip("control_msgs.action", reason="control_msgs is not installed")
 
+from action_msgs.srv import CancelGoal
 from control_msgs.action import FollowJointTrajectory
 from node_graph import HOME
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
@@ -86,6 +87,10 @@ class Driver:
         else:
             goal.succeed()
         return FollowJointTrajectory.Result(error_code=code, error_string=reason)
+
+    def end_cancelled(self, goal: Any) -> Any:
+        goal.canceled()
+        return FollowJointTrajectory.Result()
 
     def tick(self) -> None:
         """Publish a joint state and run what is due."""
@@ -171,7 +176,7 @@ def test_a_goal_that_is_not_followed_stops_the_player(
     driver.until(lambda: driver.node.finished)
     says = "code -4: too far off" if driver.accepts else "goal was rejected"
     assert says in driver.node.player.reason
-    assert driver.node.status == 1
+    assert driver.node.status == (1 if driver.accepts else 2)
 
 
 def test_a_stop_cancels_the_goal(make: Callable[..., Driver]) -> None:
@@ -181,3 +186,36 @@ def test_a_stop_cancels_the_goal(make: Callable[..., Driver]) -> None:
     driver.until(lambda: driver.node.finished)
     assert driver.cancelled
     assert driver.node.player.reason == "~/stop was called"
+
+
+def test_a_goal_that_another_client_cancels_ends_the_player(make: Callable[..., Driver]) -> None:
+    driver = make()
+    driver.until(lambda: driver.goal is not None)
+    cancel = driver.probe.create_client(
+        CancelGoal, "~/follow_joint_trajectory/_action/cancel_goal"
+    )
+    driver.until(cancel.service_is_ready)
+    cancel.call_async(CancelGoal.Request())
+    driver.until(lambda: driver.cancelled)
+    driver.goal.execute(driver.end_cancelled)
+    driver.until(lambda: driver.node.finished)
+    assert "cancelled by another" in driver.node.player.reason
+    assert driver.node.status == 1
+
+
+@pytest.mark.parametrize(
+    ("joints", "partial", "same"), [(5, False, False), (8, False, False), (8, True, True)]
+)
+@pytest.mark.parametrize("prefix", ["panda", "fer"])
+def test_a_controller_of_other_joints_gets_no_motion(
+    joints: int, partial: bool, same: bool, prefix: str, make: Callable[..., Driver]
+) -> None:
+    driver = make()
+    names = [f"{prefix}_joint{k + 1}" for k in range(joints)]
+    driver.probe.declare_parameter("joints", names[::-1])
+    driver.probe.declare_parameter("allow_partial_joints_goal", partial)
+    driver.until(lambda: driver.goal is not None or driver.node.finished)
+    assert (driver.goal is not None) is same
+    if not same:
+        assert "moves the joints" in driver.node.player.reason
+        assert driver.node.status == 2
