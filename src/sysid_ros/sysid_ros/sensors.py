@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import importlib
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -14,7 +15,9 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu, JointState
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
+from sysid_core.data.clock import Stream
+from sysid_core.data.decode import SENSOR_READERS, SensorReader
+from sysid_core.recording import Recording
 from sysid_msgs.msg import Contacts
 from sysid_ros.fields import doubles, quaternion, seconds, vector, vector_array
 
@@ -23,7 +26,6 @@ __all__ = [
     "JointBatch",
     "SensorTopic",
     "contacts_message",
-    "imu_arrays",
     "imu_message",
     "joint_arrays",
     "joint_batches",
@@ -150,17 +152,6 @@ def imu_message(
     return message
 
 
-def imu_arrays(message: Imu) -> tuple[FloatArray, FloatArray]:
-    """Return angular velocity (3,) [rad/s] and specific force (3,) [m/s²]; NaN: not measured."""
-    angular = vector_array(message.angular_velocity)
-    linear = vector_array(message.linear_acceleration)
-    if message.angular_velocity_covariance[0] == _UNKNOWN:
-        angular = np.full(3, np.nan)
-    if message.linear_acceleration_covariance[0] == _UNKNOWN:
-        linear = np.full(3, np.nan)
-    return angular, linear
-
-
 def contacts_message(
     time: Time, names: Sequence[str], active: BoolArray, wrenches: FloatArray | None
 ) -> Contacts:
@@ -175,56 +166,47 @@ def contacts_message(
 
 
 class SensorTopic(NamedTuple):
-    """A topic of a sensor beside the joints', and what its messages become."""
+    """A topic of a sensor beside the joints'."""
 
     name: str
     message: type
-    recordings: Callable[[Sequence[Any]], tuple[list[Recording], int]]
-    """Takes messages; returns recordings without joints, and how many messages are malformed."""
+    reader: SensorReader
+
+    def recordings(self, messages: Sequence[Any]) -> tuple[list[Recording], int]:
+        """Return recordings without joints, and how many messages are malformed.
+
+        Messages of contacts share a recording while they follow each other with the same ones.
+        """
+        whole = [message for message in messages if _is_whole(message)]
+        found = []
+        for _, group in groupby(whole, _form):
+            part = list(group)
+            times = np.array([seconds(message.header.stamp) for message in part])
+            stamps = np.zeros(0, dtype=np.int64)
+            read = self.reader.read(Stream(self.name, part, stamps, stamps), times)
+            found.append(Recording.of_sensors(**{self.reader.field: read}))
+        return found, len(messages) - len(whole)
 
 
-def _odometry_recordings(messages: Sequence[Odometry]) -> tuple[list[Recording], int]:
-    pose, twist = map(np.array, zip(*map(odometry_arrays, messages), strict=True))
-    frames = messages[-1].header.frame_id or "odom", messages[-1].child_frame_id or "base"
-    base = BaseRecording(_times(messages), pose[:, :3], pose[:, 3:], twist, *frames)
-    return [Recording.of_sensors(base=base)], 0
+def _is_whole(message: Any) -> bool:
+    return not isinstance(message, Contacts) or len(message.active) == len(message.names)
 
 
-def _imu_recordings(messages: Sequence[Imu]) -> tuple[list[Recording], int]:
-    angular, linear = map(np.array, zip(*map(imu_arrays, messages), strict=True))
-    return [Recording.of_sensors(imu=ImuRecording(_times(messages), angular, linear))], 0
-
-
-def _contact_recordings(messages: Sequence[Contacts]) -> tuple[list[Recording], int]:
-    """Return a recording for all messages in a row that have the same contacts."""
-    whole = [message for message in messages if len(message.active) == len(message.names)]
-    found = []
-    for (names, measured), group in groupby(whole, _contact_form):
-        part = list(group)
-        wrenches = [[vector_array(w.force, w.torque) for w in m.wrenches] for m in part]
-        contacts = ContactRecording(
-            _times(part),
-            names,
-            np.array([message.active for message in part], dtype=bool),
-            np.array(wrenches) if measured else None,
-        )
-        found.append(Recording.of_sensors(contacts=contacts))
-    return found, len(messages) - len(whole)
-
-
-def _contact_form(message: Contacts) -> tuple[tuple[str, ...], bool]:
-    """Return the names, and whether each of them has a wrench."""
+def _form(message: Any) -> tuple[tuple[str, ...], bool]:
+    """Return the names of contacts, and whether each of them has a wrench."""
+    if not isinstance(message, Contacts):
+        return (), False
     count = len(message.names)
     return tuple(message.names), 0 < count == len(message.wrenches)
 
 
-def _times(messages: Sequence[Any]) -> FloatArray:
-    return np.array([seconds(message.header.stamp) for message in messages])
+def _message_class(name: str) -> type:
+    package, folder, stem = name.split("/")
+    found: type = getattr(importlib.import_module(f"{package}.{folder}"), stem)
+    return found
 
 
-SENSOR_TOPICS = (
-    SensorTopic("odom", Odometry, _odometry_recordings),
-    SensorTopic("imu/data", Imu, _imu_recordings),
-    SensorTopic("contacts", Contacts, _contact_recordings),
+SENSOR_TOPICS = tuple(
+    SensorTopic(reader.topic, _message_class(reader.type), reader) for reader in SENSOR_READERS
 )
 """What the recorder listens to beside joint states, for a floating base."""

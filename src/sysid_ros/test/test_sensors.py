@@ -18,7 +18,6 @@ from sysid_ros.samples import samples_from_message, samples_message
 from sysid_ros.sensors import (
     SENSOR_TOPICS,
     contacts_message,
-    imu_arrays,
     imu_message,
     joint_batches,
     joint_state_message,
@@ -56,13 +55,20 @@ def test_odometry_comes_back() -> None:
 
 def test_inertial_readings_come_back_and_what_is_not_measured_is_unknown() -> None:
     message = imu_message(NOW, np.arange(3.0), np.ones(3), None, frame="imu")
-    angular, linear = imu_arrays(message)
-    np.testing.assert_array_equal(angular, np.arange(3.0))
-    np.testing.assert_array_equal(linear, np.ones(3))
     assert message.orientation_covariance[0] == -1.0
-    message.angular_velocity_covariance[0] = -1.0
-    message.linear_acceleration_covariance[0] = -1.0
-    assert np.isnan(imu_arrays(message)).all()
+    unknown = imu_message(NOW, np.arange(3.0), np.ones(3), None, frame="imu")
+    unknown.angular_velocity_covariance[0] = -1.0
+    unknown.linear_acceleration_covariance[0] = -1.0
+    topic = next(topic for topic in SENSOR_TOPICS if topic.name == "imu/data")
+    (recording,), malformed = topic.recordings([message, unknown])
+    assert malformed == 0
+    imu = recording.imu
+    assert imu is not None
+    np.testing.assert_array_equal(imu.angular_velocity[0], np.arange(3.0))
+    np.testing.assert_array_equal(imu.linear_acceleration[0], np.ones(3))
+    assert np.isnan(imu.angular_velocity[1]).all()
+    assert np.isnan(imu.linear_acceleration[1]).all()
+    assert imu.orientation is None
 
 
 def test_contacts_come_back_with_their_wrenches() -> None:

@@ -140,7 +140,7 @@ def _base_of(stream: Stream, time: FloatArray) -> BaseRecording:
 def _imu_of(stream: Stream, time: FloatArray) -> ImuRecording:
     """Collect inertial measurements.
 
-    An orientation whose covariance starts with −1 is absent, as `sensor_msgs/Imu` says.
+    What has a covariance that starts with −1 was not measured, as `sensor_msgs/Imu` says.
     """
     messages = stream.messages
     orientation = None
@@ -150,10 +150,8 @@ def _imu_of(stream: Stream, time: FloatArray) -> ImuRecording:
             orientation = None
     return ImuRecording(
         time=time,
-        angular_velocity=_rows((_vector(message.angular_velocity) for message in messages), 3),
-        linear_acceleration=_rows(
-            (_vector(message.linear_acceleration) for message in messages), 3
-        ),
+        angular_velocity=_measured(messages, "angular_velocity"),
+        linear_acceleration=_measured(messages, "linear_acceleration"),
         orientation=orientation,
         frame=messages[0].header.frame_id if messages else "",
     )
@@ -198,6 +196,13 @@ def _contacts_of(stream: Stream, time: FloatArray) -> ContactRecording | None:
 
 def _rows(values: Iterable[tuple[float, ...]], width: int) -> FloatArray:
     return np.array(list(values), dtype=np.float64).reshape(-1, width)
+
+
+def _measured(messages: Sequence[Any], name: str) -> FloatArray:
+    """Return vectors (m, 3) of inertial messages; NaN where they were not measured."""
+    found = _rows((_vector(getattr(message, name)) for message in messages), 3)
+    found[[getattr(message, f"{name}_covariance")[0] == -1.0 for message in messages]] = np.nan
+    return found
 
 
 def _vector(value: Any) -> tuple[float, float, float]:
