@@ -3,16 +3,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sysid_ros.program import run_program
 
 __all__ = ["controller", "player"]
 
-
-def controller() -> int:
-    """Run the controller node."""
-    return run_program("sysid_controller.controller_node")
-
-
-def player() -> int:
-    """Run the player node."""
-    return run_program("sysid_controller.player_node")
+controller = partial(run_program, "sysid_controller.controller_node")
+player = partial(run_program, "sysid_controller.player_node")

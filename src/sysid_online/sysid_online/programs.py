@@ -3,21 +3,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sysid_ros.program import run_program
 
 __all__ = ["identifier", "recorder", "replay"]
 
-
-def identifier() -> int:
-    """Run the identifier node."""
-    return run_program("sysid_online.identifier_node")
-
-
-def recorder() -> int:
-    """Run the recorder node."""
-    return run_program("sysid_online.recorder_node")
-
-
-def replay() -> int:
-    """Run the replay node."""
-    return run_program("sysid_online.replay_node")
+identifier = partial(run_program, "sysid_online.identifier_node")
+recorder = partial(run_program, "sysid_online.recorder_node")
+replay = partial(run_program, "sysid_online.replay_node")

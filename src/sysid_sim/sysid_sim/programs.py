@@ -3,21 +3,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sysid_ros.program import run_program
 
 __all__ = ["gazebo_relay", "reference", "simulator"]
 
-
-def gazebo_relay() -> int:
-    """Run the Gazebo relay."""
-    return run_program("sysid_sim.gazebo_relay")
-
-
-def reference() -> int:
-    """Run the reference node."""
-    return run_program("sysid_sim.reference_node")
-
-
-def simulator() -> int:
-    """Run the simulator node."""
-    return run_program("sysid_sim.simulator_node")
+gazebo_relay = partial(run_program, "sysid_sim.gazebo_relay")
+reference = partial(run_program, "sysid_sim.reference_node")
+simulator = partial(run_program, "sysid_sim.simulator_node")
