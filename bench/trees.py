@@ -71,13 +71,12 @@ def perturbed(robot: Robot, rng: np.random.Generator, spread: float = 0.15) -> F
     return vector
 
 
-def synthetic_problem(
-    robot: Robot, seed: int, samples: int = 1000, moved: int = 20
-) -> tuple[Problem, Statistics]:
+def synthetic_problem(robot: Robot, seed: int) -> tuple[Problem, Statistics]:
     """Return a problem with known noise, and the statistics of its window some samples later.
 
     Random states of a perturbed robot, 1 % torque noise.
     """
+    samples, moved = 1000, 20
     rng, regression = np.random.default_rng(seed), TreeRegression(robot)
     q, v, a = random_states(robot, samples + moved, seed)
     tau = regression.full(q, v, a) @ perturbed(robot, rng)

@@ -131,7 +131,7 @@ def compare_torques(
     for estimate in (first, second):
         own = estimate.with_friction(robot)
         vector = estimate.parameters(own)
-        regression, rows, _, warnings = rows_at_learned_cutoff(
+        regression, rows, warnings = rows_at_learned_cutoff(
             own, data, options, min(cutoffs, default=None), estimate.lag
         )
         rows = regression.with_load(rows, vector)

@@ -150,17 +150,10 @@ def default_prior(robot: Robot) -> Prior:
     return Prior(mean, _body_std(robot), std)
 
 
-def default_constraints(
-    robot: Robot, *, only: Iterable[str] | None = None, realizable: bool = True
-) -> Constraints:
+def default_constraints(robot: Robot, *, only: Iterable[str] | None = None) -> Constraints:
     """Return what must hold of a robot's parameters whatever the data say.
 
-    Parameters
-    ----------
-    only : iterable of str, optional
-        Free the inertias of these bodies and hold everything else.
-    realizable : bool
-        Keep every body's density inside its bounding ellipsoid.
+    `only` frees the inertias of some bodies and holds everything else.
 
     Raises
     ------
@@ -183,10 +176,9 @@ def default_constraints(
             bounds = (max(1.0 - bounds, 0.0) * mass, (1.0 + bounds) * mass)
         lower[index], upper[index] = bounds
     known = KnownParameters.of(description.relations, layout, robot.consistent_nominal)
-    ellipsoids = robot.ellipsoids if realizable else (None,) * len(layout.bodies)
     return Constraints(
         fixed=~free_parameters(robot, only),
-        ellipsoids=ellipsoids,
+        ellipsoids=robot.ellipsoids,
         lower=lower,
         upper=upper,
         linear_matrix=known.bounded,

@@ -77,7 +77,7 @@ class Source:
         """What to call it in messages."""
         return self.data.source if isinstance(self.data, Recording) else str(self.data)
 
-    def parts(self, robot: Robot, reach: float, rows: int = PART_ROWS) -> Iterator[Part]:
+    def parts(self, robot: Robot, reach: float) -> Iterator[Part]:
         """Yield its parts, each with `reach` [s] of what lies around it.
 
         Raises
@@ -86,9 +86,9 @@ class Source:
             If it cannot be read, or names contacts that the robot lacks.
         """
         if isinstance(self.data, Recording):
-            parts = cut(self.data, rows, reach)
+            parts = cut(self.data, PART_ROWS, reach)
         else:
-            parts = read_parts(self.data, joint_topic=self.topic, rows=rows, reach=reach)
+            parts = read_parts(self.data, joint_topic=self.topic, rows=PART_ROWS, reach=reach)
         for part in parts:
             yield part._replace(recording=self._with_contacts(robot, part.recording))
 

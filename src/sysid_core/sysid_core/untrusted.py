@@ -118,9 +118,9 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
-def read_yaml(path: Path, loader: Any = YamlLoader, *, most: int = _MOST_NODES) -> Any:
+def read_yaml(path: Path, *, most: int = _MOST_NODES) -> Any:
     """Read a YAML file as `parse_yaml` does."""
-    return parse_yaml(read_bytes(path), loader, most=most)
+    return parse_yaml(read_bytes(path), most=most)
 
 
 def parse_yaml(text: str | bytes, loader: Any = YamlLoader, *, most: int = _MOST_NODES) -> Any:

@@ -120,9 +120,8 @@ def rows_at_learned_cutoff(
     options: IdentifyConfig,
     learned_cutoff: float | None,
     lag: float = 0.0,
-    progress: Progress = quiet,
-) -> tuple[Regression, Rows, float, tuple[str, ...]]:
-    """Return the rows of a whole recording to compare models on, its cut-off, and warnings.
+) -> tuple[Regression, Rows, tuple[str, ...]]:
+    """Return the rows of a whole recording to compare models on, and warnings.
 
     Cut-off [Hz] and lag [s] as for `validate`.
 
@@ -132,12 +131,12 @@ def rows_at_learned_cutoff(
         If the recording is not usable.
     """
     source = Source(data) if isinstance(data, Recording) else data
-    gathered, cutoff = _gathered_at_learned_cutoff(robot, source, options, learned_cutoff, lag)
+    gathered, _ = _gathered_at_learned_cutoff(robot, source, options, learned_cutoff, lag)
     batch = gathered.batch
     regression = make_regression(robot)
-    rows = rows_of(regression, batch, progress)
+    rows = rows_of(regression, batch)
     rows = scored_rows(regression, rows, batch, rest_speed(batch.samples, options.still))
     left_out = tuple(map(str, rows.left_out.diagnostics))
     if left_out and not any(len(block.target) for block in rows.blocks):
         raise DataError("; ".join(left_out), source=source.name)
-    return regression, rows, cutoff, (*batch.report.warnings, *left_out)
+    return regression, rows, (*batch.report.warnings, *left_out)
