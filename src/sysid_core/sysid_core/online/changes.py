@@ -71,7 +71,8 @@ class Verdict(NamedTuple):
     best: Change  # The likeliest explanation
     value: FloatArray  # (k,) its coefficients
     odds: float  # Its log Bayes factor against no change
-    clear: bool  # Whether it is certain, and no other explanation comes near it
+    clear: bool  # Whether a load or a joint changed for certain: nothing else comes near it
+    named: bool  # Whether it is also clear what of the joint changed
 
 
 def log_odds(explained: float, cost: float, square: float, count: float) -> float:
@@ -150,11 +151,14 @@ class ChangeTest:
             odds[which] = [log_odds(*one, *size) for one in each]
         first = int(np.argmax(odds))
         best = self.changes[first]
-        others = (o for o, c in zip(odds, self.changes, strict=True) if c[:2] != best[:2])
-        clear = odds[first] >= CERTAIN and odds[first] - max(others) >= _CLEAR
+        ahead = [(odds[first] - o, c) for o, c in zip(odds, self.changes, strict=True)]
+        rivals = [(lead, c) for lead, c in ahead if c[:2] != best[:2]]
+        named = min(lead for lead, _ in rivals) >= _CLEAR
+        elsewhere = [lead for lead, c in rivals if not best.subject or c.subject != best.subject]
+        clear = bool(odds[first] >= CERTAIN and min(elsewhere) >= _CLEAR)
         if not (clear or innovations.square > _RISE**2 * innovations.count):
             return None
-        return Verdict(best, _mean(evidence, best), float(odds[first]), bool(clear))
+        return Verdict(best, _mean(evidence, best), float(odds[first]), clear, bool(named))
 
 
 def _mean(evidence: Evidence, change: Change) -> FloatArray:
@@ -163,17 +167,21 @@ def _mean(evidence: Evidence, change: Change) -> FloatArray:
     return np.asarray(np.linalg.solve(precision, own.moment))
 
 
-def describe(verdict: Verdict) -> Diagnostic:
-    """Name a change that is none of the load."""
+def describe(verdict: Verdict, *, lasting: bool) -> Diagnostic:
+    """Name a change that is none of the load; its cause only where it lasts."""
     joint, kept = verdict.best.subject, "no payload explains the torque errors"
-    if verdict.clear and verdict.best.kind == "gain":
+    kind = verdict.best.kind if verdict.clear and lasting else ""
+    if kind and not verdict.named:
+        message = f"its gain or its friction changed; {kept}"
+        return Diagnostic("joint_changed", message, subject=joint, hint="look at the joint")
+    if kind == "gain":
         left = 1.0 + float(verdict.value[0])
         if left < _LIMP:
             message = f"its torque is missing; {kept}"
             return Diagnostic("joint_limp", message, subject=joint, hint="look at its drive")
         message = f"its torque is {left:.2f} of what it was; {kept}"
         return Diagnostic("gain_changed", message, subject=joint, hint="look at its torque's gain")
-    if verdict.clear and verdict.best.kind == "friction":
+    if kind == "friction":
         message = f"its friction changed; {kept}"
         return Diagnostic("friction_changed", message, subject=joint, hint="look at the joint")
     return Diagnostic(

@@ -20,8 +20,8 @@ _SHORTEST_CHANGE = 0.5
 """Changes are taken to be spread over at least this time [s]: a controller blends them in."""
 
 _WAIT = 3
-"""Windows that a first model waits for a scale to show. One is what a motion needs to show all of
-the robot: what three leave open, it does not show."""
+"""Windows that a first model of a robot, or of a changed one, waits for a scale to show. One is
+what a motion needs to show all of the robot: what three leave open, it does not show."""
 
 
 def gather(
@@ -69,7 +69,7 @@ def gather(
 
 
 def _wrong_torques(learner: Learner, *, in_use: bool) -> tuple[Diagnostic, ...]:
-    early = learner.informative < _WAIT * learner.window.config.samples
+    early = learner.windows < _WAIT
     found = refusing(learner.verdicts, in_use=in_use, early=early) or learner.suspects
     return tuple(verdict.finding for verdict in found.values() if verdict.finding is not None)
 

@@ -110,7 +110,7 @@ class Learner:
         self.fault = ""
         self.time = self.informative_time = -np.inf
         self.samples = self.rejected = 0
-        self.informative = self._solved_at = self._turn = 0
+        self.informative = self._solved_at = self._turn = self._forgot = 0
 
     def pose(self, prior: Prior, constraints: Constraints) -> None:
         """Let the next solves rest on another prior and other constraints."""
@@ -168,6 +168,7 @@ class Learner:
         self.window.clear()
         self.scores.clear()
         self._renew_epoch()
+        self._forgot = self.informative
 
     # -- data in ----------------------------------------------------------------------------
 
@@ -218,6 +219,11 @@ class Learner:
         return Learned(rows, informative)
 
     # -- solving ----------------------------------------------------------------------------
+
+    @property
+    def windows(self) -> float:
+        """Windows of informative samples that came since the data were last dropped [-]."""
+        return (self.informative - self._forgot) / self.window.config.samples
 
     @property
     def statistics(self) -> Statistics:

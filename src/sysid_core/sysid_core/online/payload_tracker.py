@@ -25,7 +25,7 @@ from sysid_core.online.payload_phases import (
 )
 from sysid_core.online.window import SlidingWindow, Sums
 
-__all__ = ["PayloadTracker"]
+__all__ = ["PayloadTracker", "usual_noise"]
 
 _SPANS = (0.2, 0.4, 0.8, 1.6)
 """Spans of the newest samples that a change is looked for in: a large one shows in the shortest, a
@@ -133,7 +133,7 @@ class PayloadTracker:
             before = Watching(((time, model),))
         found = None
         for newest in window.newest(*self._due(window.samples, time)):
-            noise = _usual(newest, colour)
+            noise = usual_noise(newest, colour)
             if is_usual(newest.residual_square(before.reference.base), newest.count, noise):
                 continue
             recent = newest.statistics()
@@ -156,7 +156,8 @@ class PayloadTracker:
             self.phase = Starting()
             colour.clear()
             self.before_change = before.reference if alarm.clear else None
-        return describe(found)
+        # what has passed before other samples have shown it was no change
+        return describe(found, lasting=time - alarm.since >= _SPANS[0])
 
     def _due(self, held: int, time: float) -> list[int]:
         """Return the sizes [samples] to look at now, of those that a window holds.
@@ -343,7 +344,7 @@ class PayloadTracker:
         )
 
 
-def _usual(recent: Sums, colour: ResidualColour) -> Noise:
+def usual_noise(recent: Sums | Statistics, colour: ResidualColour) -> Noise:
     """Return the usual noise; a joint that hardly moved until now has none to speak of."""
     torque = recent.square / np.maximum(recent.count, 1.0)
     usual = np.where(colour.known, colour.variance, torque)

@@ -22,7 +22,6 @@ from sysid_core.online.model_in_use import ModelInUse
 from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.payload_phases import Alarmed, Following
 from sysid_core.online.payload_tracker import PayloadTracker
-from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.torque_checks import TorqueVerdict
 from sysid_core.online.update import Request, Solution, Update
@@ -32,10 +31,6 @@ from sysid_core.robot.model import Robot
 from sysid_core.scores import WORSE
 
 __all__ = ["OnlineIdentifier"]
-
-_NO_BETTER = 0.5
-"""Ratio of the newest estimate's errors to those of the model in use above which relearning does
-not explain a rise of the errors, so that a payload may be the cause [-]."""
 
 
 class OnlineIdentifier:
@@ -184,7 +179,7 @@ class OnlineIdentifier:
         """Return what the gate says, or the tracker before it."""
         scores = self._learner.scores.scores()
         explained = bool(self._learner.saturation.diagnostics())
-        if self._model.identified and not explained and self._alarming(scores):
+        if self._model.identified and not explained and self._alarming:
             reason = "the torque errors rose: nothing new is adopted before it is clear why"
             alarm = Diagnostic("alarm", reason)
             return Decision(GateState.HOLDING, False, False, (alarm,))
@@ -207,13 +202,11 @@ class OnlineIdentifier:
             self._use(model, fresh)
             self._changed_at, self._robot_changed = self._learner.time, False
 
-    def _alarming(self, scores: PrequentialScores) -> bool:
-        """Whether the robot changed, or a payload may have: the newest estimate is no better."""
-        newest, used = np.linalg.norm(scores.candidate.rmse), np.linalg.norm(scores.used.rmse)
-        if self._tracker.changed:
-            return True
-        waiting = self._tracker.undecided(self._learner.time + self._silence)
-        return waiting and bool(newest > _NO_BETTER * used)
+    @property
+    def _alarming(self) -> bool:
+        """Whether the robot changed, or may have: an estimate would learn that as its own."""
+        tracker, now = self._tracker, self._learner.time + self._silence
+        return tracker.changed or tracker.undecided(now)
 
     def _watch(self) -> None:
         """Look for changes, unless this was done since the last update or a load is followed."""

@@ -21,10 +21,8 @@ _DEVIATIONS = 5.0
 """Standard deviations of a count by which more rows must be alike than a sine's."""
 
 _FEWEST = 10.0
-"""Rows that must be alike in any case: a slow turn brings a few."""
-
-_STUCK = 0.9
-"""Share of rows at one value from which on a torque is not measured at all [-]."""
+"""Rows that must be alike in any case, as a slow turn brings a few; and that must not be, as a
+torque that is not measured at all has one value."""
 
 _ASKED = 0.05
 """Share of the usual torque by which the nominal one must vary over those rows: a torque that is
@@ -87,7 +85,7 @@ class Saturation:
         least = np.maximum(usual + _DEVIATIONS * np.sqrt(usual), _FEWEST)
         for g, side in enumerate(np.argmax(self._sums[:, :, 0], axis=1)):
             count, total, square = self._sums[g, side]
-            if not least[g] < count < _STUCK * self._rows[g]:
+            if not least[g] < count < self._rows[g] - _FEWEST:
                 continue
             asked = max(square / count - (total / count) ** 2, 0.0) ** 0.5
             if asked > _ASKED * self._usual[g]:

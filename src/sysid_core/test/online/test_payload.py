@@ -18,12 +18,13 @@ from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
 from sysid_core.inertia import from_mass_com_inertia, pseudo_inertia
-from sysid_core.online.changes import CERTAIN
+from sysid_core.online.changes import CERTAIN, Change, Verdict, describe
 from sysid_core.online.colour import ResidualColour
 from sysid_core.online.gate import GateState
 from sysid_core.online.innovations import Noise
 from sysid_core.online.payload import PayloadConfig, PayloadEstimate, PayloadEstimator
 from sysid_core.online.payload_phases import Following, Watching
+from sysid_core.online.payload_tracker import usual_noise
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Update
@@ -154,6 +155,16 @@ def test_residuals_that_rise_with_the_load_widen_its_intervals(
     assert large.mass_std > 3.0 * small.mass_std
 
 
+def test_friction_that_a_load_brings_is_no_part_of_the_load(panda: Arm, load: FloatArray) -> None:
+    bench = Bench(panda)
+    samples, bare = panda.samples(0.0, 5.0, load=load), panda.samples(0.0, 5.0)
+    torque = np.sqrt(np.mean((samples.effort - bare.effort) ** 2, axis=0))
+    rubbing = samples.effort + 0.05 * torque * np.sign(samples.velocity)
+    found = bench.estimate(replace(samples, effort=rubbing), white(bench.groups, 0.05))
+    assert abs(found.mass - 2.0) < 2.0 * found.mass_std
+    assert (np.abs(found.com - [0.03, -0.02, 0.08]) < 2.0 * found.com_std).all()
+
+
 @pytest.fixture(scope="module")
 def episode(panda: Arm, load: FloatArray) -> list[Update]:
     """Return the updates of 10 s without, 10 s with and 8 s without the load again."""
@@ -245,6 +256,22 @@ def test_a_change_of_one_joint_is_named_and_no_load(
     assert (kind, panda.robot.joint_names[joint]) in told
 
 
+@pytest.mark.parametrize(
+    ("lasting", "named", "kind"),
+    [
+        (False, True, "torque_errors_rose"),  # it may have passed
+        (True, False, "joint_changed"),
+        (True, True, "gain_changed"),
+    ],
+)
+def test_no_more_is_told_of_a_change_than_is_clear(lasting: bool, named: bool, kind: str) -> None:
+    gain = Change("gain", "elbow", np.array([0]), np.array([0.5]))
+    verdict = Verdict(gain, np.array([0.5]), 20.0, clear=True, named=named)
+    found = describe(verdict, lasting=lasting)
+    assert found.kind == kind
+    assert found.subject == ("elbow" if lasting else "")
+
+
 @pytest.mark.parametrize("direction", [1.0, -1.0])
 def test_a_collision_is_no_load(panda: Arm, calm: OnlineIdentifier, direction: float) -> None:
     samples = panda.samples(10.0, 13.0, noise=0.05)
@@ -294,6 +321,7 @@ def test_a_robot_that_is_hardly_known_has_no_load_that_is_certain(
     )
     assert run(deepcopy(calm), samples)[-1].payload_attached
     assert run(unsure, samples)[-1].payload is None
+    assert not unsure._tracker.changed  # for certain
     model = replace(
         unsure._model, base_covariance=np.full_like(unsure._model.base_covariance, np.nan)
     )
@@ -316,6 +344,18 @@ def test_torques_that_a_motion_did_not_show_are_no_load(panda: Arm) -> None:
     assert updates[-1].determined < 0.6
     updates += run(identifier, panda.samples(5.0, 10.0, noise=0.05))
     assert all(u.payload is None for u in updates)
+
+
+def test_errors_count_as_lasting_until_seen_to_end(panda: Arm) -> None:
+    """A span that a young model met too seldom has one error through it, for all it knows."""
+    bench, colour = Bench(panda), ResidualColour(7, 100.0)
+    rng = np.random.default_rng(2)
+    rows = [RowBlock(np.zeros((160, 1)), e, np.arange(160)) for e in rng.normal(size=(7, 160))]
+    colour.push(Rows(tuple(rows)), np.zeros(1), 160)
+    recent = bench.statistics(panda.samples(0.0, 1.0))
+    noise = usual_noise(recent, colour)
+    assert (noise.factor(np.full(7, 16.0)) < 4.0).all()
+    assert (noise.factor(np.full(7, 128.0)) > 6.0).all()
 
 
 def test_a_load_that_is_carried_is_noticed_again_only_where_it_changed(

@@ -229,6 +229,24 @@ def test_a_torque_that_would_jump_is_refused(opened: OnlineIdentifier, valkyrie:
     np.testing.assert_array_equal(refused.parameters, before.parameters)
 
 
+def test_a_solve_counts_rows_by_the_colour_of_the_innovations(valkyrie: Arm) -> None:
+    identifier = OnlineIdentifier(valkyrie.robot)
+    samples = valkyrie.samples(0.0, 12.0)
+    # the second joint's innovations last for a second, the others' a sample
+    errors = np.random.default_rng(4).normal(size=samples.effort.shape)
+    errors[:, 1] = np.repeat(errors[::100, 1], 100)
+    base = identifier.regression.base.project(valkyrie.truth)
+    rubbing = replace(samples, effort=samples.effort + errors)
+    for _ in identifier._learner.learn(rubbing, base):
+        pass
+    request = identifier.snapshot()
+    assert request is not None
+    assert request.problem.correlation is not None
+    least = request.problem.correlation[0]
+    assert request.problem.correlation[1] > 1.5 * least
+    np.testing.assert_array_equal(request.problem.correlation[2:], least)
+
+
 def solved(identifier: OnlineIdentifier, arm: Arm, time: float) -> Solved:
     """Return the solution of what a tenth of a second of motion asks for."""
     identifier.ingest(arm.samples(time, time + 0.1))

@@ -120,6 +120,18 @@ def test_a_wrong_torque_is_not_forgotten_before_it_is_shown_to_be_right(
     assert judged(TorqueVerdict(None, -3.0)) == {}
 
 
+def test_a_changed_robot_waits_for_its_scales_like_a_new_one(
+    arm_of: Callable[[str], Arm],
+) -> None:
+    arm = arm_of("valkyrie_arm")
+    learner = Learner(arm.robot, make_regression(arm.robot), OnlineConfig())
+    nothing = np.zeros(learner.regression.base.size)
+    assert len(list(learner.learn(arm.samples(0.0, 4.0), nothing))) > 0
+    assert learner.windows == pytest.approx(2.0, abs=0.1)
+    learner.forget()
+    assert learner.windows == 0.0
+
+
 class Joint:
     """Rows of one joint whose nominal torque is known, seen by a watch for saturation."""
 
@@ -144,6 +156,11 @@ def test_a_torque_that_is_cut_off_is_named_in_any_unit(unit: float) -> None:
     assert (found.kind, found.subject) == ("torque_saturated", "elbow")
     assert f"{1.1 * unit:.3g}" in found.message
     assert found.hint
+
+
+def test_a_torque_that_is_cut_off_nearly_always_is_none_that_is_not_measured() -> None:
+    (found,) = Joint().see(np.clip(SWING, -np.inf, np.quantile(SWING, 0.05)), 0.8 * SWING)
+    assert found.kind == "torque_saturated"
 
 
 @pytest.mark.parametrize(
