@@ -51,13 +51,7 @@ _IN_CHARGE = (*_DRIVING, ControlState.STALE, ControlState.STOPPED)
 
 
 class Watchdog:
-    """The state of the controller.
-
-    Parameters
-    ----------
-    timeout : float [s]
-        Age of the newest joint states beyond which they count as stopped.
-    """
+    """The state of the controller; joint states older than a timeout [s] count as stopped."""
 
     def __init__(self, timeout: float, *, enabled: bool) -> None:
         self.timeout = timeout

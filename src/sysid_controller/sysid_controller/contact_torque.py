@@ -48,13 +48,6 @@ class ContactTorque:
     `set_base` has told its state, and after `lose_base`, torques are NaN and `failure` says why;
     what holds the robot against gravity is still known from the last state then.
 
-    Parameters
-    ----------
-    robot : Robot
-        Floating, with contacts; all joints actuated.
-    sign_width : float [rad/s]
-        Width of the smoothed sign of Coulomb friction.
-
     Raises
     ------
     ModelError

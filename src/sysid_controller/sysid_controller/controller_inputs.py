@@ -26,10 +26,7 @@ __all__ = ["ControllerInputs"]
 class ControllerInputs:
     """Base of the controller: checks what comes in, and keeps the newest of it.
 
-    Parameters
-    ----------
-    reach : Reach
-        What bounds the joints besides their limits.
+    `reach` says what bounds the joints besides their limits.
     """
 
     def __init__(self, robot: Robot, config: ControllerConfig, reach: Reach) -> None:

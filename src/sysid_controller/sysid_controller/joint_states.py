@@ -21,18 +21,9 @@ _OUT_OF_ORDER = 0.1  # [s] by which a message may be overtaken; beyond, the cloc
 
 
 class JointStates:
-    """The newest measured state of the actuated joints.
+    """The newest measured state of the actuated joints, in their order; aliases name them, too.
 
-    Parameters
-    ----------
-    joint_names : tuple[str, ...]
-        Actuated joints, the order of the results.
-    conversion : JointConversion
-        Of the driver's values.
-    aliases : Mapping[str, str]
-        Other names of joints → their names.
-    limits : Limits
-        Of these joints; what is far beyond them is refused.
+    What is far beyond their limits is refused.
     """
 
     def __init__(

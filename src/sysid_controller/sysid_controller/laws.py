@@ -79,13 +79,7 @@ class ControlLaw(Protocol):
 
 
 class ComputedTorque:
-    """``u = Y(q, q̇, q̈_d + K_d ė + K_p e) x`` (Kolathaya et al. eq. 37).
-
-    Parameters
-    ----------
-    gains : Gains
-        [1/s²] and [1/s].
-    """
+    """``u = Y(q, q̇, q̈_d + K_d ė + K_p e) x`` (Kolathaya et al. eq. 37), gains in 1/s² and 1/s."""
 
     def __init__(self, gains: Gains) -> None:
         self.gains = gains

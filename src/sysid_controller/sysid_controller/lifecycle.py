@@ -57,10 +57,7 @@ _END, _SUCCESS, _FAILURE = 10, 0, 1
 class Lifecycle:
     """The state of a node that managers and ``ros2 lifecycle`` see and change.
 
-    Parameters
-    ----------
-    change : callable
-        Does what a transition's label stands for; returns why it cannot, or nothing.
+    `change` does what a transition's label stands for; it returns why it cannot, or nothing.
     """
 
     def __init__(self, node: Node, change: Callable[[str], str]) -> None:

@@ -37,13 +37,7 @@ class LimitedEffort(NamedTuple):
 
 
 class EffortLimiter:
-    """Keeps torques within their limits, whatever is asked for.
-
-    Parameters
-    ----------
-    limits : Limits
-        Of the actuated joints; ±inf where there is none.
-    """
+    """Keeps torques within their limits, whatever is asked for; ±inf where there is none."""
 
     def __init__(self, limits: Limits, config: ControllerConfig) -> None:
         self._limits = limits

@@ -60,12 +60,8 @@ class MotionPlan(NamedTuple):
 class MotionPlanner:
     """Checks a motion against a robot and plans how to play it.
 
-    Parameters
-    ----------
-    speed : float [-]
-        At which the motion is played; its torques are checked at this speed.
-    approach_speed : float [-]
-        Share of the velocity limits that the approach uses.
+    Torques are checked at the speed [-] at which it is played; the approach uses a share [-] of
+    the velocity limits.
 
     Raises
     ------

@@ -141,17 +141,12 @@ class MotionWatch:
 class ContactWatch:
     """Tells torques of a contact from those that the model may be wrong by.
 
-    As an observer of momentum does, it compares over short blocks of time the mean torque with
-    the change of momentum and what gravity and friction take (De Luca et al. 2006). The model is
-    not one but all that its prior holds likely, ``φ ~ N(φ₀, Σ)``: the difference ``e = τ − A φ``
-    has the variance ``A P Aᵀ + R``, and every block that a model explains narrows P (Kalman).
-    What it leaves unexplained is learned as R. Dry friction at rest widens the bound by its size;
-    it stays as it is while a joint rests, so that a rest tells as much as one block, however long.
-
-    Parameters
-    ----------
-    robot : Robot
-        On a fixed base.
+    As an observer of momentum does, it compares over short blocks of time the mean torque with the
+    change of momentum and what gravity and friction take (De Luca et al. 2006). The model is not
+    one but all that its prior holds likely, ``φ ~ N(φ₀, Σ)``: the difference ``e = τ − A φ`` has
+    the variance ``A P Aᵀ + R``, and every block that a model explains narrows P (Kalman). What it
+    leaves unexplained is learned as R. Dry friction at rest widens the bound by its size; it stays
+    as it is while a joint rests, so that a rest tells as much as one block, however long.
     """
 
     def __init__(self, robot: Robot) -> None:

@@ -148,12 +148,8 @@ class ParameterBlend:
 
     Torque is linear in the parameters, so that blending them is blending torques; and a convex
     combination of physically consistent parameters is consistent. Two lags in a row blend: they
-    start level, and a target that moves on before they have arrived does not hold them up.
-
-    Parameters
-    ----------
-    duration : float [s]
-        In which new parameters take over, up to a hundredth; longer where torques change much.
+    start level, and a target that moves on before they have arrived does not hold them up. New
+    ones take over within a duration [s], up to a hundredth; longer where torques change much.
     """
 
     def __init__(self, robot: Robot, duration: float) -> None:

@@ -55,18 +55,10 @@ class Waypoints(NamedTuple):
 
 
 class Planner:
-    """Turns received points into paths of the actuated joints.
+    """Turns received points into paths of the actuated joints, in their order.
 
-    Parameters
-    ----------
-    joint_names : tuple[str, ...]
-        The order of all results.
-    limits : Limits
-        Of these joints.
-    aliases : Mapping[str, str]
-        Other names of joints → their names.
-    reach : Reach
-        What bounds the joints besides their limits, as the loops of a linkage do.
+    `reach` says what bounds them besides their limits, as the loops of a linkage do; aliases lead
+    to their names.
     """
 
     def __init__(

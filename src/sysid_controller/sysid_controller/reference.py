@@ -72,19 +72,7 @@ def _subtract(a: Motion, b: Motion) -> Motion:
 
 
 class Reference:
-    """What the robot is to do at any time.
-
-    Parameters
-    ----------
-    joint_names : tuple[str, ...]
-        Actuated joints, the order of all results.
-    limits : Limits
-        Of these joints.
-    aliases : Mapping[str, str], optional
-        Other names of joints → their names.
-    reach : Reach
-        What bounds the joints besides their limits.
-    """
+    """What the robot's actuated joints are to do at any time; as for the `Planner`."""
 
     def __init__(
         self,

@@ -22,16 +22,9 @@ class SafeHold:
     """Gravity compensation and PD feedback at the last position that the model could solve.
 
     A linkage out of its reach, or near a singular configuration, has no inverse dynamics. Zero
-    torque would drop what it carries, so the joints are held where the model was last valid.
-
-    Parameters
-    ----------
-    law : ControlLaw
-        Whose feedback holds the joints.
-    inertia : (na, na) [kg·m²]
-        Typical joint-space inertia: accelerations that the gains ask for become torques by it.
-    local : bool
-        Whether the inertia is known at every position, and is taken from where the hold begins.
+    torque would drop what it carries, so the joints are held where the model was last valid. The
+    law's feedback holds the joints; the typical inertia (na, na) [kg·m²] turns accelerations into
+    torques. If that is `local`, it is taken from where the hold begins.
     """
 
     def __init__(self, law: ControlLaw, inertia: FloatArray, *, local: bool = False) -> None:

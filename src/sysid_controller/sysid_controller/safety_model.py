@@ -22,15 +22,7 @@ class ModelWatch:
     """Compares torques that were sent with what both models predict of the motion that came.
 
     A push, a collision or a payload adds the same to both errors, so that only their difference
-    tells about the identified parameters.
-
-    Parameters
-    ----------
-    limits : Limits
-        Of these joints.
-    dynamics : Dynamics
-        For nobody else.
-    nominal : (p,)
+    tells about the identified parameters. The dynamics are for nobody else.
     """
 
     def __init__(

@@ -22,12 +22,8 @@ def rest(position: FloatArray) -> Motion:
 class Quintics:
     """Quintic polynomials through knots; at rest beyond the last knot.
 
-    Parameters
-    ----------
-    time : (n,) [s]
-        Strictly ascending, n ≥ 1.
-    position, velocity, acceleration : (n, na)
-        At the knots [rad, rad/s, rad/s²].
+    Times (n,) [s] ascend strictly; positions and their derivatives are (n, na) [rad, rad/s,
+    rad/s²].
     """
 
     def __init__(

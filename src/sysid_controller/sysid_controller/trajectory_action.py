@@ -40,13 +40,9 @@ _LOOK = 0.2
 class TrajectoryAction:
     """Takes goals one at a time; a newer one, or a trajectory by topic, replaces the one before.
 
-    A goal's execution awaits its end: no callback waits for a motion. Each
-    client listens to the feedback, so that a goal without listeners has lost its client.
-
-    Parameters
-    ----------
-    take : callable
-        Has the controller follow a trajectory, or brake where it has no points, and says why not.
+    A goal's execution awaits its end: no callback waits for a motion. Each client listens to the
+    feedback, so that a goal without listeners has lost its client. `take` has the controller
+    follow a trajectory, or brake where it has no points, and says why not.
     """
 
     def __init__(

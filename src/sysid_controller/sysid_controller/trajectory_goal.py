@@ -90,16 +90,10 @@ def goal_tolerance(
 
 
 class TrajectoryGoal:
-    """One trajectory that a controller was given as a goal.
+    """One trajectory that a controller was given as a goal for some joints.
 
-    Parameters
-    ----------
-    names : tuple[str, ...]
-        Of the joints.
-    path, goal : GoalTolerance
-        While the robot moves, and once its trajectory has ended.
-    patience : float [s]
-        In which it has to reach the goal then; 0: a second; less: however long it takes.
+    It has tolerances for its path and for its end, which the robot has to reach within `patience`
+    [s]; 0: a second; less: however long it takes.
     """
 
     def __init__(

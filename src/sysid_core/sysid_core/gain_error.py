@@ -39,16 +39,10 @@ def _entered(robot: Robot) -> BoolArray:
 class GainPrior:
     """What is known of drive gains: their tolerance, and the nominal masses.
 
-    Where efforts are currents times a constant, an error of the constant scales all torques of
-    the joint, and so the bodies that are identified from them. How much larger these are than the
-    nominal ones says so, as far as the nominal masses are trusted.
-
-    Parameters
-    ----------
-    regression : Regression
-        With rows per joint.
-    entered : bool
-        Whether only gains count that the description enters.
+    Where efforts are currents times a constant, an error of the constant scales all torques of the
+    joint, and so the bodies that are identified from them. How much larger these are than the
+    nominal ones says so, as far as the nominal masses are trusted. If `entered`, only gains count
+    that the description enters; rows are per joint.
     """
 
     def __init__(self, regression: Regression, *, entered: bool) -> None:

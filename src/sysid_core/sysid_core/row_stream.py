@@ -52,12 +52,7 @@ class Judged(NamedTuple):
 class RowStream:
     """The rows of gathered samples, made anew in pieces each time that they are gone over.
 
-    Parameters
-    ----------
-    still : float [-]
-        See `rest_speed`.
-    source : str
-        What to call the samples in messages.
+    `still` as in `rest_speed`; messages call the samples by their source.
 
     Raises
     ------

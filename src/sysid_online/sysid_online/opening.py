@@ -31,10 +31,7 @@ _INERTIAL_WAIT = 1.0
 class OpeningStream:
     """Keeps messages until the joint states' rate is known, then passes them to a stream.
 
-    Parameters
-    ----------
-    rate, cutoff : float [Hz]
-        0: measured; the description's.
+    A rate [Hz] of 0 is measured, a cut-off [Hz] of 0 is the description's.
     """
 
     def __init__(self, robot: Robot, config: StreamConfig, *, rate: float, cutoff: float) -> None:

@@ -53,12 +53,7 @@ class _Parts:
 
 
 class RingBuffer:
-    """Keeps what came in the last `duration` seconds.
-
-    Parameters
-    ----------
-    duration : float [s]
-    """
+    """Keeps what came in the last `duration` [s]."""
 
     def __init__(self, duration: float) -> None:
         self._run = 0

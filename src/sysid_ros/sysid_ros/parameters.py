@@ -27,10 +27,7 @@ ConfigT = TypeVar("ConfigT")
 class NodeParameters(Generic[ConfigT]):
     """The parameters of a running node: all that change at a time are taken, or none.
 
-    Parameters
-    ----------
-    config : dataclass instance
-        Its parameters are declared, with its values as defaults.
+    Those of a configuration (an instance) are declared, with its values as defaults.
 
     Raises
     ------

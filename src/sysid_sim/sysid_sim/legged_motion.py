@@ -110,14 +110,8 @@ def at_rest(stance: Stance) -> ContactReference:
 class Wander:
     """A smooth random signal: sines of drawn frequencies that grow from rest.
 
-    Parameters
-    ----------
-    amplitude : (k,)
-        About the largest value.
-    band : tuple[float, float] [Hz]
-        From which frequencies are drawn.
-    fade : float [s]
-        In which the signal grows.
+    It reaches about `amplitude` (k,), has frequencies from a band [Hz], and grows within `fade`
+    [s].
     """
 
     _SINES = 3

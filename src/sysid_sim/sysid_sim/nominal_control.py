@@ -41,12 +41,7 @@ def nominal_dynamics(robot: Robot) -> TreeDynamics | ClosedChainDynamics:
 class TrajectoryTracker:
     """Follows a trajectory: nominal torques fed forward, feedback through the nominal inertia.
 
-    Parameters
-    ----------
-    bandwidth : float [rad/s]
-        Of the feedback, by the nominal inertia at rest; it is critically damped.
-    period : float [s]
-        Control period.
+    The feedback is critically damped and has a bandwidth [rad/s] by the inertia at rest.
 
     Attributes
     ----------

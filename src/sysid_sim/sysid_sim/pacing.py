@@ -17,17 +17,7 @@ _STALE = 0.1
 
 
 class Pacing:
-    """Says which periods of simulated time are due.
-
-    Parameters
-    ----------
-    period : float [s]
-        Simulated time per tick.
-    speed : float [-]
-        Simulated seconds per second.
-    now : float [s]
-        By a clock that never jumps.
-    """
+    """Says which periods [s] of simulated time are due, at some simulated seconds per second."""
 
     def __init__(self, period: float, speed: float, now: float) -> None:
         self.ticks = 0
@@ -72,13 +62,7 @@ class Pacing:
 
 
 class CommandGate:
-    """Holds the newest command as long as it is fresh.
-
-    Parameters
-    ----------
-    count : int
-        Torques in a command.
-    """
+    """Holds the newest command, of so many torques, as long as it is fresh."""
 
     def __init__(self, count: int) -> None:
         self.count = count

@@ -58,13 +58,9 @@ def rotation_of(quaternion: FloatArray) -> FloatArray:
 class Plant:
     """A robot with known parameters, simulated by MuJoCo.
 
-    While a joint slides, the torque on it obeys the layout's model exactly:
-    ``τ = Y(q, q̇, q̈) φ + Fc·sign(q̇) + Fv·q̇ + Ia·q̈ + β``; at rest, dry friction takes whatever
-    value holds the joint, up to Fc.
-
-    Parameters
-    ----------
-    parameters : (p,)
+    While a joint slides, the torque on it obeys the layout's model exactly: ``τ = Y(q, q̇, q̈) φ +
+    Fc·sign(q̇) + Fv·q̇ + Ia·q̈ + β``; at rest, dry friction takes whatever value holds the joint,
+    up to Fc.
 
     Raises
     ------

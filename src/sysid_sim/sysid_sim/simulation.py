@@ -74,19 +74,11 @@ class Simulation:
     """A robot with true parameters that only a simulation knows.
 
     Until the first command, and after `hold`, brakes hold the actuated joints. The reading of
-    `step` belongs to the instant at which its command begins to act. Its effort is the mean of
-    the torques before and after that instant, weighted so that it is the one that the second
-    difference of the positions answers to; brakes count, as they do for a torque sensor behind
-    the gear.
-
-    Parameters
-    ----------
-    truth : (p,)
-        True parameters in the robot's layout.
-    seed : int
-        Of the sensor noise.
-    start : (nq,), optional
-        Configuration at time zero; default: at rest, loops closed, feet on the ground.
+    `step` belongs to the instant at which its command begins to act. Its effort is the mean of the
+    torques before and after that instant, weighted so that it is the one that the second
+    difference of the positions answers to; brakes count, as they do for a torque sensor behind the
+    gear. True parameters (p,) are in the robot's layout, the seed is that of the sensor noise. The
+    start (nq,) is by default at rest, loops closed, feet on the ground.
     """
 
     def __init__(

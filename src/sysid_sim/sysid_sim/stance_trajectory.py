@@ -28,17 +28,8 @@ class StanceTrajectory:
     """The base sways and turns; the joints follow so that all feet stay where they stand.
 
     Ball feet roll: their centres move by what the turn of the shank since the start rolls off.
-
-    Parameters
-    ----------
-    robot : Robot
-        A quadruped with legs of three joints.
-    amplitude : float [-]
-        Share of the usual sway.
-    speed : float [-]
-        Share of the velocity limits.
-    fade : float [s]
-        In which the motion grows from rest.
+    `amplitude` is a share of the usual sway, `speed` one of the velocity limits; the motion grows
+    from rest within `fade` [s].
 
     Raises
     ------

@@ -111,15 +111,9 @@ def _balance(
 class Walker:
     """Drives a quadruped from what its sensors show, with inverse dynamics of the nominal model.
 
-    A wrong model makes the base sag and tilt; slow integral action on height and tilt makes up
-    for that, as for payloads.
-
-    Parameters
-    ----------
-    seed : int
-        Of the motion.
-    period : float [s]
-        Of the simulation; torques are worked out at a multiple of it, of about 2 ms.
+    A wrong model makes the base sag and tilt; slow integral action on height and tilt makes up for
+    that, as for payloads. The seed is that of the motion; torques are worked out at a multiple of
+    the simulation's period, of about 2 ms.
     """
 
     def __init__(self, motion: MotionFactory, robot: Robot, seed: int, period: float) -> None:

@@ -44,13 +44,7 @@ class Subcommand(NamedTuple):
 
 
 class LateChoices:
-    """Choices of an argument, imported when one is given or the help shows them.
-
-    Parameters
-    ----------
-    module, name : str
-        Where the tuple of choices is.
-    """
+    """Choices of an argument in a module, imported when one is given or the help shows them."""
 
     def __init__(self, module: str, name: str) -> None:
         self._module = module

@@ -45,16 +45,9 @@ class _Held(NamedTuple):
 class ContactStream:
     """Conditions batches as they come.
 
-    A sample leaves once the margin behind it is known, together with the flags that its
-    neighbours on both sides give it. A batch whose time goes back starts anew.
-
-    Parameters
-    ----------
-    robot : Robot
-        Floating, with contacts.
-    history : float [s]
-        How far back samples are kept to start the hysteresis of the load from, and to compare
-        pose and twist over.
+    A sample leaves once the margin behind it is known, together with the flags that its neighbours
+    on both sides give it. A batch whose time goes back starts anew. A `history` [s] of samples is
+    kept to start the hysteresis of the load from, and to compare pose and twist over.
     """
 
     def __init__(

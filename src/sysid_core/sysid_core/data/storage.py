@@ -58,12 +58,7 @@ class StoredMessage(NamedTuple):
 
 
 class _File:
-    """An open `.mcap` or `.db3`.
-
-    Parameters
-    ----------
-    source : str
-        What to call the file in messages: the compressed one that it was unpacked from, if any.
+    """An open `.mcap` or `.db3`; messages call it by its source, which may be compressed.
 
     Raises
     ------

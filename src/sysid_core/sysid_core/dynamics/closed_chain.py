@@ -146,12 +146,8 @@ class ClosedChainDynamics:
     from that of the call before, so that motion in small steps costs least.
 
     Where the loops do not close, or near a singular configuration, results are NaN and `failure`
-    says why: a caller in a control loop must look, not catch.
-
-    Parameters
-    ----------
-    sign_width : float or None [rad/s]
-        Width of the smoothed sign of dry friction; None: the description's.
+    says why: a caller in a control loop must look, not catch. The width of the smoothed sign of
+    dry friction [rad/s] is the description's, unless given.
 
     Raises
     ------

@@ -40,14 +40,9 @@ class Forward(NamedTuple):
 
 
 class ContactDynamics:
-    """Dynamics of a floating robot with exchangeable parameters.
+    """Dynamics of a floating robot in contact with exchangeable parameters.
 
-    Parameters
-    ----------
-    robot : Robot
-        Floating, with contacts; all joints actuated.
-    sign_width : float or None [rad/s]
-        Width of the smoothed sign of dry friction; None: the description's.
+    The width of the smoothed sign of dry friction [rad/s] is the description's, unless given.
 
     Raises
     ------

@@ -33,15 +33,10 @@ def random_states(
 class OpenTree:
     """Regressor, torque, gravity and inertia of a tree, friction included.
 
-    ``τ = RNEA(q, q̇, q̈) + Sᵀ τ_friction`` is the regressor times the parameters at a small part of
-    its cost. A floating base comes first in all arrays over the velocities.
-
-    Parameters
-    ----------
-    sign_width : float or None [rad/s]
-        Width of the smoothed sign of dry friction; None: the description's.
-    parameters : (p,) or None
-        None: the consistent nominal ones.
+    ``τ = RNEA(q, q̇, q̈) + Sᵀ τ_friction`` is the regressor times the parameters at a small part
+    of its cost. A floating base comes first in all arrays over the velocities. Parameters (p,) are
+    the consistent nominal ones, and the width of the smoothed sign of dry friction [rad/s] the
+    description's, unless given.
     """
 
     def __init__(

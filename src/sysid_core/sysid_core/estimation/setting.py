@@ -21,12 +21,7 @@ __all__ = ["Setting"]
 class Setting:
     """Coordinates and prior of a problem, and the way from its statistics to weighted data.
 
-    Parameters
-    ----------
-    problem : Problem
-        Supplies layout, base, groups, prior and constraints; its data are not used.
-    noise_floor : float [-]
-        As in `Estimator`.
+    The noise's floor [-] is as in `Estimator`; the problem's data are not used.
     """
 
     def __init__(self, problem: Problem, noise_floor: float) -> None:

@@ -26,17 +26,11 @@ def _product(x: FloatArray, y: FloatArray) -> FloatArray:
 class TreeGradient:
     """Gradient of ``L = Σ_j e_jᵀ Y(q, q̇, q̈) π_j`` with parameters of its own for every row.
 
-    With the screws X_j, the pseudo-inertias ``W = H J Hᵀ`` of the parameters and
-    ``D_b = Ḧ_b H_b⁻¹`` (gravity taken off), Lagrange's equations (Uicker 1967) read
-    ``L = Σ_b Σ_{j≤b} ⟨X_j W_jb, D_b⟩``. A rigid motion of everything leaves a body's share as it
-    is, so that the derivative by a joint's position needs only what it moves relative to the body.
-
-    Parameters
-    ----------
-    robot : Robot
-        A tree on a fixed base.
-    rows : (k,)
-        Joints j whose rows count, and by which the gradient is taken.
+    With the screws X_j, the pseudo-inertias ``W = H J Hᵀ`` of the parameters and ``D_b = Ḧ_b
+    H_b⁻¹`` (gravity taken off), Lagrange's equations (Uicker 1967) read ``L = Σ_b Σ_{j≤b} ⟨X_j
+    W_jb, D_b⟩``. A rigid motion of everything leaves a body's share as it is, so that the
+    derivative by a joint's position needs only what it moves relative to the body. The gradient is
+    taken by the joints j whose rows (k,) count, of a tree on a fixed base.
     """
 
     def __init__(self, robot: Robot, rows: IndexArray) -> None:

@@ -61,11 +61,6 @@ class Clearance:
     Shapes are a URDF's boxes, cylinders and spheres, or, of bodies that have none, the capsule
     around the solid ellipsoid with the nominal inertia. Bodies on both sides of a joint, and
     shapes that overlap in most configurations, are not looked at; nor is what does not move.
-
-    Parameters
-    ----------
-    robot : Robot
-        On a fixed base.
     """
 
     def __init__(self, robot: Robot, obstacles: Obstacles) -> None:

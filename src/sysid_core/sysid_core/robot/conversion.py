@@ -18,13 +18,9 @@ class JointConversion:
 
     On the motors' side of a transmission M, ``q = M⁻¹ q_motor + offset`` and ``τ = Mᵀ gain u``;
     else ``τ = gain u``, and the offset is that of a robot without transmission. Nominal gravity
-    torques that a driver takes off its efforts, or adds to commands, are undone.
-
-    Parameters
-    ----------
-    motor_side : bool, optional
-        Whether the data are on the motors' side of the transmission; default: as the description
-        says, where ``auto`` waits for the first data.
+    torques that a driver takes off its efforts, or adds to commands, are undone. Whether data are
+    on the motors' side is as the description says, unless given, where ``auto`` waits for the
+    first data.
     """
 
     def __init__(self, robot: Robot, *, motor_side: bool | None = None) -> None:

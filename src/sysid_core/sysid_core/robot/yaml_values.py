@@ -14,12 +14,7 @@ __all__ = ["Values"]
 
 
 class Values:
-    """Takes values out of parsed YAML and names the place of whatever is wrong.
-
-    Parameters
-    ----------
-    sections : mapping
-        Path of a section → the keys that it may have.
+    """Takes values out of parsed YAML; `sections` has the keys of each section, by its path.
 
     Raises
     ------

@@ -70,11 +70,6 @@ class EntropicSolver(Setting):
     """Everything about a problem that does not change with its data, ready for many solves.
 
     Not to be shared between threads: the work arrays are reused.
-
-    Parameters
-    ----------
-    problem : Problem
-        Supplies layout, base, groups, prior and constraints; its data are not used.
     """
 
     def __init__(self, problem: Problem, config: Entropic | None = None) -> None:
