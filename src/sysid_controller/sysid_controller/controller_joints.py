@@ -47,6 +47,12 @@ class ControllerJoints:
                 self.fault = self._differ(joints, partial)
         return self.fault
 
+    def waits(self) -> bool:
+        """Whether it is there and will tell its joints, which it is asked for."""
+        self.look()
+        told = self._asked is not None and self._asked.done()
+        return bool(not told and self._client.service_is_ready())
+
     def _differ(self, joints: list[str], partial: bool) -> str:
         known = tuple(self._aliases.get(name, name) for name in joints)
         ours, theirs = ", ".join(self._names), ", ".join(joints)

@@ -106,6 +106,7 @@ class ControllerNode(Node):
         sensor = newest_reading()
         self._commands = self.create_publisher(Float64MultiArray, _COMMANDS, 1)
         robot, topic = self.controller.robot, self._commands.topic_name
+        self._drove = False
         self._interface = ControllerJoints(self, topic, robot, ordered=True)
         self._tracking = self.create_publisher(TrackingStatus, "tracking", 10)
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
@@ -255,11 +256,14 @@ class ControllerNode(Node):
     def _tick(self) -> None:
         if self.get_clock().now().nanoseconds == 0:
             return  # simulated time has not begun: torques could not rise with it
+        if self._drives_unknown_joints():
+            return
         now, steady, begin = self._now(), self._steady(), time.monotonic()
         self._last_tick = steady
         command = self.controller.tick(now, steady)
         tick_time = time.monotonic() - begin
         if command.output is not None:
+            self._drove = True
             self._commands.publish(command_message(command.output))
         self.health.ticked(command, tick_time, steady)
         if self._action is not None:
@@ -277,6 +281,12 @@ class ControllerNode(Node):
         if steady >= self._next_status:
             self._next_status = steady + _TRACKING_PERIOD
             self._tracking.publish(self._status_of(command, tick_time, steady))
+
+    def _drives_unknown_joints(self) -> bool:
+        """Whether the order of joints is asked for, before any torque, or is wrong."""
+        if self._drove or not self.controller.watchdog.enabled:
+            return False
+        return self._interface.waits() or bool(self._interface.fault)
 
     def _status_of(self, command: Command, tick_time: float, steady: float) -> TrackingStatus:
         controller = self.controller
@@ -315,8 +325,7 @@ class ControllerNode(Node):
 
     def _report(self) -> None:
         self._count_publishers()
-        told = self._interface.fault
-        if self._interface.look() and not told:
+        if self._interface.look() and self.controller.watchdog.enabled:
             self.get_logger().error(f"disabled: {self._interface.fault}")
             self.controller.set_enabled(False)
         self._follow_controller()

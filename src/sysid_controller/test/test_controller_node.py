@@ -269,9 +269,13 @@ def test_torques_do_not_go_to_joints_in_another_order(graph: Graph, reverse: boo
     joints = list(graph.robot.joint_names)
     other.declare_parameter("joints", joints[::-1] if reverse else joints)
     graph.executor.add_node(other)
+    graph.message = None
     graph.start()
-    graph.until(lambda: graph.node._interface._asked is not None and bool(graph.tracking))
+    graph.until(graph.node._interface._client.service_is_ready)
+    graph.message = graph.joint_state()
     graph.until(graph.diagnosed("state", "disabled" if reverse else "holds"))
+    graph.until(lambda: len(graph.tracking) > 3)
+    assert bool(graph.commands) is not reverse  # not one before the order is known
     client = graph.probe.create_client(SetBool, "controller/enable")
     graph.until(client.service_is_ready)
     answer = client.call_async(SetBool.Request(data=True))
