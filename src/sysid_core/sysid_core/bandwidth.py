@@ -153,9 +153,11 @@ class Ladder:
         for _ in range(2):
             early, late = left(lag - step), left(lag + step)
             slope, twice = late - early, late + early
+            if not slope.any():  # the efforts are constant
+                return choice, regression
             lag -= step * float(slope @ twice) / float(slope @ slope)
             sizes.append(float(np.linalg.norm(twice)))
-        if not abs(lag) < _LONGEST_LAG or np.log(sizes[0] / sizes[1]) < _LAG_PAYS:
+        if not abs(lag) < _LONGEST_LAG or sizes[0] < np.exp(_LAG_PAYS) * sizes[1]:
             return choice, regression
         moved = self._learned(
             rung.cutoff, regression, self._batch(regression.robot, rung.cutoff, lag)

@@ -82,17 +82,15 @@ class TreeRegression(PerJoint):
         loads = self.robot.friction_scales[FRICTION_TERMS.index("load")] > 0.0
         if not loads.any():
             return rows
-        layout, columns = self.layout, self.base.columns
-        sign, load = (
-            np.searchsorted(columns, np.arange(layout.size)[layout.term(term)])
-            for term in ("coulomb", "load")
-        )
-        blocks = list(rows.blocks)
+        place = {int(column): k for k, column in enumerate(self.base.columns)}
+        layout, blocks = self.layout, list(rows.blocks)
+        signs, own = (range(layout.size)[layout.term(term)] for term in ("coulomb", "load"))
         for j, rigid in enumerate(self.rigid_torques(rows, parameters)):
-            if not loads[j]:
+            # a joint that never bears a load has no such column
+            if not loads[j] or signs[j] not in place or own[j] not in place:
                 continue
             matrix = blocks[j].matrix.copy()
-            matrix[:, load[j]] = np.abs(rigid) * matrix[:, sign[j]]
+            matrix[:, place[own[j]]] = np.abs(rigid) * matrix[:, place[signs[j]]]
             blocks[j] = blocks[j]._replace(matrix=matrix)
         return rows._replace(blocks=tuple(blocks))
 

@@ -249,7 +249,8 @@ def _driving(name: str, friction: float, std: float) -> TorqueVerdict:
     message = f"friction would drive the joint with {-friction:.2g} ± {std:.1g} N·m, above 0"
     hint = "turn the sign of this joint's effort gain"
     finding = Diagnostic("torque_sign", message, subject=name, hint=hint)
-    return TorqueVerdict(finding, 0.5 * (friction / std) ** 2)
+    deviations = friction / max(std, 1e-9 * abs(friction))
+    return TorqueVerdict(finding, 0.5 * deviations**2)
 
 
 def _scaled(name: str, found: ScalePosterior, odds: float) -> TorqueVerdict:

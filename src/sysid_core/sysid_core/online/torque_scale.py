@@ -72,7 +72,7 @@ class ScalePosterior(NamedTuple):
     @property
     def range(self) -> tuple[float, float]:
         """Scales that are as good as certain to hold the true one between them."""
-        near = _GAINS[self.likelihood > self.likelihood.max() - _NEAR]
+        near = _GAINS[self.likelihood >= self.likelihood.max() - _NEAR]
         return float(near.min()), float(near.max())
 
     def outside(self, least: float, most: float) -> float:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.batch import Batch, rows_of
+from sysid_core.dynamics.base_parameters import find_base_parameters
 from sysid_core.dynamics.closed_chain import ClosedChainDynamics, ClosedChainRegression
 from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.dynamics.contact_dynamics import ContactDynamics
@@ -171,13 +173,26 @@ def test_friction_takes_the_load_that_a_recording_was_made_with() -> None:
     samples = Samples(
         np.arange(10.0), q, v, a, OpenTree(robot, parameters=x + load).torques(q, v, a)
     )
-    report = cast(PrepareReport, None)
+    report = cast(PrepareReport, SimpleNamespace(cutoff=1e9))
     batch = Batch(samples, np.ones((10, 8)), report, np.tile(load, (10, 1)))
     regression.assume_load(x)
     rows = select_rows(rows_of(regression, batch), lambda _, block: block.sample > 3)
     for again in (rows, regression.with_load(rows, x)):
         for errors in again.residuals(regression.base.project(x)):
             np.testing.assert_allclose(errors, 0.0, atol=1e-9)
+
+
+def test_a_joint_without_a_column_for_its_load_keeps_the_others_as_they_are() -> None:
+    robot = load_robot("panda").with_friction({"panda_joint2": {"load": 1.0}})
+    regression, (place,) = TreeRegression(robot), layout_places(robot, "load")[[1]]
+    A = regression.full(*random_states(robot, 60)).reshape(-1, robot.layout.size)
+    A[:, place] = 0.0
+    regression.base = find_base_parameters(A, robot.layout.labels)
+    q, v, a = random_states(robot, 5)
+    rows = regression.all_rows(Samples(np.arange(5.0), q, v, a, np.zeros((5, 7))))
+    again = regression.with_load(rows, drawn(robot))
+    for before, after in zip(rows.blocks, again.blocks, strict=True):
+        np.testing.assert_array_equal(after.matrix, before.matrix)
 
 
 def layout_places(robot: Robot, term: str) -> IndexArray:

@@ -19,6 +19,7 @@ from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.saturation import Saturation
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.torque_checks import TorqueVerdict, refusing
+from sysid_core.online.torque_scale import ScalePosterior
 from sysid_core.online.update import Update
 
 Arm = Any
@@ -130,6 +131,13 @@ def test_a_changed_robot_waits_for_its_scales_like_a_new_one(
     assert learner.windows == pytest.approx(2.0, abs=0.1)
     learner.forget()
     assert learner.windows == 0.0
+
+
+def test_evidence_beyond_rounding_has_one_likely_scale() -> None:
+    empty = np.zeros((0, 0))
+    likelihood = -1e30 * np.linspace(0.0, 1.0, 143)
+    found = ScalePosterior(likelihood, *(np.zeros(0),) * 3, empty, empty, np.zeros(0))
+    assert found.range == (found.best, found.best)
 
 
 class Joint:
