@@ -180,12 +180,7 @@ def check_gains(
 ) -> None:
     """Refuse gains that no robot bears at the sampling rate.
 
-    Parameters
-    ----------
-    inertia : (na, na) [kg·m²]
-        Of the nominal model: gains in torque are judged by what each joint feels of it.
-    limits : Limits
-        Of these joints.
+    Those in torque are judged by what each joint feels of the nominal inertia (na, na) [kg·m²].
 
     Raises
     ------

@@ -108,14 +108,7 @@ class _Goal:
 
 
 def make_target(node: Node, target: str, robot: Robot, ended: Ended) -> MotionTarget:
-    """Return who moves the robot.
-
-    Parameters
-    ----------
-    target : str
-        One of `TARGETS` in `sysid_controller.player_config`.
-    ended : callable
-        Is told where the motion is ended by whom it was given to.
+    """Return who moves the robot, one of `TARGETS`; `ended` is told why its motion is ended.
 
     Raises
     ------

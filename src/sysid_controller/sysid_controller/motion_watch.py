@@ -66,12 +66,8 @@ class MotionWatch:
     A joint that followed and stands still while it is still asked to go on is held: what its
     friction let pass it does not stop, whatever it amounts to. So joints that are too light for
     their torques to tell are found, too. One that starts or turns may stick for a while, and one
-    that was ahead may wait until it is as far behind as it stood.
-
-    Parameters
-    ----------
-    tolerance : float [rad]
-        Largest error of a joint's position, now or where it is heading.
+    that was ahead may wait until it is as far behind as it stood. The tolerance [rad] is the
+    largest error of a joint's position, now or where it is heading.
     """
 
     def __init__(self, joint_names: tuple[str, ...], tolerance: float) -> None:
@@ -171,14 +167,9 @@ class ContactWatch:
     def push(
         self, time: float, position: FloatArray, velocity: FloatArray, effort: FloatArray
     ) -> str:
-        """Take a measured state, and say why the robot must stop; empty while it need not.
+        """Take a measured state (na,) [rad, rad/s, N·m], and say why the robot must stop, if so.
 
-        Parameters
-        ----------
-        time : float [s]
-        position, velocity : (na,) [rad, rad/s]
-        effort : (na,) [N·m]
-            What is not finite counts as right.
+        What is not finite counts as right.
         """
         if self._begin is None or time < self._begin[0]:
             self._begin, self._sums = (time, velocity), []

@@ -52,25 +52,9 @@ class Phase(Enum):
 class Player:
     """Plays a motion once; times are the stamps of joint states, or steady ones [s].
 
-    Parameters
-    ----------
-    speed, approach_speed : float [-]
-        See `MotionPlanner`.
-    tolerance : float [rad]
-        See `MotionWatch`.
-    patience : float [s]
-        In which joint states and a controller have to show themselves.
-    asks_controller : bool
-        Whether a controller's state has to be known, as that of this project tells it.
-    records : bool
-        Whether the motion is recorded, for which efforts have to be measured.
-
-    Attributes
-    ----------
-    reason : str
-        Why it stopped.
-    moved : bool
-        Whether anything was sent.
+    Speeds are as for the `MotionPlanner`, the tolerance as for the `MotionWatch`. Joint states and
+    a controller have to show themselves within `patience` [s]; a controller that is asked has to
+    tell its state.
     """
 
     def __init__(
@@ -87,6 +71,8 @@ class Player:
     ) -> None:
         self.planner = MotionPlanner(robot, motion, speed=speed, approach_speed=approach_speed)
         limits, names = self.planner.limits, robot.actuated_names
+        # moved: whether anything was sent.
+        # reason: why it stopped.
         self.phase, self.reason, self.moved = Phase.WAITING, "", False
         self.watch = MotionWatch(names, tolerance)
         self._contact = ContactWatch(robot)
@@ -225,14 +211,9 @@ class Player:
         return self._conversion.convert(position[None, index], effort[None, index])[1][0]
 
     def look(self, steady: float, *, answered: bool) -> None:
-        """Look at what time alone changes: readiness, patience, silence.
+        """Look at what time alone changes: readiness, patience, silence; `steady` [s] only grows.
 
-        Parameters
-        ----------
-        steady : float [s]
-            Time that only grows.
-        answered : bool
-            Whether anybody listens to what is sent.
+        `answered` says whether anybody listens to what is sent.
         """
         self._since = steady if self._since is None else self._since
         self._silent += min(steady - (self._looked or steady), _LATE_LOOK)

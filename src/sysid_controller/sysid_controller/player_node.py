@@ -51,17 +51,8 @@ _FEWEST = 2
 class PlayerNode(Node):
     """Approaches a motion's start, plays it, stops where something is wrong, writes the bag.
 
-    It goes by the stamps of the joint states, so that it needs no clock of its own.
-
-    Parameters
-    ----------
-    config : PlayerConfig, optional
-        Default: from the node's parameters.
-
-    Attributes
-    ----------
-    status : int
-        0: played; 1: stopped midway; 2: refused before anything moved.
+    It goes by the stamps of the joint states, so that it needs no clock of its own. Its
+    configuration is by default that of its parameters.
     """
 
     def __init__(self, config: PlayerConfig | None = None) -> None:
@@ -70,6 +61,7 @@ class PlayerNode(Node):
             config = NodeParameters(self, PlayerConfig()).config
         if not config.motion:
             raise ParameterError("parameter 'motion' is empty: give what 'sysid excite' wrote")
+        # status: 0: played; 1: stopped midway; 2: refused before anything moved.
         self._config, self.finished, self.status = config, False, 0
         motion = read_motion(Path(config.motion).expanduser())
         self.robot = self._load_robot(motion.description, motion.robot)

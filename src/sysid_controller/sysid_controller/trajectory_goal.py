@@ -64,13 +64,7 @@ def goal_tolerance(
 ) -> GoalTolerance:
     """Return tolerances of joints; zero and less stand for none, as in the action's definition.
 
-    Parameters
-    ----------
-    names : tuple[str, ...]
-        Of the joints.
-    aliases : Mapping[str, str]
-        Other names of joints → their names.
-    given : Sequence of (name, position [rad], velocity [rad/s])
+    They are given as name, position [rad], velocity [rad/s]; aliases lead to joints' names.
 
     Raises
     ------

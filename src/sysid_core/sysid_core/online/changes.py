@@ -95,12 +95,7 @@ def is_usual(square: FloatArray, count: FloatArray, noise: Noise) -> bool:
 class ChangeTest:
     """Compares explanations of the innovations by their Bayes factors.
 
-    Parameters
-    ----------
-    load_map : (b, 10)
-        What a load adds to the base parameters.
-    load_std : (10,)
-        Size of a load that is thought likely.
+    A load of likely size (10,) adds to the base parameters what the map (b, 10) makes of it.
     """
 
     def __init__(self, regression: Regression, load_map: FloatArray, load_std: FloatArray) -> None:

@@ -37,10 +37,6 @@ class ResidualColour:
 
     Where a sample has several rows in one group, as in the null space of contacts, the turn of
     those rows is arbitrary; the product with the prediction, summed over the sample, is not.
-
-    Parameters
-    ----------
-    sample_rate : float [Hz]
     """
 
     def __init__(self, groups: int, sample_rate: float) -> None:

@@ -29,14 +29,8 @@ class ContactFeed:
     """Conditions the contacts of samples, and counts what comes of it.
 
     A sample whose flags are not known when it comes out has its contacts estimated from the
-    torques, so that nothing waits for flags, and nothing is lost without them.
-
-    Parameters
-    ----------
-    robot : Robot
-        Floating, with contacts.
-    counts, tally : Counter
-        Where faults, and where facts are counted.
+    torques, so that nothing waits for flags, and nothing is lost without them. Faults, and facts,
+    are counted.
     """
 
     def __init__(

@@ -89,16 +89,9 @@ class Innovations:
     """Innovations of some samples: ``e = A δ + C φ + ν``.
 
     δ ~ N(0, Σ) is what is not known of the robot's base parameters and ν is coloured noise; both
-    are averaged out, so that only a change φ is left to be judged or estimated.
-
-    Parameters
-    ----------
-    base_vector : (b,)
-        Of the model that predicts.
-    covariance : (b, b)
-        Σ.
-    gains : Gains, optional
-        Of a load that is carried; averaged out as well.
+    are averaged out, so that only a change φ is left to be judged or estimated. The base vector
+    (b,) is the predicting model's, its covariance is Σ; gains are those of a load that is carried,
+    and averaged out as well.
     """
 
     def __init__(

@@ -55,37 +55,7 @@ class Learned(NamedTuple):
 
 
 class Learner:
-    """Window, scores and solver of one robot.
-
-    Parameters
-    ----------
-    epoch : int
-        Number of the first epoch; solutions of other epochs are out of date.
-
-    Attributes
-    ----------
-    anchor : Statistics
-        Torques of the model without data on a wide motion.
-    usual : (G,) [N·m]
-        Their root mean square.
-    colour : ResidualColour
-        Of the innovations of the model in use.
-    candidate : (p,)
-        The newest estimate that predictions are scored with; at first the prior's mean.
-    verdicts : dict[int, TorqueVerdict]
-        The newest on the torque of each group that was judged.
-    suspects : dict[int, TorqueVerdict]
-        Of groups whose torque was certainly wrong and has not been shown to be right since: a
-        motion that shows less of it mends nothing.
-    estimate : Estimate or None
-        The newest one; None before the first solution.
-    fault : str
-        Why the newest request has no estimate; empty if it has one.
-    time, informative_time : float [s]
-        Of the newest sample, and of the newest that rows came from.
-    samples, rejected, informative : int
-        That came; of these, that were refused, and that rows came from.
-    """
+    """Window, scores and solver of one robot; solutions of other epochs are out of date."""
 
     def __init__(
         self, robot: Robot, regression: Regression, config: OnlineConfig, epoch: int = 0
@@ -95,6 +65,7 @@ class Learner:
         self._wide = wide_motion(robot, regression)
         self.window = self._new_window()
         self._renew_scores()
+        # Of the innovations of the model in use
         self.colour = ResidualColour(len(regression.groups), config.sample_rate)
         usual = default_prior(robot)
         self._nominal_offset = robot.consistent_nominal - usual.mean
@@ -104,11 +75,16 @@ class Learner:
         self.propose(self._prior.mean)
         # until the first estimate, the nominal model is what the candidate is compared with
         self._candidate_base = self._nominal_base
-        self.estimate: Estimate | None = None
+        self.estimate: Estimate | None = None  # The newest one; None before the first solution
         self._learned = self.statistics
+        # Of groups whose torque was certainly wrong and has not been shown to be right since: a
+        # motion that shows less of it mends nothing
         self.suspects: dict[int, TorqueVerdict] = {}
-        self.fault = ""
+        self.fault = ""  # Why the newest request has no estimate; empty if it has one
+        # time, informative_time: [s] of the newest sample, and of the newest that rows came from.
         self.time = self.informative_time = -np.inf
+        # samples, rejected, informative: that came; of these, that were refused, and that rows
+        # came from.
         self.samples = self.rejected = 0
         self.informative = self._solved_at = self._turn = self._forgot = 0
 
@@ -117,13 +93,16 @@ class Learner:
         self._prior, self._constraints = prior, constraints
         # what the prior guesses for lack of a nominal value is no part of the nominal torque
         nominal = self.regression.base.project(prior.mean + self._nominal_offset)
+        # Torques of the model without data on a wide motion
         self.anchor = self._wide.shifted(nominal)
+        # (G,) [N·m] their root mean square
         self.usual = np.sqrt(self.anchor.square / np.maximum(self.anchor.count, 1e-300))
         self._solver: Solver | None = None
         self._renew_epoch()
 
     def propose(self, parameters: FloatArray) -> None:
         """Make parameters (p,) the candidate."""
+        # (p,) the newest estimate that predictions are scored with; at first the prior's mean
         self.candidate = parameters
         self._candidate_base = self.regression.base.project(parameters)
 
@@ -141,6 +120,7 @@ class Learner:
     def _renew_epoch(self) -> None:
         """Let solutions of requests made so far be out of date."""
         self.epoch += 1
+        # The newest on the torque of each group that was judged
         self.verdicts: dict[int, TorqueVerdict] = {}
 
     def _renew_scores(self) -> None:

@@ -12,13 +12,7 @@ __all__ = ["RecentlyLeftOut"]
 
 
 class RecentlyLeftOut:
-    """Account of the newest samples that give no rows.
-
-    Parameters
-    ----------
-    samples : int
-        How many of the newest samples it covers.
-    """
+    """Account of how many of the newest samples give no rows."""
 
     def __init__(self, samples: int) -> None:
         self._span = samples

@@ -64,25 +64,7 @@ _POSITIVE = 2.0
 
 
 class PayloadTracker:
-    """Detects that a payload changed, and estimates it against the robot without one.
-
-    Parameters
-    ----------
-    sample_rate : float [Hz]
-
-    Attributes
-    ----------
-    carried : Carrying or None
-        The load that is part of the model.
-    estimate : PayloadEstimate or None
-        Of the newest load, real or not.
-    attached : bool
-        Whether that load counts as real.
-    detected_after : float [s]
-        Between its step and its detection.
-    before_change : ModelInUse or None
-        The model from before a change that the newest look settled, where no load explains it.
-    """
+    """Detects that a payload changed, and estimates it against the robot without one."""
 
     def __init__(
         self,
@@ -90,10 +72,11 @@ class PayloadTracker:
         sample_rate: float,
     ) -> None:
         self.phase: Phase = Starting()
-        self.carried: Carrying | None = None
-        self.estimate: PayloadEstimate | None = None
-        self.attached = False
-        self.detected_after = 0.0
+        self.carried: Carrying | None = None  # The load that is part of the model
+        self.estimate: PayloadEstimate | None = None  # Of the newest load, real or not
+        self.attached = False  # Whether that load counts as real
+        self.detected_after = 0.0  # [s] between its step and its detection
+        # The model from before a change that the newest look settled, where no load explains it
         self.before_change: ModelInUse | None = None
         self._estimator = estimator
         self._rate = sample_rate
@@ -110,10 +93,7 @@ class PayloadTracker:
     ) -> Diagnostic | None:
         """Compare the newest innovations with the usual ones; begins to follow a payload.
 
-        Returns
-        -------
-        Diagnostic or None
-            What else changed.
+        Returns what else changed.
 
         Raises
         ------

@@ -36,18 +36,13 @@ __all__ = ["OnlineIdentifier"]
 class OnlineIdentifier:
     """Sliding-window identification of one robot.
 
-    A learner turns samples into estimates, the gate judges them, and a tracker looks for
-    payloads; this class holds the model in use and lets the three act on it.
+    A learner turns samples into estimates, the gate judges them, and a tracker looks for payloads;
+    this class holds the model in use and lets the three act on it.
 
     Call `ingest` with every batch of samples, and `update` at the rate at which results are
-    wanted. Where a solve must not hold up the thread that ingests, call `snapshot` (under a
-    lock), `solve` (anywhere), `apply` (under the lock), `judge` (anywhere) and `look` (under the
-    lock) instead of `update`. What the last two find counts from the next update.
-
-    Parameters
-    ----------
-    regression : Regression, optional
-        Default: the one of the robot's class.
+    wanted. Where a solve must not hold up the thread that ingests, call `snapshot` (under a lock),
+    `solve` (anywhere), `apply` (under the lock), `judge` (anywhere) and `look` (under the lock)
+    instead of `update`. What the last two find counts from the next update.
     """
 
     def __init__(
@@ -150,14 +145,9 @@ class OnlineIdentifier:
             self._learner.take_verdicts(request.epoch, verdicts)
 
     def apply(self, solution: Solution | None, *, silence: float = 0.0) -> Update:
-        """Judge a solution and return what is to be used.
+        """Judge a solution, if there was one, and return what is to be used.
 
-        Parameters
-        ----------
-        solution : Solution or None
-            None if there was nothing to solve.
-        silence : float [s]
-            Time since the last samples came.
+        No samples came during a `silence` [s].
         """
         self._silence, self._looked = silence, False
         fresh = solution is not None and self._learner.take(solution)

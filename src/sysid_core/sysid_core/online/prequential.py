@@ -43,13 +43,7 @@ class PrequentialScores(NamedTuple):
 
 
 class Prequential:
-    """Sums of squared predictions errors over the last samples, per group and per model.
-
-    Parameters
-    ----------
-    samples : int
-        Number of newest samples that count.
-    """
+    """Sums of squared prediction errors over the newest samples, per group and per model."""
 
     def __init__(self, groups: int, samples: int) -> None:
         self.capacity = samples

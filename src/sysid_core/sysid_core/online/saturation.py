@@ -32,16 +32,10 @@ constant because the motion needs no other is not cut off [-]."""
 class Saturation:
     """Rows of every group that lie at one positive or negative value.
 
-    A vote of all rows that equal the one before finds the value (Boyer & Moore 1991): it counts
-    at least as many rows at a value that most of them share as there are more than others. No
-    limit has to be known, and the torque's unit does not matter.
-
-    Parameters
-    ----------
-    usual : (G,) [N·m]
-        Usual torque of each group.
-    half_life : float
-        Samples after which rows count half.
+    A vote of all rows that equal the one before finds the value (Boyer & Moore 1991): it counts at
+    least as many rows at a value that most of them share as there are more than others. No limit
+    has to be known, and the torque's unit does not matter. Takes the groups' usual torques (G,)
+    [N·m], and after how many samples rows count half.
     """
 
     def __init__(self, groups: tuple[str, ...], usual: FloatArray, half_life: float) -> None:

@@ -33,18 +33,10 @@ _TURN = slice(3, 7)
 class SensorFeed:
     """Keeps the recent rows of a floating base's sensors; a fixed base has none.
 
-    Odometry must be there; the other sensors improve on it while they are.
-
-    Parameters
-    ----------
-    longest : float [s]
-        Longest interruption that is interpolated; of the inertial sensor: the cut-off's period.
-    horizon : float [s]
-        Age at which messages are forgotten.
-    cutoff : float [Hz]
-        Of the low-pass; slower inertial readings are not used.
-    counts : Counter
-        Where faults are counted.
+    Odometry must be there; the other sensors improve on it while they are. Interruptions up to
+    `longest` [s] are interpolated, of the inertial sensor up to the cut-off's period; readings
+    that are slower than the cut-off [Hz] are not used. Messages are forgotten at the age `horizon`
+    [s].
     """
 
     def __init__(

@@ -40,13 +40,7 @@ class WindowConfig:
 
 
 class Sums:
-    """A running sum of statistics, each group on the columns that its rows can touch.
-
-    Parameters
-    ----------
-    size : int
-        Number of base parameters.
-    """
+    """A running sum of statistics, each group on the columns that its rows can touch."""
 
     def __init__(self, size: int, supports: Supports) -> None:
         self._size, self._supports = size, supports
@@ -108,13 +102,7 @@ class SlidingWindow:
     blocks. When the older stack runs out, it is rebuilt from the newer blocks. Every sum is made
     of additions of squares alone, so rounding does not build up however long the window slides;
     cost per block is constant on average and memory is bounded by twice the number of blocks.
-
-    Parameters
-    ----------
-    groups, size : int
-        Number of row groups and of base parameters.
-    supports : tuple of (s,) int, optional
-        Per group the base columns in which its rows can differ from zero; default: all.
+    `supports` has per group the base columns in which its rows can differ from zero; default: all.
     """
 
     def __init__(

@@ -41,14 +41,8 @@ class StreamCounts:
 class RecentRows:
     """Rows of one source, in order, that can be read at any time between them.
 
-    Parameters
-    ----------
-    longest : float [s]
-        Longest interruption that is interpolated.
-    horizon : float [s]
-        Age at which rows are forgotten.
-    flags : bool
-        Take the nearest row instead of interpolating.
+    Interruptions up to `longest` [s] are interpolated, of flags the nearest row is taken; rows are
+    forgotten at the age `horizon` [s].
     """
 
     def __init__(self, *, longest: float, horizon: float, flags: bool = False) -> None:
@@ -152,14 +146,9 @@ class RecentRows:
 class GatedRows(RecentRows):
     """Rows of the source that leads: a gap-free run of plausible ones, all others counted.
 
-    Parameters
-    ----------
-    rate : float [Hz]
-        Of the stream, but for jitter and losses.
-    gap : float
-        Longest interruption that is interpolated, in periods.
-    upper, max_rate : (channels,), optional
-        Sizes, and changes per second [1/s], beyond these are implausible.
+    The stream has a rate [Hz] but for jitter and losses; interruptions up to `gap` periods are
+    interpolated. Beyond `upper` and `max_rate` (channels,) sizes and changes per second are
+    implausible.
 
     Raises
     ------
@@ -201,14 +190,9 @@ class GatedRows(RecentRows):
     def sort_in(
         self, time: FloatArray, values: FloatArray, at_end: Callable[[bool], None]
     ) -> None:
-        """Take rows; call `at_end` before a run that is over is forgotten.
+        """Take rows (m, channels) of times (m,) [s].
 
-        Parameters
-        ----------
-        time : (m,) [s]
-        values : (m, channels)
-        at_end : callable
-            Gets whether time went back.
+        `at_end` is told before a run that is over is forgotten, and whether time went back.
         """
         self._tally["received"] += len(time)
         finite = np.isfinite(time) & np.isfinite(values).all(axis=1)
