@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.batch import Batch, batch_at, rest_speed, rows_of, training_rows
+from sysid_core.batch import Batch, batch_at, learning_rows
 from sysid_core.dynamics.rows import Regression, Rows, select_rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, EstimationError
@@ -133,7 +133,7 @@ class Ladder:
         regression, lag, step = rung.regression, 0.0, _LAG_STEP / rung.cutoff
         if not (regression.per_joint and regression.robot.is_tree):
             return choice, regression
-        blocks = self._rows(regression, rung.batch).blocks
+        blocks = learning_rows(regression, rung.batch, self.still).blocks
         noise = sum(rung.parts[1:], rung.parts[0]).rmse(np.mean(rung.learned, axis=0))
         weighed = [block.matrix / std for block, std in zip(blocks, noise, strict=True)]
         axes = np.linalg.qr(np.concatenate(weighed))[0]
@@ -219,13 +219,9 @@ class Ladder:
             learned.append(found.base_parameters)
         return _Rung(cutoff, regression, batch, parts, learned)
 
-    def _rows(self, regression: Regression, batch: Batch) -> Rows:
-        rest = rest_speed(batch.samples, self.still)
-        return training_rows(regression, rows_of(regression, batch), batch, rest)
-
     def _stretches(self, regression: Regression, batch: Batch) -> list[Statistics]:
         """Return the statistics of each stretch's rows."""
-        rows = self._rows(regression, batch)
+        rows = learning_rows(regression, batch, self.still)
         stretch = np.searchsorted(self._edges, batch.samples.time, side="right") - 1
         return [_statistics(rows, stretch == k) for k in range(_STRETCHES)]
 

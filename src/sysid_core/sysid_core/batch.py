@@ -29,6 +29,7 @@ __all__ = [
     "aligned_recording",
     "batch_at",
     "batch_of",
+    "learning_rows",
     "quiet",
     "rest_speed",
     "rows_of",
@@ -255,6 +256,12 @@ def training_rows(regression: Regression, rows: Rows, batch: Batch, rest: FloatA
         return rows_of(regression, batch, still_velocity=rest)
     actuated = regression.robot.actuated
     return moving_rows(rows, batch.samples.velocity[:, actuated], rest[actuated])
+
+
+def learning_rows(regression: Regression, batch: Batch, still: float) -> Rows:
+    """Return the rows of a batch to learn from; `still` as in `rest_speed`."""
+    rest = rest_speed(batch.samples, still)
+    return training_rows(regression, rows_of(regression, batch), batch, rest)
 
 
 def scored_rows(regression: Regression, rows: Rows, batch: Batch, rest: FloatArray) -> Rows:

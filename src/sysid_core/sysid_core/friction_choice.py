@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from sysid_core.arrays import FloatArray, IndexArray
-from sysid_core.batch import Batch, rest_speed, rows_of, training_rows
+from sysid_core.batch import Batch, learning_rows
 from sysid_core.dynamics.friction import FRICTION, FrictionTerm, JointMotion
 from sysid_core.dynamics.rows import PerJoint, Regression, Rows
 from sysid_core.dynamics.select import make_regression
@@ -80,7 +80,7 @@ class FrictionChoice:
         choose = self.choose and robot.is_tree and not described
         if not choose and not robot.load_friction:
             return regression
-        rows = self._rows(regression, batch)
+        rows = learning_rows(regression, batch, self.still)
         if sum(len(block.target) for block in rows.blocks) < regression.base.size:
             return regression
         parameters = self._solution(regression, rows)
@@ -90,16 +90,12 @@ class FrictionChoice:
                 break
             regression = make_regression(robot.with_friction(chosen))
             regression.assume_load(parameters)
-            rows = self._rows(regression, batch)
+            rows = learning_rows(regression, batch, self.still)
             parameters = self._solution(regression, rows)
         for _ in range(_LOAD_ROUNDS if regression.robot.load_friction else 0):
             parameters = self._solution(regression, regression.with_load(rows, parameters))
         regression.assume_load(parameters)
         return regression
-
-    def _rows(self, regression: Regression, batch: Batch) -> Rows:
-        rest = rest_speed(batch.samples, self.still)
-        return training_rows(regression, rows_of(regression, batch), batch, rest)
 
     def _solution(self, regression: Regression, rows: Rows) -> FloatArray:
         return Entropic(covariance="none").solve(self.problem(regression, rows)).parameters

@@ -75,7 +75,12 @@ def align(recording: Recording, options: SignalConfig) -> Aligned:
         )
     warnings += map(str, _slow_updates(synchronised, recording))
     grids = _grids(synchronised, tuple(tracks))
-    choice = _cutoff(grids, synchronised, options)
+    choice = choose_cutoff(
+        [grid.joints["position"] for grid in grids],
+        synchronised.rate,
+        wanted=options.cutoff,
+        sensor_rate=synchronised.sensor_rate,
+    )
     if (late := _late_velocity(grids, synchronised.rate, choice.cutoff)) is not None:
         warnings.append(str(late))
     return Aligned(
@@ -212,12 +217,3 @@ def _grids(synchronised: Synchronised, names: tuple[str, ...]) -> list[Grid]:
         sensors = dict(zip(names[1:], segment.values[1:], strict=True))
         grids.append(Grid(segment.time, joints, sensors))
     return grids
-
-
-def _cutoff(grids: list[Grid], synchronised: Synchronised, options: SignalConfig) -> CutoffChoice:
-    return choose_cutoff(
-        [grid.joints["position"] for grid in grids],
-        synchronised.rate,
-        wanted=options.cutoff,
-        sensor_rate=synchronised.sensor_rate,
-    )
