@@ -71,8 +71,8 @@ def read_poses(path: Path) -> Poses:
         if not np.isfinite(values).all():
             row, column = np.argwhere(~np.isfinite(values))[0]
             raise DataError(
-                f"line {lines[row]}: column '{'/'.join(columns[column - 1])}' is not finite; "
-                "fill the gap or delete the line"
+                f"line {lines[row]}: column '{'/'.join(columns[column - 1])}' holds no finite "
+                "number; fill the gap or delete the line"
             )
         if len(values) < _FEWEST:
             raise DataError(f"{len(values)} rows are too few; record at least {_FEWEST}")
