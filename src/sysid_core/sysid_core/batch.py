@@ -226,7 +226,7 @@ def rows_of(
     )
     if not Rows(blocks).finite:
         raise DataError("the samples hold gaps in a measured joint")
-    filter_friction(regression, blocks, batch.samples, batch.sign_factor, batch.report.cutoff)
+    filter_friction(regression, blocks, batch.samples, batch.sign_factor, batch.report)
     if batch.carried is None:
         return Rows(blocks, left_out)
     known = batch.carried @ regression.base.mapping.T

@@ -17,7 +17,7 @@ from sysid_core.dynamics.friction import FRICTION, FrictionTerm, JointMotion
 from sysid_core.dynamics.rows import PerJoint, Regression, Rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.estimation import Entropic, Problem
-from sysid_core.friction_filter import filtered_column, joint_motion
+from sysid_core.friction_filter import Nearby, filtered_column, joint_motion, nearby
 
 __all__ = ["FrictionChoice", "choose_friction"]
 
@@ -134,7 +134,7 @@ def choose_friction(
     if not (isinstance(regression, PerJoint) and robot.is_tree):
         return {}
     chosen: dict[str, dict[str, float]] = {}
-    edges, cutoff = np.linspace(0, len(batch), _STRETCHES + 1), batch.report.cutoff
+    edges = np.linspace(0, len(batch), _STRETCHES + 1)
     loads = regression.rigid_torques(rows, parameters)
     residuals = rows.residuals(regression.base.project(parameters))
     for j, (block, load) in enumerate(zip(rows.blocks, loads, strict=True)):
@@ -148,11 +148,13 @@ def choose_friction(
         least = [(term, scale) for term, scale in present if not term.chosen]
         offered = _offered(motion, springs=springs)
         candidates = [_Candidate(*each, k) for k, each in enumerate(offered, len(least))]
-        columns = _columns(
-            motion, [*least, *((term, scale) for term, scale, _ in offered)], cutoff
-        )
+        every = [*least, *((term, scale) for term, scale, _ in offered)]
+        scales = [scale for term, scale in (*every, *present) if term.scale_unit == "rad/s"]
+        finest = min(scales, default=np.inf)
+        near = nearby(batch.samples, block.sample, j, batch.report, finest)
+        columns = _columns(motion, near, every)
         values = np.array([parameters[robot.layout.term(term.name)][j] for term, _ in present])
-        own = _columns(motion, present, cutoff) @ values
+        own = _columns(motion, near, present) @ values
         stretch = np.searchsorted(edges, block.sample, side="right") - 1
         power = float(block.target @ block.target) / max(len(block.target), 1)
         folds = _folds(columns, residuals[j] + own, stretch, _DISTORTION**2 * power)
@@ -182,12 +184,10 @@ def _scales(term: FrictionTerm, motion: JointMotion) -> tuple[float, ...]:
 
 
 def _columns(
-    motion: JointMotion, terms: Sequence[tuple[FrictionTerm, float]], cutoff: float
+    motion: JointMotion, near: Nearby, terms: Sequence[tuple[FrictionTerm, float]]
 ) -> FloatArray:
     """Return the columns (m, k) of terms with their scales."""
-    columns = [
-        filtered_column(term, motion._replace(scale=scale), cutoff) for term, scale in terms
-    ]
+    columns = [filtered_column(term, motion._replace(scale=scale), near) for term, scale in terms]
     return np.stack(columns, axis=1)
 
 

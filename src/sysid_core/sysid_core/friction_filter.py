@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import NamedTuple
+
 import numpy as np
 
 from sysid_core.arrays import FloatArray, IndexArray
@@ -13,11 +16,24 @@ from sysid_core.robot.model import Robot
 from sysid_core.signals.filters import low_pass, neighbourhood, support
 from sysid_core.signals.prepare import PrepareReport
 
-__all__ = ["filter_friction", "filtered_column", "joint_motion", "sign_factor"]
+__all__ = ["filter_friction", "filtered_column", "joint_motion", "nearby", "sign_factor"]
 
 _ZERO = 1e-9
 _STRAIGHT = 3.0
 """Scales of a term beyond which it hardly bends with the speed [-]."""
+
+_FINE = 0.5
+"""Share of a scale by which the velocity may change between two places that stand for it [-]."""
+
+_FINEST = 16
+"""Times that places may be finer than usual: a bump that needs more counts for little [-]."""
+
+
+class Nearby(NamedTuple):
+    """Velocities around some samples, and how the low-pass weighs them."""
+
+    velocity: FloatArray  # (k, m) [rad/s]
+    weights: FloatArray  # (k,) [-]
 
 
 def sign_factor(robot: Robot, samples: Samples, report: PrepareReport) -> FloatArray:
@@ -69,7 +85,7 @@ def filter_friction(
     blocks: tuple[RowBlock, ...],
     samples: Samples,
     factor: FloatArray,
-    cutoff: float,
+    report: PrepareReport,
 ) -> None:
     """Let the columns of friction pass the filter that torques went through."""
     robot, columns = regression.robot, regression.base.columns
@@ -84,32 +100,63 @@ def filter_friction(
             column = np.flatnonzero(columns == robot.layout.term(term.name).start + j)
             motion = joint_motion(robot, samples, factor, blocks[j].sample, int(j))
             motion = motion._replace(scale=float(scales[j]))
-            blocks[j].matrix[:, column] = filtered_column(term, motion, cutoff)[:, None]
+            near = nearby(samples, blocks[j].sample, int(j), report, float(scales[j]))
+            blocks[j].matrix[:, column] = filtered_column(term, motion, near)[:, None]
 
 
-def filtered_column(term: FrictionTerm, motion: JointMotion, cutoff: float) -> FloatArray:
+def nearby(
+    samples: Samples, rows: IndexArray, j: int, report: PrepareReport, scale: float
+) -> Nearby:
+    """Return how joint j moved around some samples, fine enough for a term of that scale.
+
+    Between samples it is the cubic that their velocities and accelerations give; beyond the ends
+    of a stretch it goes on as it changes.
+    """
+    speed, change = samples.velocity[:, j], samples.acceleration[:, j]
+    step = np.diff(samples.time)
+    period = float(np.median(step)) if len(step) else 1.0
+    broken = 1 + np.flatnonzero(np.abs(step - period) > 0.5 * period)
+    fastest = float(np.abs(change[rows]).max(initial=0.0))
+    apart = np.diff(neighbourhood(report.rate, report.cutoff)[0])[0]
+    finer = int(np.clip(np.ceil(fastest * apart / (_FINE * scale)), 1, _FINEST))
+    time, weights = neighbourhood(report.rate, report.cutoff, finer)
+    shift, part = np.divmod(time / period, 1.0)
+    beyond = int(np.ceil(time[-1] / period)) + 1
+    along = period * np.arange(1, beyond + 1)
+    near = np.empty((len(time), len(speed)))
+    for first, last in itertools.pairwise([0, *broken, len(speed)]):
+        v, a = speed[first:last], change[first:last]
+        v = np.concatenate([v[0] - along[::-1] * a[0], v, v[-1] + along * a[-1]])
+        a = period * np.pad(a, beyond, mode="edge")
+        for k, (start, f) in enumerate(zip(beyond + shift.astype(int), part, strict=True)):
+            here, after = (slice(start + i, start + i + last - first) for i in (0, 1))
+            before = (1.0 + 2.0 * f) * v[here] + f * a[here]
+            behind = (3.0 - 2.0 * f) * v[after] - (1.0 - f) * a[after]
+            near[k, first:last] = (1.0 - f) ** 2 * before + f**2 * behind
+    return Nearby(near[:, rows], weights)
+
+
+def filtered_column(term: FrictionTerm, motion: JointMotion, near: Nearby) -> FloatArray:
     """Return a term's column (m,) behind the low-pass that its torques went through.
 
-    Where a term bends with the speed, it is averaged over the filter's neighbourhood, in which
-    the velocity changes as the acceleration says. All but the step of its sign is smooth there,
-    so that some places stand for all.
+    Where a term bends with the speed, it is averaged over the filter's neighbourhood. All but the
+    step of its sign is smooth there, so that some places stand for all.
 
     Parameters
     ----------
     motion : JointMotion
         As of `joint_motion`.
-    cutoff : float [Hz]
+    near : Nearby
+        Of the same samples.
     """
     if term.column is None:
         return np.ones_like(motion.velocity)
     column = term.column(motion)
     if term.scale_unit == "-":
         return column
-    time, weights = neighbourhood(cutoff)
-    change = np.abs(motion.acceleration) * time[-1]
-    bent = np.abs(motion.velocity) < change + _STRAIGHT * motion.scale
-    velocity = motion.velocity[bent] + motion.acceleration[bent] * time[:, None]
+    bent = np.abs(near.velocity).min(axis=0) < _STRAIGHT * motion.scale
+    velocity = near.velocity[:, bent]
     sign = np.sign(velocity)
-    near = term.column(motion._replace(velocity=velocity, sign=sign))
-    column[bent] = weights @ (near - sign * term.dry) + motion.sign[bent] * term.dry
+    there = term.column(motion._replace(velocity=velocity, sign=sign))
+    column[bent] = near.weights @ (there - sign * term.dry) + motion.sign[bent] * term.dry
     return column

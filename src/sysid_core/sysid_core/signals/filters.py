@@ -107,11 +107,11 @@ def low_pass(values: FloatArray, rate: float, cutoff: float, *, every: int = 1) 
     return np.asarray(result[::every])
 
 
-def neighbourhood(cutoff: float) -> tuple[FloatArray, FloatArray]:
+def neighbourhood(rate: float, cutoff: float, finer: int = 1) -> tuple[FloatArray, FloatArray]:
     """Return times [s] around a sample and the low-pass's weights of them, each (k,)."""
-    rate = _PLACES * cutoff
-    half = support(rate, cutoff) - _STENCIL
-    return np.arange(-half, half + 1) / rate, _kernel(half)
+    half = finer * _PLACES
+    ends = support(rate, cutoff) - _STENCIL + 1  # where the window is zero
+    return np.arange(-half, half + 1) * ends / (rate * (half + 1)), _kernel(half)
 
 
 def smoothed(values: FloatArray, rate: float, cutoff: float, *, every: int = 1) -> Smoothed:

@@ -173,7 +173,7 @@ def test_friction_takes_the_load_that_a_recording_was_made_with() -> None:
     samples = Samples(
         np.arange(10.0), q, v, a, OpenTree(robot, parameters=x + load).torques(q, v, a)
     )
-    report = cast(PrepareReport, SimpleNamespace(cutoff=1e9))
+    report = cast(PrepareReport, SimpleNamespace(rate=1e10, cutoff=1e9))
     batch = Batch(samples, np.ones((10, 8)), report, np.tile(load, (10, 1)))
     regression.assume_load(x)
     rows = select_rows(rows_of(regression, batch), lambda _, block: block.sample > 3)
