@@ -155,7 +155,7 @@ class OnlineIdentifier:
         if estimate is not None:
             self._learner.propose(estimate.parameters)
         following = isinstance(self._tracker.phase, Following)
-        if not following and not (decision := self._decision()).accepted:
+        if not following and not (decision := self._decision()).accepted and not self._alarming:
             self._watch()  # a change of the robot explains errors that the gate blames on a model
             decision = self._decision()
         if isinstance(self._tracker.phase, Following):
