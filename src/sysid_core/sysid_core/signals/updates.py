@@ -26,6 +26,8 @@ _DRAWN = 0.3
 """Share of straight rows that a log drawn out by interpolation has at least: two rows of five."""
 _EVEN = 2.0
 """Ratio of a long interval between knots to the usual one: the knots of a sensor are even."""
+_CORNER = 2.0
+"""Rows at which a line drawn between knots turns: a knot lies on a row or between two."""
 _TURNING = 0.95
 """Quantile of the bends that is one between two lines, down to knots at a tenth of the rate."""
 _ENOUGH = 5000
@@ -139,8 +141,12 @@ def _knots(time: FloatArray, series: FloatArray) -> IndexArray:
     if np.mean(straight[seen]) < _DRAWN or quantum(np.cumsum(bend[~straight])) > 0.0:
         return none
     turns = np.flatnonzero(~straight[1:] & straight[:-1]) + 2
+    ends = np.flatnonzero(straight[1:] & ~straight[:-1]) + 2
     gaps = np.diff(turns)
     if len(gaps) < 3 or np.quantile(gaps, 0.9) > _EVEN * np.median(gaps):
+        return none
+    corners = ends[np.searchsorted(ends, turns[:-1], side="right")] - turns[:-1]
+    if np.median(corners) > _CORNER:  # a smooth motion without noise, which is straight at times
         return none
     return turns
 

@@ -68,6 +68,14 @@ def test_a_drawn_out_log_shows_the_rate_of_its_knots(slow: float) -> None:
     assert knot_rate(TIME, _motion(TIME)) == np.inf
 
 
+@pytest.mark.parametrize("steepness", [3.0, 6.0])
+def test_constant_speeds_without_noise_are_not_drawn_out(steepness: float) -> None:
+    time = np.arange(0.0, 20.0, 0.004)
+    speed = np.clip(steepness * np.sin(np.pi * time), -1.0, 1.0)
+    smooth = np.convolve(speed, np.hanning(25), mode="same")
+    assert knot_rate(time, np.cumsum(smooth)[:, None]) == np.inf
+
+
 def test_held_samples_give_the_grid_of_the_sensor() -> None:
     values = _motion(TIME)
     held = synchronise([Track(TIME, values[np.arange(len(TIME)) // 10 * 10])])
