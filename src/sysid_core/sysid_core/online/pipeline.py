@@ -22,6 +22,7 @@ from sysid_core.online.model_in_use import ModelInUse
 from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.payload_phases import Alarmed, Following
 from sysid_core.online.payload_tracker import PayloadTracker
+from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.torque_checks import TorqueVerdict
 from sysid_core.online.update import Request, Solution, Update
@@ -154,20 +155,24 @@ class OnlineIdentifier:
         estimate = self._learner.estimate if fresh else None
         if estimate is not None:
             self._learner.propose(estimate.parameters)
-        following = isinstance(self._tracker.phase, Following)
-        if not following and not (decision := self._decision()).accepted and not self._alarming:
-            self._watch()  # a change of the robot explains errors that the gate blames on a model
-            decision = self._decision()
+        scores = self._learner.scores.scores()
+        if not isinstance(self._tracker.phase, Following):
+            decision = self._decision(scores)
+            # a change of the robot explains errors that the gate blames on a model
+            if not decision.accepted and not self._alarming and self._watch():
+                scores = self._learner.scores.scores()
+                decision = self._decision(scores)
         if isinstance(self._tracker.phase, Following):
-            decision = self._follow(self._tracker.phase)
+            self._refine(self._tracker.phase)
+            scores = self._learner.scores.scores()
+            decision = self._follow(scores)
         else:
             self._act(decision, estimate)
         changed, self._told = self._revision != self._told, self._revision
-        return self._report(decision, changed)
+        return self._report(decision, scores, changed)
 
-    def _decision(self) -> Decision:
+    def _decision(self, scores: PrequentialScores) -> Decision:
         """Return what the gate says, or the tracker before it."""
-        scores = self._learner.scores.scores()
         explained = bool(self._learner.saturation.diagnostics())
         if self._model.identified and not explained and self._alarming:
             reason = "the torque errors rose: nothing new is adopted before it is clear why"
@@ -198,14 +203,16 @@ class OnlineIdentifier:
         tracker, now = self._tracker, self._learner.time + self._silence
         return tracker.changed or tracker.undecided(now)
 
-    def _watch(self) -> None:
-        """Look for changes, unless this was done since the last update or a load is followed."""
-        following = isinstance(self._tracker.phase, Following)
-        if self._looked or following or not self._model.identified:
-            return
+    def _watch(self) -> bool:
+        """Look for changes, unless this was done since the last update or a load is followed.
+
+        Returns whether it did.
+        """
+        if self._looked or isinstance(self._tracker.phase, Following):
+            return False
         self._looked, self._notes = True, []
-        if not self.config.payload.enabled:
-            return
+        if not (self._model.identified and self.config.payload.enabled):
+            return False
         if self._adopted is not None:
             known = self._learner.covariance(self._adopted)
             self._model = replace(self._model, base_covariance=known)
@@ -226,12 +233,10 @@ class OnlineIdentifier:
             learner.forget()
         if isinstance(tracker.phase, Following):
             learner.forget()
+        return True
 
-    def _follow(self, phase: Following) -> Decision:
-        """Hold while a load is followed; in the end it is part of the model.
-
-        It is given up where the nominal model does better.
-        """
+    def _refine(self, phase: Following) -> None:
+        """Estimate the load that is followed anew; in the end it is part of the model."""
         tracker, learner = self._tracker, self._learner
         self._notes = []
         try:
@@ -249,16 +254,15 @@ class OnlineIdentifier:
             if tracker.carried is not None:
                 problem = self._loads.loaded_problem(*problem, tracker.carried.load)
             learner.pose(*problem)
-            return _followed(tracker)
-        return self._refuted(phase) or _followed(tracker)
 
-    def _refuted(self, phase: Following) -> Decision | None:
-        """Give a load up where the nominal model does better without it."""
-        scores = self._learner.scores.scores()
+    def _follow(self, scores: PrequentialScores) -> Decision:
+        """Hold while a load is followed; give it up where the nominal model does better."""
+        phase = self._tracker.phase
         used, nominal = np.linalg.norm(scores.used.rmse), np.linalg.norm(scores.nominal.rmse)
         enough = scores.samples >= self._tracker.clean_samples
-        if not (phase.clean and enough and used > nominal * WORSE):
-            return None
+        worse = enough and used > nominal * WORSE
+        if not (isinstance(phase, Following) and phase.clean and worse):
+            return _followed(self._tracker)
         self._tracker.abandon(phase)
         self._use(self._nominal)
         reason = (
@@ -267,7 +271,7 @@ class OnlineIdentifier:
         )
         return Decision(GateState.NOMINAL, False, True, (Diagnostic("payload_refuted", reason),))
 
-    def _report(self, decision: Decision, changed: bool) -> Update:
+    def _report(self, decision: Decision, scores: PrequentialScores, changed: bool) -> Update:
         learner, tracker, model = self._learner, self._tracker, self._model
         estimate = learner.estimate
         found = () if estimate is None else estimate.diagnostics
@@ -281,7 +285,7 @@ class OnlineIdentifier:
             identified=model.identified,
             parameters=model.parameters,
             std=model.std,
-            scores=learner.scores.scores(),
+            scores=scores,
             estimate=estimate,
             payload=tracker.payload,
             payload_attached=tracker.attached,

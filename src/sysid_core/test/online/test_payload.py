@@ -237,6 +237,21 @@ def test_friction_that_doubles_is_no_load(panda: Arm, calm: OnlineIdentifier) ->
     assert ("torque_errors_rose", "") in told
 
 
+def test_nothing_is_told_of_a_change_once_the_nominal_model_is_in_use(
+    panda: Arm, calm: OnlineIdentifier
+) -> None:
+    told = deepcopy(calm)
+    rubbing = panda.altered(viscous=2.0, coulomb=2.0).samples(10.0, 16.0, noise=0.05)
+    kinds: set[str] = set()
+    while "torque_errors_rose" not in kinds:
+        told.ingest(rubbing.select(slice(0, 10)))
+        rubbing = rubbing.select(slice(10, None))
+        kinds = {note.kind for note in told.update().notes}
+    told._use(told._nominal)
+    told.update()
+    assert "torque_errors_rose" not in {note.kind for note in told.update().notes}
+
+
 @pytest.mark.parametrize(
     ("kind", "joint", "scale", "offset"),
     [
