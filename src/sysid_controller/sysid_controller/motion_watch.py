@@ -157,8 +157,8 @@ class ContactWatch:
         self._learned = np.full(len(scale), _PRIOR_BLOCKS)
         self._fresh: deque[_Block] = deque()
         dry = np.arange(robot.layout.size)[robot.layout.term("coulomb")][robot.actuated]
-        self._dry = np.minimum(np.searchsorted(base.columns, dry), base.size - 1)
-        self._has_dry = base.columns[self._dry] == dry
+        self._dry = base.places(dry)
+        self._has_dry = self._dry >= 0
         self._sums: list[FloatArray] = []
         self._begin: tuple[float, FloatArray] | None = None
         self._beyond = np.zeros(len(self._names), dtype=int)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.dynamics.friction import FRICTION, FrictionTerm, JointMotion, smooth_sign
-from sysid_core.dynamics.rows import PerJoint, Regression, RowBlock
+from sysid_core.dynamics.rows import Regression, RowBlock
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.signals.filters import low_pass, neighbourhood, support
@@ -55,13 +55,19 @@ def sign_factor(robot: Robot, samples: Samples, report: PrepareReport) -> FloatA
         return factor
     # torques at the ends rest on signs beyond them: there, velocities go on as they change
     beyond = np.arange(1, support(report.rate, report.cutoff) - 1)[:, np.newaxis] / report.rate
-    speed, change = speed[:, measured], change[:, measured]
-    ends = (speed[0] - beyond[::-1] * change[0], speed, speed[-1] + beyond * change[-1])
-    signs = [smooth_sign(part, robot.description.coulomb_velocity) for part in ends]
-    smooth = low_pass(np.concatenate(signs), report.rate, report.cutoff)
-    certain = np.abs(signs[1]) > _ZERO
-    factor[:, measured] = np.where(certain, smooth / np.where(certain, signs[1], 1.0), 1.0)
+    speed = _continued(speed[:, measured], change[:, measured], beyond)
+    sign = smooth_sign(speed, robot.description.coulomb_velocity)
+    smooth = low_pass(sign, report.rate, report.cutoff)
+    sign = sign[len(beyond) : len(beyond) + len(samples)]
+    certain = np.abs(sign) > _ZERO
+    factor[:, measured] = np.where(certain, smooth / np.where(certain, sign, 1.0), 1.0)
     return factor
+
+
+def _continued(velocity: FloatArray, acceleration: FloatArray, beyond: FloatArray) -> FloatArray:
+    """Return velocities (n, ...) with both ends going on as they change, for times `beyond`."""
+    before = velocity[0] - beyond[::-1] * acceleration[0]
+    return np.concatenate([before, velocity, velocity[-1] + beyond * acceleration[-1]])
 
 
 def joint_motion(
@@ -88,20 +94,20 @@ def filter_friction(
     report: PrepareReport,
 ) -> None:
     """Let the columns of friction pass the filter that torques went through."""
-    robot, columns = regression.robot, regression.base.columns
-    for place, source in regression.layout.dry:
-        column = np.flatnonzero(columns == place)
+    robot, layout = regression.robot, regression.layout
+    for place, source in layout.dry:
+        column = regression.base.places(np.array([place]))
         for block in blocks:
-            block.matrix[:, column] *= factor[block.sample, source, None]
-    if not (isinstance(regression, PerJoint) and robot.is_tree):
+            block.matrix[:, column[column >= 0]] *= factor[block.sample, source, None]
+    if not (regression.per_joint and robot.is_tree):
         return
     for term, scales in zip(FRICTION, robot.friction_scales, strict=True):
         for j in np.flatnonzero(scales if term.scale_unit != "-" else 0.0):
-            column = np.flatnonzero(columns == robot.layout.term(term.name).start + j)
+            column = regression.base.places(np.array([layout.term(term.name).start + j]))
             motion = joint_motion(robot, samples, factor, blocks[j].sample, int(j))
             motion = motion._replace(scale=float(scales[j]))
             near = nearby(samples, blocks[j].sample, int(j), report, float(scales[j]))
-            blocks[j].matrix[:, column] = filtered_column(term, motion, near)[:, None]
+            blocks[j].matrix[:, column[column >= 0]] = filtered_column(term, motion, near)[:, None]
 
 
 def nearby(
@@ -122,12 +128,11 @@ def nearby(
     time, weights = neighbourhood(report.rate, report.cutoff, finer)
     shift, part = np.divmod(time / period, 1.0)
     beyond = int(np.ceil(time[-1] / period)) + 1
-    along = period * np.arange(1, beyond + 1)
+    along: FloatArray = period * np.arange(1.0, beyond + 1.0)
     near = np.empty((len(time), len(speed)))
     for first, last in itertools.pairwise([0, *broken, len(speed)]):
-        v, a = speed[first:last], change[first:last]
-        v = np.concatenate([v[0] - along[::-1] * a[0], v, v[-1] + along * a[-1]])
-        a = period * np.pad(a, beyond, mode="edge")
+        v = _continued(speed[first:last], change[first:last], along)
+        a = period * np.pad(change[first:last], beyond, mode="edge")
         for k, (start, f) in enumerate(zip(beyond + shift.astype(int), part, strict=True)):
             here, after = (slice(start + i, start + i + last - first) for i in (0, 1))
             before = (1.0 + 2.0 * f) * v[here] + f * a[here]

@@ -35,6 +35,12 @@ class BaseParameters:
         """Number b of base parameters."""
         return len(self.columns)
 
+    def places(self, columns: IndexArray) -> IndexArray:
+        """Return which base parameters (m,) columns of the full regressor are, −1 where none."""
+        where = np.full(len(self.labels), -1)
+        where[self.columns] = np.arange(self.size)
+        return where[columns]
+
     def project(self, vector: FloatArray) -> FloatArray:
         """Return the base parameters (b,) of a full parameter vector (p,)."""
         return self.mapping @ vector

@@ -82,15 +82,15 @@ class TreeRegression(PerJoint):
         loads = self.robot.friction_scales[FRICTION_TERMS.index("load")] > 0.0
         if not loads.any():
             return rows
-        place = {int(column): k for k, column in enumerate(self.base.columns)}
         layout, blocks = self.layout, list(rows.blocks)
-        signs, own = (range(layout.size)[layout.term(term)] for term in ("coulomb", "load"))
+        every = np.arange(layout.size)
+        sign, own = (self.base.places(every[layout.term(term)]) for term in ("coulomb", "load"))
         for j, rigid in enumerate(self.rigid_torques(rows, parameters)):
             # a joint that never bears a load has no such column
-            if not loads[j] or signs[j] not in place or own[j] not in place:
+            if not loads[j] or sign[j] < 0 or own[j] < 0:
                 continue
             matrix = blocks[j].matrix.copy()
-            matrix[:, place[own[j]]] = np.abs(rigid) * matrix[:, place[signs[j]]]
+            matrix[:, own[j]] = np.abs(rigid) * matrix[:, sign[j]]
             blocks[j] = blocks[j]._replace(matrix=matrix)
         return rows._replace(blocks=tuple(blocks))
 

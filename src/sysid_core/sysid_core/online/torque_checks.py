@@ -67,6 +67,9 @@ _LEAST_FRICTION = 0.1
 """Share of a joint's torque that a friction with the wrong sign must reach to be believed: delays
 between velocity and torque look like a little of it [-]."""
 
+_FEEBLE = 1e-9
+"""Share of a friction that its deviation is taken for at least, without noise [-]."""
+
 _DEVIATIONS = 5.0
 """Standard deviations by which friction must be negative."""
 
@@ -222,12 +225,10 @@ class TorqueChecks:
 
 def _places(problem: Problem, term: str) -> list[int]:
     """Return the base parameter that each group's term is, −1 where it is none."""
-    where = {int(column): i for i, column in enumerate(problem.base.columns)}
-    start, joints = problem.layout.term(term).start, problem.layout.joints
-    return [
-        where.get(start + joints.index(name), -1) if name in joints else -1
-        for name in problem.groups
-    ]
+    layout = problem.layout
+    place = problem.base.places(np.arange(layout.size)[layout.term(term)])
+    where = dict(zip(layout.joints, place.tolist(), strict=True))
+    return [where.get(name, -1) for name in problem.groups]
 
 
 def _stuck(name: str, size: float, threshold: float) -> TorqueVerdict:
@@ -249,7 +250,7 @@ def _driving(name: str, friction: float, std: float) -> TorqueVerdict:
     message = f"friction would drive the joint with {-friction:.2g} ± {std:.1g} N·m, above 0"
     hint = "turn the sign of this joint's effort gain"
     finding = Diagnostic("torque_sign", message, subject=name, hint=hint)
-    deviations = friction / max(std, 1e-9 * abs(friction))
+    deviations = friction / max(std, _FEEBLE * abs(friction))
     return TorqueVerdict(finding, 0.5 * deviations**2)
 
 
