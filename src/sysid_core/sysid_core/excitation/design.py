@@ -249,7 +249,7 @@ class Design:
         demands, limit = self.information.demands(motion.states(motion.times(rate))), self.limits
         if not (demands.gaps >= 0.0).all():
             return self.information.obstacle(int(np.argmin(demands.gaps.min(axis=0))))
-        beyond = ~(np.abs(demands.torque) <= limit.effort)
+        beyond = ~(np.abs(demands.torque) <= limit.effort) & self.information.bearing
         if beyond.any():
             joint = int(np.argmax(beyond.sum(axis=0)))
             name = self.information.robot.actuated_names[joint]

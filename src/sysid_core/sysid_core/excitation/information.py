@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.dynamics.base_parameters import BaseParameters
 from sysid_core.dynamics.select import make_dynamics, make_regression
 from sysid_core.errors import ModelError, ParameterError
@@ -83,6 +83,8 @@ class Information:
         self.robot = robot
         # (k,) indices of the joints that move, among the actuated ones
         self.moving = _moving(robot, joints)
+        # (na,) whether the motion changes what they bear
+        self.bearing = _bearing(robot, self.moving)
         self._mechanism = make_mechanism(robot, self.moving, obstacles)
         self._nominal = make_dynamics(robot)
         # (na,) [rad] positions in the middle of the ranges, or where the loops close
@@ -242,6 +244,15 @@ def _moving(robot: Robot, joints: Sequence[str] | None) -> IndexArray:
             "URDF, or give limits.lower and limits.upper in the description"
         )
     return np.array([k for k, name in enumerate(names) if name in joints])
+
+
+def _bearing(robot: Robot, moving: IndexArray) -> BoolArray:
+    """Return which actuated joints (na,) move or carry what moves; with linkages, all may."""
+    model, names = robot.model, robot.actuated_names
+    if robot.description.loops:
+        return np.ones(len(names), dtype=bool)
+    moved = {model.getJointId(names[k]) for k in moving}
+    return np.array([bool(moved & set(model.subtrees[model.getJointId(n)])) for n in names])
 
 
 def _of_body(robot: Robot, body: int) -> list[str]:

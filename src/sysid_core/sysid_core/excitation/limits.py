@@ -59,7 +59,8 @@ def motion_limits(
     share : float [-]
         Of the range of each joint around its middle, and of its effort limit, that is used.
     speed : float [-]
-        Share of each joint's velocity limit that is used; acceleration goes with it.
+        Share of each joint's velocity limit that is used, as far as friction leaves it effort;
+        acceleration goes with it.
     acceleration : float, optional [rad/s²]
         Same for all joints; default: top speed within a quarter of a second.
 
@@ -84,8 +85,19 @@ def motion_limits(
     middle, half = 0.5 * (lower + upper), 0.5 * share * (upper - lower)
     half = np.minimum(half, share * _TURN)
     top = np.where(np.isfinite(limits.velocity), limits.velocity, _UNKNOWN_VELOCITY) * speed
+    top = np.minimum(top, _friction_speed(robot, share * limits.effort))
     rise = top / _RISE_TIME if acceleration is None else np.full_like(top, acceleration)
     return MotionLimits(middle - half, middle + half, top, rise, share * limits.effort)
+
+
+def _friction_speed(robot: Robot, effort: FloatArray) -> FloatArray:
+    """Return the speeds (na,) [rad/s] at which nominal friction alone takes efforts (na,)."""
+    viscous, coulomb = (
+        robot.consistent_nominal[robot.layout.term(term)][robot.actuated]
+        for term in ("viscous", "coulomb")
+    )
+    left, speed = effort - coulomb, np.full_like(effort, np.inf)
+    return np.divide(left, viscous, out=speed, where=(viscous > 0.0) & (left > 0.0))
 
 
 def fit_into(

@@ -22,7 +22,7 @@ from sysid_core.excitation.optimise import Excitation, excite
 from sysid_core.loads import Bare
 from sysid_core.priors import torque_scale
 from sysid_core.robot import Robot, load_robot
-from sysid_core.robot.clearance import Clearance, Obstacles
+from sysid_core.robot.clearance import NOTHING, Clearance, Obstacles
 
 FLOOR = 0.2
 OPTIONS = ExciteConfig(
@@ -139,6 +139,26 @@ def test_limits_that_nothing_keeps_are_reported(panda: Robot, limits: MotionLimi
     weak = replace(limits, effort=np.where(np.arange(7) == 1, 1e-3, limits.effort))
     with pytest.raises(ParameterError, match="effort limit of joint 'panda_joint2'"):
         excite(panda, weak, OPTIONS)
+
+
+def test_friction_and_loads_at_rest_leave_a_motion(tmp_path: Path) -> None:
+    """A drive that friction slows moves slower; one whose load nothing changes is left alone."""
+    body = """<inertial><mass value="1"/><origin xyz="0.1 0 0"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>"""
+    limit = "<limit lower='-1' upper='1' velocity='9' effort='5'/>"
+    text = f"""<robot name="r"><link name="base"/><link name="l0">{body}</link>
+    <joint name="arm" type="revolute"><parent link="base"/><child link="l0"/><axis xyz="0 0 1"/>
+    {limit}<dynamics damping="10" friction="4"/></joint><link name="l1">{body}</link>
+    <joint name="wheel_spring" type="prismatic"><parent link="base"/><child link="l1"/>
+    <axis xyz="0 0 1"/>{limit}</joint></robot>"""
+    (tmp_path / "r.urdf").write_text(text, encoding="utf-8")
+    (tmp_path / "r.yaml").write_text("name: r\nurdf: r.urdf\n", encoding="utf-8")
+    robot = load_robot(str(tmp_path / "r.yaml"))
+    limits = motion_limits(robot, share=1.0, speed=1.0)
+    np.testing.assert_allclose(limits.velocity, [0.1, 9.0])
+    found = excite(robot, limits, replace(OPTIONS, iterations=3, obstacles=NOTHING))
+    assert found.moving == ("arm",)
+    assert 0.5 < found.usage["effort"][0] <= 1.0
 
 
 def test_only_the_joints_asked_for_move(panda: Robot, limits: MotionLimits) -> None:
