@@ -100,6 +100,11 @@ class Graph:
         fields = {"joint_names": list(self.robot.joint_names), "points": [point]}
         return JointTrajectory(**{**fields, **changes})
 
+    def refer(self, message: JointTrajectory) -> None:
+        """Publish a reference once the publisher knows of the node: nothing is kept for it."""
+        self.until(self.reference.get_subscription_count)
+        self.reference.publish(message)
+
     def close(self) -> None:
         self.executor.shutdown()
         for node in (self.node, self.probe):

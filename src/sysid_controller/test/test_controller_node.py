@@ -75,16 +75,15 @@ def test_holds_against_gravity_and_tells_of_it(graph: Graph) -> None:
 def test_follows_references_and_refuses_bad_ones_by_name(graph: Graph) -> None:
     graph.start()
     graph.until(graph.state(TrackingStatus.HOLDING))
-    graph.until(lambda: graph.probe.count_subscribers("reference") == 1)
-    graph.reference.publish(graph.goal(0.1, 1))
+    graph.refer(graph.goal(0.1, 1))
     graph.until(graph.state(TrackingStatus.TRACKING))
-    graph.reference.publish(graph.goal(0.1, 1, joint_names=[f"other_{i}" for i in range(7)]))
+    graph.refer(graph.goal(0.1, 1, joint_names=[f"other_{i}" for i in range(7)]))
     graph.until(lambda: any("lacks the joints" in w for w in graph.tracking[-1].warnings))
-    graph.reference.publish(graph.goal(9.0, 1))
+    graph.refer(graph.goal(9.0, 1))
     graph.until(graph.diagnosed("reference", "outside its limits"))
     late = graph.goal(0.1, 1)
     late.header.stamp = Time(sec=5)
-    graph.reference.publish(late)
+    graph.refer(late)
     graph.until(graph.diagnosed("reference", "check the clocks"))
     graph.until(graph.state(TrackingStatus.HOLDING))
 
@@ -197,8 +196,7 @@ def test_lost_late_and_overtaken_joint_states_are_borne_and_named(
     under_way: list[tuple[float, JointState]] = []
     graph.start()
     graph.until(graph.state(TrackingStatus.HOLDING))
-    graph.until(lambda: graph.probe.count_subscribers("reference") == 1)
-    graph.reference.publish(graph.goal(0.1, 2))
+    graph.refer(graph.goal(0.1, 2))
     graph.until(graph.state(TrackingStatus.TRACKING))
     graph.message = None
     graph.commands.clear()
@@ -253,8 +251,7 @@ def test_a_simulated_clock_may_run_stop_and_jump_back(graph: Graph) -> None:
 
     graph.before_state = advance
     graph.until(graph.state(TrackingStatus.HOLDING))
-    graph.until(lambda: graph.probe.count_subscribers("reference") == 1)
-    graph.reference.publish(graph.goal(0.2, 30))
+    graph.refer(graph.goal(0.2, 30))
     graph.until(graph.state(TrackingStatus.TRACKING))
     simulated = 0
     graph.until(graph.state(TrackingStatus.HOLDING))

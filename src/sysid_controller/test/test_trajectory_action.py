@@ -182,7 +182,7 @@ def test_a_newer_trajectory_replaces_a_goal(arm: Arm) -> None:
     first = arm.send(arm.make(0.5, 5))
     second = arm.send(arm.make(0.1, 5))
     assert arm.result(first)[:2] == (ABORTED, Result.INVALID_GOAL)
-    arm.reference.publish(arm.goal(-0.05, 1))
+    arm.refer(arm.goal(-0.05, 1))
     status, _, reason = arm.result(second)
     assert status == ABORTED
     assert "'reference'" in reason
