@@ -44,6 +44,9 @@ __all__ = ["RecorderConfig", "RecorderNode", "main"]
 _PERIOD = 0.05
 """Time [s] between batches of samples: a message each 20th of a second costs little to send."""
 
+_MOST_PENDING = 200
+"""Joint states that wait at most: their objects take ten times the room of their numbers."""
+
 _STALE = 0.5
 """Time [s] without joint states from which on the diagnostics report an error."""
 
@@ -137,6 +140,8 @@ class RecorderNode(Node):
             self._faults["joint states without a time stamp"] += 1
             message.header.stamp = self.get_clock().now().to_msg()
         self._pending.append(message)
+        if len(self._pending) >= _MOST_PENDING:  # after a hold-up
+            self._process()
 
     # -- out --------------------------------------------------------------------------------
 

@@ -20,14 +20,14 @@ _PARTS_PER_SECOND = 1000
 _ANOTHER_RUN = 0.1
 """Time [s] by which joint states must go back to be another run's and not merely late."""
 _LONGEST_STEP = 1.0
-"""Time [s] that a message ages those before it at most, whatever its stamp says."""
+"""Step [s] of stamps beyond which it is a jump, which makes nothing older."""
 
 
 class _Parts:
     """What came on one topic, oldest first.
 
-    Stamps that jump drop nothing early: a buffer that they emptied would grow to its size again
-    and again, however long the node has run.
+    Stamps that jump drop nothing early: a buffer that they empty grows to its size again and
+    again, however long the node has run.
     """
 
     def __init__(self, duration: float) -> None:
@@ -39,9 +39,9 @@ class _Parts:
 
     def add(self, part: Any, run: int) -> None:
         """Add messages that belong to a run of the robot's clock."""
-        newest = float(part.time[-1])
-        self._age += min(max(newest - self.newest, 0.0), _LONGEST_STEP)
-        self.newest = newest
+        steps = np.diff(part.time, prepend=self.newest)
+        self._age += float(steps[(steps > 0.0) & (steps <= _LONGEST_STEP)].sum())
+        self.newest = float(part.time[-1])
         self._parts.append((self._age, run, part))
         while self._parts[0][0] < self._age - self._duration:
             self._parts.popleft()
