@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -34,10 +35,17 @@ class Certainty(NamedTuple):
 
 @dataclass(frozen=True)
 class Posterior:
-    """Covariance in (z, β) coordinates, read out in any other."""
+    """Covariance in (z, β) coordinates, read out in any other.
+
+    With the information's factor [[L, 0], [B, M]] it is WᵀW, W = [[L⁻¹, 0], [−M⁻¹ K, M⁻¹]] and
+    K = B L⁻¹, so that the covariance P of β leads to all the rest: −P K with z, and that of z is
+    L⁻ᵀL⁻¹ + KᵀPK.
+    """
 
     coordinates: Coordinates
-    root: FloatArray  # (n, n) lower triangular W; the covariance of (z, β) is WᵀW
+    own: FloatArray  # (n − r, n − r): L⁻¹
+    gain: FloatArray  # (r, n − r): K
+    rest: FloatArray  # (r, r): M⁻¹
 
     @staticmethod
     def of(coordinates: Coordinates, factor: FloatArray) -> Posterior:
@@ -48,14 +56,20 @@ class Posterior:
         EstimationError
             If the information is singular.
         """
-        return Posterior(coordinates, _triangular_inverse(factor))
+        split = len(coordinates.others)
+        own = _triangular_inverse(factor[:split, :split])
+        gain = factor[split:, :split] @ own
+        return Posterior(coordinates, own, gain, _triangular_inverse(factor[split:, split:]))
+
+    @cached_property
+    def _beta(self) -> FloatArray:
+        """Covariance (r, r) of β."""
+        return np.asarray(self.rest.T @ self.rest)
 
     @property
     def base(self) -> FloatArray:
         """Covariance (b, b) of all base parameters."""
-        split = len(self.coordinates.others)
-        own = self.root[split:, split:]
-        return self.coordinates.lifted(own.T @ own)
+        return self.coordinates.lifted(self._beta)
 
     def certainty(self, learned: FloatArray, wanted: str) -> Certainty | None:
         """Return how far the parameters are known; None if that is not `wanted`.
@@ -66,30 +80,35 @@ class Posterior:
         if wanted == "none":
             return None
         base, c = self.base, self.coordinates
-        split = len(c.others)
-        z, beta = self.root[:, :split], self.root[:, split:]
         variance, covariance = np.empty(c.size), None
         if wanted == "full":
-            turned = np.empty_like(self.root)
-            turned[:, c.others], turned[:, c.columns] = z, beta + z @ c.tied.T
-            covariance = turned.T @ turned
+            covariance = self._covariance()
             variance = np.diagonal(covariance)
         else:
-            own, cross = z.T @ z, beta[split:].T @ z[split:]
+            cross = self._beta @ self.gain
+            own = self.own.T @ self.own + self.gain.T @ cross
             variance[c.others] = np.diagonal(own)
-            tied = ((c.tied @ own + 2.0 * cross) * c.tied).sum(axis=1)
-            variance[c.columns] = tied + (beta[split:] ** 2).sum(axis=0)
+            tied = ((c.tied @ own - 2.0 * cross) * c.tied).sum(axis=1)
+            variance[c.columns] = tied + np.diagonal(self._beta)
         share = np.clip(np.einsum("ij,ij->i", base, learned), 0.0, 1.0)
         return Certainty(variance, covariance, base, share)
+
+    def _covariance(self) -> FloatArray:
+        """Covariance (n, n) of x, as a square, so that rounding leaves it positive."""
+        c, split = self.coordinates, len(self.coordinates.others)
+        root = np.zeros((c.size, c.size))
+        root[:split, c.others], root[split:, c.others] = self.own, -self.rest @ self.gain
+        root[split:, c.columns] = self.rest
+        root[:, c.columns] += root[:, c.others] @ c.tied.T
+        return root.T @ root
 
     def variance_of(self, rows: FloatArray) -> FloatArray:
         """Return the variances (q,) of ``rows @ x``."""
         c = self.coordinates
-        split = len(c.others)
-        free, tied = rows[:, c.others], rows[:, c.columns]
-        z, beta = self.root[:, :split], self.root[:, split:]
-        turned = z @ (free + tied @ c.tied).T + beta @ tied.T
-        return np.asarray((turned * turned).sum(axis=0))
+        tied = rows[:, c.columns].T
+        free = rows[:, c.others].T + c.tied.T @ tied
+        of_z, of_beta = self.own @ free, self.rest @ (tied - self.gain @ free)
+        return np.asarray((of_z * of_z).sum(axis=0) + (of_beta * of_beta).sum(axis=0))
 
 
 def _triangular_inverse(factor: FloatArray) -> FloatArray:
