@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -127,7 +128,8 @@ def _samples(probe: Probe) -> None:
     for field in ("position", "velocity", "acceleration", "effort"):
         setattr(message, field, [probe.number() for _ in range(rows * joints)])
     message.time = [probe.number() for _ in range(rows)]
-    probe.topics["samples"].publish(message)
+    with contextlib.suppress(UnicodeEncodeError):  # only the embedded rclpy sends such a name
+        probe.topics["samples"].publish(message)
 
 
 def _parameters(probe: Probe) -> None:
