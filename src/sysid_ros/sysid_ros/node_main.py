@@ -6,8 +6,10 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 import rclpy
@@ -22,6 +24,11 @@ __all__ = ["run_node"]
 
 _LOOK = 0.1
 """Longest time [s] between two looks at whether a node is done or was told to stop."""
+
+_QUIET = 5.0
+"""Least time [s] between two warnings of messages that cannot be read."""
+
+_RCLPY = Path(rclpy.__file__).parent
 
 NodeT = TypeVar("NodeT", bound=Node)
 
@@ -49,7 +56,7 @@ def run_node(
         executor.add_node(node)
         try:
             while rclpy.ok() and not stopped.is_set() and not (done is not None and done(node)):
-                executor.spin_once(timeout_sec=_LOOK)
+                _spin(executor, node)
         except ExternalShutdownException:
             pass
         finally:
@@ -57,6 +64,22 @@ def run_node(
             node.destroy_node()
             rclpy.try_shutdown()
     return 0
+
+
+def _spin(executor: SingleThreadedExecutor, node: Node) -> None:
+    """Run what is due next; a message that rclpy itself cannot read is passed over.
+
+    Such is a ``/clock`` before zero, which raises in the time source of any node that follows it.
+    """
+    try:
+        executor.spin_once(timeout_sec=_LOOK)
+    except ValueError as error:
+        called = traceback.extract_tb(error.__traceback__)[1:]
+        if not all(Path(frame.filename).is_relative_to(_RCLPY) for frame in called):
+            raise
+        node.get_logger().warning(
+            f"a message cannot be read: {one_line(error)}", throttle_duration_sec=_QUIET
+        )
 
 
 def _init(args: Sequence[str] | None) -> None:

@@ -59,6 +59,43 @@ def test_a_signal_ends_a_node_cleanly(number: signal.Signals) -> None:
     assert "exception" not in errors  # rclpy tells so of callbacks that ran into the end
 
 
+CLOCKED = """
+import contextlib, importlib, sys
+with contextlib.suppress(ImportError):
+    importlib.import_module("sysid_embedded").install()
+from rclpy.clock import Clock as Wall, ClockType
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rosgraph_msgs.msg import Clock
+from sysid_ros.node_main import run_node
+
+class Clocked(Node):
+    def __init__(self):
+        follow = Parameter("use_sim_time", value=True)
+        super().__init__("clocked", parameter_overrides=[follow])
+        self.topic = self.create_publisher(Clock, "/clock", 1)
+        self.step = 0
+        self.create_timer(0.01, self.tick, clock=Wall(clock_type=ClockType.STEADY_TIME))
+    def tick(self):
+        self.step += 1
+        message = Clock()
+        message.clock.sec = 7 if self.step % 2 else -1
+        self.topic.publish(message)
+    def done(self):
+        return self.step > 50 and self.get_clock().now().nanoseconds == 7 * 10**9
+
+sys.exit(run_node("clocked", Clocked, [], done=Clocked.done))
+"""
+
+
+def test_a_clock_before_zero_does_not_end_a_node() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", CLOCKED], capture_output=True, text=True, timeout=LIMIT
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 def test_a_node_that_cannot_start_says_why_in_a_line(capfd: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGTERM)
 
