@@ -129,7 +129,7 @@ def compare_torques(
     cutoffs = [e.cutoff for e in (first, second) if e.cutoff is not None]
     errors = []
     for estimate in (first, second):
-        own = estimate.with_friction(robot)
+        own = estimate.as_identified(robot)
         vector = estimate.parameters(own)
         regression, rows, warnings = rows_at_learned_cutoff(
             own, data, options, min(cutoffs, default=None), estimate.lag

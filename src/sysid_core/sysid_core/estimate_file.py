@@ -66,14 +66,16 @@ class EstimateFile:
         found: dict[str, dict[str, float]] | None = self._data.get("friction")
         return found
 
-    def with_friction(self, robot: Robot) -> Robot:
-        """Return the robot with the friction terms that were chosen for the estimate.
+    def as_identified(self, robot: Robot) -> Robot:
+        """Return the robot with what its recording told: friction terms, gravity's direction.
 
         Raises
         ------
         RobotError
             If the file names joints that the robot lacks.
         """
+        if (gravity := self._data.get("gravity")) is not None:
+            robot = robot.in_gravity(gravity)
         friction = self.friction
         if friction is None or friction == robot.description.friction_chosen:
             return robot
@@ -225,6 +227,8 @@ def _check(data: Any, source: str) -> None:
         raise fail("base_covariance", "must be a triangle of numbers")
     if not isinstance(error, list) or not _is_numbers(error, len(error)):
         raise fail("discrepancy", "must be a list of numbers")
+    if "gravity" in data and not _is_numbers(data["gravity"], 3):
+        raise fail("gravity", "must be 3 finite numbers")
     try:
         checked_friction(data.get("friction", {}))
     except ModelError as wrong:

@@ -131,6 +131,8 @@ def estimate_json(
     }
     if np.isfinite(covariance).all():
         result["base_covariance"] = [row[: k + 1] for k, row in enumerate(covariance)]
+    if found.gravity is not None:
+        result["gravity"] = found.gravity
     if found.loads:
         result["loads"] = found.loads
     if gains is not None:

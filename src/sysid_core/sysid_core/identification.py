@@ -31,6 +31,7 @@ from sysid_core.scores import Curve, Scores
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import PrepareReport
 from sysid_core.solving import Posing, Solved, solve
+from sysid_core.tilt import Tilt
 from sysid_core.verdict import implausible_results
 from sysid_core.workers import Workers, workers
 
@@ -96,6 +97,8 @@ class Identification:
     samples: Samples
     split: int  # Index of the first held-out sample
     warnings: tuple[str, ...]
+    gravity: FloatArray | None = None
+    """(3,) [m/s²] as torques show it, where that is not the description's direction."""
 
 
 class _Prepared(NamedTuple):
@@ -152,6 +155,22 @@ def identify(
     """
     options = options or IdentifyConfig()
     sources = [Source(data)] if isinstance(data, Recording) else data
+    found, tilt = _identified(robot, sources, options, progress, pool)
+    if tilt is None or options.start is not None or "gravity" in robot.description.effort_excludes:
+        return found
+    turned, _ = _identified(robot.in_gravity(tilt.gravity), sources, options, progress, pool)
+    said = replace(tilt.finding, hint=f"the model has it; live, {tilt.finding.hint}, too")
+    return replace(turned, gravity=tilt.gravity, warnings=(str(said), *turned.warnings))
+
+
+def _identified(
+    robot: Robot,
+    sources: Sequence[Source],
+    options: IdentifyConfig,
+    progress: Progress,
+    pool: Workers | None,
+) -> tuple[Identification, Tilt | None]:
+    """Identify with gravity as described, and say where torques show it otherwise."""
     named = ", ".join(source.name for source in sources)
     progress("signals", 0.0)
     regression, gathered, notes = _prepared(robot, sources, options, pool)
@@ -168,7 +187,7 @@ def identify(
         recordings = [sum(parts[1:], parts[0]) for parts in zip(*learned.parts, strict=True)]
         notes += check_agreement(found.solved.problem, recordings, found.estimate, names)
     progress("estimation", 1.0)
-    return _judged(options, stream, gathered, found, notes)
+    return _judged(options, stream, gathered, found, notes), found.solved.tilt
 
 
 class _Found(NamedTuple):

@@ -19,7 +19,7 @@ from sysid_core.loads import Bare, expecting_loads
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.robot.model import Robot
 from sysid_core.row_stream import RowStream
-from sysid_core.tilt import find_tilt
+from sysid_core.tilt import Tilt, find_tilt
 
 __all__ = ["Posing", "Solved", "solve"]
 
@@ -74,6 +74,7 @@ class Solved(NamedTuple):
     problem: Problem
     correlation: FloatArray
     doubts: tuple[Diagnostic, ...] = ()
+    tilt: Tilt | None = None  # Is among the doubts
 
 
 def solve(
@@ -95,7 +96,7 @@ def solve(
         learned = stream.learned
         tilt = find_tilt(regression, learned, still, posing.problem, estimate, correlation)
         if tilt is not None:
-            return Solved(estimate, problem, correlation, (tilt.finding,))
+            return Solved(estimate, problem, correlation, (tilt.finding,), tilt)
     several = len(regression.groups) > 1
     group = find_contradiction(problem, estimate) if several else None
     if group is None:

@@ -18,7 +18,6 @@ from sysid_core.dynamics.select import make_dynamics, make_regression
 from sysid_core.estimation import Entropic, Estimate, Problem
 from sysid_core.estimation.noise import row_weights
 from sysid_core.estimation.setting import Setting
-from sysid_core.robot.model import Robot
 
 __all__ = ["Tilt", "find_tilt"]
 
@@ -95,7 +94,7 @@ def find_tilt(
     std = 0.0
     for _ in range(_ROUNDS):
         gravity, deviation = _step(best, batch)
-        turned = fit(make_regression(_standing(regression.robot, gravity)))
+        turned = fit(make_regression(regression.robot.in_gravity(gravity)))
         if turned.evidence < max(best.evidence + _SETTLED, described.evidence + CERTAIN):
             break
         best, std = turned, deviation
@@ -108,12 +107,6 @@ def find_tilt(
     return Tilt(now, angle, std)
 
 
-def _standing(robot: Robot, gravity: FloatArray) -> Robot:
-    """Return the robot where gravity (3,) [m/s²] acts in another direction."""
-    x, y, z = gravity.tolist()
-    return Robot(replace(robot.description, gravity=(x, y, z)), robot.urdf)
-
-
 def _step(fit: _Fit, batch: Batch) -> tuple[FloatArray, float]:
     """Return the gravity (3,) [m/s²] to try next, and the deviation [rad] of its direction."""
     robot, problem, base = fit.regression.robot, fit.problem, fit.regression.base
@@ -122,7 +115,7 @@ def _step(fit: _Fit, batch: Batch) -> tuple[FloatArray, float]:
     position = batch.samples.position[:, robot.actuated]
 
     def holding(gravity: FloatArray) -> FloatArray:
-        dynamics = make_dynamics(_standing(robot, gravity))
+        dynamics = make_dynamics(robot.in_gravity(gravity))
         dynamics.set_parameters(mean)
         return np.array([dynamics.gravity(q) for q in position])
 

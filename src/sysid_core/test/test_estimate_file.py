@@ -84,13 +84,25 @@ def test_chosen_friction_survives_writing_and_reading(
     data["joints"]["joint_3"].update(load=0.1, sigmoid=2.5)
     write_estimate(data, tmp_path / "estimate.json")
     estimate = read_estimate(tmp_path)
-    robot = estimate.with_friction(found.robot)
+    robot = estimate.as_identified(found.robot)
     assert robot.model_hash == found.robot.model_hash
     assert robot.description.friction_chosen == data["friction"]
     assert robot.layout.joints_of(estimate.parameters(robot))["joint_3"]["sigmoid"] == 2.5
     del data["friction"]
     write_estimate(data, tmp_path / "estimate.json")
-    assert read_estimate(tmp_path).with_friction(found.robot) is found.robot
+    assert read_estimate(tmp_path).as_identified(found.robot) is found.robot
+
+
+def test_gravity_that_the_recording_told_survives_writing_and_reading(
+    found: Identification, data: dict[str, Any], tmp_path: Path
+) -> None:
+    turned = found.robot.in_gravity((0.0, -9.0, -3.9))
+    data.update(gravity=[0.0, -9.0, -3.9], model_hash=turned.model_hash)
+    write_estimate(data, tmp_path / "estimate.json")
+    estimate = read_estimate(tmp_path)
+    robot = estimate.as_identified(found.robot)
+    np.testing.assert_array_equal(estimate.parameters(robot), found.estimate.parameters)
+    assert robot.description.gravity == turned.description.gravity
 
 
 def test_another_model_is_refused(

@@ -20,7 +20,7 @@ from sysid_core.inertia import Ellipsoid, spatial_inertia
 from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
 from sysid_core.robot.bounds import bounding_ellipsoids
 from sysid_core.robot.couplings import find_couplings
-from sysid_core.robot.description import FrameOnLink, RobotDescription
+from sysid_core.robot.description import FrameOnLink, RobotDescription, Vector3
 from sysid_core.robot.imu import imu_mounting
 from sysid_core.robot.nominal import consistent, inertia_warnings, nominal_parameters
 from sysid_core.robot.urdf import Urdf
@@ -238,6 +238,11 @@ class Robot:
             If a joint is unknown.
         """
         return Robot(replace(self.description, friction_chosen=chosen), self.urdf)
+
+    def in_gravity(self, gravity: FloatArray | Vector3) -> Robot:
+        """Return the robot where gravity (3,) [m/s²] acts in another direction."""
+        x, y, z = map(float, gravity)
+        return Robot(replace(self.description, gravity=(x, y, z)), self.urdf)
 
     @cached_property
     def consistent_nominal(self) -> FloatArray:

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         raise ParameterError("--after takes one estimate and any number of motions")
     estimate = read_estimate(estimates[0]) if estimates else None
     if estimate is not None:
-        robot = estimate.with_friction(robot)
+        robot = estimate.as_identified(robot)
     earlier = [_states(robot, path) for path in args.after if path not in estimates]
     require_writable(args.out)
     with progress_bar() as show:

@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     start = None
     if args.start is not None:
         file = read_estimate(args.start)
-        robot = file.with_friction(robot)
+        robot = file.as_identified(robot)
         start = file.bare(robot)
     options = IdentifyConfig(
         train=args.train,
@@ -102,17 +102,17 @@ def run(args: argparse.Namespace) -> int:
         if args.load is not None:
             load, placed = parse_load(args.load)
             loaded = replace(sources[-1], load=load)
-            gains = measured_gains(
-                robot, [*bare, loaded], found.signals.cutoff, options, com=placed
-            )
+            stands = robot.in_gravity(found.robot.description.gravity)
+            cutoff = found.signals.cutoff
+            gains = measured_gains(stands, [*bare, loaded], cutoff, options, com=placed)
         if not args.any_mass:
-            require_believable(robot, found.estimate.parameters, "pass --any-mass")
+            require_believable(found.robot, found.estimate.parameters, "pass --any-mass")
         timing("report", 0.0)
         data = estimate_json(found, timing.seconds, gains)
         with results_folder(args.out) as folder:
             write_text(
                 folder / f"{robot.name}.urdf",
-                identified_urdf(robot, found.estimate.parameters),
+                identified_urdf(found.robot, found.estimate.parameters),
             )
             if not args.no_report:
                 from sysid_core.report.page import write_report  # takes plotly

@@ -41,7 +41,7 @@ def load_estimated_robot(estimate: EstimateFile, given: str | None) -> Robot:
     if given is None:
         used = estimate.description
         given = used if used is not None and Path(used).is_file() else estimate.robot
-    return estimate.with_friction(load_robot(given))
+    return estimate.as_identified(load_robot(given))
 
 
 def run(args: argparse.Namespace) -> int:
