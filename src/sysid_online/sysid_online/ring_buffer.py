@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ class RingBuffer:
                 parts.add(part, self._run)
 
     def snapshot(self) -> Recording:
-        """Return what is in the buffer.
+        """Return what is in the buffer, of those joints that most was told of.
 
         Raises
         ------
@@ -87,7 +87,10 @@ class RingBuffer:
         batches: list[JointBatch] = self._joints.last(self._run)
         if not batches:
             raise DataError("the buffer is empty: no joint states came yet")
-        names = batches[-1].names
+        sizes: Counter[tuple[str, ...]] = Counter()
+        for batch in batches:  # a gripper's own messages share the topic
+            sizes[batch.names] += batch.position.size
+        names = max(sizes, key=lambda each: sizes[each])
         batches = [batch for batch in batches if batch.names == names]
         time, position, velocity, effort = (
             np.concatenate([getattr(batch, field) for batch in batches])

@@ -108,6 +108,7 @@ def test_other_joints_do_not_mix() -> None:
     buffer = RingBuffer(10.0)
     buffer.add_joints(batch(0.0, names=("a",)))
     buffer.add_joints(batch(0.1))
+    buffer.add_joints(batch(0.2, count=3, names=("gripper",)))
     recording = buffer.snapshot()
     assert recording.joint_names == NAMES
     assert len(recording) == 10
