@@ -12,7 +12,7 @@ from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.problem import Problem
-from sysid_core.inertia import pseudo_inertia, pseudo_inertia_basis
+from sysid_core.inertia import pseudo_inertia, pseudo_inertia_basis, smallest_eigenvalue
 from sysid_core.parameters import INERTIAL_TERMS
 
 __all__ = ["Divergence"]
@@ -43,9 +43,14 @@ class Divergence:
         Raises
         ------
         ParameterError
-            If a body is fixed in part, or a free parameter's prior has no scale.
+            If a body is fixed in part, a body of the prior cannot exist, or a free parameter's
+            prior has no scale.
         """
         layout, prior = problem.layout, problem.prior
+        eigenvalues = smallest_eigenvalue(layout.inertias(prior.mean))
+        if not (eigenvalues > 0.0).all():
+            body = layout.bodies[int(np.argmin(eigenvalues))]
+            raise ParameterError(f"the prior of body {body} is not physically consistent")
         held = problem.constraints.fixed[layout.inertial].reshape(-1, _WIDTH)
         if (held.any(axis=1) != held.all(axis=1)).any():
             body = layout.bodies[int(np.argmax(held.any(axis=1) != held.all(axis=1)))]

@@ -67,11 +67,11 @@ class ResidualColour:
             fade = self._forget**samples
             if self._weight[g] > _FEWEST:
                 bound = _OUTLIER * np.sqrt(self._square[g] / self._weight[g])
-                residual = np.clip(residual, -bound, bound)
+                residual = np.minimum(np.maximum(residual, -bound), bound)
             self._square[g] = fade * self._square[g] + residual @ residual
             self._weight[g] = fade * self._weight[g] + len(residual)
-            _, index = np.unique(block.sample, return_inverse=True)
-            if len(index) > index[-1] + 1:
+            if len(residual) > samples:
+                _, index = np.unique(block.sample, return_inverse=True)
                 residual = np.bincount(index, predicted * residual).astype(float)
             self._add(g, residual, fade)
 
@@ -84,7 +84,9 @@ class ResidualColour:
             values = np.concatenate([self._open[g][level], values])
             pairs = len(values) // 2
             self._open[g][level] = values[2 * pairs :]
-            values = values[: 2 * pairs].reshape(pairs, 2).sum(axis=1)
+            if not pairs:
+                break
+            values = values[: 2 * pairs : 2] + values[1 : 2 * pairs : 2]
 
     @property
     def known(self) -> BoolArray:

@@ -138,7 +138,7 @@ class Learner:
 
     def _renew_window(self) -> None:
         """Start with an empty window; what was in the old one fades as memory does."""
-        learned = self.window.statistics() + self.window.memory
+        learned = self.window.learned
         self.window = self._new_window()
         if self.config.memory > 0.0:
             self.window.adopt_memory(learned)
@@ -208,7 +208,7 @@ class Learner:
     @property
     def statistics(self) -> Statistics:
         """Of the window and its memory."""
-        return self.window.statistics() + self.window.memory
+        return self.window.learned
 
     def request(self, *, opening: bool = False, judging: bool = True) -> Request | None:
         """Return the solve that the present data ask for; None without informative new ones.

@@ -56,9 +56,12 @@ class Saturation:
             values = block.target
             if not len(values):
                 continue
-            alike = np.abs(np.diff(values, prepend=self._last[g])) <= _ALIKE * self._usual[g]
+            before = np.append(self._last[g], values[:-1])
             self._last[g] = values[-1]
             self._rows[g] += len(values)
+            alike = np.abs(values - before) <= _ALIKE * self._usual[g]
+            if not alike.any():
+                continue
             for value, needed in zip(values[alike], block.matrix[alike] @ nominal, strict=True):
                 self._vote(g, float(value), float(needed))
 

@@ -43,12 +43,27 @@ class Sums:
     """A running sum of statistics, each group on the columns that its rows can touch."""
 
     def __init__(self, size: int, supports: Supports) -> None:
-        self._size, self._supports = size, supports
-        self.gram = [np.zeros((len(s), len(s))) for s in supports]
-        self.moment = [np.zeros(len(s)) for s in supports]
-        self.square = np.zeros(len(supports))
-        self.count = np.zeros(len(supports))
+        self._size, self._supports, groups = size, supports, len(supports)
+        # all sums in one array, so that adding another is one operation
+        self._values = np.zeros(sum(len(s) * (len(s) + 1) for s in supports) + 2 * groups)
+        self.square, self.count = self._values[: 2 * groups].reshape(2, groups)
+        self.gram, self.moment, start = [], [], 2 * groups
+        for n in map(len, supports):
+            end = start + n * n
+            self.gram.append(self._values[start:end].reshape(n, n))
+            self.moment.append(self._values[end : end + n])
+            start = end + n
         self.samples = 0
+
+    @staticmethod
+    def of(statistics: Statistics, supports: Supports) -> Sums:
+        """Return the same sums, of which only those on the supports are kept."""
+        total = Sums(statistics.moment.shape[1], supports)
+        for g, support in enumerate(supports):
+            total.gram[g][:] = statistics.gram[g, support[:, None], support]
+            total.moment[g][:] = statistics.moment[g, support]
+        total.square[:], total.count[:] = statistics.square, statistics.count
+        return total
 
     def add_rows(self, rows: Rows, samples: int) -> None:
         """Add the rows of some samples."""
@@ -64,12 +79,12 @@ class Sums:
 
     def add(self, other: Sums) -> None:
         """Add another sum of the same supports."""
-        for g in range(len(self.gram)):
-            self.gram[g] += other.gram[g]
-            self.moment[g] += other.moment[g]
-        self.square += other.square
-        self.count += other.count
+        self._values += other._values
         self.samples += other.samples
+
+    def fade(self, factor: float) -> None:
+        """Let every row count less by a factor."""
+        self._values *= factor
 
     def predicted_square(self, base_vector: FloatArray) -> FloatArray:
         """Return Σ (a·β)² (G,) [N²·m²] per group for base parameters β (b,)."""
@@ -87,8 +102,8 @@ class Sums:
         """Return the same on all columns (a copy)."""
         total = Statistics.zero(len(self._supports), self._size)
         for g, support in enumerate(self._supports):
-            total.gram[g][np.ix_(support, support)] = self.gram[g]
-            total.moment[g][support] = self.moment[g]
+            total.gram[g, support[:, None], support] = self.gram[g]
+            total.moment[g, support] = self.moment[g]
         total.square[:] = self.square
         total.count[:] = self.count
         return total
@@ -109,7 +124,7 @@ class SlidingWindow:
         self, groups: int, size: int, config: WindowConfig, supports: Supports | None = None
     ) -> None:
         self.config = config
-        self._shape = (groups, size)
+        self._size = size
         self._supports = supports or (np.arange(size),) * groups
         self._block_size = -(-config.samples // config.blocks)
         half_life = config.memory_half_life * config.blocks
@@ -122,7 +137,7 @@ class SlidingWindow:
         self._newer: deque[Sums] = deque()
         self._newer_sum = self._sums()
         self._older: list[tuple[Sums, Sums]] = []  # (block, sum of it and all newer older blocks)
-        self._memory = Statistics.zero(*self._shape)
+        self._memory = self._sums()
 
     @property
     def samples(self) -> int:
@@ -148,7 +163,7 @@ class SlidingWindow:
             self._evict()
 
     def _sums(self) -> Sums:
-        return Sums(self._shape[1], self._supports)
+        return Sums(self._size, self._supports)
 
     def sums(self) -> Sums:
         """Return the sums over the samples in the window."""
@@ -179,7 +194,14 @@ class SlidingWindow:
     @property
     def memory(self) -> Statistics:
         """Faded statistics of the samples that left the window."""
-        return self._memory
+        return self._memory.statistics()
+
+    @property
+    def learned(self) -> Statistics:
+        """Statistics of the window and its memory."""
+        total = self.sums()
+        total.add(self._memory)
+        return total.statistics()
 
     def older(self, samples: int) -> Statistics:
         """Return the statistics of the window without the blocks that `newest` sums."""
@@ -194,7 +216,7 @@ class SlidingWindow:
 
     def adopt_memory(self, memory: Statistics) -> None:
         """Replace the memory, e.g. by data carried over a known change of the robot."""
-        self._memory = memory
+        self._memory = Sums.of(memory, self._supports)
 
     def _evict(self) -> None:
         while self.samples - self._oldest_samples() >= self.config.samples:
@@ -202,7 +224,8 @@ class SlidingWindow:
                 self._rebuild()
             block, _ = self._older.pop()
             if self._forget > 0.0:
-                self._memory = self._memory.scaled(self._forget) + block.statistics()
+                self._memory.fade(self._forget)
+                self._memory.add(block)
 
     def _oldest_samples(self) -> int:
         if self._older:
