@@ -20,6 +20,8 @@ __all__ = ["FAULTS", "ROBOT", "Probe"]
 ROBOT = "panda"
 SETTLED = 0.1
 """Largest tracking error [rad] of a robot that follows its reference."""
+_USUAL: dict[str, Any] = {"bandwidth": 20.0, "kp": [0.0]}
+"""Gains of the controller by default."""
 _DISABLED, _TRACKING, _STOPPED = 0, 3, 5
 """States of ``sysid_msgs/TrackingStatus``."""
 
@@ -215,6 +217,10 @@ def _settings(probe: Probe) -> None:
     if (parameter.name, node, value) == ("use_sim_time", node, False) and node != "controller":
         return  # allowed there, and no fault
     probe.call(SetParameters, f"{node}/set_parameters", parameters=[parameter.to_parameter_msg()])
+    if node == "controller" and parameter.name in _USUAL:  # weak gains are what was asked for
+        probe.spin(0.1)
+        usual = Parameter(parameter.name, value=_USUAL[parameter.name]).to_parameter_msg()
+        probe.call(SetParameters, f"{node}/set_parameters", parameters=[usual])
 
 
 FAULTS: dict[str, Callable[[Probe], None]] = {
