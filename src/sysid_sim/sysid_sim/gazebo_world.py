@@ -9,12 +9,12 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.stance import foot_radii, standing_configuration
 from sysid_core.inertia import central_inertia
 from sysid_core.robot import Robot
 from sysid_core.robot.description import FrameOnLink
 from sysid_sim.errors import SimulationError
-from sysid_sim.mjcf import GROUND_FRICTION, foot_radii, joint_axis
-from sysid_sim.rest import standing_configuration
+from sysid_sim.mjcf import GROUND_FRICTION, joint_axis
 from sysid_sim.simulator_config import chosen_start
 
 __all__ = [

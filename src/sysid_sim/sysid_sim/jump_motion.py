@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from sysid_core.dynamics.stance import Stance
 from sysid_sim.contact_law import ContactReference
 from sysid_sim.legged_motion import (
     LINEAR,
     Plan,
     Sensed,
-    Stance,
     about_up,
     at_rest,
     attitude_of,

@@ -10,6 +10,7 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.dynamics.stance import Stance
 from sysid_sim.contact_law import ContactReference
 
 __all__ = [
@@ -18,7 +19,6 @@ __all__ = [
     "LeggedMotion",
     "Plan",
     "Sensed",
-    "Stance",
     "Sway",
     "SwayConfig",
     "Wander",
@@ -30,29 +30,6 @@ __all__ = [
 ]
 
 LINEAR, ANGULAR = slice(0, 3), slice(3, 6)
-
-
-class Stance(NamedTuple):
-    """The robot at rest on level ground, from which all motions start."""
-
-    pose: FloatArray  # (7,) base position [m] in the world, quaternion x, y, z, w
-    joints: FloatArray  # (nj,) [rad]
-    feet: FloatArray  # (nc, 3) [m] contact frames in the world
-
-    @property
-    def height(self) -> float:
-        """Height of the base above the feet [m]."""
-        return float(self.pose[2] - self.feet[:, 2].mean())
-
-    @property
-    def speed(self) -> float:
-        """Speed √(g h) [m/s] that makes robots of all sizes comparable (Froude)."""
-        return float(np.sqrt(9.81 * self.height))
-
-    @property
-    def time(self) -> float:
-        """Time √(h / g) [s] that makes robots of all sizes comparable."""
-        return float(np.sqrt(self.height / 9.81))
 
 
 class Sensed(NamedTuple):

@@ -12,18 +12,17 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.stance import foot_radii
 from sysid_core.inertia import central_inertia
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 
 __all__ = [
-    "FOOT_RADIUS",
     "GROUND_FRICTION",
     "PhysicsConfig",
     "brake_name",
     "build_mjcf",
     "foot_prefix",
-    "foot_radii",
     "joint_axis",
 ]
 
@@ -31,8 +30,6 @@ _BASE_JOINT = "floating_base"
 GROUND_FRICTION = 0.8  # [-] Coulomb coefficient between feet and ground
 _GROUND_TIME = 0.01
 """In which a foot that hits the ground comes to rest [s], two time steps at least."""
-FOOT_RADIUS = 0.004
-"""Of the sphere that stands for a point foot where the description gives none [m]."""
 _SOLE = (0.08, 0.04)
 """Half length and half width of a flat foot, which touches with its four corners [m]."""
 _SHARED = ("viscous", "coulomb", "armature")
@@ -108,12 +105,6 @@ def brake_name(joint: str) -> str:
 def foot_prefix(contact: str) -> str:
     """Return what the names of a contact's geometries begin with."""
     return f"foot/{contact}/"
-
-
-def foot_radii(robot: Robot) -> FloatArray:
-    """Return the radii (nc,) [m] of the spheres that touch the ground."""
-    radii = np.array([contact.radius for contact in robot.description.contacts])
-    return np.where(radii > 0.0, radii, FOOT_RADIUS)
 
 
 def joint_axis(joint: pin.JointModel, neutral: FloatArray) -> tuple[str, FloatArray]:

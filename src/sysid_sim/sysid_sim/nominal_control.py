@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.closed_chain import ClosedChainDynamics
 from sysid_core.dynamics.select import make_dynamics
+from sysid_core.dynamics.stance import rest_configuration
 from sysid_core.dynamics.tree import TreeDynamics
-from sysid_core.excitation.fourier import FadedMotion
+from sysid_core.excitation.fourier import States
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
-from sysid_sim.rest import rest_configuration
 from sysid_sim.simulation import Simulation
 
 __all__ = ["TrajectoryTracker", "nominal_dynamics"]
@@ -38,6 +40,12 @@ def nominal_dynamics(robot: Robot) -> TreeDynamics | ClosedChainDynamics:
     return make_dynamics(robot)
 
 
+class _Trajectory(Protocol):
+    def at(self, time: FloatArray) -> States:
+        """Return the motion at times (n,) [s]."""
+        ...
+
+
 class TrajectoryTracker:
     """Follows a trajectory: nominal torques fed forward, feedback through the nominal inertia.
 
@@ -54,7 +62,7 @@ class TrajectoryTracker:
     trouble = ""
 
     def __init__(
-        self, robot: Robot, trajectory: FadedMotion, *, bandwidth: float, period: float
+        self, robot: Robot, trajectory: _Trajectory, *, bandwidth: float, period: float
     ) -> None:
         self.robot = robot
         self._trajectory = trajectory

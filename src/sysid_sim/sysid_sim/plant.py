@@ -10,11 +10,11 @@ import numpy as np
 import scipy.linalg
 
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
+from sysid_core.dynamics.stance import rest_configuration
 from sysid_core.errors import ModelError
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import PhysicsConfig, brake_name, build_mjcf, foot_prefix
-from sysid_sim.rest import rest_configuration
 
 __all__ = [
     "FootContacts",

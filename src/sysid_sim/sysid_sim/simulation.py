@@ -12,6 +12,7 @@ import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.open_tree import OpenTree
+from sysid_core.dynamics.stance import standing_configuration
 from sysid_core.inertia import transform_matrix
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot import Robot
@@ -19,7 +20,6 @@ from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import PhysicsConfig
 from sysid_sim.payload import payload_parameters
 from sysid_sim.plant import Plant, PlantState
-from sysid_sim.rest import standing_configuration
 from sysid_sim.sensors import BaseReading, BaseState, Reading, SensorConfig, Sensors
 
 __all__ = ["Simulation", "SimulationConfig", "Stribeck"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.stance import stance_of
 from sysid_core.errors import ParameterError, SysidError
 from sysid_core.robot import Robot
 from sysid_core.settings import check_config, parameter
@@ -15,7 +16,7 @@ from sysid_ros.robot_config import RobotConfig
 from sysid_sim.sensors import SENSORS
 from sysid_sim.simulation import SimulationConfig, Stribeck
 from sysid_sim.truth import TruthSpread, draw_truth, read_truth, with_true_friction
-from sysid_sim.walker import MOTIONS, Walker, stance_of
+from sysid_sim.walker import MOTIONS, Walker
 
 __all__ = ["SimulatorConfig", "chosen_start"]
 

@@ -4,19 +4,16 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.contact_kinematics import ContactKinematics
+from sysid_core.dynamics.stance import StandingFeet
 from sysid_core.excitation.fourier import States
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.legged_motion import SwayConfig, quaternion_of
-from sysid_sim.walker import legs_of, stance_of
 
 __all__ = ["StanceTrajectory"]
 
-_NEWTON_STEPS = 8
 _STEP = 1e-3  # [s] of the differences
 _CHECKED = 60.0  # [s] of the motion whose range is looked at
 _GRID = 600
@@ -27,24 +24,20 @@ _MARGIN = 0.1  # [rad] to the position limits
 class StanceTrajectory:
     """The base sways and turns; the joints follow so that all feet stay where they stand.
 
-    Ball feet roll: their centres move by what the turn of the shank since the start rolls off.
     `amplitude` is a share of the usual sway, `speed` one of the velocity limits; the motion grows
     from rest within `fade` [s].
 
     Raises
     ------
-    SimulationError
+    SysidError
         If the robot does not stand on legs of three joints each, or cannot sway at all.
     """
 
     def __init__(
         self, robot: Robot, seed: int, *, amplitude: float, speed: float, fade: float
     ) -> None:
-        self.stance = stance_of(robot)
-        self._kinematics = ContactKinematics(robot)
-        self._legs = legs_of(robot, self._kinematics)
-        q = np.concatenate([self.stance.pose, self.stance.joints])
-        self._upright = self._kinematics.evaluate(q[None]).rotation[0]
+        self._feet = StandingFeet(robot)
+        self.stance = self._feet.stance
         self._share = amplitude
         self._sway = SwayConfig().wander(self.stance, np.random.default_rng(seed), fade)
         self._fit(robot, speed)
@@ -77,29 +70,8 @@ class StanceTrajectory:
         """Return the joints' motion at times (n,) [s]; before time zero they rest."""
         time = np.asarray(time, dtype=float)
         n = len(time)
-        joints = self._joints(np.concatenate([time - _STEP, time, time + _STEP]))
+        around = np.concatenate([time - _STEP, time, time + _STEP])
+        joints = self._feet.configurations(self.base(around))[:, 7:]
         before, now, after = joints[:n], joints[n : 2 * n], joints[2 * n :]
         velocity = (after - before) / (2.0 * _STEP)
         return States(now, velocity, (after - 2.0 * now + before) / _STEP**2)
-
-    def _joints(self, time: FloatArray) -> FloatArray:
-        """Return the joints (n, nj) that keep the feet where they stand."""
-        pose = self.base(time)
-        q = np.hstack([pose, np.tile(self.stance.joints, (len(pose), 1))])
-        for _ in range(_NEWTON_STEPS):
-            geometry = self._kinematics.evaluate(q)
-            missing = self.stance.feet + self._rolled(geometry.rotation) - geometry.position
-            if np.abs(missing).max(initial=0.0) < 1e-12:
-                break
-            ground = self._kinematics.at_ground(geometry.jacobian)
-            for leg, own in enumerate(self._legs):
-                jacobian = ground[:, leg, :3][:, :, 6 + own]
-                step = np.linalg.solve(jacobian, missing[:, leg, :, None])[..., 0]
-                q[:, 7 + own] += step
-        return q[:, 7:]
-
-    def _rolled(self, rotation: FloatArray) -> FloatArray:
-        """Return how far the feet's centres moved (n, nc, 3) [m] for rotations (n, nc, 3, 3)."""
-        turned = (rotation @ np.swapaxes(self._upright, 1, 2)).reshape(-1, 3, 3)
-        turn = Rotation.from_matrix(turned).as_rotvec().reshape(rotation.shape[:3])
-        return np.cross(turn, -self._kinematics.reach)

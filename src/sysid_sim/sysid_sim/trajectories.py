@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.stance import rest_configuration
 from sysid_core.excitation.fourier import FadedMotion, FourierMotion
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.nominal_control import nominal_dynamics
-from sysid_sim.rest import rest_configuration
 
 __all__ = ["ExcitationConfig", "exciting_trajectory"]
 

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.dynamics.stance import Stance
 from sysid_core.excitation.fourier import quintic_step
 from sysid_sim.contact_law import ContactReference
 from sysid_sim.legged_motion import (
     LINEAR,
     Plan,
     Sensed,
-    Stance,
     SwayConfig,
     Wander,
     about_up,

@@ -9,29 +9,21 @@ from functools import partial
 import numpy as np
 import pinocchio as pin
 
-from sysid_core.arrays import BoolArray, FloatArray, IndexArray
-from sysid_core.dynamics.contact_kinematics import ContactKinematics
+from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.dynamics.stance import Stance, stance_of
 from sysid_core.robot import Robot
 from sysid_sim.contact_law import BASE_BANDWIDTH, ContactLaw, ContactState
-from sysid_sim.errors import SimulationError
 from sysid_sim.jump_motion import Jump
-from sysid_sim.legged_motion import LeggedMotion, Sensed, Stance, Sway, SwayConfig
-from sysid_sim.mjcf import foot_radii
+from sysid_sim.legged_motion import LeggedMotion, Sensed, Sway, SwayConfig
 from sysid_sim.plant import rotation_of
-from sysid_sim.rest import rest_configuration
 from sysid_sim.simulation import Simulation
 from sysid_sim.walk_motion import CRAWL, Walk, WalkConfig
 
-__all__ = ["MOTIONS", "MotionFactory", "Walker", "legs_of", "stance_of"]
+__all__ = ["MOTIONS", "MotionFactory", "Walker"]
 
 MotionFactory = Callable[[Stance, int], LeggedMotion]
 """Makes a motion from the stance and the seed."""
 
-_HIP, _KNEE = 0.75, -1.5
-_STRAIGHT = 0.1
-"""Legs whose Jacobian is worse conditioned than this are stretched [-]."""
-_ROUNDS = 20
-"""Newton steps to the balanced stance, three times what they need."""
 _CONTROL_PERIOD = 0.002
 _HEIGHT_RATE, _TILT_RATE = 1.5, 1.5
 """Rates [1/s] at which standing errors of height and tilt are worked off."""
@@ -39,73 +31,6 @@ _BOUNCE = 0.015
 """Time [s] for which a standing foot may lose touch."""
 _SEARCH = 0.3
 """Speed [√(g h)] at which a foot reaches for the ground."""
-
-
-def stance_of(robot: Robot) -> Stance:
-    """Return a stance with bent knees, on the ground, its centre of mass between its feet.
-
-    It begins with the middle of the joints' ranges, unless the legs are stretched there: then
-    each leg's last two joints are bent so that the knees point to the middle of the robot. Then
-    the feet are put on one level, with their middle below the nominal centre of mass.
-
-    Raises
-    ------
-    SimulationError
-        If the robot does not stand on legs of three joints each.
-    """
-    kinematics = ContactKinematics(robot)
-    q = rest_configuration(robot)
-    geometry = kinematics.evaluate(q[None])
-    places = geometry.position[0]
-    legs = legs_of(robot, kinematics)
-    for leg, (own, jacobian) in enumerate(zip(legs, geometry.jacobian[0, :, :3, 6:], strict=True)):
-        values = np.linalg.svd(jacobian[:, own], compute_uv=False)
-        if values[-1] < _STRAIGHT * values[0]:
-            sign = 1.0 if places[leg, 0] > 0.0 else -1.0
-            q[7 + own[1:]] = sign * np.array([_HIP, _KNEE])
-    radii = foot_radii(robot)
-    feet = _balance(robot, kinematics, legs, q, radii)
-    q[2] = float(np.max(radii - feet[:, 2]))
-    return Stance(q[:7], q[7:], feet + q[:3])
-
-
-def legs_of(robot: Robot, kinematics: ContactKinematics) -> list[IndexArray]:
-    """Return the three joints of every leg, from the base to the foot."""
-    model, legs = robot.model, []
-    for name, (foot, _) in zip(kinematics.names, kinematics.frames, strict=True):
-        above = list(model.supports[foot])[2:]  # below the world and the floating base
-        if len(above) != 3:
-            raise SimulationError(
-                f"'{robot.name}' cannot walk: contact '{name}' is carried by {len(above)} joints, "
-                "walking needs legs of three"
-            )
-        legs.append(np.array([model.idx_vs[joint] - 6 for joint in above]))
-    return legs
-
-
-def _balance(
-    robot: Robot,
-    kinematics: ContactKinematics,
-    legs: list[IndexArray],
-    q: FloatArray,
-    radii: FloatArray,
-) -> FloatArray:
-    """Move the legs of q (nq,) in place until the feet are level and balanced; returns them."""
-    model = robot.with_parameters(robot.consistent_nominal)
-    data = model.createData()
-    ground: float | None = None
-    for _ in range(_ROUNDS):
-        geometry = kinematics.evaluate(q[None])
-        feet = geometry.position[0]
-        if ground is None:
-            ground = float(np.mean(feet[:, 2] - radii))
-        wanted = feet + pin.centerOfMass(model, data, q) - feet.mean(axis=0)
-        wanted[:, 2] = ground + radii
-        for own, jacobian, step in zip(
-            legs, geometry.jacobian[0, :, :3, 6:], wanted - feet, strict=True
-        ):
-            q[7 + own] += np.linalg.solve(jacobian[:, own], step)
-    return kinematics.evaluate(q[None]).position[0]
 
 
 class Walker:

@@ -29,14 +29,13 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
+from sysid_core.dynamics.stance import rest_configuration, stance_of
 from sysid_core.robot import Robot, load_robot
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload
 from sysid_sim.reference_node import ReferenceNode
-from sysid_sim.rest import rest_configuration
 from sysid_sim.simulator_node import SimulatorNode, main
 from sysid_sim.truth import draw_truth, read_truth
-from sysid_sim.walker import stance_of
 
 LIMIT = 15.0
 """Time limit of every wait [s]; reached only where something is broken."""

@@ -12,14 +12,14 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.open_tree import OpenTree, random_states
+from sysid_core.dynamics.stance import FOOT_RADIUS, rest_configuration
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import ModelError
 from sysid_core.robot import Robot
 from sysid_core.robot.loops import LoopClosure
 from sysid_sim.errors import SimulationError
-from sysid_sim.mjcf import FOOT_RADIUS, PhysicsConfig
+from sysid_sim.mjcf import PhysicsConfig
 from sysid_sim.plant import Plant, PlantState
-from sysid_sim.rest import rest_configuration
 
 RobotOf = Callable[[str], Robot]
 TruthOf = Callable[[str], FloatArray]

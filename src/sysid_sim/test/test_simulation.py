@@ -12,13 +12,13 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.open_tree import OpenTree
+from sysid_core.dynamics.stance import rest_configuration
 from sysid_core.errors import RobotError
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import PhysicsConfig
 from sysid_sim.plant import Plant
-from sysid_sim.rest import rest_configuration
 from sysid_sim.sensors import SensorConfig
 from sysid_sim.simulation import Simulation, SimulationConfig, Stribeck
 

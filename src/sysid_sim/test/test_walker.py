@@ -15,6 +15,7 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.condition import condition_contacts
 from sysid_core.data import read_recording
 from sysid_core.dynamics.contact import ContactRegression
+from sysid_core.dynamics.stance import stance_of
 from sysid_core.robot import Robot
 from sysid_core.robot.interpretation import interpret
 from sysid_core.signals.options import SignalConfig
@@ -25,7 +26,7 @@ from sysid_sim.run import Run, run_scenario, write_run
 from sysid_sim.scenarios import find_scenario, known_scenarios
 from sysid_sim.sensors import SensorConfig
 from sysid_sim.simulation import Simulation, SimulationConfig
-from sysid_sim.walker import MOTIONS, Walker, stance_of
+from sysid_sim.walker import MOTIONS, Walker
 
 LEGGED = [
     name

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.errors import ParameterError
 from sysid_core.estimate_file import EstimateFile
 from sysid_core.excitation.design import CHECK_RATE, Design, ExciteConfig
 from sysid_core.excitation.fourier import FourierMotion, States
 from sysid_core.excitation.information import Information
 from sysid_core.excitation.limits import MotionLimits
+from sysid_core.excitation.standing import StandingDesign, StandingMotion
+from sysid_core.robot.clearance import NOTHING
 from sysid_core.robot.model import Robot
 
 __all__ = ["Excitation", "excite"]
@@ -25,13 +28,15 @@ _BANDWIDTH = 10.0
 _TINY = 1e-12
 _RANDOM = 15
 """Random motions that the result is compared with."""
+_STANDING = 40
+"""Random motions of a standing robot, of which the best is taken."""
 
 
 @dataclass(frozen=True)
 class Excitation:
     """A designed motion."""
 
-    motion: FourierMotion
+    motion: FourierMotion | StandingMotion
     moving: tuple[str, ...]  # Joints that move
     limits: MotionLimits
     condition: float  # Condition number of the base regressor, columns scaled to unit norm
@@ -57,7 +62,8 @@ def excite(
 
     The geometric mean of the base parameters' variances is made as small as a search from several
     random starts finds it (cf. Swevers et al. 1997, who take the determinant); what still leaves
-    the limits afterwards is scaled down, so that the result always keeps them.
+    the limits afterwards is scaled down, so that the result always keeps them. A robot that stands
+    on its feet moves its base over them.
 
     Parameters
     ----------
@@ -71,11 +77,15 @@ def excite(
     Raises
     ------
     ModelError
-        If the robot's base floats.
+        If the robot's base floats, and not over three feet or more.
     ParameterError
         If no motion fits the limits.
     """
     config = config or ExciteConfig()
+    if robot.floating:
+        if earlier or estimate is not None:
+            raise ParameterError("a standing robot's motions are designed without earlier ones")
+        return _excite_standing(robot, limits, config, progress)
     information = _known(robot, config, earlier, estimate)
     rng = np.random.default_rng(config.seed)
     design = Design(information, limits, config)
@@ -99,6 +109,38 @@ def excite(
         float(np.median([information.condition(M) for M in told])),
         float(np.median([information.sharpness(sharpest, M) for M in told])),
         *_usage(information, limits, best),
+    )
+
+
+def _excite_standing(
+    robot: Robot,
+    limits: MotionLimits,
+    config: ExciteConfig,
+    progress: Callable[[str, float], None] | None,
+) -> Excitation:
+    """Return the best of some motions of a robot that stands on its feet."""
+    if config.joints is not None or config.obstacles != NOTHING or config.focus != "all":
+        raise ParameterError(
+            "a standing robot moves all joints of its legs: leave out joints, obstacles and focus"
+        )
+    design = StandingDesign(robot, limits, config.duration, config.used_harmonics)
+    rng, drawn = np.random.default_rng(config.seed), []
+    for number in range(_STANDING):
+        drawn.append(design.random(rng))
+        if progress is not None:
+            progress("drawing", (number + 1) / _STANDING)
+    told = [design.information(motion) for motion in drawn]
+    log_det = [float(np.linalg.slogdet(M)[1]) for M in told]
+    conditions = [float(np.sqrt(np.linalg.cond(M))) for M in told]
+    best = int(np.argmax(log_det))
+    return Excitation(
+        drawn[best],
+        design.moving,
+        limits,
+        conditions[best],
+        float(np.median(conditions)),
+        float(np.exp(0.5 * (log_det[best] - np.median(log_det)) / len(told[best]))),
+        *design.usage(drawn[best]),
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a designed motion: a table, a message to play, whose it is, and a picture."""
+"""Writes a designed motion: a table, a message to play, whose it is, a picture of what moves."""
 
 from __future__ import annotations
 
@@ -72,9 +72,10 @@ def _message(found: Excitation, joints: tuple[str, ...]) -> str:
 def _picture(found: Excitation, joints: tuple[str, ...], path: Path) -> None:
     time = found.motion.times(100.0)
     states, limits = found.motion.states(time), found.limits
-    figure = Figure(figsize=(11.0, 1.2 + 1.3 * len(joints)), dpi=100, layout="constrained")
+    count = len(found.moving)
+    figure = Figure(figsize=(11.0, 1.2 + 1.3 * count), dpi=100, layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.subplots(len(joints), 3, sharex=True, squeeze=False)
+    grid = figure.subplots(count, 3, sharex=True, squeeze=False)
     bounds = (
         (limits.lower, limits.upper),
         (-limits.velocity, limits.velocity),
@@ -85,8 +86,8 @@ def _picture(found: Excitation, joints: tuple[str, ...], path: Path) -> None:
     ):
         grid[0, column].set_title(title, fontsize=10)
         grid[-1, column].set_xlabel("time [s]", fontsize=9)
-        for j, joint in enumerate(joints):
-            axes = grid[j, column]
+        for row, joint in enumerate(found.moving):
+            axes, j = grid[row, column], joints.index(joint)
             axes.plot(time, states[column][:, j], color="#1f5fa8", linewidth=1.1)
             for bound in bounds[column]:
                 axes.axhline(bound[j], color="#c0392b", linewidth=0.8, linestyle="--")
