@@ -84,10 +84,10 @@ def plain(message: Any) -> Any:
         }
     if isinstance(message, bytes):
         return message[0] if len(message) == 1 else list(message)
+    if isinstance(message, np.generic):  # first: numpy's float64 is a float, too
+        return message.item()
     if isinstance(message, (str, bool, int, float)):
         return message
-    if isinstance(message, np.generic):
-        return message.item()
     return [plain(value) for value in message]
 
 

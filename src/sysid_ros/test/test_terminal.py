@@ -126,6 +126,10 @@ def test_plain_data_become_a_message_and_plain_again() -> None:
     assert contacts.wrenches[0].force.z == -2.5
     again = fill(messages.Contacts(), read_values(message_text(plain(contacts))))
     assert again == contacts
+    odometry = importlib.import_module("nav_msgs.msg").Odometry()
+    odometry.pose.covariance = [0.5] * 36
+    again = fill(type(odometry)(), read_values(message_text(plain(odometry))))
+    assert list(again.pose.covariance) == [0.5] * 36
 
 
 def test_numbers_of_a_fixed_array_must_be_as_many() -> None:
