@@ -117,6 +117,8 @@ def _triangular_inverse(factor: FloatArray) -> FloatArray:
     By halves, so that products do the work: LAPACK's own takes twice as long.
     """
     size = len(factor)
+    if not size:
+        return np.zeros((0, 0))
     if size <= _LEAF:
         inverse, failed = lapack.dtrtri(np.tril(factor), lower=1)
         if failed:

@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from test.estimation.conftest import Synthetic
 
 
-@pytest.fixture(params=["all free", "some fixed"])
+@pytest.fixture(params=["all free", "some fixed", "base alone"])
 def coordinates(panda: Synthetic, request: pytest.FixtureRequest) -> Coordinates:
     fixed = np.zeros(panda.layout.size, dtype=bool)
     if request.param == "some fixed":
         fixed[panda.layout.body(0)] = fixed[panda.layout.body(6)] = True
         fixed[panda.layout.term("viscous")] = True
+    if request.param == "base alone":  # as the parameters of a load that moves every way
+        fixed[:] = True
+        fixed[panda.base.columns] = False
     return Coordinates.of(panda.base, fixed, panda.truth)
 
 
