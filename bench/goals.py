@@ -165,6 +165,10 @@ GOALS: Mapping[str, tuple[Goal, ...]] = {
             for what in ("noticed within 1.5 s", "mass within 5 %", "covered")
         ),
     ),
+    "excitation": tuple(
+        Goal(f"error over that of a random motion, {name}", 0.5, f"{_DESIGN}: of equal length")
+        for name in ("panda", "ur10e", "digit_left_leg")
+    ),
     "signal_faults": (
         Goal(
             "share of runs within 5 % of the best cut-off",

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Designed motions against random Fourier motions of the same length within the same limits.
+
+Each is played as by ``sysid calibrate --simulate``: on a robot whose model is wrong, approach and
+ramps included. What is identified from it is held against the robot's true base parameters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import numpy as np
+
+from bench.runner import Result, run_benchmark, say, show_table
+from sysid_controller.motion_plan import MotionPlan, MotionPlanner
+from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.select import make_regression
+from sysid_core.dynamics.stance import rest_configuration
+from sysid_core.excitation.design import Design, ExciteConfig
+from sysid_core.excitation.fourier import FourierMotion, States
+from sysid_core.excitation.information import Information
+from sysid_core.excitation.limits import MotionLimits, motion_limits
+from sysid_core.excitation.motion_file import JointMotion
+from sysid_core.excitation.optimise import excite
+from sysid_core.excitation.standing import StandingMotion
+from sysid_core.identification import IdentifyConfig, identify
+from sysid_core.robot import Robot, load_robot
+from sysid_sim.nominal_control import TrajectoryTracker
+from sysid_sim.run import run_scenario
+from sysid_sim.scenarios import Behaviour, Scenario, find_scenario
+
+__all__ = ["run"]
+
+_SCENARIOS = {"panda": "panda_excite", "ur10e": "ur10e_excite", "digit_left_leg": "digit_leg"}
+"""Of each robot the scenario whose sensors, friction and delays it has."""
+_SHARE = 0.8
+"""Of ranges, speeds and torques that motions use, as in ``sysid calibrate``."""
+_RATE = 20.0  # [Hz] of the points that are played, as in a motion's file
+_BANDWIDTH = 20.0  # [rad/s] of the feedback, as in all scenarios
+
+
+class _Path:
+    """A plan as a tracker asks for it."""
+
+    def __init__(self, plan: MotionPlan) -> None:
+        self._path = plan.path
+
+    def at(self, time: FloatArray) -> States:
+        """Return the motion at times (n,) [s]."""
+        return States(*map(np.array, zip(*map(self._path.at, time.tolist()), strict=True)))
+
+
+def _play(
+    robot: Robot, name: str, motion: FourierMotion | StandingMotion, seed: int
+) -> tuple[float, float]:
+    """Return the relative errors of base parameters that are identified, and of nominal ones."""
+    time = motion.times(_RATE)
+    planner = MotionPlanner(robot, JointMotion(robot.actuated_names, time, *motion.states(time)))
+    plan = planner.plan(rest_configuration(robot)[robot.actuated])
+
+    def tracker(robot: Robot, _: int, period: float) -> Behaviour:
+        return TrajectoryTracker(robot, _Path(plan), bandwidth=_BANDWIDTH, period=period)
+
+    scenario = find_scenario(_SCENARIOS[name])
+    played = Scenario(name, name, "", tracker, rate=scenario.rate, config=scenario.config)
+    done = run_scenario(played, seed=seed, duration=plan.duration)
+    found = identify(robot, done.recording, IdentifyConfig(train=1.0)).estimate
+    base = make_regression(robot).base
+    true = base.project(done.truth)
+    estimates = found.parameters, robot.consistent_nominal
+    errors = [np.linalg.norm(base.project(x) - true) / np.linalg.norm(true) for x in estimates]
+    return float(errors[0]), float(errors[1])
+
+
+def _random(robot: Robot, limits: MotionLimits, config: ExciteConfig, seed: int) -> FourierMotion:
+    """Return a random motion, other than those that the design begins with."""
+    design = Design(Information(robot), limits, config)
+    return design.random(np.random.default_rng([seed, 1]))
+
+
+def run(given: argparse.Namespace) -> Result:
+    """Identify each robot from both motions, seed by seed."""
+    rows: list[list[Any]] = []
+    figures: dict[str, float] = {}
+    for name in given.robots:
+        robot, ratios = load_robot(name), []
+        limits = motion_limits(robot, share=_SHARE, speed=_SHARE)
+        for seed in range(given.seed, given.seed + given.seeds):
+            config = ExciteConfig(duration=given.duration, seed=seed)
+            designed, nominal = _play(robot, name, excite(robot, limits, config).motion, seed + 1)
+            drawn, _ = _play(robot, name, _random(robot, limits, config, seed), seed + 1)
+            ratios.append(designed / drawn)
+            rows.append([name, f"{seed}", nominal, drawn, designed, ratios[-1]])
+            say(f"{rows[-1]}")
+        figures[f"error over that of a random motion, {name}"] = float(
+            np.exp(np.mean(np.log(ratios)))
+        )
+    headings = ("robot", "seed", "nominal", "random motion", "designed motion", "ratio")
+    table = show_table("relative error of base parameters", headings, rows, ".3g")
+    return Result(figures, {"rows": rows}, {"excitation": table})
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--robots", nargs="+", choices=_SCENARIOS, default=list(_SCENARIOS))
+    parser.add_argument("--seeds", type=int, default=3, help="of motion, truth and noise")
+    parser.add_argument("--duration", type=float, default=10.0, help="of both motions [s]")
+
+
+if __name__ == "__main__":
+    sys.exit(run_benchmark("excitation", run, _arguments, __doc__))
