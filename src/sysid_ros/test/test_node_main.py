@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import platform
 import signal
 import subprocess
 import sys
@@ -94,6 +95,39 @@ def test_a_clock_before_zero_does_not_end_a_node() -> None:
     )
     assert ended.returncode == 0, ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+SAVING = """
+import contextlib, importlib
+with contextlib.suppress(ImportError):
+    importlib.import_module("sysid_embedded").install()
+import numpy as np
+from rclpy.node import Node
+from sysid_ros.node_main import run_node
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+class Saving(Node):
+    def __init__(self):
+        super().__init__("saving")
+        before = resident()
+        for _ in range(5):
+            parts = [np.ones(1_000_000), np.ones(500_000)]
+            del parts
+        print(resident() - before)
+
+run_node("saving", Saving, [], done=lambda _: True)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of another C library")
+def test_a_node_gives_large_arrays_back() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", SAVING], capture_output=True, text=True, timeout=LIMIT
+    )
+    assert int(ended.stdout.split()[-1]) < 2_000_000, ended.stderr
 
 
 def test_a_node_that_cannot_start_says_why_in_a_line(capfd: pytest.CaptureFixture[str]) -> None:
