@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.rows import Rows
 
-__all__ = ["ResidualColour"]
+__all__ = ["Bursts", "Colours", "ResidualColour"]
 
 _MEMORY = 20.0
 """Time constant of what is usual [s]: some cycles of a task; the robot warms up slower [s]."""
@@ -27,66 +29,58 @@ _OUTLIER = 4.0
 looking usual [-]."""
 
 
-class ResidualColour:
-    """Mean square and colour of the innovations of every row group.
+class _Stretches:
+    """Squares of sums over stretches of 1, 2, 4, … values, each built from two of the last.
 
-    Batch means: if neighbouring residuals were independent, sums over L of them would have L times
-    the variance of one. How much more they have, at the length L where it is largest, is the
-    integrated autocorrelation time: for so many rows stands one independent row. Sums of doubling
-    lengths are built from one another, so that a sample costs the same whatever the length.
-
-    Where a sample has several rows in one group, as in the null space of contacts, the turn of
-    those rows is arbitrary; the product with the prediction, summed over the sample, is not.
+    So a value costs the same however long the stretches are.
     """
+
+    def __init__(self, sample_rate: float) -> None:
+        self.length = 2.0 ** np.arange(1 + max(0, int(np.log2(max(1.0, _LONGEST * sample_rate)))))
+        self.seen = 0  # Values
+        self.power = np.zeros(len(self.length))  # Sums of the squares, faded
+        self._open = [np.zeros(0) for _ in self.length]
+
+    def push(self, values: FloatArray, fade: float) -> None:
+        """Add values (n,)."""
+        self.seen += len(values)
+        self.power *= fade
+        for level in range(len(self.length)):
+            self.power[level] += values @ values
+            values = np.concatenate([self._open[level], values])
+            pairs = len(values) // 2
+            self._open[level] = values[2 * pairs :]
+            if not pairs:
+                break
+            values = values[: 2 * pairs : 2] + values[1 : 2 * pairs : 2]
+
+    def grown(self, factors: FloatArray) -> FloatArray:
+        """Return factors (L,) ≥ 1 that only stretches seen often enough raise."""
+        usable = self.length * _FEWEST <= self.seen
+        return np.maximum.accumulate(np.where(usable, np.maximum(factors, 1.0), 1.0))
+
+
+class _Size:
+    """Mean square of the innovations of every row group over the last while."""
 
     def __init__(self, groups: int, sample_rate: float) -> None:
         self._groups, self._rate = groups, sample_rate
-        self._levels = 1 + max(0, int(np.log2(max(1.0, _LONGEST * sample_rate))))
         self._forget = np.exp(-1.0 / (_MEMORY * sample_rate))
         self.clear()
 
     def clear(self) -> None:
         """Forget what was usual."""
-        count = self._groups
-        self.duration = 0.0  # [s] time that was learned from
-        self._square, self._weight = np.zeros(count), np.zeros(count)
-        self._seen = np.zeros(count)
-        self._power = np.zeros((count, self._levels))
-        self._open: list[list[FloatArray]] = [
-            [np.zeros(0) for _ in range(self._levels)] for _ in range(count)
-        ]
+        self._square, self._weight, self._seen = np.zeros((3, self._groups))
 
-    def push(self, rows: Rows, base_vector: FloatArray, samples: int) -> None:
-        """Learn from the residuals that base parameters (b,) leave of so many samples."""
-        self.duration += samples / self._rate
-        for g, block in enumerate(rows.blocks):
-            if not len(block.target):
-                continue
-            predicted: FloatArray = block.matrix @ base_vector
-            residual: FloatArray = block.target - predicted
-            fade = self._forget**samples
-            if self._weight[g] > _FEWEST:
-                bound = _OUTLIER * np.sqrt(self._square[g] / self._weight[g])
-                residual = np.minimum(np.maximum(residual, -bound), bound)
-            self._square[g] = fade * self._square[g] + residual @ residual
-            self._weight[g] = fade * self._weight[g] + len(residual)
-            if len(residual) > samples:
-                _, index = np.unique(block.sample, return_inverse=True)
-                residual = np.bincount(index, predicted * residual).astype(float)
-            self._add(g, residual, fade)
-
-    def _add(self, g: int, values: FloatArray, fade: float) -> None:
-        """Add a stretch of values (n,) to the sums of every length."""
-        self._seen[g] += len(values)
-        self._power[g] *= fade
-        for level in range(self._levels):
-            self._power[g, level] += values @ values
-            values = np.concatenate([self._open[g][level], values])
-            pairs = len(values) // 2
-            self._open[g][level] = values[2 * pairs :]
-            if not pairs:
-                break
-            values = values[: 2 * pairs : 2] + values[1 : 2 * pairs : 2]
+    def _learned(self, g: int, residual: FloatArray, fade: float) -> FloatArray:
+        """Return residuals (n,) as they count."""
+        if self._weight[g] > _FEWEST:
+            bound = _OUTLIER * np.sqrt(self._square[g] / self._weight[g])
+            residual = np.minimum(np.maximum(residual, -bound), bound)
+        self._square[g] = fade * self._square[g] + residual @ residual
+        self._weight[g] = fade * self._weight[g] + len(residual)
+        self._seen[g] += len(residual)
+        return residual
 
     @property
     def known(self) -> BoolArray:
@@ -98,6 +92,38 @@ class ResidualColour:
         """Usual mean square (G,) [N²·m²] of the innovations; 0 where none were seen."""
         return self._square / np.maximum(self._weight, 1.0)
 
+
+class ResidualColour(_Size):
+    """Mean square and colour of the innovations of every row group.
+
+    Batch means: if neighbouring residuals were independent, sums over L of them would have L times
+    the variance of one. How much more they have, at the length L where it is largest, is the
+    integrated autocorrelation time: for so many rows stands one independent row.
+
+    Where a sample has several rows in one group, as in the null space of contacts, the turn of
+    those rows is arbitrary; the product with the prediction, summed over the sample, is not.
+    """
+
+    def clear(self) -> None:
+        """Forget what was usual."""
+        super().clear()
+        self.duration = 0.0  # [s] time that was learned from
+        self._sums = [_Stretches(self._rate) for _ in range(self._groups)]
+
+    def push(self, rows: Rows, base_vector: FloatArray, samples: int) -> None:
+        """Learn from the residuals that base parameters (b,) leave of so many samples."""
+        self.duration += samples / self._rate
+        fade = self._forget**samples
+        for g, block in enumerate(rows.blocks):
+            if not len(block.target):
+                continue
+            predicted: FloatArray = block.matrix @ base_vector
+            residual = self._learned(g, block.target - predicted, fade)
+            if len(residual) > samples:
+                _, index = np.unique(block.sample, return_inverse=True)
+                residual = np.bincount(index, predicted * residual).astype(float)
+            self._sums[g].push(residual, fade)
+
     @property
     def factor(self) -> FloatArray:
         """Rows (G,) ≥ 1 that stand for one independent row."""
@@ -106,14 +132,63 @@ class ResidualColour:
     @property
     def factors(self) -> FloatArray:
         """The same (G, L) within stretches of 1, 2, 4, … rows, where errors vary less."""
-        usable = 2.0 ** np.arange(self._levels) * _FEWEST <= self._seen[:, None]
-        ratio = self._power / np.maximum(self._power[:, :1], 1e-300)
-        grown = np.maximum.accumulate(np.where(usable, ratio, 1.0), axis=1)
-        return np.asarray(np.maximum(grown, 1.0))
+        return np.stack([s.grown(s.power / max(s.power[0], 1e-300)) for s in self._sums])
 
     @property
     def cautious_factors(self) -> FloatArray:
         """The same (G, L), as if errors lasted through every stretch not seen often enough."""
-        length = 2.0 ** np.arange(self._levels)
-        beyond = length * _FEWEST / np.maximum(self._seen[:, None], 1.0)
+        length = self._sums[0].length
+        beyond = length * _FEWEST / np.maximum([[sums.seen] for sums in self._sums], 1.0)
         return np.asarray(np.minimum(self.factors * np.maximum(beyond, 1.0), length))
+
+
+class Bursts(_Size):
+    """How the power of the innovations of all row groups together scatters.
+
+    Errors come in bursts, in several groups at once, say where joints turn.
+    """
+
+    def clear(self) -> None:
+        """Forget what was usual."""
+        super().clear()
+        # Of samples' square errors in units of what is usual; their sum and number
+        self._powers, self._total, self._samples = _Stretches(self._rate), 0.0, 0.0
+
+    def push(self, rows: Rows, base_vector: FloatArray, samples: int) -> None:
+        """Learn from the residuals that base parameters (b,) leave of so many samples."""
+        fade = self._forget**samples
+        power = np.zeros(1 + max(int(block.sample.max(initial=-1)) for block in rows.blocks))
+        for g, block in enumerate(rows.blocks):
+            if len(block.target):
+                residual = self._learned(g, block.target - block.matrix @ base_vector, fade)
+                square = residual**2 / max(self.variance[g], 1e-300)
+                power += np.bincount(block.sample, square, len(power))
+        power = power[power > 0.0]
+        self._total = fade * self._total + float(power.sum())
+        self._samples = fade * self._samples + len(power)
+        self._powers.push(power, fade)
+
+    def rise(self, square: float, samples: int) -> tuple[float, float]:
+        """Return Σe² of a stretch in units of what is expected, and the rows that it stands for.
+
+        `square` is Σe² of so many samples in units of the variance. The sum over n independent
+        Gaussian rows has the relative variance 2/n, which tells n.
+        """
+        sums, whole = self._powers, max(self._total, 1e-300)
+        scatter = self._samples * sums.power / whole**2
+        factors = sums.grown(0.5 * (scatter - sums.length))
+        level = min(int(np.log2(max(samples, 1))), len(factors) - 1)
+        count = samples / float(factors[level])
+        return square / samples * self._samples / whole * count, count
+
+
+class Colours(NamedTuple):
+    """What innovations of two models usually are."""
+
+    used: ResidualColour  # Of the model in use, which learns from them
+    judging: Bursts  # Of the older one that changes are judged by
+
+    def clear(self) -> None:
+        """Forget what was usual."""
+        self.used.clear()
+        self.judging.clear()

@@ -20,7 +20,7 @@ from sysid_core.estimation import (
     estimator,
 )
 from sysid_core.online.anchor import wide_motion
-from sysid_core.online.colour import ResidualColour
+from sysid_core.online.colour import Bursts, Colours, ResidualColour
 from sysid_core.online.intake import noise_of, usable_samples
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.payload import PayloadEstimator
@@ -65,8 +65,8 @@ class Learner:
         self._wide = wide_motion(robot, regression)
         self.window = self._new_window()
         self._renew_scores()
-        # Of the innovations of the model in use
-        self.colour = ResidualColour(len(regression.groups), config.sample_rate)
+        size = len(regression.groups), config.sample_rate
+        self.colours = Colours(ResidualColour(*size), Bursts(*size))
         usual = default_prior(robot)
         self._nominal_offset = robot.consistent_nominal - usual.mean
         self.pose(usual, default_constraints(robot))
@@ -165,12 +165,12 @@ class Learner:
         self.informative_time = time
 
     def learn(
-        self, samples: Samples, used_base: FloatArray, *, usual: bool = True
+        self, samples: Samples, used_base: FloatArray, judging_base: FloatArray | None
     ) -> Iterator[Learned]:
         """Score samples with the models at hand, then learn from them, block by block.
 
-        `used_base` (b,) are the base parameters in use, whose innovations are `usual` unless the
-        robot is known to have changed.
+        `used_base` (b,) are the base parameters in use, `judging_base` (b,) those that changes are
+        judged by; None: innovations are not usual, since the robot is known to have changed.
         """
         self.time = float(samples.time[-1])
         self.samples += len(samples)
@@ -179,8 +179,9 @@ class Learner:
             learned = self._rows(samples.select(slice(start, start + size)))
             if learned.samples:
                 self.scores.push(*learned, self._candidate_base, self._nominal_base, used_base)
-                if usual:
-                    self.colour.push(learned.rows, used_base, learned.samples)
+                if judging_base is not None:
+                    self.colours.used.push(learned.rows, used_base, learned.samples)
+                    self.colours.judging.push(learned.rows, judging_base, learned.samples)
                 if self.regression.per_joint:
                     self.saturation.push(learned.rows, self._nominal_base, learned.samples)
                 self.window.push(*learned)
@@ -266,7 +267,7 @@ class Learner:
     @property
     def _correlation(self) -> FloatArray:
         """Samples (G,) that stand for an independent one."""
-        return np.maximum(self.colour.factor, _LEAST_CORRELATION)
+        return np.maximum(self.colours.used.factor, _LEAST_CORRELATION)
 
     def covariance(self, estimate: Estimate) -> FloatArray:
         """Return how far the newest estimate's base parameters (b, b) are known where it learned.
@@ -275,8 +276,8 @@ class Learner:
         leave of the innovations of this motion is told by these alone.
         """
         expected = 1.0 / (estimate.noise_std**2 * self._correlation)
-        seen = 1.0 / np.maximum(self.colour.variance * self._correlation, 1e-300)
-        gain = np.where(self.colour.known, np.maximum(seen - expected, 0.0), 0.0)
+        seen = 1.0 / np.maximum(self.colours.used.variance * self._correlation, 1e-300)
+        gain = np.where(self.colours.used.known, np.maximum(seen - expected, 0.0), 0.0)
         more = np.tensordot(gain, self._learned.gram, axes=1)
         known = np.eye(len(more)) + estimate.base_covariance @ more
         return np.asarray(np.linalg.solve(known, estimate.base_covariance))

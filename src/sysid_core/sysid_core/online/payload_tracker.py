@@ -10,8 +10,8 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.statistics import Statistics
-from sysid_core.online.changes import CERTAIN, Verdict, describe, is_usual
-from sysid_core.online.colour import ResidualColour
+from sysid_core.online.changes import CERTAIN, Verdict, describe, is_usual, log_odds
+from sysid_core.online.colour import Bursts, Colours, ResidualColour
 from sysid_core.online.innovations import Innovations, Noise, negligible
 from sysid_core.online.model_in_use import ModelInUse
 from sysid_core.online.payload import PayloadEstimate, PayloadEstimator
@@ -83,13 +83,18 @@ class PayloadTracker:
         self._told = False
         self._looks, self._looked = 0, -np.inf
 
+    def reference(self, model: ModelInUse) -> ModelInUse:
+        """Return the model that innovations are judged by, else the model in use."""
+        phase = self.phase.before if isinstance(self.phase, Alarmed) else self.phase
+        return phase.reference if isinstance(phase, Watching) else model
+
     @property
     def payload(self) -> PayloadEstimate | None:
         """The newest load, or what is left of it; None before one was ever certain."""
         return self.estimate if self._told else None
 
     def look(
-        self, window: SlidingWindow, model: ModelInUse, colour: ResidualColour, time: float
+        self, window: SlidingWindow, model: ModelInUse, colours: Colours, time: float
     ) -> Diagnostic | None:
         """Compare the newest innovations with the usual ones; begins to follow a payload.
 
@@ -102,7 +107,7 @@ class PayloadTracker:
         """
         self.before_change = None
         known = bool(np.isfinite(model.base_covariance).all())
-        if colour.duration < _LEAST or not known:
+        if colours.used.duration < _LEAST or not known:
             self.phase = Starting()
             return None
         if isinstance(self.phase, Alarmed):
@@ -113,20 +118,24 @@ class PayloadTracker:
             before = Watching(((time, model),))
         found = None
         for newest in window.newest(*self._due(window.samples, time)):
-            noise = usual_noise(newest, colour)
-            if is_usual(newest.residual_square(before.reference.base), newest.count, noise):
+            noise = usual_noise(newest, colours.used)
+            errors = newest.residual_square(before.reference.base), newest.count
+            if is_usual(*errors, noise):
                 continue
             recent = newest.statistics()
             verdict = self._judge(recent, before.reference, noise)
             if verdict is None:
                 continue
+            load = verdict.clear and verdict.best.kind == "payload"
+            if not load and _is_burst(newest, errors[0], colours.judging):
+                continue
             if found is None or (verdict.clear, verdict.odds) > (found.clear, found.odds):
                 found = verdict
-            if verdict.clear and verdict.best.kind == "payload":
+            if load:
                 since = self.phase.since if isinstance(self.phase, Alarmed) else time
                 if self._recognised(recent, before.reference, noise, window, since, time):
                     return None
-        if found is None or colour.duration < _LEARN:
+        if found is None or colours.used.duration < _LEARN:
             self.phase = before
             return None
         alarm = self.phase if isinstance(self.phase, Alarmed) else Alarmed(before, time)
@@ -134,7 +143,7 @@ class PayloadTracker:
         if time - alarm.since > _SETTLE:
             # no payload came of it: this is how the robot is now
             self.phase = Starting()
-            colour.clear()
+            colours.clear()
             self.before_change = before.reference if alarm.clear else None
         # what has passed before other samples have shown it was no change
         return describe(found, lasting=time - alarm.since >= _SPANS[0])
@@ -326,8 +335,17 @@ class PayloadTracker:
 
 def usual_noise(recent: Sums | Statistics, colour: ResidualColour) -> Noise:
     """Return the usual noise; a joint that hardly moved until now has none to speak of."""
+    return Noise(_usual_variance(recent, colour), colour.cautious_factors)
+
+
+def _usual_variance(recent: Sums | Statistics, seen: ResidualColour | Bursts) -> FloatArray:
     torque = recent.square / np.maximum(recent.count, 1.0)
-    usual = np.where(colour.known, colour.variance, torque)
-    return Noise(
-        np.maximum(usual, negligible(recent.square, recent.count)), colour.cautious_factors
-    )
+    usual = np.where(seen.known, seen.variance, torque)
+    return np.maximum(usual, negligible(recent.square, recent.count))
+
+
+def _is_burst(recent: Sums, square: FloatArray, bursts: Bursts) -> bool:
+    """Tell whether Σe² (G,) [N²·m²] is no larger than the model's errors are at times."""
+    expected = _usual_variance(recent, bursts)
+    whole, count = bursts.rise(float((square / expected).sum()), recent.samples)
+    return log_odds(whole, 0.0, whole, count) < CERTAIN

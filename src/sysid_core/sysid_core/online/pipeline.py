@@ -88,7 +88,7 @@ class OnlineIdentifier:
 
     def _use(self, model: ModelInUse, adopted: Estimate | None = None) -> None:
         if model.identified != self._model.identified:
-            self._learner.colour.clear()  # what is usual of one model is not of another
+            self._learner.colours.clear()  # what is usual of one model is not of another
         self._model, self._adopted = model, adopted
         self._revision += 1
 
@@ -106,8 +106,8 @@ class OnlineIdentifier:
             self._learner.begin_anew(start)
             self._tracker.restart(start)
             self._changed_at = start
-        usual = not self._tracker.changed
-        for rows, count in self._learner.learn(samples, self._model.base, usual=usual):
+        judge = None if self._tracker.changed else self._tracker.reference(self._model).base
+        for rows, count in self._learner.learn(samples, self._model.base, judge):
             if self._tracker.listening:
                 self._tracker.push(Statistics.of(rows), count)
 
@@ -219,7 +219,7 @@ class OnlineIdentifier:
             self._adopted = None
         tracker, learner = self._tracker, self._learner
         try:
-            note = tracker.look(learner.window, self._model, learner.colour, learner.time)
+            note = tracker.look(learner.window, self._model, learner.colours, learner.time)
             if not isinstance(tracker.phase, Following):
                 tracker.refine_carried()
             self._notes = [note] if note else []

@@ -9,7 +9,7 @@ from scipy.signal import lfilter
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import RowBlock, Rows
-from sysid_core.online.colour import ResidualColour
+from sysid_core.online.colour import Bursts, ResidualColour
 
 RATE = 100.0
 
@@ -22,11 +22,14 @@ def autoregressive(pole: float, samples: int, seed: int = 0) -> FloatArray:
 
 def learned(series: FloatArray, batch: int = 5) -> ResidualColour:
     colour = ResidualColour(1, RATE)
-    for part in np.array_split(series, len(series) // batch):
-        index = np.arange(len(part))
-        block = RowBlock(np.zeros((len(part), 1)), part, index)
-        colour.push(Rows((block,)), np.zeros(1), len(part))
+    learn(colour, series, batch)
     return colour
+
+
+def learn(colour: ResidualColour | Bursts, series: FloatArray, batch: int) -> None:
+    for part in np.array_split(series, len(series) // batch):
+        block = RowBlock(np.zeros((len(part), 1)), part, np.arange(len(part)))
+        colour.push(Rows((block,)), np.zeros(1), len(part))
 
 
 @pytest.mark.parametrize("pole", [0.0, 0.6, 0.9, 0.95])
@@ -82,3 +85,14 @@ def test_rows_that_are_turned_within_a_sample_keep_their_colour() -> None:
         )
         colour.push(Rows((block,)), np.ones(1), 10)
     assert 15.0 < colour.factor[0] < 80.0
+
+
+def test_bursts_are_told_by_how_powers_scatter() -> None:
+    """A Gaussian stretch has a relative variance of 2/n; bursts in one stretch of 16 have 15."""
+    even = autoregressive(0.0, 16384)
+    bursts = np.where(np.arange(16384) // 16 % 16 == 0, even, 0.01 * even)
+    for series, ratio, rows in ((even, 10.0, 16.0), (bursts, 16.0, 2.0 / 15.0)):
+        found = Bursts(1, RATE)
+        learn(found, series, 16)
+        whole, count = found.rise(ratio * 16.0, 16)
+        np.testing.assert_allclose([whole / count, count], [ratio, rows], rtol=0.5)

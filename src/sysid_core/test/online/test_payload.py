@@ -237,6 +237,21 @@ def test_friction_that_doubles_is_no_load(panda: Arm, calm: OnlineIdentifier) ->
     assert ("torque_errors_rose", "") in told
 
 
+def test_errors_that_come_with_each_period_are_no_change(
+    panda: Arm, calm: OnlineIdentifier
+) -> None:
+    """Once they were seen some times; larger ones are told."""
+    samples = panda.samples(10.0, 24.0, noise=0.05)
+    size = np.where(samples.time % 2.0 < 0.15, 0.4, 0.0)
+    size[samples.time > 22.0] *= 5.0
+    samples.effort[:] += size[:, None] * np.random.default_rng(5).normal(size=(len(size), 7))
+    updates, _ = changed(calm, samples)
+    told = [u.time for u in updates if u.notes and u.notes[0].kind == "torque_errors_rose"]
+    assert {int(time) for time in told} <= {10, 12, 22, 23}
+    assert max(told) > 22.0
+    assert not any(u.payload_attached for u in updates)
+
+
 def test_nothing_is_told_of_a_change_once_the_nominal_model_is_in_use(
     panda: Arm, calm: OnlineIdentifier
 ) -> None:

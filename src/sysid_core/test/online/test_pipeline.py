@@ -237,7 +237,7 @@ def test_a_solve_counts_rows_by_the_colour_of_the_innovations(valkyrie: Arm) -> 
     errors[:, 1] = np.repeat(errors[::100, 1], 100)
     base = identifier.regression.base.project(valkyrie.truth)
     rubbing = replace(samples, effort=samples.effort + errors)
-    for _ in identifier._learner.learn(rubbing, base):
+    for _ in identifier._learner.learn(rubbing, base, base):
         pass
     request = identifier.snapshot()
     assert request is not None

@@ -127,7 +127,7 @@ def test_a_changed_robot_waits_for_its_scales_like_a_new_one(
     arm = arm_of("valkyrie_arm")
     learner = Learner(arm.robot, make_regression(arm.robot), OnlineConfig())
     nothing = np.zeros(learner.regression.base.size)
-    assert len(list(learner.learn(arm.samples(0.0, 4.0), nothing))) > 0
+    assert len(list(learner.learn(arm.samples(0.0, 4.0), nothing, nothing))) > 0
     assert learner.windows == pytest.approx(2.0, abs=0.1)
     learner.forget()
     assert learner.windows == 0.0
