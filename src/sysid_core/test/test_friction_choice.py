@@ -52,6 +52,11 @@ def test_joints_get_the_terms_that_their_friction_has(found: Identification) -> 
     assert all(terms.keys() <= chosen[joint].keys() for joint, terms in ACTUAL.items())
 
 
+def test_a_term_bends_where_the_joints_friction_does(found: Identification) -> None:
+    (scale,) = found.robot.description.friction_chosen["wrist_1_joint"].values()
+    assert scale == pytest.approx(ACTUAL["wrist_1_joint"]["stribeck"], rel=0.02)
+
+
 def test_a_load_never_seen_is_predicted_no_worse_at_any_joint(
     found: Identification, least: Robot, make_recording: Callable[..., Recording]
 ) -> None:
