@@ -14,6 +14,8 @@ _CLOCK_LAG = 500_000_000
 
 _STANDS_STILL = 1.0
 """Time [s] after which a simulated clock that stands still counts as gone, and timeouts run on."""
+_LATE_LOOK = 0.1
+"""Time [s] that counts at most between two looks at such a clock: the node was itself late."""
 
 
 class RobotTime:
@@ -40,8 +42,9 @@ class RobotTime:
             self._still = 0.0
             self._time += min(moved, max(elapsed, _STANDS_STILL))  # a jump is not a wait
         else:
-            self._still += elapsed
-            self._time += elapsed if self._still > _STANDS_STILL else 0.0
+            missed = min(elapsed, _LATE_LOOK)
+            self._still += missed
+            self._time += missed if self._still > _STANDS_STILL else 0.0
         return self._time
 
 
