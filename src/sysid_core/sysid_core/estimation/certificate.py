@@ -71,12 +71,12 @@ def scaled_condition(information: FloatArray) -> float:
         return 1.0
     if not (diagonal > 0.0).all():
         return float("inf")
-    scale = 1.0 / np.sqrt(diagonal)
-    scaled = information * (scale[:, None] * scale)
-    norm = float(np.abs(scaled).sum(axis=0).max())
-    factor, failed = lapack.dpotrf(scaled.T, lower=1, clean=0, overwrite_a=1)
+    factor, failed = lapack.dpotrf(information.T, lower=1, clean=0)
     if failed:
         return float("inf")
+    scale = 1.0 / np.sqrt(diagonal)
+    norm = float((np.abs(information) @ scale * scale).max())
+    factor *= scale[:, None]
     reciprocal, _ = lapack.dpocon(factor, norm, uplo="L")
     return 1.0 / reciprocal if reciprocal > 0.0 else float("inf")
 
@@ -142,7 +142,7 @@ def _diagnostics(
             f"not physically consistent: {_list(impossible)}",
             "use entropic or sdp for a model that can be simulated",
         )
-    negative = [layout.labels[i] for i in layout.nonnegative if x[i] < 0.0]
+    negative = [layout.labels[i] for i in layout.nonnegative[x[layout.nonnegative] < 0.0]]
     if negative:
         note("negative_friction", f"negative friction: {_list(negative)}")
     if optimum.active:

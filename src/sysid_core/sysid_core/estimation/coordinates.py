@@ -64,6 +64,11 @@ class Coordinates:
         return -self.mapping[:, self.others]
 
     @cached_property
+    def moved(self) -> IndexArray:
+        """Which of the parameters at `columns` z moves at constant β."""
+        return np.flatnonzero(self.tied.any(axis=1))
+
+    @cached_property
     def spread(self) -> FloatArray:
         """Change (n, n − r) of x with z at constant β."""
         spread = np.zeros((self.size, len(self.others)))

@@ -92,6 +92,7 @@ class _Descent:
         self._share, self._growth, self._corrections = 1.0, 10.0, 0
         self._stale, self._fresh = True, False
         self._least, self._idle = np.inf, 0
+        self._slope: tuple[Point, float, FloatArray] | None = None
 
     def know(self, factor: FloatArray, error: float) -> None:
         """Begin with a factor whose Hessian has this relative error."""
@@ -129,17 +130,22 @@ class _Descent:
 
     def decrement(self) -> float:
         """Return the Newton decrement at the current point."""
-        gradient = self.objective.gradient(self.point, self.data)
+        return self._newton(1.0)[0] ** 0.5
+
+    def _newton(self, share: float) -> tuple[float, FloatArray]:
+        """Return squared decrement and change (n,) of (z, β) for this share of the data."""
+        if self._slope is None or self._slope[0] is not self.point or self._slope[1] != share:
+            gradient = self.objective.gradient(self.point, self.data, share)
+            self._slope = self.point, share, gradient
+        gradient = self._slope[2]
         change, _ = lapack.dpotrs(self.factor, gradient, lower=1)
-        return float(max(0.0, gradient @ change)) ** 0.5
+        return max(0.0, float(gradient @ change)), -change
 
     def _direction(self) -> tuple[float, float, float, FloatArray]:
         """Return squared decrement, step length, largest relative change, and direction (n,)."""
-        gradient = self.objective.gradient(self.point, self.data, self._share)
-        change, _ = lapack.dpotrs(self.factor, -gradient, lower=1)
-        square = max(0.0, float(-gradient @ change))
+        square, change = self._newton(self._share)
         dx = self.objective.coordinates.step(change)
-        return square, *_length(self.objective, square, self.objective.rates(self.point, dx)), dx
+        return square, *_length(self.objective, square, self.point, dx), dx
 
     def _factorise(self) -> None:
         self.factor = _factor(self.objective, self.point, self.data, self._share)
@@ -183,7 +189,7 @@ def _factor(objective: Objective, point: Point, data: Data, share: float = 1.0) 
         hessian = objective.hessian(curvature, data, share)
         if ridge:
             hessian[np.diag_indices_from(hessian)] *= 1.0 + ridge
-        factor, failed = lapack.dpotrf(hessian.T, lower=1, clean=0, overwrite_a=1)
+        factor, failed = lapack.dpotrf(hessian.T, lower=1, overwrite_a=1)
         if not failed:
             return np.asarray(factor)
     raise EstimationError(
@@ -193,12 +199,13 @@ def _factor(objective: Objective, point: Point, data: Data, share: float = 1.0) 
 
 
 def _length(
-    objective: Objective, square: float, rates: tuple[FloatArray, FloatArray]
+    objective: Objective, square: float, point: Point, dx: FloatArray
 ) -> tuple[float, float]:
     """Return the step length and a bound on the largest relative change of a full step."""
-    bodies, ratios = rates
-    norms = np.sqrt(np.einsum("kij,kij->k", bodies, bodies)).max(initial=0.0)
-    largest = float(max(norms, np.abs(ratios).max(initial=0.0)))
+    bodies, ratios = objective.rates(point, dx)
+    # the Frobenius norm of J^-½ ΔJ J^-½, squared
+    squares = np.einsum("kij,kji->k", bodies, bodies).max(initial=0.0)
+    largest = max(float(squares) ** 0.5, float(np.abs(ratios).max(initial=0.0)))
     if largest < _FREE_STEP:
         return 1.0, largest
-    return exact_step(square, *objective.logarithms(rates)), largest
+    return exact_step(square, *objective.logarithms(point, dx, ratios)), largest

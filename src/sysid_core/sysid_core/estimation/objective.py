@@ -35,8 +35,7 @@ class Point(NamedTuple):
     """A strictly feasible point and what the derivatives need there."""
 
     x: FloatArray  # (n,)
-    root: FloatArray  # (k, 4, 4) inverse Cholesky factor of each body's pseudo-inertia
-    inverse: FloatArray  # (k, 4, 4): J⁻¹
+    inverse: FloatArray  # (k, 4, 4): J⁻¹ of each body's pseudo-inertia
     slack: FloatArray  # (q,)
 
 
@@ -114,16 +113,9 @@ class Objective:
         self._dense_rows = np.hstack([rows @ c.spread, rows[:, c.columns]])
 
     def at(self, x: FloatArray) -> Point:
-        """Return the point at x.
-
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            If a pseudo-inertia is not positive definite.
-        """
-        root = np.linalg.inv(np.linalg.cholesky(self.divergence.pseudo_inertias(x)))
-        inverse = np.swapaxes(root, 1, 2) @ root
-        return Point(x, root, inverse, self.inequalities.slack(x))
+        """Return the point at a strictly feasible x."""
+        inverse = np.linalg.inv(self.divergence.pseudo_inertias(x))
+        return Point(x, inverse, self.inequalities.slack(x))
 
     def prior_gradient(self, point: Point) -> FloatArray:
         """Return the gradient (n,) in x of all terms but the data's."""
@@ -176,22 +168,21 @@ class Objective:
         return M
 
     def rates(self, point: Point, change: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return J^-½ ΔJ J^-½ (k, 4, 4), and relative changes (f + q,) of friction and slacks."""
+        """Return J⁻¹ΔJ (k, 4, 4), and relative changes (f + q,) of friction and slacks."""
         d = self.divergence
-        root = point.root
-        bodies = root @ d.pseudo_inertias(change) @ np.swapaxes(root, 1, 2)
         index = d.split + d.positive
-        friction = change[index] / point.x[index]
-        if not len(point.slack):
-            return bodies, friction
-        return bodies, np.concatenate(
-            [friction, (self.inequalities.matrix @ change) / point.slack]
-        )
+        ratios = change[index] / point.x[index]
+        if len(point.slack):
+            ratios = np.concatenate([ratios, (self.inequalities.matrix @ change) / point.slack])
+        return point.inverse @ d.pseudo_inertias(change), ratios
 
-    def logarithms(self, rates: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    def logarithms(
+        self, point: Point, change: FloatArray, ratios: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return rates r and weights w so that all logarithms cost −Σ w log(1 + t r)."""
-        bodies, ratios = rates
         d = self.divergence
+        root = np.linalg.cholesky(point.inverse)
+        bodies = np.swapaxes(root, 1, 2) @ d.pseudo_inertias(change) @ root
         weights = np.concatenate([np.repeat(d.weight, 4), self.ratio_weights])
         return np.concatenate([np.linalg.eigvalsh(bodies).ravel(), ratios]), weights
 

@@ -20,7 +20,7 @@ __all__ = [
     "determined_share",
 ]
 
-_LEAF = 100
+_LEAF = 50
 """Size below which calls cost more than products save."""
 
 
@@ -49,7 +49,7 @@ class Posterior:
 
     @staticmethod
     def of(coordinates: Coordinates, factor: FloatArray) -> Posterior:
-        """Return the posterior from the lower Cholesky factor (n, n) of its information.
+        """Return the posterior from the Cholesky factor (n, n) of its information, zero above.
 
         Raises
         ------
@@ -57,9 +57,10 @@ class Posterior:
             If the information is singular.
         """
         split = len(coordinates.others)
-        own = _triangular_inverse(factor[:split, :split])
-        gain = factor[split:, :split] @ own
-        return Posterior(coordinates, own, gain, _triangular_inverse(factor[split:, split:]))
+        own, rest = factor[:split, :split].copy(order="F"), factor[split:, split:].copy(order="F")
+        _invert(own)
+        _invert(rest)
+        return Posterior(coordinates, own, factor[split:, :split] @ own, rest)
 
     @cached_property
     def _beta(self) -> FloatArray:
@@ -87,9 +88,9 @@ class Posterior:
         else:
             cross = self._beta @ self.gain
             own = self.own.T @ self.own + self.gain.T @ cross
-            variance[c.others] = np.diagonal(own)
-            tied = ((c.tied @ own - 2.0 * cross) * c.tied).sum(axis=1)
-            variance[c.columns] = tied + np.diagonal(self._beta)
+            variance[c.others], variance[c.columns] = np.diagonal(own), np.diagonal(self._beta)
+            moved, tied = c.moved, c.tied[c.moved]
+            variance[c.columns[moved]] += ((tied @ own - 2.0 * cross[moved]) * tied).sum(axis=1)
         share = np.clip(np.einsum("ij,ij->i", base, learned), 0.0, 1.0)
         return Certainty(variance, covariance, base, share)
 
@@ -111,27 +112,23 @@ class Posterior:
         return np.asarray((of_z * of_z).sum(axis=0) + (of_beta * of_beta).sum(axis=0))
 
 
-def _triangular_inverse(factor: FloatArray) -> FloatArray:
-    """Return the inverse of a lower triangular matrix (n, n), of which the rest is not read.
+def _invert(lower: FloatArray) -> None:
+    """Invert a lower triangular matrix (n, n) in its place.
 
     By halves, so that products do the work: LAPACK's own takes twice as long.
     """
-    size = len(factor)
-    if not size:
-        return np.zeros((0, 0))
-    if size <= _LEAF:
-        inverse, failed = lapack.dtrtri(np.tril(factor), lower=1)
+    half = len(lower) // 2
+    if not len(lower):
+        return
+    if len(lower) <= _LEAF:
+        lower[:], failed = lapack.dtrtri(lower, lower=1)
         if failed:
             raise EstimationError("the information matrix is singular; widen no prior to infinity")
-        return np.asarray(inverse)
-    half, result = size // 2, np.zeros((size, size))
-    upper, lower = (
-        _triangular_inverse(factor[:half, :half]),
-        _triangular_inverse(factor[half:, half:]),
-    )
-    result[:half, :half], result[half:, half:] = upper, lower
-    np.matmul(lower, -(factor[half:, :half] @ upper), out=result[half:, :half])
-    return result
+        return
+    first, second = lower[:half, :half], lower[half:, half:]
+    _invert(first)
+    _invert(second)
+    lower[half:, :half] = -(second @ (lower[half:, :half] @ first))
 
 
 def determined_share(posterior_variance: FloatArray, prior_variance: FloatArray) -> FloatArray:
