@@ -16,7 +16,7 @@ __all__ = ["Minimum", "minimise"]
 
 _FREE_STEP = 0.3  # largest relative change at which a full Newton step needs no line search
 _NEAR = 1.0  # relative error of a Hessian up to which its factor serves: its steps contract
-_CLOSE = 0.02  # and up to which it serves the covariance: deviations are off by half of it
+_CLOSE = 0.05  # and up to which it serves the covariance: deviations are off by half of it
 _FULL = 0.1  # difference from one up to which a step's length hardly matters
 _BLOCKED = 0.25  # a shorter first step means that a boundary is in the way
 _SLOWEST = 1.5  # smallest factor by which the data's share grows

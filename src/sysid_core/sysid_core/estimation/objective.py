@@ -114,7 +114,7 @@ class Objective:
 
     def at(self, x: FloatArray) -> Point:
         """Return the point at a strictly feasible x."""
-        inverse = np.linalg.inv(self.divergence.pseudo_inertias(x))
+        inverse = np.asarray(np.linalg.inv(self.divergence.pseudo_inertias(x)), dtype=float)
         return Point(x, inverse, self.inequalities.slack(x))
 
     def prior_gradient(self, point: Point) -> FloatArray:
@@ -155,7 +155,8 @@ class Objective:
                 diagonal[:, None] * self._scalar_spread,
             ]
         )
-        np.matmul(c.spread.T, turned, out=M[:split, :split])
+        M[:split, :split] = turned[c.others]
+        M[:split, :split] += c.tied[c.moved].T @ turned[c.columns[c.moved]]
         M[:split, split:] = turned[c.columns].T
         np.multiply(data.information, share, out=M[split:, split:])
         flat = M.reshape(-1)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import EstimationError
@@ -65,7 +65,9 @@ class Posterior:
     @cached_property
     def _beta(self) -> FloatArray:
         """Covariance (r, r) of β."""
-        return np.asarray(self.rest.T @ self.rest)
+        lower, _ = lapack.dlauum(self.rest, lower=1)
+        np.fill_diagonal(lower, 0.5 * np.diagonal(lower))
+        return np.asarray(lower + lower.T)
 
     @property
     def base(self) -> FloatArray:
@@ -86,11 +88,12 @@ class Posterior:
             covariance = self._covariance()
             variance = np.diagonal(covariance)
         else:
-            cross = self._beta @ self.gain
-            own = self.own.T @ self.own + self.gain.T @ cross
+            carried = blas.dtrmm(1.0, self.rest, self.gain, lower=1)
+            own = self.own.T @ self.own + carried.T @ carried
             variance[c.others], variance[c.columns] = np.diagonal(own), np.diagonal(self._beta)
             moved, tied = c.moved, c.tied[c.moved]
-            variance[c.columns[moved]] += ((tied @ own - 2.0 * cross[moved]) * tied).sum(axis=1)
+            cross = self._beta[moved] @ self.gain
+            variance[c.columns[moved]] += ((tied @ own - 2.0 * cross) * tied).sum(axis=1)
         share = np.clip(np.einsum("ij,ij->i", base, learned), 0.0, 1.0)
         return Certainty(variance, covariance, base, share)
 
