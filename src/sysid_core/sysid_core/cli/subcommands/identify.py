@@ -175,11 +175,10 @@ def _show(found: Identification, out: Path, report: bool) -> None:
         f"parameters determined by the data, {int(found.essential.sum())} of them essential · "
         f"low-pass {found.signals.cutoff:.3g} Hz"
     )
-    masses = [
-        float(robot.layout.inertias(p)[:, 0].sum())
-        for p in (found.nominal, found.estimate.parameters)
-    ]
-    console.print(f"total mass of moving bodies: {masses[0]:.4g} → {masses[1]:.4g} kg")
+    masses = robot.layout.masses
+    before, after = (float(p[masses].sum()) for p in (found.nominal, estimate.parameters))
+    mass = _with_std(after, float(np.sqrt(estimate.covariance[np.ix_(masses, masses)].sum())))
+    console.print(f"total mass of moving bodies: {number(before)} → {mass} kg")
     files = ["estimate.json", f"{robot.name}.urdf"] + (["report.html"] if report else [])
     console.print(f"wrote {', '.join(files)} to {out}", markup=False)
     console.print(f"next: {advice(found, str(out))[0]}", markup=False)
