@@ -185,8 +185,10 @@ def test_the_clock_may_come_less_often_than_joint_states(graph: Callable[..., Gr
     g.start(SimulatorNode)
     g.until(lambda: len(clock) > 20 and len(states) > 100)
     ticks = [message.clock.sec + 1e-9 * message.clock.nanosec for message in clock]
-    np.testing.assert_allclose(np.diff(ticks), 0.01, atol=1e-6)
-    np.testing.assert_allclose(np.diff([seconds(s) for s in states]), 0.002, atol=1e-6)
+    for times, period in ((ticks, 0.01), ([seconds(s) for s in states], 0.002)):
+        periods = np.diff(times) / period  # several where a busy computer lost messages
+        np.testing.assert_allclose(periods, np.rint(periods), atol=1e-3)
+        assert round(periods.min()) == 1
 
 
 def test_malformed_commands_are_counted_and_do_nothing(
