@@ -97,7 +97,8 @@ class ClosedChainRegression(PerJoint):
     ) -> FloatArray:
         """Return the columns of Gᵀ[Y | F] (n, na, k) at some of the samples."""
         q, v, a = motion.q[samples], motion.v[samples], motion.a[samples]
-        return np.swapaxes(self._tree.columns(q, v, a, columns) @ motion.G[samples], 1, 2)
+        GT = np.ascontiguousarray(np.swapaxes(motion.G[samples], 1, 2))
+        return self._tree.projected(q, v, a, columns, GT)
 
     def passive_states(self, samples: Samples) -> ClosedMotion:
         """Return the states of all joints at the samples, solved from the actuated ones."""

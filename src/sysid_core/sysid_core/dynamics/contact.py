@@ -132,8 +132,8 @@ class ContactRegression:
         """Structural base of the regressor."""
         size = self.layout.size
         count = max(60, 4 * size // self.robot.model.nv)
-        A = self._tree.columns(*random_states(self.robot, count), np.arange(size))
-        return find_base_parameters(np.swapaxes(A, 1, 2).reshape(-1, size), self.layout.labels)
+        A = self._tree.regressor(*random_states(self.robot, count))
+        return find_base_parameters(A.reshape(-1, size), self.layout.labels)
 
     # -- rows -------------------------------------------------------------------------------
 
@@ -164,9 +164,8 @@ class ContactRegression:
             force, N = self._force_and_basis(part, samples.effort, chunk)
             N = whitened(N, np.abs(part.v) < still)
             NT = np.ascontiguousarray(np.swapaxes(N, 1, 2))
-            columns = self._tree.columns(*part, self.base.columns)
             where = start[chunk.sample][:, None] + np.arange(NT.shape[1])
-            matrix[where] = NT @ np.swapaxes(columns, 1, 2)
+            matrix[where] = self._tree.projected(*part, self.base.columns, NT)
             target[where] = (NT @ force[:, :, None])[:, :, 0]
         sample = np.repeat(np.arange(len(samples)), sizes)
         return Rows((RowBlock(matrix, target, sample),))

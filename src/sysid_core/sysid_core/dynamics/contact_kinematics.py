@@ -187,16 +187,15 @@ class ContactKinematics:
         model, data = self.robot.model, self._data
         n, nc = len(q), len(self._joints)
         whole = np.empty((n, 6, model.nv))
-        rotation = np.empty((n, nc, 3, 3))
-        position = np.empty((n, nc, 3))
-        poses = [data.oMi[joint] for joint in self._joints]
+        poses = np.empty((n, 4 * nc, 3))
         # views into Pinocchio's memory: asking for them anew would double this loop's time
-        views = [(c, pose.rotation, pose.translation) for c, pose in enumerate(poses)]
+        joints = [data.oMi[joint] for joint in self._joints]
+        views = [part for p in joints for part in (p.rotation, p.translation[None])]
         for i in range(n):
             whole[i] = pin.computeJointJacobians(model, data, q[i])
-            for c, turn, shift in views:
-                rotation[i, c] = turn
-                position[i, c] = shift
+            np.concatenate(views, out=poses[i])
+        parts = poses.reshape(n, nc, 4, 3)
+        rotation, position = parts[:, :, :3], parts[:, :, 3]
         for c, placement in enumerate(self._placements):
             position[:, c] += rotation[:, c] @ placement.translation
             rotation[:, c] = rotation[:, c] @ placement.rotation

@@ -96,24 +96,23 @@ class OpenTree:
         A[:, self._driven, layout.friction] = self.friction.columns(*self._joints(q, v, a), rigid)
         return A
 
-    def columns(
-        self, q: FloatArray, v: FloatArray, a: FloatArray, columns: IndexArray
+    def projected(
+        self, q: FloatArray, v: FloatArray, a: FloatArray, columns: IndexArray, N: FloatArray
     ) -> FloatArray:
-        """Return k columns of the regressor, transposed (n, k, nv): less to project than all."""
+        """Return k columns of the regressors times matrices N (n, r, nv): (n, r, k)."""
         model, data = self.model, self.data
         regressor: Callable[..., FloatArray] = pin.computeJointTorqueRegressor
         start = self.robot.layout.friction.start
         inertial, friction = columns[columns < start], columns[columns >= start] - start
-        split = len(inertial)
-        A = np.empty((len(q), len(columns), model.nv))
+        bodies = np.empty((*N.shape[:2], start))
         for i in range(len(q)):
             Y = regressor(model, data, q[i], v[i], a[i]).reshape(model.nv, -1)
-            Y.T.take(inertial, 0, A[i, :split], "clip")
+            np.dot(N[i], Y, out=bodies[i])  # while it is in the processor's cache
+        parts = [bodies.take(inertial, axis=2)]
         if len(friction):
             F = self.friction.columns(*self._joints(q, v, a))
-            A[:, split:, : self.base_size] = 0.0
-            A[:, split:, self._driven] = np.swapaxes(F[:, :, friction], 1, 2)
-        return A
+            parts.append(N[:, :, self._driven] @ F[:, :, friction])
+        return np.concatenate(parts, axis=2)
 
     def _joints(
         self, q: FloatArray, v: FloatArray, a: FloatArray

@@ -96,11 +96,12 @@ class _Tree(_Common):
         To `steer` a search, signs of velocity are smoothed; only then gaps are measured.
         """
         inertial = self.columns[self.columns < self.robot.layout.friction.start]
-        Y = self._tree.columns(*states, inertial)[:, :, self.moving]
         rigid, parts = self._rigid(states), self._parts(states)
         F = self._laws[steer].columns(*parts, rigid=rigid)
         rows = np.zeros((*rigid.shape, len(self.columns)))
-        rows[:, :, : len(inertial)] = np.swapaxes(Y, 1, 2)
+        picked = np.eye(states.velocity.shape[1])[self.moving]
+        picked = np.broadcast_to(picked, (len(rows), *picked.shape))
+        rows[:, :, : len(inertial)] = self._tree.projected(*states, inertial, picked)
         _, place, used = np.intersect1d(self.columns, self._friction, return_indices=True)
         rows[:, :, place] = F[:, :, used]
         torque = rigid + self._laws[steer].torque(*parts, rigid=rigid)

@@ -135,7 +135,7 @@ def test_a_tree_has_one_law() -> None:
     robot = coupled("panda")
     tree, x = OpenTree(robot, parameters=drawn(robot)), drawn(robot)
     q, v, a = random_states(robot, 10)
-    rows = np.swapaxes(tree.columns(q, v, a, np.arange(len(x))), 1, 2)
+    rows = tree.regressor(q, v, a)
     np.testing.assert_allclose(rows @ x, tree.torques(q, v, a), atol=1e-9)
     for i in range(len(q)):
         np.testing.assert_allclose(tree.torque(q[i], v[i], a[i]), rows[i] @ x, atol=1e-9)
@@ -223,9 +223,9 @@ def test_a_robot_in_contact_has_one_law() -> None:
     robot = coupled("solo12")
     dynamics, x = ContactDynamics(robot), drawn(robot)
     dynamics.set_parameters(x)
-    rows = OpenTree(robot).columns(*random_states(robot, 10), np.arange(len(x)))
+    rows = OpenTree(robot).regressor(*random_states(robot, 10))
     for i, (q, v, a) in enumerate(zip(*random_states(robot, 10), strict=True)):
         terms = dynamics.terms(q, v)
-        np.testing.assert_allclose(terms.inertia @ a + terms.bias, x @ rows[i], atol=1e-9)
+        np.testing.assert_allclose(terms.inertia @ a + terms.bias, rows[i] @ x, atol=1e-9)
     coupling = robot.layout.coupling_term("coulomb").start
     assert coupling in ContactRegression(robot).base.columns
