@@ -87,8 +87,9 @@ class PriorConfig:
 
     relative_std: float = 0.5  # [-] relative standard deviation of each body's inertia
     friction_relative_std: float = 2.0  # [-] relative standard deviation of friction terms
-    offset_std: float = 0.1
-    """[-] standard deviation of torque offsets, as a share of the joint's effort limit."""
+    offset_std: float = 0.02
+    """[-] standard deviation of torque offsets, as a share of the joint's effort limit: no more
+    than friction thought likely, since the two look alike while a joint turns one way."""
     confidence: Mapping[str, float] = field(default_factory=dict)
     """Relative standard deviation of single bodies."""
 

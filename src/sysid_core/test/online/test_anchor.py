@@ -77,6 +77,31 @@ def test_small_and_partial_motions_never_make_a_wide_motion_worse(
     assert np.linalg.norm(error(arm, updates[-1].parameters, seen)[shown]) < 0.5 * before
 
 
+def test_friction_of_a_joint_that_turns_one_way_is_not_taken_for_an_offset(
+    arm_of: Callable[[str], Arm],
+) -> None:
+    arm = arm_of("panda")
+    joint, shape = 1, (300, 7)
+    time = np.arange(300) / 100.0
+    position, velocity, acceleration = np.zeros((3, *shape))
+    velocity[:, joint] = 0.5 + 0.1 * np.sin(2.0 * time)
+    acceleration[:, joint] = 0.2 * np.cos(2.0 * time)
+    position[:, 3] = -1.5
+    position[:, joint] = -0.8 + 0.5 * time - 0.05 * np.cos(2.0 * time)
+    truth = arm.robot.nominal.copy()
+    rubbing = arm.robot.layout.term("coulomb")
+    truth[rubbing][joint] += 2.0
+    effort = arm.torque(truth, position, velocity, acceleration)
+    samples = Samples(time, position, velocity, acceleration, effort)
+    identifier = OnlineIdentifier(arm.robot)
+    for part in np.array_split(np.arange(300), 30):
+        identifier.ingest(samples.select(part))
+        update = identifier.update()
+    assert update.identified
+    offset = update.parameters[arm.robot.layout.term("offset")][joint]
+    assert abs(offset) < 1.0, offset
+
+
 @pytest.mark.parametrize("name", ["ur10", "digit_left_leg", "solo12"])
 def test_a_wide_motion_is_known_for_every_class_of_robot(name: str) -> None:
     robot = load_robot(name)
