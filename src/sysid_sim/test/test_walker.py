@@ -18,8 +18,9 @@ from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.dynamics.stance import stance_of
 from sysid_core.robot import Robot
 from sysid_core.robot.interpretation import interpret
+from sysid_core.signals.align import align
 from sysid_core.signals.options import SignalConfig
-from sysid_core.signals.prepare import prepare
+from sysid_core.signals.prepare import filter_aligned
 from sysid_sim.errors import SimulationError
 from sysid_sim.plant import rotation_of
 from sysid_sim.run import Run, run_scenario, write_run
@@ -130,8 +131,10 @@ def test_the_true_parameters_explain_the_torques_up_to_the_noise(name: str) -> N
     share = {}
     for kind, each in (("exact", run), ("noisy", walked(name))):
         recording = interpret(each.robot, each.recording)
-        samples = prepare(recording, SignalConfig(cutoff=CUTOFF, oversampling=5.0))
-        fit = condition_contacts(each.robot, samples.samples())
+        aligned = align(recording, SignalConfig(cutoff=CUTOFF))
+        samples = filter_aligned(aligned, aligned.choice).samples()
+        thinned = slice(None, None, max(1, int(aligned.rate / (5.0 * CUTOFF))))
+        fit = condition_contacts(each.robot, samples.select(thinned))
         assert not [found for found in fit.diagnostics if "frame" in str(found)]
         found = ContactRegression(each.robot).residuals(fit.kept, each.truth)
         size = np.linalg.norm(np.sqrt(np.mean(found.target[:, 6:] ** 2, axis=0)))

@@ -9,17 +9,16 @@ import numpy as np
 
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import DataError
-from sysid_core.recording import ImuMounting, Recording, Samples
-from sysid_core.signals.align import Aligned, align, imu_rate
+from sysid_core.recording import ImuMounting, Samples
+from sysid_core.signals.align import Aligned, imu_rate
 from sysid_core.signals.chain import ChainConfig, Grid, filter_grid, fuse
 from sysid_core.signals.cutoff import CutoffChoice
 from sysid_core.signals.filters import support
 from sysid_core.signals.inertial import INSTEAD, Biases, too_slow
 from sysid_core.signals.motion import velocity_agreement
-from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.synchronise import SynchroniseReport
 
-__all__ = ["PrepareReport", "Prepared", "filter_aligned", "prepare", "use_measured"]
+__all__ = ["PrepareReport", "Prepared", "filter_aligned", "use_measured"]
 
 _MINIMUM_ROWS = 8
 
@@ -59,10 +58,9 @@ def filter_aligned(
     aligned: Aligned,
     choice: CutoffChoice,
     *,
-    oversampling: float | None = None,
     measured: bool | None = None,
 ) -> Prepared:
-    """Low-pass and differentiate at one cut-off; thin to `oversampling` times it.
+    """Low-pass and differentiate at one cut-off.
 
     `measured` says whether joints' velocities are those that were measured; None: as the
     configuration says.
@@ -89,55 +87,24 @@ def filter_aligned(
         message = f"efforts come {1e3 * abs(choice.lag):.2g} ms {side} their positions"
         warnings.append(str(Diagnostic("effort_lag", message, hint="they are moved by that")))
     chain = ChainConfig(rate, choice.cutoff, measured, options.velocity != "differentiated")
-    step = 1
-    if oversampling is not None:
-        step = max(1, int(rate / (oversampling * choice.cutoff)))
     mounting = ImuMounting()
     if recording.imu is not None and recording.imu.mounting is not None:
         mounting = recording.imu.mounting
-    segments = _segments(grids, chain, mounting, step, warnings)
+    segments = _segments(grids, chain, mounting, warnings)
     report = PrepareReport(
         aligned.sensor_rate,
         rate,
-        rate / step,
+        rate,
         choice.cutoff,
         choice.reason,
         "measured" if measured else "differentiated",
         aligned.outliers,
         aligned.synchronisation,
-        sum(len(segment) for segment in segments) * step / rate,
+        sum(len(segment) for segment in segments) / rate,
         (*recording.warnings, *warnings),
         choice.lag,
     )
     return Prepared(tuple(segments), report)
-
-
-def prepare(recording: Recording, options: SignalConfig | None = None) -> Prepared:
-    """Turn a recording into samples, at the cut-off of `options` or of the motion's spectrum.
-
-    Outliers are replaced, all signals brought onto one uniform grid (never across a gap), and
-    filtered by the same zero-phase low-pass, so that both sides of the regression see the same
-    filter; then positions are differentiated by central differences, the filter's edges trimmed
-    and redundant samples left out.
-
-    Parameters
-    ----------
-    recording : Recording
-        In the robot's joint order and SI units, on the joint side of transmissions.
-
-    Raises
-    ------
-    DataError
-        If no stretch of the recording is usable.
-    ParameterError
-        If the cut-off does not fit the rate.
-    """
-    options = options or SignalConfig()
-    try:
-        aligned = align(recording, options)
-        return filter_aligned(aligned, aligned.choice, oversampling=options.oversampling)
-    except DataError as err:
-        raise DataError(str(err), source=recording.source) from err
 
 
 def use_measured(aligned: Aligned, cutoff: float) -> bool:
@@ -164,9 +131,9 @@ def use_measured(aligned: Aligned, cutoff: float) -> bool:
 
 
 def _segments(
-    grids: list[Grid], chain: ChainConfig, mounting: ImuMounting, step: int, warnings: list[str]
+    grids: list[Grid], chain: ChainConfig, mounting: ImuMounting, warnings: list[str]
 ) -> list[Samples]:
-    """Filter every stretch that is long enough, and thin it."""
+    """Filter every stretch that is long enough."""
     edges = 2 * support(chain.rate, chain.cutoff)
     segments: list[Samples] = []
     for grid in grids:
@@ -176,7 +143,7 @@ def _segments(
                 "left out"
             )
             continue
-        segments.append(_fused(grid, chain, mounting, warnings).select(slice(None, None, step)))
+        segments.append(_fused(grid, chain, mounting, warnings))
     if not segments:
         raise DataError(
             f"no uninterrupted stretch is longer than {edges / chain.rate:.2g} s, the edges of "

@@ -11,10 +11,16 @@ import pytest
 
 from sysid_core.data import read_recording, summarise
 from sysid_core.recording import Recording
+from sysid_core.signals.align import align
 from sysid_core.signals.options import SignalConfig
-from sysid_core.signals.prepare import prepare
+from sysid_core.signals.prepare import Prepared, filter_aligned
 
 DATA = Path(os.environ.get("SYSID_DATA", Path(__file__).parents[5] / "shared" / "data"))
+
+
+def prepare(recording: Recording, options: SignalConfig | None = None) -> Prepared:
+    aligned = align(recording, options or SignalConfig())
+    return filter_aligned(aligned, aligned.choice)
 
 
 def _file(name: str) -> Path:

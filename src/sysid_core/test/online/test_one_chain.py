@@ -22,10 +22,11 @@ from sysid_core.recording import (
     Samples,
 )
 from sysid_core.robot import Robot, load_robot
+from sysid_core.signals.align import align
 from sysid_core.signals.chain import ChainConfig, Filtered, Grid, filter_grid
 from sysid_core.signals.filters import smoothed_value
 from sysid_core.signals.options import SignalConfig
-from sysid_core.signals.prepare import prepare
+from sysid_core.signals.prepare import filter_aligned
 from sysid_core.signals.sensors import SENSORS, Rows, Sensor
 
 RATE = 500.0
@@ -82,8 +83,8 @@ def live(robot: Robot, recording: Recording) -> Samples:
 
 
 def offline(recording: Recording) -> Samples:
-    config = SignalConfig(cutoff=CUTOFF, timing="stamped", oversampling=None)
-    return prepare(recording, config).samples()
+    aligned = align(recording, SignalConfig(cutoff=CUTOFF, timing="stamped"))
+    return filter_aligned(aligned, aligned.choice).samples()
 
 
 def paired(first: Samples, second: Samples) -> tuple[Samples, Samples]:

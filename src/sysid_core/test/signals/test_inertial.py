@@ -11,8 +11,9 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.recording import BaseRecording, ImuMounting, ImuRecording, Recording, Samples
+from sysid_core.signals.align import align
 from sysid_core.signals.options import SignalConfig
-from sysid_core.signals.prepare import prepare
+from sysid_core.signals.prepare import filter_aligned
 
 RATE = 500.0
 MOUNTING = ImuMounting(
@@ -82,7 +83,8 @@ def moving() -> tuple[Recording, FloatArray, FloatArray]:
 
 
 def samples_of(recording: Recording, *, inertial: bool = True) -> tuple[Samples, tuple[str, ...]]:
-    found = prepare(recording, SignalConfig(cutoff=20.0, inertial=inertial))
+    aligned = align(recording, SignalConfig(cutoff=20.0, inertial=inertial))
+    found = filter_aligned(aligned, aligned.choice)
     return found.samples(), found.report.warnings
 
 
