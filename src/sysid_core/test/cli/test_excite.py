@@ -42,7 +42,6 @@ def test_table_message_and_summary_tell_of_the_same_motion(
     ("arguments", "words"),
     [
         (["nobody"], "known robots"),
-        (["solo12"], "floating base"),
         (["panda", "--duration", "nan"], "duration"),
         (["panda", "--share", "2"], "share"),
         (["panda", "--rate", "0"], "--rate"),
