@@ -32,7 +32,7 @@ from sysid_msgs.srv import SaveBuffer
 from sysid_online.opening import OpeningStream
 from sysid_online.ring_buffer import RingBuffer
 from sysid_ros.diagnostics import clock_fault, diagnostics_message
-from sysid_ros.node_main import run_node
+from sysid_ros.node_main import return_freed_memory, run_node
 from sysid_ros.parameters import NodeParameters
 from sysid_ros.qos import readings
 from sysid_ros.robot_config import RobotConfig
@@ -272,6 +272,7 @@ class RecorderNode(Node):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the recorder node."""
+    return_freed_memory()
     return run_node("recorder", RecorderNode, args)
 
 

@@ -21,7 +21,7 @@ from rclpy.signals import SignalHandlerOptions
 from sysid_core.errors import ParameterError, SysidError
 from sysid_core.wording import one_line
 
-__all__ = ["run_node"]
+__all__ = ["return_freed_memory", "run_node"]
 
 _LOOK = 0.1
 """Longest time [s] between two looks at whether a node is done or was told to stop."""
@@ -32,7 +32,7 @@ _QUIET = 5.0
 _THRESHOLDS = (-3, -1)
 """``M_MMAP_THRESHOLD`` and ``M_TRIM_THRESHOLD`` of glibc's ``malloc.h``."""
 _LARGE = 1 << 20
-"""Bytes: what a solve takes is smaller, and taken again at once."""
+"""Bytes of what is given back."""
 
 _RCLPY = Path(rclpy.__file__).parent
 
@@ -50,7 +50,6 @@ def run_node(
 
     The program's name is for messages; the command line is by default the process's own.
     """
-    _return_freed_memory()
     with _stop_signals() as stopped:
         try:
             _init(args)
@@ -73,11 +72,12 @@ def run_node(
     return 0
 
 
-def _return_freed_memory() -> None:
+def return_freed_memory() -> None:
     """Have the C library give large arrays back when they are freed, however many were before.
 
     glibc keeps as much as the largest array that was ever freed, up to 32 MB: once its buffer was
     saved, the recorder stayed 20 MB larger (mallopt(3), dynamic adjustment of the threshold).
+    For nodes that take large arrays seldom: each costs the system's time to clear its pages.
     """
     with suppress(AttributeError, OSError):  # another C library
         library = ctypes.CDLL(None)
