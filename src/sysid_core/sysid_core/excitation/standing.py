@@ -35,6 +35,7 @@ _NOISE = 0.01
 _CHECK_RATE = 50.0
 """Rate at which the final motion is held against the limits [Hz]: ten times its frequencies."""
 _STEP = 1e-3  # [s] of the differences
+_TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -150,20 +151,12 @@ class StandingDesign:
 
     def obstacle(self, motion: StandingMotion, rate: float) -> str:
         """Say what is in a motion's way; empty if nothing is."""
-        limits, (q, v, a) = self.limits, motion.whole(motion.times(rate))
+        q, v, a = motion.whole(motion.times(rate))
         if not np.isfinite(q).all():
             return "the reach of the legs"
-        joints = self.robot.actuated
-        position, speed, change = (part[:, -len(joints) :][:, joints] for part in (q, v, a))
         torque, forces = self.demands(q, v, a)
-        middle, half = 0.5 * (limits.lower + limits.upper), 0.5 * (limits.upper - limits.lower)
-        for kind, values, limit in (
-            ("position", position - middle, half),
-            ("velocity", speed, limits.velocity),
-            ("acceleration", change, limits.acceleration),
-            ("effort", torque, limits.effort),
-        ):
-            beyond = ~(np.abs(values) <= limit).all(axis=0)
+        for kind, shares in self._shares(q, v, a, torque).items():
+            beyond = ~(shares <= 1.0)
             if beyond.any():
                 return f"the {kind} limit of joint '{self.robot.actuated_names[beyond.argmax()]}'"
         sideways = np.linalg.norm(forces[:, :, :2], axis=2)
@@ -215,19 +208,26 @@ class StandingDesign:
 
         The latter [m] is that of any joint's frame above the ground.
         """
-        limits, joints = self.limits, self.robot.actuated
         q, v, a = motion.whole(motion.times(_CHECK_RATE))
-        position, speed, change = (part[:, -len(joints) :][:, joints] for part in (q, v, a))
-        middle, half = 0.5 * (limits.lower + limits.upper), 0.5 * (limits.upper - limits.lower)
         heights = []
         model, data = self.tree.model, self.tree.data
         for row in q:
             pin.forwardKinematics(model, data, row)
             heights.append(min(pose.translation[2] for pose in list(data.oMi)[1:]))
+        return self._shares(q, v, a, self.demands(q, v, a)[0]), min(heights)
+
+    def _shares(
+        self, q: FloatArray, v: FloatArray, a: FloatArray, torque: FloatArray
+    ) -> dict[str, FloatArray]:
+        """Return the largest share (na,) of each limit that states and torques (n, na) use."""
+        limits, joints = self.limits, self.robot.actuated
+        position, speed, change = (part[:, -len(joints) :][:, joints] for part in (q, v, a))
+        middle = 0.5 * (limits.lower + limits.upper)
+        half = np.maximum(limits.upper - middle, _TINY)  # a joint without a range rests in it
         shares = {
             "position": (position - middle) / half,
             "velocity": speed / limits.velocity,
             "acceleration": change / limits.acceleration,
-            "effort": self.demands(q, v, a)[0] / limits.effort,
+            "effort": torque / limits.effort,
         }
-        return {kind: np.abs(part).max(axis=0) for kind, part in shares.items()}, min(heights)
+        return {kind: np.abs(part).max(axis=0) for kind, part in shares.items()}
