@@ -10,9 +10,9 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.statistics import Statistics
-from sysid_core.online.changes import CERTAIN, Verdict, describe, is_usual, log_odds
-from sysid_core.online.colour import Bursts, Colours, ResidualColour
-from sysid_core.online.innovations import Innovations, Noise, negligible
+from sysid_core.online.changes import CERTAIN, Verdict, describe, is_usual
+from sysid_core.online.colour import Colours
+from sysid_core.online.innovations import Innovations, Noise
 from sysid_core.online.model_in_use import ModelInUse
 from sysid_core.online.payload import PayloadEstimate, PayloadEstimator
 from sysid_core.online.payload_phases import (
@@ -23,9 +23,10 @@ from sysid_core.online.payload_phases import (
     Starting,
     Watching,
 )
-from sysid_core.online.window import SlidingWindow, Sums
+from sysid_core.online.usual import is_burst, usual_noise
+from sysid_core.online.window import SlidingWindow
 
-__all__ = ["PayloadTracker", "usual_noise"]
+__all__ = ["PayloadTracker"]
 
 _SPANS = (0.2, 0.4, 0.8, 1.6)
 """Spans of the newest samples that a change is looked for in: a large one shows in the shortest, a
@@ -127,7 +128,7 @@ class PayloadTracker:
             if verdict is None:
                 continue
             load = verdict.clear and verdict.best.kind == "payload"
-            if not load and _is_burst(newest, errors[0], colours.judging):
+            if not load and is_burst(newest, errors[0], colours.judging):
                 continue
             if found is None or (verdict.clear, verdict.odds) > (found.clear, found.odds):
                 found = verdict
@@ -331,21 +332,3 @@ class PayloadTracker:
             noise,
             self.estimate,
         )
-
-
-def usual_noise(recent: Sums | Statistics, colour: ResidualColour) -> Noise:
-    """Return the usual noise; a joint that hardly moved until now has none to speak of."""
-    return Noise(_usual_variance(recent, colour), colour.cautious_factors)
-
-
-def _usual_variance(recent: Sums | Statistics, seen: ResidualColour | Bursts) -> FloatArray:
-    torque = recent.square / np.maximum(recent.count, 1.0)
-    usual = np.where(seen.known, seen.variance, torque)
-    return np.maximum(usual, negligible(recent.square, recent.count))
-
-
-def _is_burst(recent: Sums, square: FloatArray, bursts: Bursts) -> bool:
-    """Tell whether Σe² (G,) [N²·m²] is no larger than the model's errors are at times."""
-    expected = _usual_variance(recent, bursts)
-    whole, count = bursts.rise(float((square / expected).sum()), recent.samples)
-    return log_odds(whole, 0.0, whole, count) < CERTAIN

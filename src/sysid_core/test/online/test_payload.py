@@ -24,10 +24,10 @@ from sysid_core.online.gate import GateState
 from sysid_core.online.innovations import Noise
 from sysid_core.online.payload import PayloadConfig, PayloadEstimate, PayloadEstimator
 from sysid_core.online.payload_phases import Following, Watching
-from sysid_core.online.payload_tracker import usual_noise
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Update
+from sysid_core.online.usual import usual_noise
 from sysid_core.recording import Samples
 
 Arm = Any
