@@ -9,9 +9,8 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
 
-from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.batch import Batch, learning_rows
 from sysid_core.dynamics.friction import FRICTION, FrictionTerm, JointMotion
 from sysid_core.dynamics.rows import PerJoint, Regression, Rows
@@ -37,6 +36,10 @@ _DISTORTION = 1e-3
 """Share of a joint's torque below which errors are the filter's: no term mends them [-]."""
 _RIDGE = 1e-9
 """Added to Gram matrices of unit columns, so that two that agree can be told apart."""
+_TRIES = 3
+"""Exchanges of many entries at once that may mend nothing, before they are exchanged singly."""
+_PIVOTS = 100
+"""Exchanges at most: mostly there are two."""
 
 
 class _Candidate(NamedTuple):
@@ -269,27 +272,35 @@ def _errors(folds: _Folds, used: list[int], free: set[int]) -> FloatArray:
     gram, moment = folds.gram[:, used][:, :, used], folds.moment[:, used]
     size = np.sqrt(np.maximum(np.diagonal(gram, axis1=1, axis2=2), np.finfo(float).tiny))
     gram = gram / (size[:, :, None] * size[:, None]) + _RIDGE * np.eye(len(used))
-    moment = moment / size
-    x = np.linalg.solve(gram, moment[:, :, None])[:, :, 0]
-    signed = [i for i, k in enumerate(used) if k in free]
-    bound = [i for i, k in enumerate(used) if k not in free]
-    for f in np.flatnonzero((x[:, bound] < 0.0).any(axis=1)):
-        x[f] = _non_negative(gram[f], moment[f], signed)
-    x /= size
+    x = _least_squares(gram, moment / size, np.array([k not in free for k in used])) / size
     square = folds.held_square - 2.0 * np.einsum("fk,fk->f", folds.held_moment[:, used], x)
     square += np.einsum("fk,fkl,fl->f", x, folds.held[:, used][:, :, used], x)
     return np.asarray(0.5 * np.log(np.maximum(square, 1e-300)))
 
 
-def _non_negative(G: FloatArray, g: FloatArray, free: list[int]) -> FloatArray:
-    """Return the least squares solution, of which only the entries `free` may be negative."""
-    bound = [k for k in range(len(g)) if k not in free]
-    x = np.empty_like(g)
-    inner = np.linalg.solve(G[np.ix_(free, free)], np.column_stack([G[free][:, bound], g[free]]))
-    reduced = G[np.ix_(bound, bound)] - G[np.ix_(bound, free)] @ inner[:, :-1]
-    values, axes = np.linalg.eigh(reduced)  # of alike columns round-off leaves less than the ridge
-    roots = np.sqrt(np.maximum(values, _RIDGE))
-    moment = axes.T @ (g[bound] - G[np.ix_(bound, free)] @ inner[:, -1])
-    x[bound] = nnls(roots[:, None] * axes.T, moment / roots)[0]
-    x[free] = inner[:, -1] - inner[:, :-1] @ x[bound]
-    return x
+def _least_squares(gram: FloatArray, moment: FloatArray, bound: BoolArray) -> FloatArray:
+    """Return the least squares solutions (f, k) whose entries `bound` (k,) are not negative.
+
+    Block principal pivoting for all `gram` (f, k, k) and `moment` (f, k) at once: Kim, J. and
+    Park, H., Fast nonnegative matrix factorization: an active-set-like method and comparisons,
+    SIAM J. Sci. Comput. 33(6), 2011.
+    """
+    places = np.arange(len(bound))
+    within = 1e-12 * np.abs(moment).max(axis=1, keepdims=True)
+    inside = np.ones(moment.shape, dtype=bool)
+    least = np.full(len(moment), len(bound) + 1)
+    tries = np.full(len(moment), _TRIES)
+    for _ in range(_PIVOTS):
+        both = inside[:, :, None] & inside[:, None]
+        rest = np.where(inside, moment, 0.0)
+        x = np.linalg.solve(np.where(both, gram, np.eye(len(bound))), rest[:, :, None])[:, :, 0]
+        slope = np.einsum("fkl,fl->fk", gram, x) - moment
+        wrong = bound & np.where(inside, x < 0.0, slope < -within)
+        count = wrong.sum(axis=1)
+        if not count.any():
+            break
+        tries = np.where(count < least, _TRIES, tries - 1)
+        least = np.minimum(least, count)
+        last = np.where(wrong, places, -1).max(axis=1, keepdims=True)
+        inside ^= wrong & ((tries >= 0)[:, None] | (places == last))
+    return np.where(bound, np.maximum(x, 0.0), x)

@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy.optimize import lsq_linear
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.open_tree import OpenTree, random_states
-from sysid_core.friction_choice import _non_negative
+from sysid_core.friction_choice import _least_squares
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
@@ -92,6 +93,21 @@ def test_columns_that_agree_leave_a_solution() -> None:
     free, bound = rng.normal(size=(2, 200, 1))
     columns = np.hstack([free, bound, bound - free, free + 1e-9 * bound, -bound])
     target = 3.0 * bound[:, 0] - free[:, 0]
-    x = _non_negative(columns.T @ columns, columns.T @ target, [0])
+    gram, moment = columns.T @ columns + 1e-9 * np.eye(5), columns.T @ target
+    (x,) = _least_squares(gram[None], moment[None], np.arange(5) > 0)
     assert (x[1:] >= 0.0).all()
     np.testing.assert_allclose(columns @ x, target, atol=1e-3)
+
+
+def test_bounded_least_squares_are_those_of_scipy() -> None:
+    rng = np.random.default_rng(1)
+    columns, target = rng.normal(size=(50, 30, 8)), rng.normal(size=(50, 30))
+    bound = np.arange(8) > 1
+    x = _least_squares(
+        np.einsum("fmk,fml->fkl", columns, columns),
+        np.einsum("fmk,fm->fk", columns, target),
+        bound,
+    )
+    for own, A, b in zip(x, columns, target, strict=True):
+        known = lsq_linear(A, b, (np.where(bound, 0.0, -np.inf), np.inf), method="bvls").x
+        np.testing.assert_allclose(own, known, atol=1e-9)
