@@ -25,7 +25,7 @@ from sysid_core.online.export import export_update
 from sysid_core.online.gate import GateState
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
-from sysid_core.online.update import Update
+from sysid_core.online.update import Request, Update
 from sysid_core.settings import check_config, group, parameter
 from sysid_core.signals.timing import estimate_clock
 from sysid_msgs.msg import (
@@ -46,7 +46,7 @@ from sysid_ros.samples import samples_from_message
 __all__ = ["IdentifierConfig", "IdentifierNode", "main"]
 
 _PATIENCE = 0.02
-"""Longest time [s] that samples wait for a solve to end: side by side, both would take longer."""
+"""Longest time [s] that samples wait for an update: side by side, both would take longer."""
 
 _BATCHES = 20
 """Batches whose stamps tell the samples' rate."""
@@ -209,26 +209,31 @@ class IdentifierNode(Node):
 
     def _solve(self) -> None:
         begin = time.perf_counter()
+        self._idle.clear()  # else what came meanwhile would be learned before publishing
+        try:
+            request = self._update_once(begin)
+        finally:
+            self._idle.set()
+        verdicts = self._identifier.judge(request)
+        with self._lock:
+            if not self._frozen:
+                self._identifier.look(request, verdicts)
+
+    def _update_once(self, begin: float) -> Request | None:
+        """Solve what the data ask for and publish what comes of it; returns the request."""
         with self._lock:
             request = self._identifier.snapshot()
             silence = max(0.0, self._now() - self._heard)  # that a solve takes long is none
-        self._idle.clear()
-        try:
-            solution = None if request is None else self._identifier.solve(request)
-        finally:
-            self._idle.set()
+        solution = None if request is None else self._identifier.solve(request)
         with self._lock:
             if self._frozen:
-                return
+                return None
             update = self._update = self._identifier.apply(solution, silence=silence)
             if request is not None:
                 self._solve_time = time.perf_counter() - begin
             # still under the lock, so that nothing older than a reset is published after it
             self._publish(update, update.changed)
-        verdicts = self._identifier.judge(request)
-        with self._lock:
-            if not self._frozen:
-                self._identifier.look(request, verdicts)
+        return request
 
     def _publish(self, update: Update, changed: bool) -> None:
         if not self.context.ok():

@@ -76,6 +76,32 @@ def test_parameters_reach_one_who_comes_late(learned: Any) -> None:
     assert late[0].identified
 
 
+def test_samples_wait_until_an_update_is_published_and_no_longer(graph: Make) -> None:
+    g = graph("recorder", "identifier")
+    node = g.nodes["identifier"]
+    waited: dict[str, set[bool]] = {}
+
+    def watched(name: str) -> Callable[..., Any]:
+        method = getattr(node._identifier, name)
+
+        def call(*given: Any, **named: Any) -> Any:
+            waited.setdefault(name, set()).add(not node._idle.is_set())
+            return method(*given, **named)
+
+        return call
+
+    for name in ("snapshot", "solve", "apply", "judge", "look"):
+        setattr(node._identifier, name, watched(name))
+    g.play_until(lambda: {"solve", "look"} <= waited.keys())
+    assert waited == {
+        "snapshot": {True},
+        "solve": {True},
+        "apply": {True},
+        "judge": {False},
+        "look": {False},
+    }
+
+
 def test_reset_goes_back_to_nominal_and_learns_again(learned: Any) -> None:
     from std_srvs.srv import Trigger
 
