@@ -220,6 +220,12 @@ def _check(data: Any, source: str) -> None:
                 ):
                     raise fail(f"{prefix}{kind}.{name}", f"needs the numbers {', '.join(terms)}")
 
+    for kind, names in ((k, data.get(k, {})) for k in ("bodies", "joints", "couplings")):
+        std = data["std"].get(kind, {})
+        if names.keys() != std.keys() or any(
+            names[name].keys() - std[name].keys() for name in names if kind != "bodies"
+        ):
+            raise fail(f"std.{kind}", f"must name what '{kind}' names")
     covariance, error = data.get("base_covariance", []), data.get("discrepancy", [])
     if not isinstance(covariance, list) or not all(
         _is_numbers(row, k) for k, row in enumerate(covariance, 1)
@@ -227,6 +233,11 @@ def _check(data: Any, source: str) -> None:
         raise fail("base_covariance", "must be a triangle of numbers")
     if not isinstance(error, list) or not _is_numbers(error, len(error)):
         raise fail("discrepancy", "must be a list of numbers")
+    combinations = data.get("base_parameters", [])
+    if not isinstance(combinations, list) or not all(
+        isinstance(each, dict) and isinstance(each.get("expression"), str) for each in combinations
+    ):
+        raise fail("base_parameters", "must be a list of expressions with values")
     if "gravity" in data and not _is_numbers(data["gravity"], 3):
         raise fail("gravity", "must be 3 finite numbers")
     try:

@@ -81,7 +81,8 @@ def test_chosen_friction_survives_writing_and_reading(
 ) -> None:
     """A file of a version that knew no chosen friction leaves the robot as it is."""
     data["friction"] = {"joint_3": {"load": 1.0, "sigmoid": 0.2}}
-    data["joints"]["joint_3"].update(load=0.1, sigmoid=2.5)
+    for section in (data, data["std"]):
+        section["joints"]["joint_3"].update(load=0.1, sigmoid=2.5)
     write_estimate(data, tmp_path / "estimate.json")
     estimate = read_estimate(tmp_path)
     robot = estimate.as_identified(found.robot)
@@ -129,6 +130,10 @@ def test_another_model_is_refused(
         (lambda d: d.update(friction={"joint_1": {"magic": 1.0}}), "friction.joint_1"),
         (lambda d: d.update(friction={"joint_1": {"load": 0.0}}), "friction.joint_1"),
         (lambda d: d["joints"]["joint_2"].update(load="much"), "joints.joint_2"),
+        (lambda d: d["joints"]["joint_2"].update(load=0.1), "std.joints"),
+        (lambda d: d["std"]["bodies"].pop("link_1"), "std.bodies"),
+        (lambda d: d.update(base_parameters="all"), "base_parameters"),
+        (lambda d: d["base_parameters"][0].update(expression=2), "base_parameters"),
     ],
 )
 def test_the_place_of_a_fault_is_named(
