@@ -153,7 +153,7 @@ def _add_joint(
         "armature": _text([friction["armature"].joints[j]]),
     }
     span = robot.limits.lower[j], robot.limits.upper[j]
-    if limits and np.isfinite(span).all() and not robot.passive[j]:
+    if limits and np.isfinite(span).all() and span[0] < span[1] and not robot.passive[j]:
         attributes |= {"limited": "true", "range": _text(span)}
     _add(body, "joint", **attributes)
 

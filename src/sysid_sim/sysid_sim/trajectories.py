@@ -79,10 +79,21 @@ def exciting_trajectory(
         torque = model.torques(*drawn.scaled(scale).at(time), -_MARGIN)
         return bool(np.isfinite(torque).all() and (np.abs(torque) <= limits).all())
 
-    return drawn.scaled(_largest(feasible, len(centre), robot.name))
+    found = _largest(feasible, len(centre))
+    if found is None:
+        slow = drawn.scaled(np.full(len(centre), _SHRINK**_SHRINKS)).at(time)
+        share = np.abs(model.torques(*slow, -_MARGIN)).max(axis=0) / limits
+        worst = int(np.argmax(share))
+        raise SimulationError(
+            f"'{robot.name}' cannot move around the middle of its range: joint "
+            f"'{np.array(robot.joint_names)[robot.actuated][worst]}' would take "
+            f"{excitation.effort * share[worst]:.0%} of its effort limit, and may take "
+            f"{excitation.effort:.0%}; check its mass, friction and limits"
+        )
+    return drawn.scaled(found)
 
 
-def _largest(feasible: Callable[[FloatArray], bool], count: int, robot: str) -> FloatArray:
+def _largest(feasible: Callable[[FloatArray], bool], count: int) -> FloatArray | None:
     """Shrink all joints together until feasible, then let each grow back as far as it can."""
     scale = np.ones(count)
     for _ in range(_SHRINKS):
@@ -90,10 +101,7 @@ def _largest(feasible: Callable[[FloatArray], bool], count: int, robot: str) -> 
             break
         scale *= _SHRINK
     else:
-        raise SimulationError(
-            f"no exciting trajectory of '{robot}' around its rest configuration is feasible; "
-            "allow more effort"
-        )
+        return None
     for joint in range(count):
         while scale[joint] < 1.0:
             trial = scale.copy()
@@ -111,6 +119,12 @@ def _joint_scales(
     moved = trajectory.at(time)
     lower, upper, velocity, _ = (limit[robot.actuated] for limit in robot.limits)
     room = np.minimum(trajectory.series.centre - lower, upper - trajectory.series.centre)
+    if (room <= 0.0).any():
+        names = np.array(robot.joint_names)[robot.actuated][room <= 0.0]
+        raise SimulationError(
+            f"joints without a range cannot move: {', '.join(names)}; correct their limits in "
+            "the URDF, or give 'limits.position' in the description"
+        )
     room = excitation.amplitude * np.minimum(room, np.pi)
     speed = excitation.speed * velocity
     reach = np.abs(moved.position - trajectory.series.centre).max(axis=0)

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
 from sysid_core.excitation.fourier import FadedMotion
-from sysid_core.robot import Robot
+from sysid_core.robot import Robot, load_robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.nominal_control import nominal_dynamics
 from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory
@@ -81,7 +82,7 @@ def test_the_seed_decides_the_trajectory(panda: Robot) -> None:
 def test_what_cannot_be_followed_is_refused(
     panda: Robot, robot_of: Callable[[str], Robot]
 ) -> None:
-    with pytest.raises(SimulationError, match="allow more effort"):
+    with pytest.raises(SimulationError, match=r"joint .* would take .* and may take 1%"):
         exciting_trajectory(panda, 1, ExcitationConfig(effort=0.01))
     with pytest.raises(SimulationError, match="floating base"):
         exciting_trajectory(robot_of("solo12"), 1)
@@ -89,3 +90,11 @@ def test_what_cannot_be_followed_is_refused(
         ExcitationConfig(amplitude=1.5)
     with pytest.raises(SimulationError, match="harmonics at least one"):
         ExcitationConfig(harmonics=0)
+
+
+def test_joints_without_a_range_are_named(panda: Robot) -> None:
+    locked = replace(
+        panda.description, limits={key: {"panda_joint3": 0.0} for key in ("lower", "upper")}
+    )
+    with pytest.raises(SimulationError, match="without a range cannot move: panda_joint3;"):
+        exciting_trajectory(load_robot(locked), 1)

@@ -241,7 +241,7 @@ def _moving(robot: Robot, joints: Sequence[str] | None) -> IndexArray:
     if still:
         raise ParameterError(
             f"joints without a range cannot move: {', '.join(still)}; correct their limits in the "
-            "URDF, or give limits.lower and limits.upper in the description"
+            "URDF, or give limits.position in the description"
         )
     return np.array([k for k, name in enumerate(names) if name in joints])
 
