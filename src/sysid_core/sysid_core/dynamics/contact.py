@@ -287,6 +287,10 @@ class ContactRegression:
     def assume_load(self, parameters: FloatArray) -> None:
         """Do nothing: no friction depends on the load."""
 
+    def load_friction(self, rows: Rows, parameters: FloatArray) -> tuple[FloatArray, ...]:
+        """Return zeros: the groups mix joints."""
+        return tuple(np.zeros(len(block.target)) for block in rows.blocks)
+
     def with_load(self, rows: Rows, parameters: FloatArray | None = None) -> Rows:
         """Return the rows as they are: no friction depends on the load."""
         return rows

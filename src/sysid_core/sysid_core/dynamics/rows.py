@@ -155,6 +155,13 @@ class Regression(Protocol):
         """Return rows whose friction takes the load of parameters (p,), or the one assumed."""
         ...
 
+    def load_friction(self, rows: Rows, parameters: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the friction (m,) [N·m] of a gear that loses all of its load: |τ_rigid| sign q̇.
+
+        Parameters (p,) tell the load. It is zero for groups without dry friction of their own.
+        """
+        ...
+
     def correlation(self, rows: Rows, samples: Samples, parameters: FloatArray) -> FloatArray:
         """Return by what factor ≥ 1 (G,) residuals count for less than their number of rows.
 
@@ -203,6 +210,17 @@ class PerJoint:
         if not rows.carried:
             return torques
         return tuple(own + load for own, load in zip(torques, rows.carried, strict=True))
+
+    def load_friction(self, rows: Rows, parameters: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the friction (m,) [N·m] of a gear that loses all of its load."""
+        places = self.base.places(np.arange(self.layout.size)[self.layout.term("coulomb")])
+        rigid = self.rigid_torques(rows, parameters)
+        return tuple(
+            np.abs(torque) * (block.matrix[:, place] if place >= 0 else 0.0)
+            for torque, block, place in zip(
+                rigid, rows.blocks, places[self.robot.actuated], strict=True
+            )
+        )
 
     def assume_load(self, parameters: FloatArray) -> None:
         """Do nothing: no friction depends on the load."""

@@ -83,15 +83,13 @@ class TreeRegression(PerJoint):
         if not loads.any():
             return rows
         layout, blocks = self.layout, list(rows.blocks)
-        every = np.arange(layout.size)
-        sign, own = (self.base.places(every[layout.term(term)]) for term in ("coulomb", "load"))
-        for j, rigid in enumerate(self.rigid_torques(rows, parameters)):
+        own = self.base.places(np.arange(layout.size)[layout.term("load")])
+        for j, friction in enumerate(self.load_friction(rows, parameters)):
             # a joint that never bears a load has no such column
-            if not loads[j] or sign[j] < 0 or own[j] < 0:
-                continue
-            matrix = blocks[j].matrix.copy()
-            matrix[:, own[j]] = np.abs(rigid) * matrix[:, sign[j]]
-            blocks[j] = blocks[j]._replace(matrix=matrix)
+            if loads[j] and own[j] >= 0:
+                matrix = blocks[j].matrix.copy()
+                matrix[:, own[j]] = friction
+                blocks[j] = blocks[j]._replace(matrix=matrix)
         return rows._replace(blocks=tuple(blocks))
 
     def all_rows(self, samples: Samples) -> Rows:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.linalg import block_diag, lu_factor, lu_solve
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.dynamics.statistics import Statistics
 
-__all__ = ["Evidence", "Gains", "Innovations", "Noise", "negligible"]
+__all__ = ["Evidence", "Innovations", "Noise", "Own", "negligible"]
 
 _NEGLIGIBLE = 0.01
 """Torque errors below this share of a joint's torque count as that share [-]."""
@@ -76,11 +77,11 @@ class Evidence(NamedTuple):
         return (turned**2).sum(axis=(1, 2)), cost
 
 
-class Gains(NamedTuple):
-    """A change whose torque every group measures by a gain of its own."""
+class Own(NamedTuple):
+    """A torque that every group has by a coefficient of its own: an error of its gain, say."""
 
-    shift: FloatArray  # (b,) the change of the base parameters, about
-    # mean, variance: (G,) of the gains' error [-].
+    direction: FloatArray  # (n,) the rows times this are the torque per coefficient
+    # mean, variance: (G,) of the coefficients.
     mean: FloatArray
     variance: FloatArray
 
@@ -90,8 +91,8 @@ class Innovations:
 
     δ ~ N(0, Σ) is what is not known of the robot's base parameters and ν is coloured noise; both
     are averaged out, so that only a change φ is left to be judged or estimated. The base vector
-    (b,) is the predicting model's, its covariance is Σ; gains are those of a load that is carried,
-    and averaged out as well.
+    (b,) is the predicting model's, its covariance is Σ. What the groups have of their `own` is
+    averaged out as well; it may be along columns (n − b) that the rows have beyond the base.
     """
 
     def __init__(
@@ -100,24 +101,30 @@ class Innovations:
         base_vector: FloatArray,
         covariance: FloatArray,
         noise: Noise,
-        gains: Gains | None = None,
+        own: Sequence[Own] = (),
     ) -> None:
-        self._residual = statistics.shifted(-base_vector)
-        self._base_vector = base_vector
+        size, beyond = len(base_vector), statistics.moment.shape[1] - len(base_vector)
+        residual = statistics.shifted(-np.pad(base_vector, (0, beyond)))
+        self._residual, self._base_vector = residual.leading(size), base_vector
         factor = noise.factor(statistics.count)
         self._weight = 1.0 / (noise.variance * factor)
-        gram = np.tensordot(self._weight, statistics.gram, axes=1)
+        gram = np.tensordot(self._weight, self._residual.gram, axes=1)
         moment = self._weight @ self._residual.moment
         square = float(self._weight @ self._residual.square)
-        if gains is not None:
-            torque = self._weight[:, None] * (statistics.gram @ gains.shift)
-            gram = np.block([[gram, torque.T], [torque, np.diag(torque @ gains.shift)]])
-            scores = self._weight * (self._residual.moment @ gains.shift)
-            moment = np.concatenate([moment, scores])
-            mean = np.concatenate([np.zeros(len(base_vector)), gains.mean])
+        if own:
+            along = np.stack([one.direction for one in own], axis=1)
+            torque = self._weight[:, None, None] * (residual.gram @ along)
+            cross = np.concatenate(np.swapaxes(torque[:, :size], 1, 2))
+            between = block_diag(*(along.T @ torque))
+            gram = np.block([[gram, cross.T], [cross, between]])
+            scores = self._weight[:, None] * (residual.moment @ along)
+            moment = np.concatenate([moment, scores.ravel()])
+            means = np.stack([one.mean for one in own], axis=1)
+            mean = np.concatenate([np.zeros(size), means.ravel()])
             square -= float((2.0 * moment - gram @ mean) @ mean)
             moment = moment - gram @ mean
-            covariance = block_diag(covariance, np.diag(gains.variance))
+            variances = np.stack([one.variance for one in own], axis=1)
+            covariance = block_diag(covariance, np.diag(variances.ravel()))
         self._gram, self._moment = gram, moment
         # (Σ⁻¹ + G)⁻¹ = (I + ΣG)⁻¹Σ, for a Σ that may be singular
         self._covariance = covariance

@@ -10,15 +10,14 @@ import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.base_parameters import find_base_parameters
-from sysid_core.dynamics.friction import FRICTION
-from sysid_core.dynamics.rows import Regression
+from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import EstimationError
 from sysid_core.estimation import Constraints, EntropicSolver, Estimate, Prior, Problem
 from sysid_core.gain_error import GainPrior
 from sysid_core.inertia import from_mass_com_inertia, transform_matrix
 from sysid_core.online.changes import SCALES, ChangeTest, log_odds
-from sysid_core.online.innovations import Evidence, Gains, Innovations, Noise
+from sysid_core.online.innovations import Evidence, Innovations, Noise, Own
 from sysid_core.parameters import ParameterLayout
 from sysid_core.settings import check_config, parameter
 
@@ -46,7 +45,8 @@ _USUAL = 5.0
 """Independent rows that the variance without a load is as good as, beside a load's own errors."""
 
 _EFFICIENCY = 0.05
-"""Share of a load's torque that may turn up as friction: gears are 90 to 99 % efficient [-]."""
+"""Share of a joint's load that may turn up as friction which the model lacks: gears are 90 to 99 %
+efficient [-]."""
 
 
 @dataclass(frozen=True)
@@ -128,10 +128,13 @@ class PayloadEstimator:
         self._to_body = transform_matrix(placement.rotation, placement.translation)
         self._columns = robot.layout.body(index)
         self._map = base.mapping[:, self._columns] @ self._to_body
-        dry = [robot.layout.term(term.name) for term in FRICTION if term.dry]
-        self._dry = np.stack([base.mapping[:, where][:, robot.actuated] for where in dry]).sum(0)
         size = _LIKELY_LEVER ** np.array([0, *[1] * 3, *[2] * 6])
         self._likely = _LIKELY_SHARE * self._robot_mass * size
+        self._regression, self._size = regression, base.size
+        friction = np.zeros(base.size + 1)
+        friction[-1] = 1.0
+        unknown = np.full(len(regression.groups), _EFFICIENCY**2)
+        self._friction = Own(friction, np.zeros(len(unknown)), unknown)
         self._gains = GainPrior(regression, entered=True)
         self.test = ChangeTest(regression, self._map, self._likely)
         self._layout = ParameterLayout((self.frame,), ())
@@ -184,6 +187,19 @@ class PayloadEstimator:
             ),
         )
 
+    def statistics(self, rows: Rows, parameters: FloatArray) -> Statistics:
+        """Return the statistics of rows (b + 1 columns) that `estimate` takes.
+
+        The last column is the friction per load of each joint, for the robot's parameters (p,)
+        with its load: few models have it, and it would be taken for a part of the load.
+        """
+        friction = self._regression.load_friction(rows, parameters)
+        blocks = tuple(
+            block._replace(matrix=np.column_stack([block.matrix, column]))
+            for block, column in zip(rows.blocks, friction, strict=True)
+        )
+        return Statistics.of(Rows(blocks))
+
     def base_shift(self, parameters: FloatArray) -> FloatArray:
         """Return what a load (10,) adds to the base parameters (b,)."""
         return self._map @ parameters
@@ -205,13 +221,13 @@ class PayloadEstimator:
         """Estimate the load that a model without it leaves over.
 
         What is not known of the robot is not known of its load either. A load brings errors of
-        its own as well: rows whose residuals are larger than usual count less, and a share of its
-        torque may turn up as friction.
+        its own as well: rows whose residuals are larger than usual count less, and a share of what
+        a joint carries may turn up as friction.
 
         Parameters
         ----------
         statistics : Statistics
-            Of samples taken with the load.
+            Of samples taken with the load, on b or b + 1 columns; see `statistics`.
         base_vector, covariance : (b,), (b, b)
             Base parameters of the robot without the load, and how far they are known.
         noise : Noise
@@ -224,15 +240,20 @@ class PayloadEstimator:
         EstimationError
             If rounding defeats the solver.
         """
+        statistics, bare = statistics.leading(self._size + 1), statistics.leading(self._size)
+        own = [self._friction]
         try:
-            innovations = Innovations(statistics, base_vector, covariance, noise)
+            innovations = Innovations(statistics, base_vector, covariance, noise, own)
             found = self._solve(innovations, None if before is None else before.parameters)
             shift = self._map @ found.parameters
-            left = statistics.residual_square(base_vector + shift)
-            noise = noise.with_residuals(left, statistics.count, _USUAL)
-            gains = self._gains_of(shift, statistics, base_vector, covariance, noise)
-            covariance = covariance + self._own_friction(statistics, shift)
-            innovations = Innovations(statistics, base_vector, covariance, noise, gains)
+            left = bare.residual_square(base_vector + shift)
+            noise = noise.with_residuals(left, bare.count, _USUAL)
+            if self._gains.uncertain:
+                model = base_vector, covariance, np.sqrt(noise.variance)
+                errors = self._gains.posterior(bare, *model)
+                along = np.append(shift, 0.0)
+                own.append(Own(along, errors.mean, np.diagonal(errors.covariance)))
+            innovations = Innovations(statistics, base_vector, covariance, noise, own)
             found = self._solve(innovations, found.parameters)
         except np.linalg.LinAlgError as error:
             raise EstimationError(f"the payload's estimate failed ({error})") from error
@@ -252,21 +273,6 @@ class PayloadEstimator:
             change_odds=np.inf if before is None else odds - self._kept(innovations, before),
         )
 
-    def _gains_of(
-        self,
-        shift: FloatArray,
-        statistics: Statistics,
-        base_vector: FloatArray,
-        covariance: FloatArray,
-        noise: Noise,
-    ) -> Gains | None:
-        """Return the errors of the gains that a load's torques are measured by, if they have."""
-        if not self._gains.uncertain:
-            return None
-        model = base_vector, covariance, np.sqrt(noise.variance)
-        errors = self._gains.posterior(statistics, *model)
-        return Gains(shift, errors.mean, np.diagonal(errors.covariance))
-
     def _solve(self, innovations: Innovations, start: FloatArray | None) -> Estimate:
         """Return the most likely possible body, and its covariance."""
         columns = self._map[:, self._structure.columns]
@@ -278,14 +284,6 @@ class PayloadEstimator:
             np.array([innovations.count]),
         )
         return self._solver.solve(load, noise_std=np.ones(1), start=start)
-
-    def _own_friction(self, statistics: Statistics, shift: FloatArray) -> FloatArray:
-        """Return the covariance (b, b) of the friction that a load's torque brings with it."""
-        count = np.maximum(statistics.count, 1.0)
-        torque = np.sqrt(np.maximum((statistics.gram @ shift) @ shift, 0.0) / count)
-        dry = self._dry * (_EFFICIENCY * torque)
-        covariance: FloatArray = dry @ dry.T
-        return covariance
 
     def _odds(self, innovations: Innovations, parameters: FloatArray) -> float:
         """Return the log Bayes factor of a load (10,) against none."""

@@ -11,7 +11,6 @@ import numpy as np
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
-from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import EstimationError
 from sysid_core.estimation import Estimate
 from sysid_core.inertia import smallest_eigenvalue
@@ -109,7 +108,7 @@ class OnlineIdentifier:
         judge = None if self._tracker.changed else self._tracker.reference(self._model).base
         for rows, count in self._learner.learn(samples, self._model.base, judge):
             if self._tracker.listening:
-                self._tracker.push(Statistics.of(rows), count)
+                self._tracker.push(self._loads.statistics(rows, self._model.parameters), count)
 
     def snapshot(self) -> Request | None:
         """Return the solve that the present data ask for; None without informative new ones."""

@@ -155,14 +155,24 @@ def test_residuals_that_rise_with_the_load_widen_its_intervals(
     assert large.mass_std > 3.0 * small.mass_std
 
 
-def test_friction_that_a_load_brings_is_no_part_of_the_load(panda: Arm, load: FloatArray) -> None:
-    bench = Bench(panda)
-    samples, bare = panda.samples(0.0, 5.0, load=load), panda.samples(0.0, 5.0)
-    torque = np.sqrt(np.mean((samples.effort - bare.effort) ** 2, axis=0))
-    rubbing = samples.effort + 0.05 * torque * np.sign(samples.velocity)
-    found = bench.estimate(replace(samples, effort=rubbing), white(bench.groups, 0.05))
-    assert abs(found.mass - 2.0) < 2.0 * found.mass_std
-    assert (np.abs(found.com - [0.03, -0.02, 0.08]) < 2.0 * found.com_std).all()
+@pytest.mark.parametrize("robot", ["panda", "ur10"])
+def test_friction_that_grows_with_what_joints_carry_is_no_part_of_the_load(
+    arm_of: Callable[[str], Arm], load: FloatArray, robot: str
+) -> None:
+    arm = arm_of(robot)
+    bench, samples = Bench(arm), arm.samples(0.0, 5.0, load=load)
+    bodies = arm.loaded(load)
+    bodies[arm.robot.layout.friction] = 0.0
+    rigid = arm.torque(bodies, samples.position, samples.velocity, samples.acceleration)
+    rubbing = 0.03 * np.abs(rigid) * np.sign(samples.velocity)
+    rows = bench.regression.rows(replace(samples, effort=samples.effort + rubbing))
+    told, blind = (
+        bench.loads.estimate(statistics, bench.base, bench.known, white(bench.groups, 0.05))
+        for statistics in (bench.loads.statistics(rows, bodies), Statistics.of(rows))
+    )
+    assert abs(told.mass - 2.0) < 0.5 * abs(blind.mass - 2.0)
+    assert abs(told.mass - 2.0) < 2.0 * told.mass_std
+    assert (np.abs(told.com - [0.03, -0.02, 0.08]) < 2.0 * told.com_std).all()
 
 
 @pytest.fixture(scope="module")
