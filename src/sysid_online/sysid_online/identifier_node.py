@@ -28,12 +28,7 @@ from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Request, Update
 from sysid_core.settings import check_config, group, parameter
 from sysid_core.signals.timing import estimate_clock
-from sysid_msgs.msg import (
-    DynamicParameters,
-    IdentificationStatus,
-    JointSamples,
-    Payload,
-)
+from sysid_msgs.msg import DynamicParameters, IdentificationStatus, JointSamples, Payload
 from sysid_msgs.srv import ExportModel
 from sysid_ros.diagnostics import clock_fault, diagnostics_message
 from sysid_ros.identification import parameters_message, payload_message, status_message
@@ -100,8 +95,8 @@ class IdentifierNode(Node):
         self._lost = 0
         self._refused = ""
         self._failure = ""
-        self._arrived = False
-        self._told = False
+        self._arrived = self._told = False
+        self._due = False  # Whether the next samples are to be solved for
         self._heard = self._now()
         self._solve_time = 0.0
         self._model = self.create_publisher(DynamicParameters, "parameters", latched())
@@ -114,7 +109,7 @@ class IdentifierNode(Node):
         self.create_service(Trigger, "~/reset", self._on_reset)
         self.create_service(SetBool, "~/freeze", self._on_freeze)
         self.create_service(ExportModel, "~/export", self._on_export)
-        self._timer = self.create_timer(1.0 / config.solve_rate, self._wake.set)
+        self._timer = self.create_timer(1.0 / config.solve_rate, self._on_tick)
         # by the wall's clock: who waits for a /clock that never comes is told so
         self.create_timer(1.0, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._worker = threading.Thread(target=self._work, name="solver", daemon=True)
@@ -163,6 +158,15 @@ class IdentifierNode(Node):
                 self._adopt_rate(samples.time)
             except (SysidError, ArithmeticError, ValueError) as error:
                 self._refused = str(error)
+        if self._due:
+            self._due = False
+            self._wake.set()
+
+    def _on_tick(self) -> None:
+        """Let an update begin with the next samples; at once where none came since the last."""
+        if self._due:
+            self._wake.set()
+        self._due = True
 
     def _now(self) -> float:
         """Return the time [s] by which silence counts: the robot's own in a simulation."""
@@ -285,9 +289,8 @@ class IdentifierNode(Node):
         with self._lock:
             update = self._update
         try:
-            urdf = export_update(
-                self.robot, update, self._identifier, output_folder(request.directory)
-            )
+            folder = output_folder(request.directory)
+            urdf = export_update(self.robot, update, self._identifier, folder)
         except SysidError as error:
             response.success, response.message = False, str(error)
             return response
@@ -325,12 +328,8 @@ class IdentifierNode(Node):
             "frozen": self._frozen,
         }
         values.update({f"warning {i + 1}": text for i, text in enumerate(update.warnings)})
-        diagnostic = Diagnostic(
-            "identification",
-            message,
-            severity,
-            values={key: str(value) for key, value in values.items()},
-        )
+        told = {key: str(value) for key, value in values.items()}
+        diagnostic = Diagnostic("identification", message, severity, values=told)
         self._diagnostics.publish(diagnostics_message(self, self.robot.name, [diagnostic]))
         self._arrived, self._refused = False, ""
 

@@ -102,6 +102,25 @@ def test_samples_wait_until_an_update_is_published_and_no_longer(graph: Make) ->
     }
 
 
+def test_an_update_begins_with_samples_once_a_tick_and_without_them_at_the_next(
+    graph: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sysid_msgs.msg import JointSamples
+
+    node = graph("identifier").nodes["identifier"]
+    node._timer.cancel()
+    begun: list[None] = []
+    monkeypatch.setattr(node._wake, "set", lambda: begun.append(None))
+    node._due = False
+    message = JointSamples(robot="valkyrie_arm", joint_names=list(node.robot.joint_names))
+    counts = []
+    for event in (node._on_tick, node._on_samples, node._on_samples, node._on_tick, node._on_tick):
+        event(*([message] if event == node._on_samples else []))
+        counts.append(len(begun))
+    assert counts == [0, 1, 1, 1, 2]
+    monkeypatch.undo()
+
+
 def test_reset_goes_back_to_nominal_and_learns_again(learned: Any) -> None:
     from std_srvs.srv import Trigger
 
