@@ -21,10 +21,15 @@ from sysid_core.robot import Robot
 
 __all__ = ["FRICTION_WIDTH", "LARGEST_ERROR", "Controller"]
 
-FRICTION_WIDTH = 0.05
-"""Of the smoothed sign of Coulomb friction, ``tanh(q̇/width)`` [rad/s]."""
+FRICTION_WIDTH = 0.01
+"""Of the smoothed sign of the reference's Coulomb friction, ``tanh(q̇/width)`` [rad/s].
+
+At a turn with an acceleration a, a joint with dry friction stays behind by about width²/(2a):
+with 0.05 a slow one errs more by this than by a wrong model.
+"""
 LARGEST_ERROR = 1.0
 """Of a position [rad]; beyond it the reference starts anew from where the robot is."""
+_MEASURED_WIDTH = 0.05  # [rad/s] of the sign of measured velocities, whose noise must not turn it
 _LONGEST_STEPS = 5.0  # [ticks] that the rate limit and a late tick make up for
 _GAP = 0.2  # [s] without a tick after which the reference is rejoined, not jumped to
 _FORCE_WEIGHT = 6e-3  # [-] of squared forces per weight against squared accelerations, in the QP
@@ -66,7 +71,7 @@ class Controller(ControllerInputs):
             else ModelWatch(
                 self.joint_names,
                 self.limits,
-                make_dynamics(robot, FRICTION_WIDTH),
+                make_dynamics(robot, _MEASURED_WIDTH),
                 self.blend.parameters,
             )
         )
