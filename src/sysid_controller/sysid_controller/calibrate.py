@@ -36,7 +36,10 @@ def run(args: argparse.Namespace) -> int:
         raise OutputError(f"{out}: is not empty; choose another folder")
     out.mkdir(parents=True, exist_ok=True)
     robot = ["--robot", args.robot]
-    linkage = bool(load_robot(args.robot).description.loops)
+    robot_model = load_robot(args.robot)
+    launch = "digit_leg" if robot_model.description.loops else "sim"
+    if robot_model.floating:
+        launch = "solo12"
     motions, bags = (out / "motion", out / "check_motion"), (out / "bag", out / "check_bag")
     for seed, (motion, share) in enumerate(zip(motions, (1.0, 0.5), strict=True), args.seed):
         words: list[object] = [args.robot, "--out", motion, "--seed", seed]
@@ -44,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         status = _sysid("excite", *words)
         if status:
             return status
-    with _simulation(args.robot, out, linkage) if args.simulate else contextlib.nullcontext():
+    with _simulation(args.robot, out, launch) if args.simulate else contextlib.nullcontext():
         learned: list[object] = []
         for motion, bag in zip(motions, bags, strict=True):
             status = _sysid("play", motion, *robot, "--out", bag, *learned, *_playing(args))
@@ -89,16 +92,16 @@ def _end(process: subprocess.Popen[bytes], told: bool) -> None:
 
 
 @contextlib.contextmanager
-def _simulation(robot: str, out: Path, linkage: bool) -> Iterator[None]:
+def _simulation(robot: str, out: Path, launch: str) -> Iterator[None]:
     """Run a simulated robot with its controller; what it says goes to ``simulation.log``."""
-    name = "digit_leg" if linkage else "sim"
     # the motions were designed with the nominal model, which must not change under them
     given = ["reference:=false", "identifier:=false"]
+    given += ["control:=true"] if launch == "solo12" else []
     given += [f"robot:={robot}", f"ground_truth_file:={out / 'truth.json'}"]
     start = ["ros2", "launch", "sysid_bringup"]
     if provide_rclpy():
         start = [*_COMMAND, "up"]
-    command = [*start, f"{name}.launch.yaml", *given]
+    command = [*start, f"{launch}.launch.yaml", *given]
     with (out / "simulation.log").open("wb") as log:
         nodes = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         try:

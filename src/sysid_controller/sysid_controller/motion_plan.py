@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_controller.laws import Motion
-from sysid_controller.planning import Planner
+from sysid_controller.planning import Planner, anywhere
+from sysid_controller.standing import StandingPlanner
 from sysid_controller.trajectory import Quintics, rest
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.select import make_dynamics
@@ -50,6 +51,8 @@ class MotionPlan(NamedTuple):
     points: PlanPoints
     path: Quintics  # The path through the points
     approach: float  # [s] time at which the motion itself begins
+    upright: tuple[FloatArray, FloatArray] | None = None
+    """Of a standing robot: times (n,) [s], and the vertical in the base's frame (n, 3)."""
 
     @property
     def duration(self) -> float:
@@ -77,18 +80,14 @@ class MotionPlanner:
         speed: float = 1.0,
         approach_speed: float = 0.2,
     ) -> None:
-        if robot.floating:
-            raise ParameterError(
-                f"the base of robot '{robot.name}' floats; motions are played on a fixed base only"
-            )
         _check_identity(robot, motion)
         self.robot, self._speed, self._approach_speed = robot, speed, approach_speed
         chosen = robot.actuated
         self.limits = Limits(*(bounds[chosen] for bounds in robot.limits))
-        self._dynamics = make_dynamics(robot)
-        self._planner = Planner(
-            robot.actuated_names, self.limits, {}, reach=self._dynamics.unreachable
-        )
+        self._standing = StandingPlanner(robot, self.limits) if robot.floating else None
+        self._dynamics = None if robot.floating else make_dynamics(robot)
+        reach = anywhere if self._dynamics is None else self._dynamics.unreachable
+        self._planner = Planner(robot.actuated_names, self.limits, {}, reach=reach)
         self._motion = self._ramped(motion)
         check_point_count(len(self._motion.time))
         self._check(self._path(self._motion), self._motion)
@@ -134,7 +133,9 @@ class MotionPlanner:
         joined = (np.concatenate(pair) for pair in zip(before, after, strict=True))
         points = PlanPoints(*joined)
         check_point_count(len(points.time))
-        return MotionPlan(points, self._path(points), approach)
+        path = self._path(points)
+        upright = None if self._standing is None else self._standing.upright(path)
+        return MotionPlan(points, path, approach, upright)
 
     def _ramped(self, motion: JointMotion) -> PlanPoints:
         """Return the motion with a phase that gains and loses its speed in `_RAMP`."""
@@ -165,7 +166,11 @@ class MotionPlanner:
         return path
 
     def _check(self, path: Quintics, points: PlanPoints) -> None:
-        """Check the nominal torques of the motion."""
+        """Check the nominal torques of the motion, and of a standing robot its feet."""
+        if self._standing is not None:
+            self._standing.upright(path)
+        if self._dynamics is None:
+            return
         torque = np.abs(self._dynamics.torques(*points[1:])).max(axis=0)
         beyond = ~(torque <= self.limits.effort)
         if beyond.any():

@@ -12,6 +12,7 @@ from sysid_controller.command import ControlState
 from sysid_controller.joint_states import JointStates
 from sysid_controller.motion_plan import MotionPlan, MotionPlanner
 from sysid_controller.motion_watch import ContactWatch, MotionWatch
+from sysid_controller.standing import StandingWatch
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
 from sysid_core.excitation.motion_file import JointMotion
@@ -75,7 +76,9 @@ class Player:
         # reason: why it stopped.
         self.phase, self.reason, self.moved = Phase.WAITING, "", False
         self.watch = MotionWatch(names, tolerance)
-        self._contact = ContactWatch(robot)
+        # the ground's forces are not known, so torques of a standing robot tell no contact
+        self._contact = None if robot.floating else ContactWatch(robot)
+        self.standing = StandingWatch(robot, limits) if robot.floating else None
         self._patience = patience
         self._asks, self._limits, self._names = asks_controller, limits, names
         self._records, self._measures = records, True
@@ -125,6 +128,8 @@ class Player:
 
     def learn(self, recording: Recording) -> None:
         """Let the watch for contacts begin with what an earlier motion told of this robot."""
+        if self._contact is None:
+            return
         names, none = recording.joint_names, np.full_like(recording.position, np.nan)
         velocity = none if recording.velocity is None else recording.velocity
         effort = none if recording.effort is None else recording.effort
@@ -185,14 +190,20 @@ class Player:
         self._measures = len(effort) == len(names)
         self._stood = self._stood + 1 if stamp <= self._stamp else 0
         elapsed, self._stamp, self._silent = stamp - self._stamp, stamp, 0.0
+        contact = ""
         if self.phase is Phase.PLAYING or self._rests:
             torque = self._torque(names, position, effort)
-            contact = self._contact.push(stamp, self.position, self.velocity, torque)
+            if self._contact is not None:
+                contact = self._contact.push(stamp, self.position, self.velocity, torque)
             self._rested += max(elapsed, 0.0)
         if self.phase is not Phase.PLAYING or self._plan is None:
             return
-        self._heed(contact)
         elapsed = stamp - self._begin
+        if self.standing is not None and self._plan.upright is not None:
+            time, ways = self._plan.upright
+            upright = np.array([np.interp(elapsed, time, way) for way in ways.T])
+            contact = self.standing.judge(stamp, upright, torque)
+        self._heed(contact)
         if not self._asks:
             desired = self._plan.path.at(elapsed)
             error = desired.position - self.position
@@ -242,6 +253,9 @@ class Player:
                 "joint states have no efforts, which a recording is made for: let the driver "
                 "publish them, or give no bag to record to"
             )
+        stands = "" if self.standing is None else self.standing.lacks(self._stamp)
+        if stands:
+            return stands
         if not answered:
             return "nobody listens to the reference: is the controller running?"
         if self._asks:

@@ -7,9 +7,12 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from nav_msgs.msg import Odometry
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
@@ -28,13 +31,19 @@ from sysid_core.excitation.motion_file import read_motion
 from sysid_core.files import output_folder
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
-from sysid_msgs.msg import TrackingStatus
+from sysid_msgs.msg import Contacts, TrackingStatus
 from sysid_ros.control import trajectory_message
 from sysid_ros.fields import nanoseconds, stamp
 from sysid_ros.node_main import run_node
 from sysid_ros.parameters import NodeParameters
 from sysid_ros.qos import readings
-from sysid_ros.sensors import joint_arrays, joint_batches
+from sysid_ros.sensors import (
+    SENSOR_TOPICS,
+    SensorTopic,
+    joint_arrays,
+    joint_batches,
+    odometry_arrays,
+)
 
 __all__ = ["PlayerNode", "main"]
 
@@ -80,6 +89,13 @@ class PlayerNode(Node):
         if config.learned:
             self.player.learn(read_recording(Path(config.learned).expanduser()))
         self._messages: list[JointState] = []
+        self._sensed: dict[SensorTopic, list[Any]] = {}
+        if self.robot.floating:
+            if config.target != "controller":
+                raise ParameterError("a robot on its feet is moved by the controller node alone")
+            for topic in SENSOR_TOPICS:
+                take = partial(self._on_sensor, self._sensed.setdefault(topic, []))
+                self.create_subscription(topic.message, topic.name, take, readings())
         self._ends: float | None = None
         self._target = make_target(self, config.target, self.robot, self._on_end)
         self.create_subscription(JointState, "joint_states", self._on_joint_state, readings())
@@ -119,6 +135,16 @@ class PlayerNode(Node):
         effort = np.array(message.effort, dtype=float)
         self.player.take_joint_states(message.name, position, velocity, effort, when)
         self._act()
+
+    def _on_sensor(self, kept: list[Any], message: Any) -> None:
+        if self.player.phase is Phase.PLAYING:
+            kept.append(message)
+        standing = self.player.standing
+        if standing is not None and isinstance(message, Odometry):
+            standing.take_base(odometry_arrays(message)[0])
+        if standing is not None and isinstance(message, Contacts):
+            when = 1e-9 * nanoseconds(message.header.stamp)
+            standing.take_contacts(message.names, message.active, when)
 
     def _on_tracking(self, message: TrackingStatus) -> None:
         stamped = 1e-9 * nanoseconds(message.header.stamp)
@@ -201,6 +227,10 @@ class PlayerNode(Node):
         if len(largest.time) < _FEWEST:
             return
         none = np.isnan(largest.velocity).all()
+        sensors: dict[str, Any] = {}
+        for topic, messages in self._sensed.items():
+            parts = [getattr(r, topic.reader.field) for r in topic.recordings(messages)[0]]
+            sensors[topic.reader.field] = max(parts, key=lambda p: len(p.time), default=None)
         try:
             write_recording(
                 Recording(
@@ -210,6 +240,7 @@ class PlayerNode(Node):
                     None if none else largest.velocity,
                     largest.effort,
                     source="player",
+                    **sensors,
                 ),
                 output_folder(self._config.out),
             )

@@ -141,9 +141,11 @@ def test_what_an_earlier_motion_told_narrows_the_watch(panda: Robot) -> None:
     names = panda.joint_names
     player, fresh = World(panda, truth).player, World(panda, truth).player
     player.learn(Recording(time, names, q, v, torque))
+    assert player._contact is not None
+    assert fresh._contact is not None
     row = player._contact._rows(0.0, q[-1], v[-1], np.zeros(7))
     assert row is not None
-    known, unknown = (p._contact._explained(row)[1] for p in (player, fresh))
+    known, unknown = (w._explained(row)[1] for w in (player._contact, fresh._contact))
     assert (known < unknown).all()
     assert not player.position.any() or player.phase is Phase.WAITING
     for t in time[:200].tolist():  # a new clock may begin earlier

@@ -202,6 +202,30 @@ class StandingFeet:
         q[~(np.abs(missing).max(axis=(1, 2)) < _CLOSE)] = np.nan
         return q
 
+    def carried(self, joints: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the configurations (n, nq) of joints (n, nj), and how far feet are off (n,) [m].
+
+        The base is where it brings the feet nearest to where they stand (Kabsch 1976).
+        """
+        q = np.hstack([np.tile(self.stance.pose, (len(joints), 1)), joints])
+        for _ in range(_NEWTON_STEPS):
+            geometry = self.kinematics.evaluate(q)
+            wanted = self.stance.feet + self._rolled(geometry.rotation)
+            middle, aim = (feet.mean(axis=1) for feet in (geometry.position, wanted))
+            apart = np.swapaxes(wanted - aim[:, None], 1, 2)
+            left, _, right = np.linalg.svd(apart @ (geometry.position - middle[:, None]))
+            left[:, :, 2] *= np.linalg.det(left @ right)[:, None]
+            turn = left @ right
+            base = Rotation.from_quat(q[:, 3:7])
+            shift = aim + np.einsum("nij,nj->ni", turn, q[:, :3] - middle) - q[:, :3]
+            q[:, :3] += shift
+            q[:, 3:7] = (Rotation.from_matrix(turn) * base).as_quat()
+            if np.abs(shift).max() < _CLOSE:
+                break
+        geometry = self.kinematics.evaluate(q)
+        missing = self.stance.feet + self._rolled(geometry.rotation) - geometry.position
+        return q, np.linalg.norm(missing, axis=2).max(axis=1)
+
     def _rolled(self, rotation: FloatArray) -> FloatArray:
         """Return how far the feet's centres moved (n, nc, 3) [m] for rotations (n, nc, 3, 3)."""
         turned = (rotation @ np.swapaxes(self._upright, 1, 2)).reshape(-1, 3, 3)

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import pinocchio as pin
@@ -20,7 +22,7 @@ from sysid_core.priors import default_prior, free_parameters, torque_scale
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
-__all__ = ["StandingDesign", "StandingMotion"]
+__all__ = ["StandingDesign", "StandingLimits", "StandingMotion", "WholeMotion", "differentiated"]
 
 _SHIFT, _TILT = 0.5, 0.8
 """Farthest that the base goes to begin with: a share of its height, and an angle [rad]."""
@@ -36,6 +38,30 @@ _CHECK_RATE = 50.0
 """Rate at which the final motion is held against the limits [Hz]: ten times its frequencies."""
 _STEP = 1e-3  # [s] of the differences
 _TINY = 1e-12
+
+
+class WholeMotion(Protocol):
+    """A motion of base and joints."""
+
+    def times(self, rate: float) -> FloatArray:
+        """Return the times (n,) [s] of the motion, both ends included, at about a rate [Hz]."""
+        ...
+
+    def whole(self, time: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return Pinocchio's q (n, nq), v and a (n, nv) at times (n,) [s]."""
+        ...
+
+
+def differentiated(
+    model: pin.Model, configurations: Callable[[FloatArray], FloatArray], time: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return configurations (n, nq) at times (n,) [s], with their v and a (n, nv)."""
+    before, now, after = (configurations(time + shift) for shift in (-_STEP, 0.0, _STEP))
+    gone, goes = (
+        np.array([pin.difference(model, *pair) for pair in zip(*ends, strict=True)]) / _STEP
+        for ends in ((before, now), (now, after))
+    )
+    return now, 0.5 * (gone + goes), (goes - gone) / _STEP
 
 
 @dataclass(frozen=True)
@@ -65,13 +91,7 @@ class StandingMotion:
 
     def whole(self, time: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return Pinocchio's q (n, nq), v and a (n, nv) of base and joints."""
-        before, now, after = (self._configurations(time + shift) for shift in (-_STEP, 0.0, _STEP))
-        model = self.feet.kinematics.robot.model
-        gone, goes = (
-            np.array([pin.difference(model, *pair) for pair in zip(*ends, strict=True)]) / _STEP
-            for ends in ((before, now), (now, after))
-        )
-        return now, 0.5 * (gone + goes), (goes - gone) / _STEP
+        return differentiated(self.feet.kinematics.robot.model, self._configurations, time)
 
     def _configurations(self, time: FloatArray) -> FloatArray:
         move, start = self.base.states(time).position, self.feet.stance.pose
@@ -92,8 +112,8 @@ def _spread(robot: Robot) -> FloatArray:
     return np.where(free_parameters(robot), spread, 0.0)
 
 
-class StandingDesign:
-    """Motions of a standing robot within the limits of its joints, floor and feet.
+class StandingLimits:
+    """What joints, floor and feet bear of the motions of a standing robot.
 
     Raises
     ------
@@ -101,55 +121,17 @@ class StandingDesign:
         If the robot does not stand on three legs or more, of three joints each.
     """
 
-    def __init__(
-        self, robot: Robot, limits: MotionLimits, duration: float, harmonics: int
-    ) -> None:
+    def __init__(self, robot: Robot, limits: MotionLimits) -> None:
         if len(robot.description.contacts) < _FEWEST_FEET:
             raise ModelError(
                 f"robot '{robot.name}' has a floating base and {len(robot.description.contacts)} "
                 "feet: motions are designed for robots on a fixed base or on three feet and more"
             )
         self.robot, self.limits = robot, limits
-        self._feet = StandingFeet(robot)
-        self._duration, self._harmonics = duration, harmonics
-        # names of the joints that move
-        self.moving = tuple(robot.joint_names[k] for leg in self._feet.legs for k in leg)
+        self.feet = StandingFeet(robot)
         self.tree = OpenTree(robot)
-        self._regression = ContactRegression(robot)
-        noise = _NOISE * float(np.median(torque_scale(robot)))
-        spread = self._regression.base.mapping * (_spread(robot) / noise)
-        # (b, b) what is not known of the base parameters, in units of the noise
-        self._unknown = spread @ spread.T
 
-    def random(self, rng: np.random.Generator) -> StandingMotion:
-        """Return a random motion, as large as the limits allow.
-
-        Raises
-        ------
-        ParameterError
-            If even a tiny one leaves them.
-        """
-        drawn = random_motion(BASE, self._duration, self._harmonics, rng)
-        time = drawn.times(_RATE)
-        height = self._feet.stance.height
-        size = np.array([_SHIFT * height] * 3 + [_TILT] * 3) * rng.uniform(0.3, 1.0, BASE)
-        drawn = drawn.scaled(size / np.abs(drawn.states(time).position).max(axis=0))
-        # it begins where the robot stands
-        drawn = replace(drawn, centre=drawn.centre - drawn.states(np.zeros(1)).position[0])
-        share, reason = 1.0, ""
-        while share > _SMALLEST:
-            shrunk = replace(drawn.scaled(share), centre=share * drawn.centre)
-            motion = StandingMotion(self._feet, shrunk)
-            reason = self.obstacle(motion, _RATE) or self.obstacle(motion, _CHECK_RATE)
-            if not reason:
-                return motion
-            share *= _SHRINK
-        raise ParameterError(
-            f"no motion of standing robot '{self.robot.name}' within the limits found; in the way "
-            f"was {reason}"
-        )
-
-    def obstacle(self, motion: StandingMotion, rate: float) -> str:
+    def obstacle(self, motion: WholeMotion, rate: float) -> str:
         """Say what is in a motion's way; empty if nothing is."""
         q, v, a = motion.whole(motion.times(rate))
         if not np.isfinite(q).all():
@@ -162,16 +144,14 @@ class StandingDesign:
         sideways = np.linalg.norm(forces[:, :, :2], axis=2)
         slips = ~(sideways <= _FRICTION * forces[:, :, 2]).all(axis=0)
         if slips.any():
-            return (
-                f"foot '{self._feet.kinematics.names[slips.argmax()]}', which lifts off or slips"
-            )
+            return f"foot '{self.feet.kinematics.names[slips.argmax()]}', which lifts off or slips"
         return ""
 
     def demands(
         self, q: FloatArray, v: FloatArray, a: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return torques (n, na) [N·m], and the least forces (n, nc, 3) [N] that carry all."""
-        kinematics, whole = self._feet.kinematics, self.tree.torques(q, v, a)
+        kinematics, whole = self.feet.kinematics, self.tree.torques(q, v, a)
         every = np.ones(len(kinematics.names), dtype=bool)
         J = kinematics.constraint_rows(kinematics.evaluate(q).jacobian, every)
         JT = np.swapaxes(J, 1, 2)
@@ -179,31 +159,7 @@ class StandingDesign:
         torque = whole[:, BASE:] - (JT[:, BASE:] @ force)[..., 0]
         return torque[:, self.robot.actuated], force.reshape(len(q), -1, 3)
 
-    def information(self, motion: StandingMotion) -> FloatArray:
-        """Return ``I + M C`` (b, b): information of torques times prior covariance, in noise.
-
-        A motion tells more where its determinant is larger (Chaloner & Verdinelli 1995).
-        """
-        time = motion.times(_RATE)
-        q, v, a = motion.whole(time)
-        joints = len(self.robot.joint_names)
-        samples = Samples(
-            time,
-            q[:, -joints:],
-            v[:, -joints:],
-            a[:, -joints:],
-            np.zeros((len(time), joints)),
-            q[:, :7],
-            v[:, :BASE],
-            a[:, :BASE],
-            np.ones((len(time), len(self._feet.kinematics.names)), dtype=bool),
-        )
-        (block,) = self._regression.rows(samples).blocks
-        return np.asarray(
-            np.eye(len(self._unknown)) + block.matrix.T @ block.matrix @ self._unknown
-        )
-
-    def usage(self, motion: StandingMotion) -> tuple[dict[str, FloatArray], float]:
+    def usage(self, motion: WholeMotion) -> tuple[dict[str, FloatArray], float]:
         """Return the largest share (na,) of each limit that a motion uses, and its least height.
 
         The latter [m] is that of any joint's frame above the ground.
@@ -231,3 +187,72 @@ class StandingDesign:
             "effort": torque / limits.effort,
         }
         return {kind: np.abs(part).max(axis=0) for kind, part in shares.items()}
+
+
+class StandingDesign(StandingLimits):
+    """Motions of a standing robot within the limits of its joints, floor and feet."""
+
+    def __init__(
+        self, robot: Robot, limits: MotionLimits, duration: float, harmonics: int
+    ) -> None:
+        super().__init__(robot, limits)
+        self._duration, self._harmonics = duration, harmonics
+        # names of the joints that move
+        self.moving = tuple(robot.joint_names[k] for leg in self.feet.legs for k in leg)
+        self._regression = ContactRegression(robot)
+        noise = _NOISE * float(np.median(torque_scale(robot)))
+        spread = self._regression.base.mapping * (_spread(robot) / noise)
+        # (b, b) what is not known of the base parameters, in units of the noise
+        self._unknown = spread @ spread.T
+
+    def random(self, rng: np.random.Generator) -> StandingMotion:
+        """Return a random motion, as large as the limits allow.
+
+        Raises
+        ------
+        ParameterError
+            If even a tiny one leaves them.
+        """
+        drawn = random_motion(BASE, self._duration, self._harmonics, rng)
+        time = drawn.times(_RATE)
+        height = self.feet.stance.height
+        size = np.array([_SHIFT * height] * 3 + [_TILT] * 3) * rng.uniform(0.3, 1.0, BASE)
+        drawn = drawn.scaled(size / np.abs(drawn.states(time).position).max(axis=0))
+        # it begins where the robot stands
+        drawn = replace(drawn, centre=drawn.centre - drawn.states(np.zeros(1)).position[0])
+        share, reason = 1.0, ""
+        while share > _SMALLEST:
+            shrunk = replace(drawn.scaled(share), centre=share * drawn.centre)
+            motion = StandingMotion(self.feet, shrunk)
+            reason = self.obstacle(motion, _RATE) or self.obstacle(motion, _CHECK_RATE)
+            if not reason:
+                return motion
+            share *= _SHRINK
+        raise ParameterError(
+            f"no motion of standing robot '{self.robot.name}' within the limits found; in the way "
+            f"was {reason}"
+        )
+
+    def information(self, motion: StandingMotion) -> FloatArray:
+        """Return ``I + M C`` (b, b): information of torques times prior covariance, in noise.
+
+        A motion tells more where its determinant is larger (Chaloner & Verdinelli 1995).
+        """
+        time = motion.times(_RATE)
+        q, v, a = motion.whole(time)
+        joints = len(self.robot.joint_names)
+        samples = Samples(
+            time,
+            q[:, -joints:],
+            v[:, -joints:],
+            a[:, -joints:],
+            np.zeros((len(time), joints)),
+            q[:, :7],
+            v[:, :BASE],
+            a[:, :BASE],
+            np.ones((len(time), len(self.feet.kinematics.names)), dtype=bool),
+        )
+        (block,) = self._regression.rows(samples).blocks
+        return np.asarray(
+            np.eye(len(self._unknown)) + block.matrix.T @ block.matrix @ self._unknown
+        )
