@@ -1,17 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of README and docs: each parses, and those that can run are run."""
+"""The commands of README and docs: each parses, and those that can run are run.
+
+Where a ROS 2 is sourced, launch files and commands run on it, else on the embedded runtime.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import sysid_embedded
 from sysid_core.cli.main import _build_parser, main
 from sysid_core.data import write_recording
 from sysid_core.dynamics.tree import TreeDynamics
@@ -57,6 +68,14 @@ def _words(command: str) -> list[str]:
     if words[:3] == ["ros2", "launch", "sysid_bringup"]:
         return ["sysid", "up", f"launch/{words[3]}", *words[4:]]
     return words
+
+
+def _launch(command: str) -> str:
+    """Return the launch file and arguments of a command that starts nodes, else nothing."""
+    words = _words(command)
+    if words[:2] != ["sysid", "up"] or len(words) < 3 or "FILE" in words[2]:
+        return ""
+    return " ".join([Path(words[2]).name, *words[3:]])
 
 
 COMMANDS = sorted({(str(p.relative_to(TOP)), c) for p in (*PAGES, *LAUNCH) for c in _commands(p)})
@@ -108,14 +127,126 @@ def test_the_readmes_round_from_urdf_to_motion_runs(
             shutil.copytree("result", "last_week")
 
 
-def _write_bags(names: tuple[str, ...]) -> None:
+def _write_bags(names: tuple[str, ...], robot: str = "my_robot.yaml") -> None:
     """Write what the robot's own model says of a motion, with a little noise."""
-    robot = load_robot("my_robot.yaml")
+    loaded = load_robot(robot)
     rng = np.random.default_rng(0)
     time = np.arange(0.0, 6.0, 0.01)
     for number, name in enumerate(names):
-        omega = np.array([2.0, 3.1]) + number
+        omega = np.array([2.0, 3.1, 2.3, 2.9, 2.1, 2.7])[: len(loaded.joint_names)] + number
         angle = time[:, None] * omega
         q, v, a = np.sin(angle), omega * np.cos(angle), -(omega**2) * np.sin(angle)
-        torque = TreeDynamics(robot).torques(q, v, a) + rng.normal(0.0, 0.05, q.shape)
-        write_recording(Recording(time, robot.joint_names, q, v, torque), Path(name))
+        torque = TreeDynamics(loaded).torques(q, v, a) + rng.normal(0.0, 0.05, q.shape)
+        write_recording(Recording(time, loaded.joint_names, q, v, torque), Path(name))
+
+
+# -- launch files, and the commands that are said to run beside them --------------------------
+
+ON_ROS2 = not sysid_embedded.is_installed()
+LIMIT_S = 120.0
+BESIDE: dict[str, tuple[str, ...]] = {
+    "arm.launch.yaml robot:=ur10": (
+        "sysid param list",
+        "ros2 lifecycle set /controller configure",
+        'sysid call /controller/enable "{data: true}"',
+        "sysid param set /controller bandwidth 15.0",
+        "ros2 param set /controller bandwidth 15.0",
+        "ros2 param describe /controller bandwidth",
+    ),
+    "sim.launch.yaml robot:=panda": (
+        "sysid echo /status --once",
+        "sysid watch",
+        "sysid watch --namespace NS",
+        "sysid echo /diagnostics",
+    ),
+    "solo12.launch.yaml": (
+        "sysid call /simulator/attach_payload sysid_msgs/srv/AttachPayload "
+        '"{mass: 1.0, com: {z: 0.06}}"',
+    ),
+    "solo12.launch.yaml control:=true": (
+        'sysid call /controller/enable std_srvs/srv/SetBool "{data: true}"',
+    ),
+}
+"""Commands of the pages that run beside a launch file; ros2cli's need a ROS 2."""
+UNTIL = {"sysid watch": " | ", "sysid echo /diagnostics": "---"}
+"""What commands that run until they are interrupted print before."""
+ELSEWHERE = {
+    "sysid call /player/stop": "test_player_node.py",
+    "sysid echo /payload": "silent until a load is found: test_system.py",
+    "sysid call SERVICE [TYPE] [VALUES]": "the form alone",
+    "sysid echo TOPIC --once --field NAME": "the form alone",
+    "sysid pub TOPIC TYPE VALUES --once": "the form alone",
+    "sysid echo /robot_description --once --field data": "needs a robot_state_publisher",
+    'sysid pub reference trajectory_msgs/msg/JointTrajectory "$(cat sway/trajectory.yaml)" '
+    "--once": "test_live_walk.py",
+}
+"""Commands for running nodes that are not run here, and why."""
+LAUNCHES = sorted({launch for _, command in COMMANDS if (launch := _launch(command))})
+
+
+def test_every_command_for_running_nodes_is_run_beside_some() -> None:
+    run = {command for commands in BESIDE.values() for command in commands}
+    asked = {command.partition(" # ")[0].strip() for _, command in COMMANDS}
+    asked = {c for c in asked if re.match("sysid (call|echo|param|pub|watch) ", c)}
+    assert set(BESIDE) <= set(LAUNCHES)
+    assert asked - run <= set(ELSEWHERE)
+
+
+@contextmanager
+def _running(words: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command, and interrupt it as Ctrl-C would; it must end as one who was asked to."""
+    with log.open("wb") as out:
+        started = subprocess.Popen(words, stdout=out, stderr=out, start_new_session=True)
+    try:
+        yield started
+        started.send_signal(signal.SIGINT)
+        started.wait(LIMIT_S)
+    finally:
+        if started.poll() is None:
+            os.killpg(started.pid, signal.SIGKILL)
+            started.wait()
+    said = log.read_text(errors="replace")
+    assert started.returncode in (0, 130, -signal.SIGINT), said
+    assert not re.search(r"Traceback|process has died|ended with", said), said
+
+
+def _run(command: str, folder: Path) -> None:
+    """Run a command to its end, or until it has printed what `UNTIL` says."""
+    words = shlex.split(command)
+    if words[0] == "sysid":
+        words = [sys.executable, "-m", "sysid_core.cli.main", *words[1:]]
+    awaited = next((text for start, text in UNTIL.items() if command.startswith(start)), None)
+    if awaited is None:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        return
+    log = folder / "said.txt"
+    with _running(words, log) as started:
+        end = time.monotonic() + LIMIT_S
+        while awaited not in log.read_text() and time.monotonic() < end:
+            assert started.poll() is None, log.read_text()
+            time.sleep(0.1)
+    assert awaited in log.read_text()
+
+
+@pytest.mark.parametrize("launch", LAUNCHES)
+def test_a_documented_launch_file_runs_with_the_commands_beside_it(
+    launch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    monkeypatch.chdir(tmp_path)
+    if "gazebo" in launch:
+        pytest.skip("test_gazebo.py and docs/gazebo.md tell of Gazebo")
+    if "BAG" in launch:
+        _write_bags(("BAG",), "ur10")
+    file, *given = launch.replace(":=TOPIC", ":=robot/topic").split()
+    start = ["ros2", "launch", "sysid_bringup", file, *given]
+    if not ON_ROS2:
+        start = [sys.executable, "-m", "sysid_core.cli.main", "up", str(TOP / "launch" / file)]
+        start += given
+    with _running(start, tmp_path / "log.txt") as nodes:
+        _run(f"sysid echo /status --once --timeout {LIMIT_S}", tmp_path)
+        for command in BESIDE.get(launch, ()):
+            if ON_ROS2 or command.startswith("sysid"):
+                _run(command, tmp_path)
+        assert nodes.poll() is None, (tmp_path / "log.txt").read_text()
