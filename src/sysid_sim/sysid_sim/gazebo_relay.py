@@ -35,7 +35,7 @@ from sysid_ros.sensors import (
     joint_state_message,
     odometry_message,
 )
-from sysid_sim.gazebo_world import STEP, STEPS, WORLD, start_configuration
+from sysid_sim.gazebo_world import PERIOD, WORLD, start_configuration, steps_of
 
 __all__ = ["GazeboRelay", "main"]
 
@@ -44,7 +44,7 @@ _WAITING = 5
 """Joint states that may wait for the relay: a paused world tells the same at a great rate."""
 _TOUCH = 10_000_000
 """Time [ns] since a foot's last touch was reported, within which it counts as on the ground."""
-_PERIOD = round(STEP * STEPS * 1e9)
+_PERIOD = round(PERIOD * 1e9)
 """Time [ns] from joint state to joint state, for which a command lets the world run."""
 _REPEAT = 0.05
 """Time [s] of the wall after which a state is told again, or a step asked for again."""
@@ -89,7 +89,7 @@ class GazeboRelay(Node):
             self.create_subscription(contacts, f"gazebo/contacts/{contact.name}", take, _DEPTH)
         self._request = control.Request()
         self._request.world_control.pause = True
-        self._request.world_control.multi_step = STEPS
+        self._request.world_control.multi_step = steps_of(self.robot)
         self._control = self.create_client(control, f"/world/{WORLD}/control")
         self.create_subscription(JointState, "gazebo/joint_states", self._on_states, _WAITING)
         topic = "effort_controller/commands"

@@ -23,7 +23,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.robot import Robot
 from sysid_sim.gazebo import gazebo_truth, main
-from sysid_sim.gazebo_world import start_configuration, world_sdf
+from sysid_sim.gazebo_world import PERIOD, start_configuration, steps_of, world_sdf
 from sysid_sim.truth import draw_truth
 
 SEED = 3
@@ -252,13 +252,13 @@ class Server:
         time = int(stamp.get("sec", 0)) + 1e-9 * stamp.get("nsec", 0)
         return time, {j["name"]: j["axis1"].get("velocity", 0.0) for j in message["joint"]}
 
-    def run(self, steps: int) -> dict[str, float]:
-        """Run some steps; return the velocities after them."""
+    def run(self, steps: int, duration: float) -> dict[str, float]:
+        """Run some steps that take so long [s]; return the velocities after them."""
         begin = self.state()[0]
         kinds = ["--reqtype", "gz.msgs.WorldControl", "--reptype", "gz.msgs.Boolean"]
         request = ["--timeout", "20000", "--req", f"pause: true, multi_step: {steps}"]
         self._ask("service", "-s", "/world/sysid/control", *kinds, *request)
-        while (state := self.state())[0] < begin + (steps - 0.5) * 0.001:
+        while (state := self.state())[0] < begin + duration - 1e-4:
             assert self.process.poll() is None
         return state[1]
 
@@ -282,7 +282,8 @@ def test_gazebo_waits_and_then_lets_gravity_move_the_robot(
     assert time == pytest.approx(1.0)
     assert set(still) == set(robot.actuated_names)
     assert not any(still.values())
-    fallen, steps = server.run(20), 0.02
+    periods, duration = 10, 10 * PERIOD
+    fallen = server.run(periods * steps_of(robot), duration)
     velocity = np.array([fallen[name] for name in robot.actuated_names])
     assert np.isfinite(velocity).all()
     if robot.floating or robot.description.loops:
@@ -291,7 +292,7 @@ def test_gazebo_waits_and_then_lets_gravity_move_the_robot(
     truth, rest = gazebo_truth(robot, 1), start_configuration(robot)
     model = robot.with_parameters(truth)
     gravity = pin.computeGeneralizedGravity(model, model.createData(), rest)
-    taken = gravity + _mass(model, rest) @ velocity / steps
+    taken = gravity + _mass(model, rest) @ velocity / duration
     viscous, coulomb = (truth[robot.layout.term(term)] for term in ("viscous", "coulomb"))
     assert (
         np.abs(taken) <= coulomb + viscous * np.abs(velocity) + 0.05 * abs(gravity).max()
