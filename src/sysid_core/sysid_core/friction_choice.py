@@ -31,7 +31,10 @@ _APART = 4
 _MOVES = (2, -2, 1, -1)
 """Places by which a bend is moved then."""
 _WORTH = 1.05
-"""Ratio of errors that makes a term worth having: the low-pass makes up less than that [-]."""
+"""Ratio of errors that makes a term worth having at one standard error [-]."""
+_CERTAIN = 2.0
+"""Standard errors that make it so at any ratio: the best of a dozen terms often gains one by
+chance, and noise of the torques, which no term explains, makes every ratio small."""
 _DISTORTION = 1e-3
 """Share of a joint's torque below which errors are the filter's: no term mends them [-]."""
 _RIDGE = 1e-9
@@ -116,8 +119,8 @@ def choose_friction(
 
     The rigid bodies and the coupled motors are taken from an estimate by the present law; what
     they leave of each joint's torque is fitted by non-negative least squares. Terms are added one
-    by one. One stays if held-out stretches are predicted better by more than one standard error
-    over the stretches, and by more than noise does: where nothing predicts better, the law stays.
+    by one. One stays if held-out stretches are predicted better by two standard errors over the
+    stretches, or by one and 5 %: where nothing predicts better, the law stays.
 
     Parameters
     ----------
@@ -149,7 +152,7 @@ def choose_friction(
             if scales[j] > 0.0 and (term.chosen or term.name in robot.description.friction_terms)
         ]
         least = [(term, scale) for term, scale in present if not term.chosen]
-        offered = _offered(motion, springs=springs)
+        offered = _offered(motion, batch.report.sensor_rate, springs=springs)
         candidates = [_Candidate(*each, k) for k, each in enumerate(offered, len(least))]
         every = [*least, *((term, scale) for term, scale, _ in offered)]
         scales = [scale for term, scale in (*every, *present) if term.scale_unit == "rad/s"]
@@ -168,22 +171,26 @@ def choose_friction(
     return chosen
 
 
-def _offered(motion: JointMotion, *, springs: bool) -> list[tuple[FrictionTerm, float, int]]:
-    """Return the terms that may be chosen, with their scales and the places of these."""
+def _offered(
+    motion: JointMotion, rate: float, *, springs: bool
+) -> list[tuple[FrictionTerm, float, int]]:
+    """Return the terms that may be chosen, with their scales and the places of these.
+
+    Interpolation draws a step of the torque out over two periods of the sensors, at a `rate` [Hz]:
+    friction that bends within less looks alike, and is not offered.
+    """
+    speed, change = np.abs(motion.velocity), np.abs(motion.acceleration)
+    bends = [
+        (scale, place)
+        for place, scale in enumerate(float(speed.max(initial=0.0)) * np.array(_SPEEDS))
+        if 2.0 * change[speed <= scale].sum() < scale * rate * (speed <= scale).sum()
+    ]
     return [
         (term, scale, place)
         for term in FRICTION
         if term.chosen and (springs or term.lower == 0.0)
-        for place, scale in enumerate(_scales(term, motion))
+        for scale, place in (((1.0, 0),) if term.scale_unit == "-" else bends)
     ]
-
-
-def _scales(term: FrictionTerm, motion: JointMotion) -> tuple[float, ...]:
-    """Return the scales to try of a term."""
-    if term.scale_unit == "-":
-        return (1.0,)
-    top = float(np.abs(motion.velocity).max(initial=0.0))
-    return tuple(share * top for share in _SPEEDS) if top > 0.0 else ()
 
 
 def _columns(
@@ -236,9 +243,7 @@ def _forward(
         (c, tried(c)) for c in candidates if c.term.name not in chosen and c.place % _APART == 0
     ]:
         added, with_it = min(trials, key=lambda trial: float(trial[1].mean()))
-        gain = errors - with_it
-        usual = float(gain.std(ddof=1)) / np.sqrt(len(gain))
-        if float(gain.mean()) <= max(usual, float(np.log(_WORTH))):
+        if not _pays(errors - with_it):
             break
         chosen[added.term.name], errors = added, with_it
         for name, move in product(list(chosen), _MOVES):
@@ -249,6 +254,12 @@ def _forward(
                     if moved.mean() < errors.mean():
                         chosen[name], errors = c, moved
     return {name: _between(c, candidates, tried) for name, c in chosen.items()}
+
+
+def _pays(gain: FloatArray) -> bool:
+    """Whether log ratios of errors (f,), without a term over with it, are worth having it."""
+    usual = float(gain.std(ddof=1)) / np.sqrt(len(gain))
+    return float(gain.mean()) > min(max(usual, float(np.log(_WORTH))), _CERTAIN * usual)
 
 
 def _between(
