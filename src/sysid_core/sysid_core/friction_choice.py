@@ -182,7 +182,7 @@ def _offered(
     speed, change = np.abs(motion.velocity), np.abs(motion.acceleration)
     bends = [
         (scale, place)
-        for place, scale in enumerate(float(speed.max(initial=0.0)) * np.array(_SPEEDS))
+        for place, scale in enumerate((speed.max(initial=0.0) * np.array(_SPEEDS)).tolist())
         if 2.0 * change[speed <= scale].sum() < scale * rate * (speed <= scale).sum()
     ]
     return [
