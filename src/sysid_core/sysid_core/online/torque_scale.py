@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.statistics import Statistics
@@ -82,7 +82,7 @@ class ScalePosterior(NamedTuple):
 
     def deviation(self, direction: FloatArray) -> float:
         """Return the standard deviation of a combination (b,) of the plain parameters."""
-        z = solve_triangular(self.root, direction, lower=True, check_finite=False)
+        z, _ = lapack.dtrtrs(self.root, direction, lower=1)
         share = self.known / (1.0 + self.known)
         return float(max(z @ z - share @ (self.turned.T @ z) ** 2, 0.0) ** 0.5)
 
@@ -151,9 +151,9 @@ class ScaleEvidence:
         found = [self._with(view, rest, gap, own) for view in self._views]
         likelihood = np.logaddexp.reduce([one.likelihood for one in found], axis=0) - 0.5 * missed
         best = max(found, key=lambda one: float(one.likelihood.max()))
-        return best._replace(likelihood=likelihood)
+        return best.posterior(self._mean, likelihood)
 
-    def _with(self, view: _View, rest: FloatArray, gap: FloatArray, own: _Own) -> ScalePosterior:
+    def _with(self, view: _View, rest: FloatArray, gap: FloatArray, own: _Own) -> _Compared:
         """Compare scales at one accuracy: evidence of y = g A β.
 
         The others' information ``R Rᵀ`` grows by g² times the joint's own, whose range is small:
@@ -162,7 +162,7 @@ class ScaleEvidence:
         R = np.linalg.cholesky(view.precision + rest)
         at_mean = own.gram_root.T @ self._mean
         columns = np.column_stack([gap, own.moment, own.gram_root @ at_mean, own.gram_root])
-        solved = solve_triangular(R, columns, lower=True, check_finite=False)
+        solved, _ = lapack.dtrtrs(R, columns, lower=1)
         x, M = solved[:, :3], solved[:, 3:]
         # not the eigenvalues of MᵀM, whose rounding would hide what little the joint alone shows
         Q, singular, _ = np.linalg.svd(M, full_matrices=False)
@@ -175,17 +175,32 @@ class ScaleEvidence:
         explained = x[:, 0] @ x[:, 0] - t0 @ t0 + (turned**2 * spread).sum(axis=1)
         likelihood = -0.5 * (missed - explained) + view.size - np.log(np.diag(R)).sum()
         likelihood += 0.5 * np.log(spread).sum(axis=1)
+        return _Compared(likelihood, np.asarray(R), x, Q, d)
 
-        def mean(scale: float, share: FloatArray) -> FloatArray:
-            z = x[:, 0] + scale * x[:, 1] - scale**2 * x[:, 2]
-            z += Q @ ((share - 1.0) * (Q.T @ z))
-            back = solve_triangular(R, z, lower=True, trans=1, check_finite=False)
-            return np.asarray(self._mean + back)
 
-        i = int(np.argmax(likelihood))
-        others, plain = mean(0.0, np.ones_like(d)), mean(1.0, 1.0 / (1.0 + d))
-        best = mean(float(_GAINS[i]), spread[i])
-        return ScalePosterior(likelihood, others, best, plain, np.asarray(R), Q, d)
+class _Compared(NamedTuple):
+    """Scales at one accuracy of the description; see `ScaleEvidence._with`."""
+
+    likelihood: FloatArray  # (m,)
+    root: FloatArray  # (b, b): R
+    solved: FloatArray  # (b, 3) R⁻¹ times what the data add at the powers g⁰, g¹, −g² of a scale
+    turned: FloatArray  # (b, s): Q
+    known: FloatArray  # (s,): d
+
+    def posterior(self, center: FloatArray, likelihood: FloatArray) -> ScalePosterior:
+        """Return the posterior of this accuracy, about the prior's mean (b,)."""
+
+        def mean(scale: float) -> FloatArray:
+            z = self.solved @ np.array([1.0, scale, -(scale**2)])
+            share = 1.0 / (1.0 + scale**2 * self.known)
+            z += self.turned @ ((share - 1.0) * (self.turned.T @ z))
+            back, _ = lapack.dtrtrs(self.root, z, lower=1, trans=1)
+            return np.asarray(center + back)
+
+        best = mean(float(_GAINS[np.argmax(self.likelihood)]))
+        return ScalePosterior(
+            likelihood, mean(0.0), best, mean(1.0), self.root, self.turned, self.known
+        )
 
 
 class _Own(NamedTuple):
