@@ -64,10 +64,12 @@ class Statistics:
 
     def leading(self, size: int) -> Statistics:
         """Return the statistics of the first columns alone, which may be more than there are."""
-        more = max(0, size - self.moment.shape[1])
-        gram = np.pad(self.gram, ((0, 0), (0, more), (0, more)))[:, :size, :size]
-        moment = np.pad(self.moment, ((0, 0), (0, more)))[:, :size]
-        return Statistics(gram, moment, self.square, self.count)
+        gram, moment = self.gram, self.moment
+        more = size - moment.shape[1]
+        if more > 0:
+            gram = np.pad(gram, ((0, 0), (0, more), (0, more)))
+            moment = np.pad(moment, ((0, 0), (0, more)))
+        return Statistics(gram[:, :size, :size], moment[:, :size], self.square, self.count)
 
     def shifted(self, shift: FloatArray) -> Statistics:
         """Return the statistics as if the base parameters had been larger by `shift` (b,).

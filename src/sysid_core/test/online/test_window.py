@@ -112,6 +112,14 @@ def test_shifted_statistics_are_those_of_shifted_targets() -> None:
     assert_same(Statistics.of(rows).shifted(shift), Statistics.of(moved), 1e-12)
 
 
+@pytest.mark.parametrize("more", [-2, 0, 2])
+def test_leading_columns_are_those_of_the_rows_or_zero(more: int) -> None:
+    rows = batch(np.random.default_rng(5), 40)
+    wide = [np.pad(block.matrix, ((0, 0), (0, 2)))[:, : SIZE + more] for block in rows.blocks]
+    cut = [block._replace(matrix=m) for block, m in zip(rows.blocks, wide, strict=True)]
+    assert_same(Statistics.of(rows).leading(SIZE + more), Statistics.of(Rows(tuple(cut))))
+
+
 @pytest.mark.parametrize(
     "bad",
     [
