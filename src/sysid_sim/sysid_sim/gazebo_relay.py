@@ -86,7 +86,8 @@ class GazeboRelay(Node):
             self._contacts = self.create_publisher(Contacts, "contacts", _DEPTH)
         for contact in feet:
             take = partial(self._on_touch, contact.name)
-            self.create_subscription(contacts, f"gazebo/contacts/{contact.name}", take, _DEPTH)
+            # the newest: those of every step would wait in line behind the joint states
+            self.create_subscription(contacts, f"gazebo/contacts/{contact.name}", take, 1)
         self._request = control.Request()
         self._request.world_control.pause = True
         self._request.world_control.multi_step = steps_of(self.robot)
