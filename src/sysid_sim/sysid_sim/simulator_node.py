@@ -29,7 +29,7 @@ from sysid_msgs.srv import AttachPayload
 from sysid_ros.control import command_array, payload_arrays
 from sysid_ros.diagnostics import diagnostics_message
 from sysid_ros.fields import stamp
-from sysid_ros.node_main import run_node
+from sysid_ros.node_main import return_freed_memory, run_node
 from sysid_ros.parameters import NodeParameters
 from sysid_ros.sensors import (
     contacts_message,
@@ -245,6 +245,7 @@ def _write_truth(path: str, document: dict[str, Any]) -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the simulator node."""
+    return_freed_memory()  # each payload takes a new model and data of MuJoCo's
     return run_node("simulator", SimulatorNode, args)
 
 
