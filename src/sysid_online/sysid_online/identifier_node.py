@@ -64,7 +64,7 @@ class IdentifierConfig(RobotConfig):
 
     solve_rate: float = parameter(
         20.0,
-        "Solves per second [Hz]. Each takes milliseconds of a core; less on a small computer",
+        "Most solves per second [Hz], each begun as samples come. Less on a small computer",
         range=(0.1, 500.0),
     )
     online: OnlineConfig = group(OnlineConfig, "")
