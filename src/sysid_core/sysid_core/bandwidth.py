@@ -27,9 +27,10 @@ _LOWEST = 1.0
 """Lowest rung [Hz]: a motion that is slower than this shows no inertia anyway."""
 _STRETCHES = 16
 """Stretches that are held out in turn: enough to tell a difference from its standard error."""
-_CERTAIN = 2.0
-"""Standard errors by which a lower rung must predict better: one would often be chance."""
-_CLEARLY = 0.02
+_LIKELY = 1.0
+"""Standard errors by which a lower rung must predict better: one that is taken by chance costs
+little, and noise bends what a higher one learns more than its rows show."""
+_CLEARLY = 0.01
 """Log ratio of errors by which it must: less is what another motion changes anyway."""
 _MANIFOLD = 0.7
 """The same where a rung between them was not better: only what spoils both that far is noise."""
@@ -45,6 +46,8 @@ _LAG_PAYS = float(np.log(1.5))
 """Log ratio of errors by which moving the efforts must predict better: friction that is felt late
 looks like a small lag, and whoever holds a model to efforts as they came would find it worse. A
 lag that counts leaves little else."""
+_CERTAIN = 2.0
+"""Standard errors by which it must: one would often be chance."""
 _LONGEST_LAG = 0.1
 """Lags [s] beyond are no driver's filter, but efforts that belong to another motion."""
 
@@ -163,7 +166,7 @@ class Ladder:
             rung.cutoff, regression, self._batch(regression.robot, rung.cutoff, lag)
         )
         excess = self._errors(rung, rung) - self._errors(moved, moved)
-        if not _is_clear(excess, _LAG_PAYS):
+        if not _is_clear(excess, _LAG_PAYS, _CERTAIN):
             return choice, regression
         return replace(choice, lag=lag), self.settle(least, moved.batch)
 
@@ -237,13 +240,14 @@ class Ladder:
 
     def _is_better(self, lower: _Rung, higher: _Rung, least: float) -> bool:
         """Whether the lower of two rungs predicts its own rows better by a log ratio `least`."""
-        return _is_clear(self._errors(higher, lower) - self._errors(lower, lower), least)
+        excess = self._errors(higher, lower) - self._errors(lower, lower)
+        return _is_clear(excess, least, _LIKELY)
 
 
-def _is_clear(excess: FloatArray, least: float) -> bool:
-    """Whether log ratios of errors, one per stretch, are clearly positive."""
+def _is_clear(excess: FloatArray, least: float, certain: float) -> bool:
+    """Whether the mean of log ratios of errors, one per stretch, exceeds all that is given."""
     usual = float(excess.std(ddof=1)) / np.sqrt(len(excess))
-    return bool(excess.mean() > max(_CERTAIN * usual, least))
+    return bool(excess.mean() > max(certain * usual, least))
 
 
 def _statistics(rows: Rows, chosen: BoolArray) -> Statistics:

@@ -10,8 +10,9 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.friction import JointMotion
 from sysid_core.dynamics.open_tree import OpenTree, random_states
-from sysid_core.friction_choice import _least_squares
+from sysid_core.friction_choice import _least_squares, _offered
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
@@ -111,3 +112,12 @@ def test_bounded_least_squares_are_those_of_scipy() -> None:
     for own, A, b in zip(x, columns, target, strict=True):
         known = lsq_linear(A, b, (np.where(bound, 0.0, -np.inf), np.inf), method="bvls").x
         np.testing.assert_allclose(own, known, atol=1e-9)
+
+
+def test_no_bend_is_offered_that_is_finer_than_sensors_tell() -> None:
+    time = np.arange(0.0, 10.0, 0.01)
+    velocity, acceleration = np.sin(2.0 * time), 2.0 * np.cos(2.0 * time)
+    motion = JointMotion(-0.5 * acceleration, velocity, acceleration, np.sign(velocity))
+    for rate in (50.0, 100.0, 1000.0):
+        scales = [scale for term, scale, _ in _offered(motion, rate, springs=True) if scale < 1.0]
+        assert min(scales) >= 0.95 * max(2.0 * 2.0 / rate, 0.02)
