@@ -224,7 +224,10 @@ class ControllerNode(Node):
         self._follow_controller()
         way = ("configure", "activate") if request.data else ("deactivate",)
         enabled = "drives" if request.data else "ramps down and stops"
-        refusal = self._lifecycle.go(*way)
+        if request.data and self._lifecycle.state == "active" and self.controller.stopped:
+            refusal = self._change("activate")  # it stays active while it is stopped
+        else:
+            refusal = self._lifecycle.go(*way)
         response.success, response.message = not refusal, refusal or enabled
         return response
 

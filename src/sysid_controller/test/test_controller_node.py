@@ -27,6 +27,7 @@ from std_srvs.srv import SetBool
 
 from sysid_controller.command import Publishers
 from sysid_controller.controller_node import main
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot import Robot
 from sysid_msgs.msg import DynamicParameters, TrackingStatus
@@ -413,3 +414,18 @@ def test_enabling_and_disabling_show_in_the_lifecycle(graph: Graph) -> None:
     assert not manager.change("activate")
     assert manager.state() == "inactive"
     assert manager.events[-1] == ("transition_failure", "activating", "inactive")
+
+
+def test_enabling_ends_a_stop_that_stays(graph: Graph) -> None:
+    """After three stops within a minute the node stays active and the robot stopped."""
+    graph.start()
+    manager = Manager(graph)
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    stop, steady = graph.node.controller.stop, time.monotonic()
+    for _ in range(3):
+        stop.begin(Diagnostic("overspeed", "fast"), steady, np.eye(7), 0.001)
+    graph.until(graph.state(TrackingStatus.STOPPED))
+    assert stop.stays
+    assert manager.ask(SetBool, "enable", SetBool.Request(data=True)).success
+    graph.until(graph.state(TrackingStatus.HOLDING, TrackingStatus.TRACKING))
+    assert not stop.stays
