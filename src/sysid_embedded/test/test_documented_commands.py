@@ -192,6 +192,14 @@ def test_every_command_for_running_nodes_is_run_beside_some() -> None:
     assert asked - run <= set(ELSEWHERE)
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Let what is started hear Ctrl-C, which a shell has programs in its background ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @contextmanager
 def _running(words: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run a command, see that nothing of it failed, and interrupt it as Ctrl-C would."""
@@ -229,6 +237,7 @@ def _run(command: str, folder: Path) -> None:
     assert awaited in log.read_text()
 
 
+@pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("launch", LAUNCHES)
 def test_a_documented_launch_file_runs_with_the_commands_beside_it(
     launch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
