@@ -16,6 +16,7 @@ from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, EstimationError
 from sysid_core.estimation import Entropic, Problem
 from sysid_core.robot.model import Robot
+from sysid_core.scores import is_clear
 from sysid_core.signals.align import Aligned
 from sysid_core.signals.cutoff import CutoffChoice
 
@@ -166,7 +167,7 @@ class Ladder:
             rung.cutoff, regression, self._batch(regression.robot, rung.cutoff, lag)
         )
         excess = self._errors(rung, rung) - self._errors(moved, moved)
-        if not _is_clear(excess, _LAG_PAYS, _CERTAIN):
+        if not is_clear(excess, _LAG_PAYS, _CERTAIN):
             return choice, regression
         return replace(choice, lag=lag), self.settle(least, moved.batch)
 
@@ -241,13 +242,7 @@ class Ladder:
     def _is_better(self, lower: _Rung, higher: _Rung, least: float) -> bool:
         """Whether the lower of two rungs predicts its own rows better by a log ratio `least`."""
         excess = self._errors(higher, lower) - self._errors(lower, lower)
-        return _is_clear(excess, least, _LIKELY)
-
-
-def _is_clear(excess: FloatArray, least: float, certain: float) -> bool:
-    """Whether the mean of log ratios of errors, one per stretch, exceeds all that is given."""
-    usual = float(excess.std(ddof=1)) / np.sqrt(len(excess))
-    return bool(excess.mean() > max(certain * usual, least))
+        return is_clear(excess, least, _LIKELY)
 
 
 def _statistics(rows: Rows, chosen: BoolArray) -> Statistics:

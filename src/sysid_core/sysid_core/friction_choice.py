@@ -17,6 +17,7 @@ from sysid_core.dynamics.rows import PerJoint, Regression, Rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.estimation import Entropic, Problem
 from sysid_core.friction_filter import Nearby, filtered_column, joint_motion, nearby
+from sysid_core.scores import is_clear
 
 __all__ = ["FrictionChoice", "choose_friction"]
 
@@ -243,7 +244,8 @@ def _forward(
         (c, tried(c)) for c in candidates if c.term.name not in chosen and c.place % _APART == 0
     ]:
         added, with_it = min(trials, key=lambda trial: float(trial[1].mean()))
-        if not _pays(errors - with_it):
+        gain = errors - with_it
+        if not (is_clear(gain, float(np.log(_WORTH)), 1.0) or is_clear(gain, 0.0, _CERTAIN)):
             break
         chosen[added.term.name], errors = added, with_it
         for name, move in product(list(chosen), _MOVES):
@@ -254,12 +256,6 @@ def _forward(
                     if moved.mean() < errors.mean():
                         chosen[name], errors = c, moved
     return {name: _between(c, candidates, tried) for name, c in chosen.items()}
-
-
-def _pays(gain: FloatArray) -> bool:
-    """Whether log ratios of errors (f,), without a term over with it, are worth having it."""
-    usual = float(gain.std(ddof=1)) / np.sqrt(len(gain))
-    return float(gain.mean()) > min(max(usual, float(np.log(_WORTH))), _CERTAIN * usual)
 
 
 def _between(

@@ -14,7 +14,17 @@ from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.errors import DataError
 from sysid_core.wording import number
 
-__all__ = ["SCORE_HEADINGS", "WORSE", "Curve", "Fit", "Scores", "Tally", "curves", "score"]
+__all__ = [
+    "SCORE_HEADINGS",
+    "WORSE",
+    "Curve",
+    "Fit",
+    "Scores",
+    "Tally",
+    "curves",
+    "is_clear",
+    "score",
+]
 
 WORSE = 1.02
 """Ratio of errors above which a model counts as worse: less is within what noise does [-]."""
@@ -181,3 +191,12 @@ def curves(
         )
         for name, first, block in zip(regression.groups, before.blocks, after.blocks, strict=True)
     )
+
+
+def is_clear(excess: FloatArray, least: float, certain: float) -> bool:
+    """Whether the mean of log ratios of errors (f,), one per stretch, exceeds a least one.
+
+    It must exceed a number of its standard errors, too, by which it is certain.
+    """
+    usual = float(excess.std(ddof=1)) / np.sqrt(len(excess))
+    return bool(excess.mean() > max(certain * usual, least))
