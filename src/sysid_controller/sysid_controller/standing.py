@@ -43,9 +43,10 @@ class StandingPath:
 
     def whole(self, time: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return Pinocchio's q (n, nq), v and a (n, nv) at times (n,) [s]."""
-        return differentiated(self._feet.kinematics.robot.model, self._configurations, time)
+        return differentiated(self._feet.kinematics.robot.model, self.configurations, time)
 
-    def _configurations(self, time: FloatArray) -> FloatArray:
+    def configurations(self, time: FloatArray) -> FloatArray:
+        """Return Pinocchio's q (n, nq) at times (n,) [s]."""
         joints = np.tile(self._feet.stance.joints, (len(time), 1))
         joints[:, self._actuated] = [self._path.at(t).position for t in time.tolist()]
         q, gaps = self._feet.carried(joints)
@@ -85,7 +86,7 @@ class StandingPlanner:
         if reason:
             raise ParameterError(f"in its way is {reason}")
         time = motion.times(_RATE)
-        q, _, _ = motion.whole(time)
+        q = motion.configurations(time)
         return time, rotate_into_body(q[:, 3:7], np.tile([0.0, 0.0, 1.0], (len(q), 1)))
 
 

@@ -220,8 +220,8 @@ def _check(data: Any, source: str) -> None:
                 ):
                     raise fail(f"{prefix}{kind}.{name}", f"needs the numbers {', '.join(terms)}")
 
-    for kind, names in ((k, data.get(k, {})) for k in ("bodies", "joints", "couplings")):
-        std = data["std"].get(kind, {})
+    for kind in ("bodies", "joints", "couplings"):
+        names, std = data.get(kind, {}), data["std"].get(kind, {})
         if names.keys() != std.keys() or any(
             names[name].keys() - std[name].keys() for name in names if kind != "bodies"
         ):

@@ -86,7 +86,7 @@ def exciting_trajectory(
         worst = int(np.argmax(share))
         raise SimulationError(
             f"'{robot.name}' cannot move around the middle of its range: joint "
-            f"'{np.array(robot.joint_names)[robot.actuated][worst]}' would take "
+            f"'{robot.actuated_names[worst]}' would take "
             f"{excitation.effort * share[worst]:.0%} of its effort limit, and may take "
             f"{excitation.effort:.0%}; check its mass, friction and limits"
         )
@@ -120,7 +120,7 @@ def _joint_scales(
     lower, upper, velocity, _ = (limit[robot.actuated] for limit in robot.limits)
     room = np.minimum(trajectory.series.centre - lower, upper - trajectory.series.centre)
     if (room <= 0.0).any():
-        names = np.array(robot.joint_names)[robot.actuated][room <= 0.0]
+        names = np.array(robot.actuated_names)[room <= 0.0]
         raise SimulationError(
             f"joints without a range cannot move: {', '.join(names)}; correct their limits in "
             "the URDF, or give 'limits.position' in the description"
