@@ -120,7 +120,7 @@ class ContactTorque:
         position: FloatArray,
         velocity: FloatArray,
         acceleration: FloatArray,
-        sign_velocity: FloatArray | None = None,
+        sliding: FloatArray | None = None,
     ) -> FloatArray:
         """Return the torque (nj,) [N·m] of a motion of the joints; see `Dynamics.torque`.
 
@@ -131,7 +131,7 @@ class ContactTorque:
             return np.full(len(position), np.nan)
         pose, twist, contacts = self._state
         q, v = np.concatenate([pose, position]), np.concatenate([twist, velocity])
-        terms = self._dynamics.terms(q, v, sign_velocity)
+        terms = self._dynamics.terms(q, v, sliding)
         J, drift = self._dynamics.constraint(terms, contacts)
         base = self._follows(terms, J, terms.bias, drift, acceleration)
         wanted = np.concatenate([base, acceleration])

@@ -79,7 +79,11 @@ class ControlLaw(Protocol):
 
 
 class ComputedTorque:
-    """``u = Y(q, q̇, q̈_d + K_d ė + K_p e) x`` (Kolathaya et al. eq. 37), gains in 1/s² and 1/s."""
+    """``u = Y(q, q̇, q̈_d + K_d ė + K_p e) x`` (Kolathaya et al. eq. 37), gains in 1/s² and 1/s.
+
+    Friction is that of the desired velocity: what is compensated at the measured one is damping
+    taken from the robot, and where the model has too much of it, the joint would run away.
+    """
 
     def __init__(self, gains: Gains) -> None:
         self.gains = gains
@@ -90,7 +94,6 @@ class ComputedTorque:
         """Return the torques for a measured `position` [rad] and `velocity` [rad/s] (na,)."""
         error, rate = desired.position - position, desired.velocity - velocity
         acceleration = desired.acceleration + self.gains.feedback(error, rate)
-        # dry friction takes the sign of the desired velocity, which does not chatter
         torque = dynamics.torque(position, velocity, acceleration, desired.velocity)
         return LawOutput(torque, torque)
 

@@ -51,7 +51,8 @@ def test_computed_torque_is_the_regressor_at_the_commanded_acceleration(
     desired, measured = states
     law, dynamics = ComputedTorque(Gains(KP, KD)), TreeDynamics(robot, WIDTH)
     smooth = robot.consistent_nominal.copy()
-    smooth[robot.layout.term("coulomb")] = 0.0  # its sign is that of the desired velocity
+    for term in ("coulomb", "viscous"):
+        smooth[robot.layout.term(term)] = 0.0  # they see the desired velocity
     dynamics.set_parameters(smooth)
     output = law(dynamics, desired, measured.position, measured.velocity)
     commanded = (
@@ -64,6 +65,27 @@ def test_computed_torque_is_the_regressor_at_the_commanded_acceleration(
     )
     np.testing.assert_allclose(output.effort, A[0] @ smooth, atol=1e-9)
     np.testing.assert_array_equal(output.model, output.effort)
+
+
+@pytest.mark.parametrize("mode", ["computed_torque", "feed_forward"])
+def test_friction_is_compensated_for_the_desired_velocity(
+    robot: Robot, states: tuple[Motion, Motion], mode: str
+) -> None:
+    # or else too much of it would take damping from the robot until it runs away
+    desired, measured = states
+    law, dynamics = LAWS[mode](ControllerConfig(), 7), TreeDynamics(robot, WIDTH)
+    sticky = robot.consistent_nominal.copy()
+    for term in ("coulomb", "viscous"):
+        sticky[robot.layout.term(term)] += 1.0
+    given = []
+    for velocity in (measured.velocity, -measured.velocity):
+        efforts = []
+        for vector in (robot.consistent_nominal, sticky):
+            dynamics.set_parameters(vector)
+            efforts.append(law(dynamics, desired, desired.position, velocity).effort)
+        given.append(efforts[1] - efforts[0])
+    np.testing.assert_allclose(given[0], given[1], atol=1e-9)
+    assert np.abs(given[0]).min() > 0.01
 
 
 def test_feed_forward_is_the_desired_motions_torque_plus_pd(

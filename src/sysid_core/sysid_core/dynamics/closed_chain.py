@@ -275,19 +275,19 @@ class ClosedChainDynamics:
         position: FloatArray,
         velocity: FloatArray,
         acceleration: FloatArray,
-        sign_velocity: FloatArray | None = None,
+        sliding: FloatArray | None = None,
     ) -> FloatArray:
         """Return the torque (na,) [N·m] of a motion; NaN, with `failure`, where there is none.
 
-        `sign_velocity` (na,) [rad/s] is the velocity whose sign dry friction takes.
+        `sliding` (na,) [rad/s] is the velocity that friction sees, by default `velocity`.
         """
         maps = self._maps(position, velocity)
         if maps is None:
             return np.full(len(position), np.nan)
         G = maps.G
-        sign = None if sign_velocity is None else G @ sign_velocity
+        seen = None if sliding is None else G @ sliding
         full = G @ acceleration + maps.G_dot @ velocity
-        torque = self.tree.torque(self.configuration, G @ velocity, full, sign)
+        torque = self.tree.torque(self.configuration, G @ velocity, full, seen)
         return np.asarray(G.T @ torque, dtype=float)
 
     def torques(

@@ -63,15 +63,15 @@ class ContactDynamics:
         self.set_parameters = self.tree.set_parameters
 
     def terms(
-        self, q: FloatArray, v: FloatArray, sign_velocity: FloatArray | None = None
+        self, q: FloatArray, v: FloatArray, sliding: FloatArray | None = None
     ) -> ContactTerms:
         """Return the equations of motion at a configuration (nq,) and velocities (nv,).
 
         q: base position [m], unit quaternion x, y, z, w, joints [rad]; v: base twist in the base
-        frame [m/s, rad/s], joints [rad/s]. Coulomb friction takes the sign of `sign_velocity`
-        (nj,) [rad/s], by default that of `v`.
+        frame [m/s, rad/s], joints [rad/s]. Friction sees the velocity `sliding` (nj,) [rad/s],
+        by default that of `v`.
         """
-        bias = self.tree.bias(q, v, sign_velocity)
+        bias = self.tree.bias(q, v, sliding)
         M = self.tree.inertia(q)
         geometry = self.kinematics.evaluate(q[None])
         jacobian = geometry.jacobian[0]

@@ -236,33 +236,33 @@ class FrictionLaw:
             self._inertia = self.torque(still, still, unit) - self.torque(still, still, still)
         return self._inertia
 
-    def _motors(self, joints: JointMotion, sign_velocity: FloatArray) -> JointMotion:
-        D = self.directions.T
-        sign = smooth_sign(sign_velocity @ D, self.width)
-        return JointMotion(joints[0] @ D, joints[1] @ D, joints[2] @ D, sign)
+    def _motors(self, joints: JointMotion) -> JointMotion:
+        position, velocity, acceleration = (part @ self.directions.T for part in joints[:3])
+        sign = smooth_sign(velocity, self.width)
+        return JointMotion(position, velocity, acceleration, sign)
 
     def torque(
         self,
         position: FloatArray,
         velocity: FloatArray,
         acceleration: FloatArray,
-        sign_velocity: FloatArray | None = None,
+        sliding: FloatArray | None = None,
         rigid: FloatArray | float = 0.0,
     ) -> FloatArray:
         """Return the friction torque (…, nj) [N·m] of a motion (…, nj).
 
-        `sign_velocity` [rad/s] is the velocity whose sign dry friction takes, by default
-        `velocity`; `rigid` (…, nj) [N·m] is what the rigid bodies need.
+        `sliding` (…, nj) [rad/s] is the velocity that friction sees, by default `velocity`;
+        `rigid` (…, nj) [N·m] is what the rigid bodies need.
         """
-        turning = velocity if sign_velocity is None else sign_velocity
+        turning = velocity if sliding is None else sliding
         sign = smooth_sign(turning, self.width)
-        joints = JointMotion(position, velocity, acceleration, sign, np.abs(rigid))
+        joints = JointMotion(position, turning, acceleration, sign, np.abs(rigid))
         torque = self._constant
         for term, value, scale in self._joints:
             if term.column is not None:
                 torque = torque + value * term.column(joints._replace(scale=scale))
         if self._couplings:
-            motors = self._motors(joints, turning)
+            motors = self._motors(joints)
             for column, value, own in self._couplings:
                 torque = torque + (value * column(motors)) @ self.directions
                 if own is not None:
@@ -289,7 +289,7 @@ class FrictionLaw:
                 F[:, joints, k * nj + joints] = np.where(has, column, 0.0)
         if not nc:
             return F
-        motors = self._motors(motion, velocity)
+        motors = self._motors(motion)
         for k, term in enumerate(_COUPLED):
             if term.column is None:
                 continue

@@ -129,15 +129,15 @@ class OpenTree:
         q: FloatArray,
         v: FloatArray,
         a: FloatArray,
-        sign_velocity: FloatArray | None = None,
+        sliding: FloatArray | None = None,
     ) -> FloatArray:
         """Return the generalised force (nv,) [N, N·m] of a motion at one state.
 
-        `sign_velocity` (nj,) [rad/s] is the velocity whose sign dry friction takes.
+        `sliding` (nj,) [rad/s] is the velocity that friction sees, by default that of `v`.
         """
         rigid: FloatArray = pin.rnea(self.model, self.data, q, v, a)
         joints = self._joints(q, v, a)
-        friction = self.friction.torque(*joints, sign_velocity, rigid[self._driven])
+        friction = self.friction.torque(*joints, sliding, rigid[self._driven])
         if not self.base_size:
             return rigid + friction
         force = np.array(rigid)
@@ -152,13 +152,11 @@ class OpenTree:
         force[:, self._driven] += self.friction.torque(*self._joints(q, v, a), rigid=rigid)
         return force
 
-    def bias(
-        self, q: FloatArray, v: FloatArray, sign_velocity: FloatArray | None = None
-    ) -> FloatArray:
+    def bias(self, q: FloatArray, v: FloatArray, sliding: FloatArray | None = None) -> FloatArray:
         """Return the generalised force (nv,) [N, N·m] of zero acceleration."""
         force = np.array(pin.nonLinearEffects(self.model, self.data, q, v))
         joints = self._joints(q, v, np.zeros(len(v)))
-        force[self._driven] += self.friction.torque(*joints, sign_velocity, force[self._driven])
+        force[self._driven] += self.friction.torque(*joints, sliding, force[self._driven])
         return force
 
     def gravity(self, q: FloatArray) -> FloatArray:

@@ -52,13 +52,12 @@ class Dynamics(Protocol):
         position: FloatArray,
         velocity: FloatArray,
         acceleration: FloatArray,
-        sign_velocity: FloatArray | None = None,
+        sliding: FloatArray | None = None,
         /,
     ) -> FloatArray:
         """Return the torque (na,) [N·m] of a motion [rad, rad/s, rad/s²].
 
-        `sign_velocity` [rad/s] is the velocity whose sign dry friction takes, by default
-        `velocity`.
+        `sliding` [rad/s] is the velocity that friction sees, by default `velocity`.
         """
 
     def gravity(self, position: FloatArray, /) -> FloatArray:
