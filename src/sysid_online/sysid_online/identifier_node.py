@@ -179,7 +179,7 @@ class IdentifierNode(Node):
 
     def _adopt_rate(self, stamps: FloatArray) -> None:
         """Take the samples' own rate, so that durations mean what they say."""
-        self._stamps.append(stamps)
+        self._stamps.append(stamps[np.isfinite(stamps)])
         recent = np.concatenate(self._stamps)
         if len(recent) < _FEWEST or np.ptp(recent) <= 0.0:
             return
