@@ -91,21 +91,25 @@ class StringsCodec:
 
 
 class _Generator:
-    """Writes the source of one function, keeping track of what is known about the alignment.
+    """Writes the source of a type's two functions, keeping track of what is known of alignment.
 
     The position within the payload is known to be `residue` modulo `modulus`. The encapsulation
-    header has four bytes, so that a buffer index is four more than the position.
+    header has four bytes, so that a buffer index is four more than the position. A member's path
+    from the message ``m`` is the same in both functions.
     """
 
-    def __init__(self, head: str, modulus: int) -> None:
-        self.lines = [head]
-        self.scope: dict[str, Any] = {"array": array, "PAD": _PADDING}
+    def __init__(self, modulus: int) -> None:
+        self.encoding, self.decoding = ["def encode(m, out):"], ["def decode(data, at):"]
+        self.scope: dict[str, Any] = {"array": array, "new": object.__new__, "PAD": _PADDING}
         self.modulus, self.residue = modulus, 0
         self.format = ""
-        self.members: list[str] = []
+        self.packed: list[str] = []
+        self.unpacked: list[str] = []
 
-    def add(self, line: str) -> None:
-        self.lines.append(f"    {line}")
+    def add(self, encode: str, decode: str) -> None:
+        """Add a line to each function; nothing where it is empty."""
+        self.encoding.append(f"    {encode}")
+        self.decoding.append(f"    {decode}")
 
     def bind(self, stem: str, value: Any) -> str:
         name = f"{stem}{len(self.scope)}"
@@ -116,13 +120,14 @@ class _Generator:
         """Forget the alignment: something of variable length was written."""
         self.modulus, self.residue = 1, 0
 
-    def fixed(self, code: str, size: int, member: str) -> None:
+    def fixed(self, code: str, size: int, value: str, target: str) -> None:
         """Add a fixed-size primitive to the current run."""
         if self.modulus < size:
             self.align(size)
         padding = -self.residue % size
         self.format += "x" * padding + code
-        self.members.append(member)
+        self.packed.append(value)
+        self.unpacked.append(target)
         self.residue = (self.residue + padding + size) % self.modulus
 
     def align(self, size: int) -> None:
@@ -131,213 +136,126 @@ class _Generator:
         if self.modulus >= size:
             padding = -self.residue % size
             if padding:
-                self.pad(padding)
+                self.add(f"out += PAD[{padding}]", f"at += {padding}")
             self.residue = (self.residue + padding) % self.modulus
         else:
-            self.pad_dynamic(size)
+            self.add(f"out += PAD[(4 - len(out)) & {size - 1}]", f"at += (4 - at) & {size - 1}")
             self.modulus, self.residue = size, 0
 
     def flush(self) -> None:
-        if self.members:
-            packer = struct.Struct("<" + self.format)
-            self.run(packer, self.members)
-            self.format, self.members = "", []
-
-    def run(self, packer: struct.Struct, members: list[str]) -> None:
-        raise NotImplementedError
-
-    def pad(self, count: int) -> None:
-        raise NotImplementedError
-
-    def pad_dynamic(self, size: int) -> None:
-        raise NotImplementedError
-
-    def compile(self, name: str) -> Any:
-        exec("\n".join(self.lines), self.scope)  # the source comes from the definitions alone
-        return self.scope[name]
-
-
-class _Encoder(_Generator):
-    def __init__(self, modulus: int) -> None:
-        super().__init__("def encode(m, out):", modulus)
-
-    def run(self, packer: struct.Struct, members: list[str]) -> None:
-        self.add(f"out += {self.bind('pack', packer.pack)}({', '.join(members)})")
-
-    def pad(self, count: int) -> None:
-        self.add(f"out += PAD[{count}]")
-
-    def pad_dynamic(self, size: int) -> None:
-        self.add(f"out += PAD[(4 - len(out)) & {size - 1}]")
+        """End the current run."""
+        if not self.packed:
+            return
+        packer = struct.Struct("<" + self.format)
+        pack, unpack = self.bind("pack", packer.pack), self.bind("unpack", packer.unpack_from)
+        self.add(
+            f"out += {pack}({', '.join(self.packed)})",
+            f"{', '.join(self.unpacked)}, = {unpack}(data, at)",
+        )
+        self.add("", f"at += {packer.size}")
+        self.format, self.packed, self.unpacked = "", [], []
 
     def message(self, definition: Definition, path: str) -> None:
+        self.add("", f"{path} = new({self.bind('Class', message_class(definition.name))})")
         for field in definition.fields:
             self.field(field.type, f"{path}._{field.name}")
 
-    def field(self, kind: FieldType, member: str) -> None:
+    def field(self, kind: FieldType, path: str) -> None:
         if kind.kind != "scalar":
-            self.many(kind, member)
+            self.many(kind, path)
         elif kind.is_message:
-            self.message(find(kind.base), member)
+            self.message(find(kind.base), path)
         elif kind.base == "string":
-            self.add(f"text = {member}.encode('utf-8', 'replace')")
-            self.fixed("I", 4, "len(text) + 1")
+            self.add(f"text = {path}.encode('utf-8', 'replace')", "")
+            self.fixed("I", 4, "len(text) + 1", "size")
             self.flush()
-            self.add("out += text")
-            self.add("out += PAD[1]")
+            self.add("out += text", f"{path} = data[at:at + size - 1].decode('utf-8', 'replace')")
+            self.add("out += PAD[1]", "at += size")
             self.moved()
         else:
-            self.fixed(_FORMATS[kind.base], _SIZES[kind.base], member)
+            self.fixed(_FORMATS[kind.base], _SIZES[kind.base], path, path)
 
-    def many(self, kind: FieldType, member: str) -> None:
-        if kind.kind == "sequence" and kind.base == "string":
+    def many(self, kind: FieldType, path: str) -> None:
+        is_sequence = kind.kind == "sequence"
+        if is_sequence and kind.base == "string":
             self.align(4)
-            self.add(f"out += {self.bind('strings', StringsCodec().encode)}({member})")
+            strings = StringsCodec()
+            encode, decode = self.bind("text", strings.encode), self.bind("text", strings.decode)
+            self.add(f"out += {encode}({path})", f"{path}, at = {decode}(data, at)")
             self.moved()
             return
-        self.add(f"values = {member}")
-        if kind.kind == "sequence":
-            self.fixed("I", 4, "len(values)")
-        self.flush()
-        if kind.base in ARRAY_CODES:
-            self.numbers(kind)
+        self.add(f"values = {path}", "")
+        if is_sequence:
+            self.fixed("I", 4, "len(values)", "size")
+        if kind.base not in ARRAY_CODES:
+            self.items(kind, path)
+        elif is_sequence:
+            self.numbers(kind, path)
         else:
-            encode = self.bind("item", _item(kind.base).encode)
-            self.add("for value in values:")
-            self.add(f"    {encode}(value, out)")
-            self.moved()
+            self.fixed_numbers(kind, path)
 
-    def numbers(self, kind: FieldType) -> None:
-        size = _SIZES[kind.base]
-        if kind.kind == "array":
-            self.align(size)
-            self.add("out += values.tobytes()")
-            self.residue = (self.residue + kind.size * size) % self.modulus
-            return
-        self.add("if values:")
-        if size > 1:
-            self.add(f"    out += PAD[(4 - len(out)) & {size - 1}]")
-        self.add("    out += values")
-        self.modulus, self.residue = min(size, 4), 0
-
-
-class _Decoder(_Generator):
-    def __init__(self, modulus: int) -> None:
-        super().__init__("def decode(data, at):", modulus)
-        self.count = 0
-
-    def run(self, packer: struct.Struct, members: list[str]) -> None:
-        unpack = self.bind("unpack", packer.unpack_from)
-        self.add(f"{', '.join(members)}, = {unpack}(data, at)")
-        self.add(f"at += {packer.size}")
-
-    def pad(self, count: int) -> None:
-        self.add(f"at += {count}")
-
-    def pad_dynamic(self, size: int) -> None:
-        self.add(f"at += (4 - at) & {size - 1}")
-
-    def message(self, definition: Definition) -> str:
-        """Write what reads a message; return the expression's name that holds it."""
-        cls = message_class(definition.name)
-        name = self.fresh("m")
-        made = self.bind("Class", cls)
+    def items(self, kind: FieldType, path: str) -> None:
         self.flush()
-        self.add(f"{name} = new({made})")
-        self.scope["new"] = object.__new__
-        for field in definition.fields:
-            self.field(field.type, f"{name}._{field.name}")
-        return name
-
-    def fresh(self, stem: str) -> str:
-        self.count += 1
-        return f"{stem}{self.count}_"
-
-    def field(self, kind: FieldType, target: str) -> None:
-        if kind.kind != "scalar":
-            self.many(kind, target)
-        elif kind.is_message:
-            inner = self.message(find(kind.base))
-            self.add(f"{target} = {inner}")
-        elif kind.base == "string":
-            self.fixed("I", 4, "size")
-            self.flush()
-            self.add(f"{target} = data[at:at + size - 1].decode('utf-8', 'replace')")
-            self.add("at += size")
-            self.moved()
-        else:
-            self.fixed(_FORMATS[kind.base], _SIZES[kind.base], target)
-
-    def many(self, kind: FieldType, target: str) -> None:
-        if kind.kind == "sequence" and kind.base == "string":
-            self.align(4)
-            decode = self.bind("strings", StringsCodec().decode)
-            self.add(f"{target}, at = {decode}(data, at)")
-            self.moved()
-            return
+        count = str(kind.size)
         if kind.kind == "sequence":
-            self.fixed("I", 4, "size")
-        self.flush()
-        if kind.base in ARRAY_CODES:
-            self.numbers(kind, target)
-            return
-        if kind.kind == "sequence":
-            self.add(f"if size > {_MOST_ITEMS}:")
-            self.add(f"    raise ValueError('a list of more than {_MOST_ITEMS} messages')")
-        decode = self.bind("item", _item(kind.base).decode)
-        self.add(f"{target} = values = []")
-        self.add(f"for _ in range({'size' if kind.kind == 'sequence' else kind.size}):")
-        self.add(f"    value, at = {decode}(data, at)")
-        self.add("    values.append(value)")
+            count = "size"
+            self.add("", f"if size > {_MOST_ITEMS}:")
+            self.add("", f"    raise ValueError('a list of more than {_MOST_ITEMS} messages')")
+        item = _item(kind.base)
+        encode, decode = self.bind("item", item.encode), self.bind("item", item.decode)
+        self.add("for value in values:", f"{path} = values = []")
+        self.add(f"    {encode}(value, out)", f"for _ in range({count}):")
+        self.add("", f"    value, at = {decode}(data, at)")
+        self.add("", "    values.append(value)")
         self.moved()
 
-    def numbers(self, kind: FieldType, target: str) -> None:
+    def fixed_numbers(self, kind: FieldType, path: str) -> None:
         size = _SIZES[kind.base]
-        if kind.kind == "array":
-            self.align(size)
-            dtype, read = (
-                self.bind("dtype", NUMPY_TYPES[kind.base]),
-                self.bind("np", np.frombuffer),
-            )
-            self.add(f"{target} = {read}(data, {dtype}, {kind.size}, at).copy()")
-            self.add(f"at += {kind.size * size}")
-            self.residue = (self.residue + kind.size * size) % self.modulus
-            return
-        self.add("if size:")
+        self.align(size)
+        dtype, read = self.bind("dtype", NUMPY_TYPES[kind.base]), self.bind("np", np.frombuffer)
+        self.add(
+            "out += values.tobytes()", f"{path} = {read}(data, {dtype}, {kind.size}, at).copy()"
+        )
+        self.add("", f"at += {kind.size * size}")
+        self.residue = (self.residue + kind.size * size) % self.modulus
+
+    def numbers(self, kind: FieldType, path: str) -> None:
+        self.flush()
+        size, code = _SIZES[kind.base], ARRAY_CODES[kind.base]
+        self.add("if values:", "if size:")
         if size > 1:
-            self.add(f"    at += (4 - at) & {size - 1}")
-        self.add(f"    end = at + size * {size}")
-        self.add(f"    {target} = array({ARRAY_CODES[kind.base]!r}, data[at:end])")
-        self.add("    at = end")
-        self.add("else:")
-        self.add(f"    {target} = array({ARRAY_CODES[kind.base]!r})")
+            mask = size - 1
+            self.add(f"    out += PAD[(4 - len(out)) & {mask}]", f"    at += (4 - at) & {mask}")
+        self.add("    out += values", f"    end = at + size * {size}")
+        self.add("", f"    {path} = array({code!r}, data[at:end])")
+        self.add("", "    at = end")
+        self.add("", "else:")
+        self.add("", f"    {path} = array({code!r})")
         self.modulus, self.residue = min(size, 4), 0
+
+    def compile(self) -> Codec:
+        self.add("", "return m, at")
+        source = "\n".join([*self.encoding, *self.decoding])
+        exec(source, self.scope)  # it comes from the definitions alone
+        return Codec(self.scope["encode"], self.scope["decode"])
 
 
 @cache
 def _item(base: str) -> Codec:
     """Return the codec of an element at any position."""
-    encoder, decoder = _Encoder(1), _Decoder(1)
-    kind = FieldType(base)
-    encoder.field(kind, "m")
-    encoder.flush()
-    decoder.field(kind, "value")
-    decoder.flush()
-    decoder.add("return value, at")
-    return Codec(encoder.compile("encode"), decoder.compile("decode"))
+    generator = _Generator(1)
+    generator.field(FieldType(base), "m")
+    generator.flush()
+    return generator.compile()
 
 
 @cache
 def codec(definition: Definition) -> Codec:
     """Return how messages of a type are written and read as a whole sample."""
-    encoder, decoder = _Encoder(8), _Decoder(8)
-    encoder.message(definition, "m")
-    encoder.flush()
+    generator = _Generator(8)
+    generator.message(definition, "m")
+    generator.flush()
     # A sample's length is a multiple of four on the wire.
-    encoder.add("out += PAD[-len(out) & 3]")
-    name = decoder.message(definition)
-    decoder.flush()
-    decoder.add("if at > len(data):")
-    decoder.add("    raise ValueError('the sample is shorter than it says')")
-    decoder.add(f"return {name}, at")
-    return Codec(encoder.compile("encode"), decoder.compile("decode"))
+    generator.add("out += PAD[-len(out) & 3]", "if at > len(data):")
+    generator.add("", "    raise ValueError('the sample is shorter than it says')")
+    return generator.compile()

@@ -7,6 +7,7 @@ import ctypes
 import os
 import threading
 import time
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -43,21 +44,21 @@ _DATA_AVAILABLE = 1 << 8
 _TIMEOUT = -10
 _POLICIES = {2: "DURABILITY", 4: "DEADLINE", 8: "LIVELINESS", 11: "RELIABILITY", 12: "LIFESPAN"}
 
-_wait = _LIBRARY.dds_waitset_wait
-_wait.argtypes = [ctypes.c_int32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64]
-_wait.restype = ctypes.c_int32
-_attach = _LIBRARY.dds_waitset_attach
-_attach.argtypes = [ctypes.c_int32, ctypes.c_int32, ctypes.c_ssize_t]
-_attach.restype = ctypes.c_int32
-_detach = _LIBRARY.dds_waitset_detach
-_detach.argtypes = [ctypes.c_int32, ctypes.c_int32]
-_detach.restype = ctypes.c_int32
-_create_waitset = _LIBRARY.dds_create_waitset
-_create_waitset.argtypes = [ctypes.c_int32]
-_create_waitset.restype = ctypes.c_int32
-_delete = _LIBRARY.dds_delete
-_delete.argtypes = [ctypes.c_int32]
-_delete.restype = ctypes.c_int32
+
+def _function(name: str, *arguments: Any) -> Any:
+    """Return a function of the library that the Python package does not offer."""
+    found = getattr(_LIBRARY, name)
+    found.argtypes, found.restype = arguments, ctypes.c_int32
+    return found
+
+
+_wait = _function(
+    "dds_waitset_wait", ctypes.c_int32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64
+)
+_attach = _function("dds_waitset_attach", ctypes.c_int32, ctypes.c_int32, ctypes.c_ssize_t)
+_detach = _function("dds_waitset_detach", ctypes.c_int32, ctypes.c_int32)
+_create_waitset = _function("dds_create_waitset", ctypes.c_int32)
+_delete = _function("dds_delete", ctypes.c_int32)
 
 Gid = bytes
 
@@ -68,61 +69,87 @@ def _check(code: int, what: str) -> int:
     return code
 
 
-class Writer:
+class _Endpoint:
+    """A reader or a writer, and the peers that it is matched with; none once it is closed."""
+
+    def __init__(
+        self,
+        entity: Any,
+        handles: Callable[[], Sequence[int]],
+        peer: Callable[[int], Any],
+        incompatible: Callable[[], Any],
+    ) -> None:
+        self._entity = entity
+        self._handles, self._peer, self._incompatible = handles, peer, incompatible
+        self.closed = False
+        self.ref: int = entity._ref
+        self.gid: Gid = entity.get_guid().bytes
+
+    def matched(self) -> list[dict[str, str]]:
+        """Return the user data of each peer."""
+        return [] if self.closed else [_user_data(self._peer(h)) for h in self._handles()]
+
+    def matched_count(self) -> int:
+        """Return the number of peers."""
+        return 0 if self.closed else len(self._handles())
+
+    def newly_incompatible(self) -> str:
+        """Return the policy by which a peer that came since the last call is refused, if any."""
+        if self.closed or not (status := self._incompatible()).total_count_change:
+            return ""
+        return _POLICIES.get(status.last_policy_id, "OTHER")
+
+    def close(self) -> None:
+        """Leave the topic."""
+        if not self.closed:
+            self.closed = True
+            _close(self._entity)
+
+
+class Writer(_Endpoint):
     """Publishes encoded samples."""
 
     def __init__(self, entity: DataWriter[Any]) -> None:
-        self._entity = entity
-        self._ref = entity._ref
-        self.gid: Gid = entity.get_guid().bytes
+        super().__init__(
+            entity,
+            entity.get_matched_subscriptions,
+            entity.get_matched_subscription_data,
+            entity.get_offered_incompatible_qos_status,
+        )
         self.handle: int = entity.get_instance_handle() & 0xFFFFFFFFFFFFFFFF
 
     def write(self, data: bytes | bytearray) -> bool:
         """Publish a header and CDR of whole words; False if a slow reader left no room in time."""
-        code = ddspy_write(self._ref, data)
+        code = ddspy_write(self.ref, data)
         if code == _TIMEOUT:
             return False
         _check(code, "publishing")
         return True
 
-    def matched(self) -> list[dict[str, str]]:
-        """Return the user data of each matched reader."""
-        handles = self._entity.get_matched_subscriptions()
-        return [_user_data(self._entity.get_matched_subscription_data(h)) for h in handles]
 
-    def newly_incompatible(self) -> str:
-        """Return the policy by which a reader that came since the last call is refused, if any."""
-        return _newly_incompatible(self._entity.get_offered_incompatible_qos_status)
-
-    def matched_count(self) -> int:
-        """Return the number of matched readers."""
-        return len(self._entity.get_matched_subscriptions())
-
-    def close(self) -> None:
-        """Delete the writer."""
-        _close(self._entity)
-
-
-class Reader:
+class Reader(_Endpoint):
     """Takes samples and decodes them.
 
     Those that cannot be decoded are dropped and counted: what others send must not end a node.
     """
 
     def __init__(self, entity: DataReader[Any], definition: Definition, body: int) -> None:
-        self._entity = entity
+        super().__init__(
+            entity,
+            entity.get_matched_publications,
+            entity.get_matched_publication_data,
+            entity.get_requested_incompatible_qos_status,
+        )
         self._decode = codec(definition).decode
         self._body = body
         self.dropped = 0
         self._told = 0
         self._next_telling = 0.0
-        self.ref: int = entity._ref
-        self.gid: Gid = entity.get_guid().bytes
         entity.set_status_mask(_DATA_AVAILABLE)
 
     def take(self) -> tuple[Any, bytes, Any] | None:
         """Take the oldest valid sample: the message, its bytes and its sample information."""
-        while True:
+        while not self.closed:
             samples = ddspy_take(self.ref, _ANY_STATE, 1)
             if isinstance(samples, int):
                 _check(samples, "taking a sample")
@@ -137,6 +164,7 @@ class Reader:
                 except DECODE_ERRORS:
                     pass
             self.dropped += 1
+        return None
 
     def newly_dropped(self) -> int:
         """Return the number of samples dropped since it was last told; 0 if that was just now."""
@@ -147,32 +175,10 @@ class Reader:
         self._next_telling = time.monotonic() + _TELLING_S
         return count
 
-    def matched(self) -> list[dict[str, str]]:
-        """Return the user data of each matched writer."""
-        handles = self._entity.get_matched_publications()
-        return [_user_data(self._entity.get_matched_publication_data(h)) for h in handles]
-
-    def newly_incompatible(self) -> str:
-        """Return the policy by which a writer that came since the last call is refused, if any."""
-        return _newly_incompatible(self._entity.get_requested_incompatible_qos_status)
-
-    def matched_count(self) -> int:
-        """Return the number of matched writers."""
-        return len(self._entity.get_matched_publications())
-
     def writer_data(self, handle: int) -> dict[str, str] | None:
         """Return the user data of one matched writer, or None if it is gone."""
-        endpoint = self._entity.get_matched_publication_data(handle)
+        endpoint = None if self.closed else self._peer(handle)
         return None if endpoint is None else _user_data(endpoint)
-
-    def close(self) -> None:
-        """Delete the reader."""
-        _close(self._entity)
-
-
-def _newly_incompatible(get_status: Any) -> str:
-    status = get_status()
-    return _POLICIES.get(status.last_policy_id, "OTHER") if status.total_count_change else ""
 
 
 def _close(entity: Entity) -> None:

@@ -16,21 +16,8 @@ __all__ = ["dds_type"]
 # The library annotates its types for use in class bodies only.
 types: Any = _idl.types
 
-_PRIMITIVES: dict[str, Any] = {
-    "bool": bool,
-    "byte": types.uint8,
-    "string": str,
-    "float32": types.float32,
-    "float64": types.float64,
-    "int8": types.int8,
-    "uint8": types.uint8,
-    "int16": types.int16,
-    "uint16": types.uint16,
-    "int32": types.int32,
-    "uint32": types.uint32,
-    "int64": types.int64,
-    "uint64": types.uint64,
-}
+_PRIMITIVES: dict[str, Any] = {"bool": bool, "byte": types.uint8, "string": str}
+"""Types that are not named as those of the library."""
 
 
 def _member(kind: FieldType) -> Any:
@@ -40,7 +27,7 @@ def _member(kind: FieldType) -> Any:
     elif kind.string_bound:
         base = types.bounded_str[kind.string_bound]
     else:
-        base = _PRIMITIVES[kind.base]
+        base = _PRIMITIVES.get(kind.base) or getattr(types, kind.base)
     if kind.kind == "array":
         return types.array[base, kind.size]
     if kind.kind == "sequence":

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Definitions of messages, services and actions: their sources, form here, and hashes.
-
-`rosbags` reads their text; it leaves out defaults of fields, which no definition here has but
-`geometry_msgs/Quaternion`.
-"""
+"""Definitions of messages, services and actions, as rosbags reads them, and their hashes."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from .errors import DefinitionError
 
@@ -19,10 +15,7 @@ __all__ = ["Definition", "Field", "FieldType", "find", "names", "packages", "par
 
 Kind = Literal["scalar", "array", "sequence"]
 
-EMPTY_MEMBER = "structure_needs_at_least_one_member"
-
-# What the typestore of rosbags leaves out of the standard definitions.
-DEFAULTS: dict[str, dict[str, Any]] = {"geometry_msgs/msg/Quaternion": {"w": 1.0}}
+_EMPTY_MEMBER = "structure_needs_at_least_one_member"
 
 _SHARE = Path(__file__).parent / "share"
 _SOURCE_TREE = Path(__file__).resolve().parents[2]
@@ -45,13 +38,11 @@ class FieldType:
         return "/" in self.base
 
 
-@dataclass(frozen=True)
-class Field:
-    """A named field, with the default that its definition gives, if any."""
+class Field(NamedTuple):
+    """A named field."""
 
     name: str
     type: FieldType
-    default: Any = None
 
 
 @dataclass(frozen=True)
@@ -65,11 +56,6 @@ class Definition:
 
     def __hash__(self) -> int:
         return hash(self.name)
-
-
-def _constant(value: Any, base: str) -> Any:
-    """Return a constant as rclpy's classes hold it: a ``byte`` is a `bytes` of length one."""
-    return bytes([value]) if base == "byte" else value
 
 
 def parse(text: str, name: str) -> Definition:
@@ -119,7 +105,6 @@ def _typestore() -> Any:
 def _from_rosbags(name: str, found: Any) -> Definition:
     """Convert rosbags' form of a definition."""
     constants, members = found
-    defaults = DEFAULTS.get(name, {})
     fields = []
     for field, (node, detail) in members:
         kind: Kind = "scalar"
@@ -129,12 +114,11 @@ def _from_rosbags(name: str, found: Any) -> Definition:
             (node, detail), size = detail
         base, bound = detail if int(node) == 1 else (detail, 0)
         base = {"octet": "byte"}.get(base, base)
-        fields.append(
-            Field(field, FieldType(base, kind, int(size), int(bound)), defaults.get(field))
-        )
+        fields.append(Field(field, FieldType(base, kind, int(size), int(bound))))
     if not fields:
-        fields = [Field(EMPTY_MEMBER, FieldType("uint8"))]
-    values = {key: _constant(value, base) for key, base, value in constants}
+        fields = [Field(_EMPTY_MEMBER, FieldType("uint8"))]
+    # a byte is a `bytes` of length one, as in rclpy's classes
+    values = {key: bytes([value]) if base == "byte" else value for key, base, value in constants}
     return Definition(name, tuple(fields), values)
 
 

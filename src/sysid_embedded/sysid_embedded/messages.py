@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from .interfaces import Definition, Field, FieldType, find
+from .interfaces import Definition, FieldType, find
 
 __all__ = [
     "ARRAY_CODES",
@@ -37,8 +37,17 @@ ARRAY_CODES = {
     "uint64": "Q",
 }
 NUMPY_TYPES = {base: np.dtype(base) for base in ARRAY_CODES}
-_IDL_NAMES = {"bool": "boolean", "byte": "octet", "float32": "float"}
-_IDL_NAMES["float64"] = "double"
+# Of a field with one value: the type that rclpy demands, and its default.
+_SCALARS: dict[str, tuple[type, Any]] = {
+    "string": (str, ""),
+    "bool": (bool, False),
+    "byte": (bytes, b"\x00"),
+    "float32": (float, 0.0),
+    "float64": (float, 0.0),
+}
+_IDL_NAMES = {"bool": "boolean", "byte": "octet", "float32": "float", "float64": "double"}
+_DEFAULTS = {"geometry_msgs/msg/Quaternion": {"w": 1.0}}
+"""What rosbags leaves out of the standard definitions."""
 
 Setter = Callable[[Any, Any], None]
 
@@ -48,35 +57,29 @@ class Message:
 
     __slots__ = ()
     definition: Definition
+    # in capitals, for no field's name has any
+    _MAKERS: tuple[tuple[Setter, Callable[[], Any]], ...]
+    _TYPES: dict[str, str]
 
     def __init__(self, **fields: Any) -> None:
-        for slot, default in self._defaults():
+        for slot, default in self._MAKERS:
             slot(self, default())
-        names = self._field_types()
         for name, value in fields.items():
-            if name not in names:
+            if name not in self._TYPES:
                 raise AssertionError(
                     f"Invalid arguments passed to constructor: {name} is no field of "
-                    f"{self.definition.name}; its fields are {', '.join(names)}."
+                    f"{self.definition.name}; its fields are {', '.join(self._TYPES)}."
                 )
             setattr(self, name, value)
 
     @classmethod
-    def _defaults(cls) -> tuple[tuple[Setter, Callable[[], Any]], ...]:
-        raise NotImplementedError
-
-    @classmethod
-    def _field_types(cls) -> dict[str, str]:
-        raise NotImplementedError
-
-    @classmethod
     def get_fields_and_field_types(cls) -> dict[str, str]:
         """Return each field's name and the name of its type."""
-        return dict(cls._field_types())
+        return dict(cls._TYPES)
 
     def __repr__(self) -> str:
         package, folder, name = self.definition.name.split("/")
-        fields = ", ".join(f"{key}={getattr(self, key)!r}" for key in self._field_types())
+        fields = ", ".join(f"{key}={getattr(self, key)!r}" for key in self._TYPES)
         return f"{package}.{folder}.{name}({fields})"
 
     def __eq__(self, other: object) -> bool:
@@ -84,9 +87,7 @@ class Message:
             return NotImplemented
         return all(
             bool(np.array_equal(mine, theirs)) if isinstance(mine, np.ndarray) else mine == theirs
-            for mine, theirs in (
-                (getattr(self, k), getattr(other, k)) for k in self._field_types()
-            )
+            for mine, theirs in ((getattr(self, k), getattr(other, k)) for k in self._TYPES)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -175,37 +176,26 @@ def _setter(slot: Setter, where: str, kind: FieldType) -> Setter:
     if kind.is_message:
         cls = message_class(kind.base)
         return _scalar_setter(slot, where, cls, f"a sub message of type '{cls.__name__}'")
-    if kind.base == "string":
-        return _scalar_setter(slot, where, str, "of type 'str'")
-    if kind.base == "bool":
-        return _scalar_setter(slot, where, bool, "of type 'bool'")
-    if kind.base == "byte":
-        return _scalar_setter(slot, where, bytes, "of type 'bytes'")
-    if kind.base.startswith("float"):
-        return _scalar_setter(slot, where, float, "of type 'float'")
+    if kind.base in _SCALARS:
+        demanded, _ = _SCALARS[kind.base]
+        return _scalar_setter(slot, where, demanded, f"of type '{demanded.__name__}'")
     return _integer_setter(slot, where, kind.base)
 
 
-def _default(field: Field) -> Callable[[], Any]:
+def _default(kind: FieldType) -> Callable[[], Any]:
     """Return the function that makes a field's default."""
-    kind, default = field.type, field.default
     if kind.kind == "sequence":
-        if kind.base in ARRAY_CODES:
-            code, values = ARRAY_CODES[kind.base], default or []
-            return lambda: array(code, values)
-        return lambda: list(default or [])
+        code = ARRAY_CODES.get(kind.base)
+        return list if code is None else partial(array, code)
     if kind.kind == "array":
         if kind.base in NUMPY_TYPES:
-            dtype, values = NUMPY_TYPES[kind.base], default or [0] * kind.size
-            return lambda: np.array(values, dtype=dtype)
-        make = _default(Field(field.name, FieldType(kind.base)))
-        return lambda: default or [make() for _ in range(kind.size)]
+            return partial(np.zeros, kind.size, NUMPY_TYPES[kind.base])
+        make = _default(FieldType(kind.base))
+        return lambda: [make() for _ in range(kind.size)]
     if kind.is_message:
         return message_class(kind.base)
-    zeros: dict[str, Any] = {"string": "", "bool": False, "byte": b"\x00"}
-    value = zeros.get(kind.base, 0.0 if kind.base.startswith("float") else 0)
-    value = value if default is None else type(value)(default)
-    return lambda: value
+    _, zero = _SCALARS.get(kind.base, (int, 0))
+    return lambda: zero
 
 
 def _type_name(kind: FieldType) -> str:
@@ -233,44 +223,36 @@ def message_class(name: str) -> Any:
         If the message, or one that it contains, is not defined.
     """
     definition = find(name)
-    package, folder, stem = name.split("/")
     namespace: dict[str, Any] = {
         "__slots__": tuple(f"_{field.name}" for field in definition.fields),
-        "__module__": f"{package}.{folder}",
-        "__doc__": f"Message class '{stem}'.",
         "definition": definition,
         **definition.constants,
     }
-    cls: type[Message] = type(stem, (Message,), namespace)
-    types = {field.name: _type_name(field.type) for field in definition.fields}
-    defaults = []
+    cls = _named_class(name, namespace, Message)
+    cls._TYPES = {field.name: _type_name(field.type) for field in definition.fields}
+    given = _DEFAULTS.get(name, {})
+    defaults: list[tuple[Setter, Callable[[], Any]]] = []
     for field in definition.fields:
         slot: Setter = cls.__dict__[f"_{field.name}"].__set__
         assign = _setter(slot, field.name, field.type)
         setattr(cls, field.name, property(attrgetter(f"_{field.name}"), assign))
-        defaults.append((slot, _default(field)))
-    frozen = tuple(defaults)
-    cls._defaults = classmethod(lambda _: frozen)  # type: ignore[assignment]
-    cls._field_types = classmethod(lambda _: types)  # type: ignore[assignment]
+        known = partial(given.get, field.name) if field.name in given else None
+        defaults.append((slot, known or _default(field.type)))
+    cls._MAKERS = tuple(defaults)
     return cls
+
+
+def _named_class(name: str, namespace: dict[str, Any], *bases: type) -> Any:
+    """Make a class that shows where its interface is defined."""
+    package, folder, stem = name.split("/")
+    return type(stem, bases, {"__module__": f"{package}.{folder}", **namespace})
 
 
 @cache
 def service_class(name: str) -> Any:
     """Return the class of a service, which holds its `Request` and `Response` classes."""
-    package, folder, stem = name.split("/")
-    request, response = message_class(f"{name}_Request"), message_class(f"{name}_Response")
-    return type(
-        stem,
-        (),
-        {
-            "__module__": f"{package}.{folder}",
-            "__doc__": f"Service class '{stem}'.",
-            "Request": request,
-            "Response": response,
-            "service_name": name,
-        },
-    )
+    parts = {part: message_class(f"{name}_{part}") for part in ("Request", "Response")}
+    return _named_class(name, {**parts, "service_name": name})
 
 
 @cache
@@ -284,5 +266,4 @@ def action_class(name: str) -> Any:
         FeedbackMessage=message_class(f"{name}_FeedbackMessage"),
         GoalStatusMessage=message_class("action_msgs/msg/GoalStatusArray"),
     )
-    package, folder, stem = name.split("/")
-    return type(stem, (), {"__module__": f"{package}.{folder}", "Impl": wrapped, **parts})
+    return _named_class(name, {**parts, "Impl": wrapped})

@@ -37,24 +37,19 @@ class Publisher:
         topic_name: str,
         logger_name: str,
     ) -> None:
-        self._writer: Writer | None = writer
+        self.handle = writer  # The DDS writer
         self._encode = codec(msg_type.definition).encode
         self.msg_type = msg_type
         self.topic_name = topic_name
         self._logger_name = logger_name
         self._next_warning = 0.0
 
-    @property
-    def handle(self) -> Writer:
-        """The DDS writer."""
-        if self._writer is None:
-            raise InvalidHandle("cannot use Destroyable because destruction was requested")
-        return self._writer
-
     def publish(self, msg: Any) -> None:
         """Publish a message."""
         if not isinstance(msg, self.msg_type):
             raise TypeError(f"Expected {self.msg_type}, got {type(msg)}")
+        if self.handle.closed:
+            raise InvalidHandle("cannot use Destroyable because destruction was requested")
         data = bytearray(HEADER)
         self._encode(msg, data)
         if self.handle.write(data) or time.monotonic() < self._next_warning:
@@ -69,37 +64,26 @@ class Publisher:
 
     def destroy(self) -> None:
         """Leave the topic."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        self.handle.close()
 
 
 class Subscription:
     """Calls a function with every message of a topic."""
 
-    def __init__(
-        self,
-        reader: Reader,
-        name: str,
-        callback: Callable[[Any], Any],
-    ) -> None:
-        self.reader: Reader | None = reader
-        self.name = name
-        self.callback = callback
+    def __init__(self, reader: Reader, name: str, callback: Callable[[Any], Any]) -> None:
+        self.reader, self.name, self.callback = reader, name, callback
 
     def _take(self) -> Callable[[], Any] | None:
         """Return what to run for the next message, or None."""
-        sample = None if self.reader is None else self.reader.take()
+        sample = self.reader.take()
         return None if sample is None else partial(self.callback, sample[0])
 
     def get_publisher_count(self) -> int:
-        return 0 if self.reader is None else self.reader.matched_count()
+        return self.reader.matched_count()
 
     def destroy(self) -> None:
         """Leave the topic."""
-        if self.reader is not None:
-            self.reader.close()
-            self.reader = None
+        self.reader.close()
 
 
 _HEADER = struct.Struct("<Qq")
@@ -118,8 +102,7 @@ class Client:
         name: str,
     ) -> None:
         self.context = context
-        self.reader: Reader | None = reader
-        self._writer = writer
+        self.reader, self._writer = reader, writer
         self._encode = codec(srv_type.Request.definition).encode
         self.srv_type = srv_type
         self.name = name
@@ -143,7 +126,7 @@ class Client:
     def _take(self) -> Callable[[], Any] | None:
         """Return what to run for the next answer, or None; others' answers are passed over."""
         while True:
-            sample = None if self.reader is None else self.reader.take()
+            sample = self.reader.take()
             if sample is None:
                 return None
             answer, data, _ = sample
@@ -155,8 +138,6 @@ class Client:
                 return partial(future.set_result, answer)
 
     def service_is_ready(self) -> bool:
-        if self.reader is None:
-            return False
         servers = {end.get("serviceid") for end in self._writer.matched()}
         answers = {end.get("serviceid") for end in self.reader.matched()}
         return bool(servers & answers)
@@ -175,10 +156,8 @@ class Client:
 
     def destroy(self) -> None:
         """Ask no more."""
-        if self.reader is not None:
-            self.reader.close()
-            self._writer.close()
-            self.reader = None
+        self.reader.close()
+        self._writer.close()
 
 
 _DISCOVERY_S = 1.0
@@ -197,8 +176,7 @@ class Service:
         name: str,
         callback: Callable[[Any, Any], Any],
     ) -> None:
-        self.reader: Reader | None = reader
-        self._writer = writer
+        self.reader, self._writer = reader, writer
         self._encode = codec(srv_type.Response.definition).encode
         self.srv_type = srv_type
         self.name = name
@@ -208,7 +186,7 @@ class Service:
 
     def _take(self) -> Callable[[], Any] | None:
         """Return what to run for the next request, or None."""
-        sample = None if self.reader is None else self.reader.take()
+        sample = self.reader.take()
         if sample is None:
             return None
         request, data, info = sample
@@ -235,8 +213,7 @@ class Service:
 
     def _hears(self, client: int) -> bool:
         """Whether discovery has found the reader of the client that asked by a writer."""
-        reader = self.reader
-        identity = (reader.writer_data(client) or {}).get("clientid") if reader else None
+        identity = (self.reader.writer_data(client) or {}).get("clientid")
         return identity is None or any(
             end.get("clientid") == identity for end in self._writer.matched()
         )
@@ -244,20 +221,18 @@ class Service:
     def _write_late(self, data: bytearray, client: int) -> None:
         """Give discovery the time to find the client's reader; else the answer would be lost."""
         end = time.monotonic() + _DISCOVERY_S
-        while time.monotonic() < end and not self._hears(client):
-            time.sleep(_LATE_POLL_S)
         try:
-            if self.reader is not None:
+            while time.monotonic() < end and not self._hears(client):
+                time.sleep(_LATE_POLL_S)
+            if not self._writer.closed:
                 self._writer.write(data)
         except DDSException:
-            if self.reader is not None:  # else the service ended meanwhile
+            if not self._writer.closed:  # else the service ended meanwhile
                 raise
         finally:
             self._late.release()
 
     def destroy(self) -> None:
         """Answer no more."""
-        if self.reader is not None:
-            reader, self.reader = self.reader, None
-            reader.close()
-            self._writer.close()
+        self.reader.close()
+        self._writer.close()

@@ -101,29 +101,28 @@ class NodeBase(NodeParameters):
     def _warn(self) -> None:
         """Tell of dropped samples, and of others whose quality of service doesn't fit."""
         for entity in self._reading():
-            count = 0 if entity.reader is None else entity.reader.newly_dropped()
+            count = entity.reader.newly_dropped()
             if count:
                 self._logger.warning(
                     f"dropped {count} messages on '{entity.name}' that cannot be decoded: "
                     "does the publisher use another definition of the type?"
                 )
         for publisher in self._publishers:
-            policy = publisher.handle.newly_incompatible()
-            if policy:
-                self._logger.warning(
-                    f"New subscription discovered on topic '{publisher.topic_name}', requesting "
-                    f"incompatible QoS. No messages will be sent to it. "
-                    f"Last incompatible policy: {policy}"
-                )
+            self._warn_of_policy(
+                publisher.topic_name, publisher.handle, "subscription", "requesting", "sent to"
+            )
         for subscription in self._subscriptions:
-            reader = subscription.reader
-            policy = "" if reader is None else reader.newly_incompatible()
-            if policy:
-                self._logger.warning(
-                    f"New publisher discovered on topic '{subscription.name}', offering "
-                    f"incompatible QoS. No messages will be received from it. "
-                    f"Last incompatible policy: {policy}"
-                )
+            self._warn_of_policy(
+                subscription.name, subscription.reader, "publisher", "offering", "received from"
+            )
+
+    def _warn_of_policy(self, topic: str, end: Any, peer: str, does: str, way: str) -> None:
+        policy = end.newly_incompatible()
+        if policy:
+            self._logger.warning(
+                f"New {peer} discovered on topic '{topic}', {does} incompatible QoS. No messages "
+                f"will be {way} it. Last incompatible policy: {policy}"
+            )
 
     def _publishing(self) -> list[Publisher]:
         """Return all publishers, that of the log too."""

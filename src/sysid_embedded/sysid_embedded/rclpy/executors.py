@@ -82,7 +82,7 @@ class SingleThreadedExecutor:
     def _attach(self, entity: Any) -> None:
         """Wait for the data of a subscription, service or client."""
         with self._lock:
-            if entity in self._keys or entity.reader is None or self._closed:
+            if entity in self._keys or entity.reader.closed or self._closed:
                 return
             key, self._next_key = self._next_key, self._next_key + 1
             self._keys[entity] = key
@@ -98,7 +98,7 @@ class SingleThreadedExecutor:
                 return
             del self._readers[key]
             self._pending.pop(key, None)
-            if entity.reader is not None and not self._closed:
+            if not (entity.reader.closed or self._closed):
                 self._waitset.detach(entity.reader)
 
     def _look(self) -> Iterator[Callable[[], Any]]:

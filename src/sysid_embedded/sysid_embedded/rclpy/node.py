@@ -85,7 +85,7 @@ class Node(NodeBase):
         self._context.graph.update(
             self._namespace,
             self._name,
-            [entry.reader.gid for entry in self._reading() if entry.reader is not None],
+            [entry.reader.gid for entry in self._reading()],
             [p.handle.gid for p in self._publishing()] + [entry._writer.gid for entry in servers],
         )
         executor = self.executor
