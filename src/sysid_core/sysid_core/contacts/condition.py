@@ -79,11 +79,11 @@ def condition_contacts(
         If the odometry is missing or unusable, e.g. its twist is given in the world frame.
     """
     config = config or ContactConfig()
-    odometry = check_odometry(robot, samples)
+    motion = foot_motion(robot, samples, parameters)
+    odometry = check_odometry(samples)
     for one in odometry:
         if one.fatal:
             raise DataError(str(one.diagnostic))
-    motion = foot_motion(robot, samples, parameters)
     flagged = np.full(len(samples), samples.contacts is not None)
     judged = judge_contacts(robot, samples, motion, flagged, config)
     judged = corrected(judged, motion, StanceMotion(robot))

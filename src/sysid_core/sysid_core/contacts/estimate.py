@@ -6,10 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.dynamics.contact_kinematics import BASE, ContactKinematics, configuration
-from sysid_core.dynamics.open_tree import OpenTree
+from sysid_core.dynamics.contact_kinematics import BASE, ContactKinematics
 from sysid_core.errors import ParameterError
-from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
 __all__ = ["LOAD_OFF", "contact_forces", "contact_loads", "hysteresis", "loaded_contacts"]
@@ -23,46 +21,27 @@ loaded, and until below which it does. Between the two a foot that swung may sta
 Between swing legs, whose estimated load is an error of the leg's model, and stance lies a wide
 gap: 0.04 to 0.4 on a trotting Solo12 whose prior is 30 % off.
 """
-_CHUNK = 512
 
 
 def contact_forces(
-    robot: Robot, samples: Samples, parameters: FloatArray | None = None
+    kinematics: ContactKinematics, jacobian: FloatArray, missing: FloatArray
 ) -> FloatArray:
     """Estimate the force (n, nc, 3) [N] on the robot at every contact, in world axes.
 
-    Damped least squares of ``J_jᵀ f = (Y x)_j − τ`` over the joints' rows, with parameters x (p,),
-    by default nominal. A leg's own joints see its foot's force and the leg's inertia, but not the
-    trunk's: the estimate hardly depends on how well the heavy trunk is known. NaN where a sample
-    is not finite.
-
-    Raises
-    ------
-    DataError
-        If odometry is missing.
+    Damped least squares of ``J_jᵀ f = (Y x)_j − τ``, the torques (n, nj) [N·m] that are `missing`
+    for the motion, with the contacts' Jacobians (n, nc, 6, nv). A leg's own joints see its foot's
+    force and the leg's inertia, but not the trunk's: the estimate hardly depends on how well the
+    heavy trunk is known.
     """
-    kinematics = ContactKinematics(robot)
-    state = configuration(robot, samples)
-    parameters = robot.consistent_nominal if parameters is None else parameters
-    torque = np.where(robot.actuated, samples.effort, 0.0)
-    missing = OpenTree(robot, parameters=parameters).torques(*state)[:, BASE:] - torque
-    n, nc = len(samples), len(kinematics.names)
-    force = np.full((n, nc, 3), np.nan)
-    finite = np.flatnonzero(np.isfinite(missing).all(axis=1))
-    active = np.ones(nc, dtype=bool)
+    active = np.ones(len(kinematics.names), dtype=bool)
     first = np.cumsum([0, *np.where(kinematics.flat, 6, 3)[:-1]])
-    linear = first[:, None] + np.arange(3)
-    for start in range(0, len(finite), _CHUNK):
-        chosen = finite[start : start + _CHUNK]
-        geometry = kinematics.evaluate(state.q[chosen])
-        J = kinematics.constraint_rows(geometry.jacobian, active)[:, :, BASE:]
-        gram = J @ np.swapaxes(J, 1, 2)
-        diagonal = np.arange(gram.shape[1])
-        mean = np.trace(gram, axis1=1, axis2=2) / len(diagonal)
-        gram[:, diagonal, diagonal] += _DAMPING * mean[:, None]
-        solved = np.linalg.solve(gram, J @ missing[chosen][:, :, None])[:, :, 0]
-        force[chosen] = solved[:, linear]
-    return force
+    J = kinematics.constraint_rows(jacobian, active)[:, :, BASE:]
+    gram = J @ np.swapaxes(J, 1, 2)
+    diagonal = np.arange(gram.shape[1])
+    mean = np.trace(gram, axis1=1, axis2=2) / len(diagonal)
+    gram[:, diagonal, diagonal] += _DAMPING * mean[:, None]
+    solved = np.linalg.solve(gram, J @ missing[:, :, None])[:, :, 0]
+    return np.asarray(solved[:, first[:, None] + np.arange(3)])
 
 
 def hysteresis(values: FloatArray, on: float, off: float) -> BoolArray:

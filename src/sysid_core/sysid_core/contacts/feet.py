@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +12,8 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.estimate import contact_forces, loaded_contacts
 from sysid_core.contacts.noticed import Noticed, noticed
-from sysid_core.dynamics.contact_kinematics import ContactKinematics, configuration
+from sysid_core.dynamics.contact_kinematics import BASE, ContactKinematics, configuration
+from sysid_core.dynamics.open_tree import OpenTree
 from sysid_core.errors import ParameterError
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
@@ -78,18 +79,17 @@ class FootMotion(NamedTuple):
         parts: tuple[Any, ...] = self
         return FootMotion(*(part[chosen] for part in parts))
 
-    def joined(self, other: FootMotion) -> FootMotion:
-        """Return this motion followed by another one."""
-        pairs: Iterable[Any] = zip(self, other, strict=True)
-        return FootMotion(*(np.concatenate(pair) for pair in pairs))
+    @staticmethod
+    def concatenate(parts: Sequence[FootMotion]) -> FootMotion:
+        """Return the motions of several parts as one."""
+        columns: Any = zip(*parts, strict=True)
+        return FootMotion(*map(np.concatenate, columns))
 
 
 def foot_motion(
-    robot: Robot,
-    samples: Samples,
-    parameters: FloatArray | None = None,
+    robot: Robot, samples: Samples, parameters: FloatArray | None = None
 ) -> FootMotion:
-    """Return how the contact frames move and what they carry.
+    """Return how the contact frames move, and what they carry by parameters (p,) or the nominal.
 
     Raises
     ------
@@ -98,8 +98,10 @@ def foot_motion(
     """
     kinematics = ContactKinematics(robot)
     state = configuration(robot, samples)
+    torque = np.where(robot.actuated, samples.effort, 0.0)
+    missing = OpenTree(robot, parameters=parameters).torques(*state)[:, BASE:] - torque
     shape = (len(samples), len(kinematics.names), 3)
-    position, velocity = np.full(shape, np.nan), np.full(shape, np.nan)
+    position, velocity, force = np.full((3, *shape), np.nan)
     rotation = np.full((*shape, 3), np.nan)
     finite = np.flatnonzero(np.isfinite(state.q).all(axis=1))
     for start in range(0, len(finite), _CHUNK):
@@ -108,7 +110,7 @@ def foot_motion(
         position[chosen], rotation[chosen] = geometry.position, geometry.rotation
         linear = kinematics.at_ground(geometry.jacobian)[:, :, :3]
         velocity[chosen] = np.einsum("ncij,nj->nci", linear, state.v[chosen])
-    force = contact_forces(robot, samples, parameters)
+        force[chosen] = contact_forces(kinematics, geometry.jacobian, missing[chosen])
     return FootMotion(position, velocity, force, loaded_contacts(robot, force), rotation)
 
 

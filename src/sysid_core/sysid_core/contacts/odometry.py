@@ -8,7 +8,6 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.noticed import Noticed, noticed
 from sysid_core.recording import Samples
-from sysid_core.robot.model import Robot
 from sysid_core.signals.rotation import continuous, normalised, rotate_into_body
 
 __all__ = ["check_odometry"]
@@ -24,37 +23,18 @@ _AVERAGED = 0.1
 """Velocities are compared as means over this time [s]: a pose's derivative is noisy."""
 
 
-def check_odometry(robot: Robot, samples: Samples) -> tuple[Noticed, ...]:
-    """Check the base's pose and twist.
+def check_odometry(samples: Samples) -> tuple[Noticed, ...]:
+    """Check the pose and twist of samples that have both, with no quaternion zero.
 
-    Finds missing odometry, quaternions that are not normalised or flip their sign, and a twist
-    that is given in the world frame or disagrees with the pose.
+    Finds gaps, quaternions that are not normalised or flip their sign, and a twist that is given
+    in the world frame or disagrees with the pose.
     """
-    if not robot.floating:
-        return ()
-    everything = np.ones(len(samples), dtype=bool)
-    parts = (samples.base_pose, samples.base_twist, samples.base_acceleration)
-    if any(part is None for part in parts):
-        return (
-            noticed(
-                "base_missing",
-                f"robot '{robot.name}' has a floating base, but the data hold no odometry; "
-                "record 'odom' (nav_msgs/Odometry) along with the joint states",
-                everything,
-                fatal=True,
-            ),
-        )
     pose, twist = np.asarray(samples.base_pose), np.asarray(samples.base_twist)
     known = np.isfinite(pose).all(axis=1) & np.isfinite(twist).all(axis=1)
     found = []
     if not known.all():
-        found.append(
-            noticed(
-                "base_missing",
-                "{share} of the samples lack odometry; they are left out",
-                ~known,
-            )
-        )
+        text = "{share} of the samples lack odometry; they are left out"
+        found.append(noticed("base_missing", text, ~known))
     found += _check_quaternions(pose, known)
     return tuple(found + _check_twist(samples.time, pose, twist, known))
 
@@ -62,17 +42,6 @@ def check_odometry(robot: Robot, samples: Samples) -> tuple[Noticed, ...]:
 def _check_quaternions(pose: FloatArray, known: BoolArray) -> list[Noticed]:
     found = []
     norm = np.linalg.norm(pose[:, 3:], axis=1)
-    zero = known & (norm < 1e-6)
-    if zero.any():
-        return [
-            noticed(
-                "quaternion_norm",
-                "{share} of the base's orientations are zero quaternions; mend the "
-                "odometry's publisher",
-                zero,
-                fatal=True,
-            )
-        ]
     off = known & (np.abs(norm - 1.0) > _NORM_TOLERANCE)
     if off.any():
         worst = float(np.abs(norm[off] - 1.0).max())
@@ -103,7 +72,7 @@ def _check_twist(
     time: FloatArray, pose: FloatArray, twist: FloatArray, known: BoolArray
 ) -> list[Noticed]:
     """Compare the twist with the pose's derivative in both frames."""
-    if known.sum() < _SHORTEST or np.linalg.norm(pose[known, 3:], axis=1).min() < 1e-6:
+    if known.sum() < _SHORTEST:
         return []
     t, pose, twist = time[known], pose[known], twist[known]
     middle = slice(1, -1)

@@ -8,7 +8,6 @@ motion (Bloesch et al. 2013).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -47,18 +46,6 @@ _REMEMBERED = 1000
 """Live samples whose noise the next one's is compared with."""
 
 
-class _Feet(NamedTuple):
-    """Samples whose feet's motion is known."""
-
-    samples: Samples
-    motion: FootMotion
-
-    def joined(self, other: _Feet) -> _Feet:
-        return _Feet(
-            Samples.concatenate([self.samples, other.samples]), self.motion.joined(other.motion)
-        )
-
-
 class StanceMotion:
     """Corrects the odometry of a base by its standing feet, where torques say that this is better.
 
@@ -71,9 +58,8 @@ class StanceMotion:
         self._regression = ContactRegression(robot)
         self._kinematics = self._regression.kinematics
         self._tree = OpenTree(robot, parameters=robot.consistent_nominal)
-        self._data = robot.model.createData()
         neutral = pin.neutral(robot.model)
-        inertia = pin.crba(robot.model, self._data, neutral)[:BASE, :BASE]
+        inertia = pin.crba(robot.model, robot.model.createData(), neutral)[:BASE, :BASE]
         position = self._kinematics.evaluate(neutral[None]).position[0]
         reach = float(np.linalg.norm(position - neutral[:3], axis=1).mean())
         self._torque = np.diag(np.repeat([reach, 1.0], 3)) @ inertia
@@ -82,7 +68,7 @@ class StanceMotion:
     def reset(self) -> None:
         """Forget what was learned."""
         self._velocity, self._acceleration = NoiseLearner(), NoiseLearner()
-        self._first: _Feet | None = None
+        self._first: list[tuple[Samples, FootMotion]] = []
         self._variances = np.zeros(0)
         self._unexplained = np.zeros(2)
         self._unjudged: list[tuple[Samples, Samples]] = []
@@ -104,14 +90,14 @@ class StanceMotion:
         known &= np.isfinite(motion.velocity).all(axis=(1, 2)) & chosen
         if not motion.loaded[known].any():
             return samples, fit
-        feet = _Feet(samples.select(known), motion.select(known))
-        if not self._begin(feet):
+        moving, feet = samples.select(known), motion.select(known)
+        if not self._begin(moving, feet):
             return samples, fit
         newest = float(samples.time[chosen][-1])
         keep = float(np.exp(-(newest - self._newest) / _MEMORY))
         self._newest = newest
-        corrected, covariance = self._corrected(feet, keep)
-        self._judge(feet.samples, corrected)
+        corrected, covariance = self._corrected(moving, feet, keep)
+        self._judge(moving, corrected)
         if not self.used:
             return samples, fit
         force = self._torque @ covariance @ self._torque.T
@@ -127,27 +113,29 @@ class StanceMotion:
         """Whether torques say that the correction is better than none."""
         return bool(self._unexplained[1] < _CLEARLY * self._unexplained[0])
 
-    def _begin(self, feet: _Feet) -> bool:
+    def _begin(self, samples: Samples, motion: FootMotion) -> bool:
         """Gather the first samples; learn from them and return true once they are enough."""
         if self._velocity.known:
             return True
-        self._first = feet if self._first is None else self._first.joined(feet)
-        if len(self._first.samples) < _ENOUGH:
+        self._first.append((samples, motion))
+        if sum(len(part) for part, _ in self._first) < _ENOUGH:
             return False
-        self._corrected(self._first, 0.0)
-        self._first = None
+        parts, motions = zip(*self._first, strict=True)
+        self._corrected(Samples.concatenate(list(parts)), FootMotion.concatenate(motions), 0.0)
+        self._first.clear()
         return True
 
-    def _corrected(self, feet: _Feet, keep: float) -> tuple[Samples, FloatArray]:
+    def _corrected(
+        self, samples: Samples, motion: FootMotion, keep: float
+    ) -> tuple[Samples, FloatArray]:
         """Return samples with the base corrected, and its acceleration's covariance (n, 6, 6)."""
-        samples, motion = feet
         q, v, a = configuration(self.robot, samples)
         maps = _maps(q, motion.position + self._kinematics.reach)
         found = self._velocity.estimate(maps, motion.velocity, motion.loaded, keep)
         stands = found.stands
         v = v - np.pad(found.error, ((0, 0), (0, v.shape[1] - BASE)))
-        moved = self._foot_accelerations(q, v, a)
-        found = self._acceleration.estimate(maps, moved, motion.loaded, keep)
+        moved = self._kinematics.at_ground(self._kinematics.accelerations(q, v, a)[..., None])
+        found = self._acceleration.estimate(maps, moved[:, :, :3, 0], motion.loaded, keep)
         acceleration = a[:, :BASE] - found.error
         self._lag = keep * self._lag + _lag(maps, motion.velocity, stands, acceleration)
         pose = np.array(samples.base_pose)
@@ -205,18 +193,6 @@ class StanceMotion:
         worst = usual[np.argmin(total / np.arange(1.0, len(usual) + 1.0) ** 2)]
         self._variances = self._variances[-_REMEMBERED:]
         return np.asarray(variance <= worst)
-
-    def _foot_accelerations(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
-        """Return accelerations (n, nc, 3) [m/s²] where feet touch the ground, in the world."""
-        model, data, frames = self.robot.model, self._data, self._kinematics.frames
-        moved = np.empty((len(q), len(frames), 6, 1))
-        for i in range(len(q)):
-            pin.forwardKinematics(model, data, q[i], v[i], a[i])
-            for c, (joint, placement) in enumerate(frames):
-                moved[i, c, :, 0] = pin.getFrameClassicalAcceleration(
-                    model, data, joint, placement, pin.LOCAL_WORLD_ALIGNED
-                ).vector
-        return np.asarray(self._kinematics.at_ground(moved)[:, :, :3, 0])
 
 
 def _lag(

@@ -37,7 +37,7 @@ class _Held(NamedTuple):
     def joined(self, other: _Held) -> _Held:
         return _Held(
             Samples.concatenate([self.samples, other.samples]),
-            self.motion.joined(other.motion),
+            FootMotion.concatenate([self.motion, other.motion]),
             np.concatenate([self.flagged, other.flagged]),
         )
 
@@ -120,7 +120,7 @@ class ContactStream:
 
     def _odometry(self, known: Samples) -> tuple[Noticed, ...]:
         """Check the odometry; an error holds on for a while."""
-        found = check_odometry(self.robot, known)
+        found = check_odometry(known)
         newest = float(known.time[-1])
         for one in found:
             if one.fatal:

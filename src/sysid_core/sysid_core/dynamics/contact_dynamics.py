@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.contact_kinematics import BASE, ContactKinematics
@@ -76,19 +75,8 @@ class ContactDynamics:
         geometry = self.kinematics.evaluate(q[None])
         jacobian = geometry.jacobian[0]
         velocity = jacobian[:, :3] @ v
-        return ContactTerms(M, bias, jacobian, self._drift(q, v), geometry.position[0], velocity)
-
-    def _drift(self, q: FloatArray, v: FloatArray) -> FloatArray:
-        model, data = self.tree.model, self.tree.data
-        pin.forwardKinematics(model, data, q, v, np.zeros(model.nv))
-        return np.array(
-            [
-                pin.getFrameClassicalAcceleration(
-                    model, data, joint, placement, pin.LOCAL_WORLD_ALIGNED
-                ).vector
-                for joint, placement in self.kinematics.frames
-            ]
-        )
+        drift = self.kinematics.accelerations(q[None], v[None], np.zeros((1, len(v))))[0]
+        return ContactTerms(M, bias, jacobian, drift, geometry.position[0], velocity)
 
     def constraint(self, terms: ContactTerms, active: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return Jacobian (k, nv) and drift (k,) of what the active contacts (nc,) hold fast."""

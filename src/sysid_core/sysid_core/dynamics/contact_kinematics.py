@@ -162,41 +162,30 @@ class ContactKinematics:
         down = gravity / max(float(np.linalg.norm(gravity)), 1e-300)
         radius = np.array([contact.radius for contact in contacts])
         self.reach = np.where(self.flat, 0.0, radius)[:, None] * down
-        places = [robot.place(contact.frame) for contact in contacts]
-        self._joints = [joint for joint, _ in places]
-        self._placements = [placement for _, placement in places]
-        self._support = self._supporting_columns()
-
-    @property
-    def frames(self) -> tuple[tuple[int, pin.SE3], ...]:
-        """Joint index and placement in that joint's frame of every contact."""
-        return tuple(zip(self._joints, self._placements, strict=True))
-
-    def _supporting_columns(self) -> FloatArray:
-        """Return 1 (nc, nv) where a velocity moves a contact, else 0."""
-        model = self.robot.model
-        support = np.zeros((len(self._joints), model.nv))
-        for c, leaf in enumerate(self._joints):
-            for joint in list(model.supports[leaf])[1:]:
-                start = model.idx_vs[joint]
-                support[c, start : start + model.nvs[joint]] = 1.0
-        return support
+        # joint index and placement in that joint's frame of every contact
+        self.frames = tuple(robot.place(contact.frame) for contact in contacts)
+        # (nc, nv) 1 where a velocity moves a contact, else 0
+        self._support = np.zeros((len(contacts), robot.model.nv))
+        for row, (leaf, _) in zip(self._support, self.frames, strict=True):
+            for joint in list(robot.model.supports[leaf])[1:]:
+                start = robot.model.idx_vs[joint]
+                row[start : start + robot.model.nvs[joint]] = 1.0
 
     def evaluate(self, q: FloatArray) -> ContactGeometry:
         """Return the geometry of all contacts at configurations q (n, nq)."""
         model, data = self.robot.model, self._data
-        n, nc = len(q), len(self._joints)
+        n, nc = len(q), len(self.frames)
         whole = np.empty((n, 6, model.nv))
         poses = np.empty((n, 4 * nc, 3))
         # views into Pinocchio's memory: asking for them anew would double this loop's time
-        joints = [data.oMi[joint] for joint in self._joints]
+        joints = [data.oMi[joint] for joint, _ in self.frames]
         views = [part for p in joints for part in (p.rotation, p.translation[None])]
         for i in range(n):
             whole[i] = pin.computeJointJacobians(model, data, q[i])
             np.concatenate(views, out=poses[i])
         parts = poses.reshape(n, nc, 4, 3)
         rotation, position = parts[:, :, :3], parts[:, :, 3]
-        for c, placement in enumerate(self._placements):
+        for c, (_, placement) in enumerate(self.frames):
             position[:, c] += rotation[:, c] @ placement.translation
             rotation[:, c] = rotation[:, c] @ placement.rotation
         jacobian = whole[:, None] * self._support[:, None, :]
@@ -207,6 +196,21 @@ class ContactKinematics:
         linear[:, :, 1] += angular[:, :, 2] * x - angular[:, :, 0] * z
         linear[:, :, 2] += angular[:, :, 0] * y - angular[:, :, 1] * x
         return ContactGeometry(jacobian, position, rotation)
+
+    def accelerations(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
+        """Return the frames' classical accelerations (n, nc, 6) [m/s², rad/s²], in world axes.
+
+        Of states q (n, nq), v and a (n, nv).
+        """
+        model, data = self.robot.model, self._data
+        moved = np.empty((len(q), len(self.frames), 6))
+        for i in range(len(q)):
+            pin.forwardKinematics(model, data, q[i], v[i], a[i])
+            for c, (joint, placement) in enumerate(self.frames):
+                moved[i, c] = pin.getFrameClassicalAcceleration(
+                    model, data, joint, placement, pin.LOCAL_WORLD_ALIGNED
+                ).vector
+        return moved
 
     def at_ground(self, jacobian: FloatArray) -> FloatArray:
         """Return Jacobians (…, nc, 6, m) of the points that touch the ground.

@@ -15,10 +15,8 @@ from sysid_core.contacts import feet
 from sysid_core.contacts.condition import condition_contacts
 from sysid_core.contacts.estimate import (
     LOAD_OFF,
-    contact_forces,
     contact_loads,
     hysteresis,
-    loaded_contacts,
 )
 from sysid_core.contacts.feet import ContactConfig, check_feet, foot_motion
 from sysid_core.contacts.stream import ContactStream
@@ -59,7 +57,6 @@ def loaded(samples: Samples, least: float = 2.5) -> Samples:
 
 def test_forces_of_known_parameters_are_exact(legged: Any) -> None:
     samples = loaded(legged.samples(60, 32, vigour=0.2))
-    forces = contact_forces(legged.robot, samples, legged.truth)
     motion = foot_motion(legged.robot, samples, legged.truth)
     rotations = ContactRegression(legged.robot).kinematics.evaluate(
         np.hstack([np.asarray(samples.base_pose), samples.position])
@@ -68,7 +65,7 @@ def test_forces_of_known_parameters_are_exact(legged: Any) -> None:
         "ncij,ncj->nci", rotations.rotation, np.asarray(samples.wrenches)[:, :, :3]
     )
     # the damping of stretched legs leaves a few thousandths
-    np.testing.assert_allclose(forces, expected, atol=0.02 * np.abs(expected).max())
+    np.testing.assert_allclose(motion.force, expected, atol=0.02 * np.abs(expected).max())
     np.testing.assert_array_equal(motion.loaded, flags(samples))
 
 
@@ -83,7 +80,7 @@ def test_contacts_are_estimated_with_a_wrong_model(
 ) -> None:
     """Masses and inertias off by 30 %, centres by 2 cm: legs still tell stance from swing."""
     prior = make_wrong_prior(legged.robot, legged.truth, 33)
-    found = loaded_contacts(legged.robot, contact_forces(legged.robot, samples, prior))
+    found = foot_motion(legged.robot, samples, prior).loaded
     assert np.mean(found == flags(samples)) > 0.97
 
 
@@ -141,7 +138,7 @@ def test_samples_with_a_lightly_loaded_foot_are_left_out_and_counted(legged: Any
     assert "contact flags" in said.diagnostic.hint
     told = condition_contacts(legged.robot, slow, settings, legged.truth)
     assert told.keep[said.samples].all()
-    load = contact_loads(legged.robot, contact_forces(legged.robot, untold.kept, legged.truth))
+    load = contact_loads(legged.robot, foot_motion(legged.robot, untold.kept, legged.truth).force)
     assert load[~flags(untold.kept)].max() <= LOAD_OFF
 
 
@@ -238,7 +235,7 @@ def test_settings_and_weightless_robots_are_refused(legged: Any, samples: Sample
         ContactConfig(switch_margin=-1.0)
     robot = load_robot(replace(legged.robot.description, gravity=(0.0, 0.0, 0.0)))
     with pytest.raises(ParameterError, match="gravity"):
-        loaded_contacts(robot, contact_forces(robot, samples))
+        foot_motion(robot, samples)
 
 
 def test_a_stream_gives_what_the_whole_gives(legged: Any, samples: Samples) -> None:
