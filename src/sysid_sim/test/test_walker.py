@@ -137,8 +137,8 @@ def test_the_true_parameters_explain_the_torques_up_to_the_noise(name: str) -> N
         fit = condition_contacts(each.robot, samples.select(thinned))
         assert not [found for found in fit.diagnostics if "frame" in str(found)]
         found = ContactRegression(each.robot).residuals(fit.kept, each.truth)
-        size = np.linalg.norm(np.sqrt(np.mean(found.target[:, 6:] ** 2, axis=0)))
-        share[kind] = found.total_rmse / size
+        left, size = (np.linalg.norm(part[:, 6:]) for part in (found.residual, found.target))
+        share[kind] = left / size
     # what is left are impacts, and dry friction around rest
     assert share["exact"] < 0.05
     assert share["noisy"] < 0.08

@@ -13,9 +13,8 @@ from sysid_core.dynamics.base_parameters import BaseParameters, well_conditioned
 from sysid_core.dynamics.friction import FrictionLaw
 from sysid_core.dynamics.open_tree import OpenTree
 from sysid_core.dynamics.rows import LeftOut, PerJoint, RowBlock, Rows
-from sysid_core.errors import ModelError
 from sysid_core.recording import Samples
-from sysid_core.robot.loop_check import random_closed_configurations
+from sysid_core.robot.loop_check import random_closed_states
 from sysid_core.robot.loops import (
     MAX_CONDITION,
     ClosedConfiguration,
@@ -58,7 +57,7 @@ class ClosedChainRegression(PerJoint):
     """
 
     def __init__(self, robot: Robot) -> None:
-        self.robot = robot
+        super().__init__(robot)
         self.closure = LoopClosure(robot)
         self._tree = OpenTree(robot)
         self._last = self.closure.home
@@ -75,16 +74,8 @@ class ClosedChainRegression(PerJoint):
 
     @cached_property
     def _structure(self) -> tuple[BaseParameters, tuple[IndexArray, ...]]:
-        p, na = self.layout.size, len(self.groups)
-        count = max(60, 4 * p // na)
-        q = random_closed_configurations(self.closure, count)
-        if len(q) < count:
-            raise ModelError(
-                f"robot '{self.robot.name}' closes its loops at only {len(q)} of many random "
-                "configurations within its limits; correct the limits of its joints"
-            )
-        rng = np.random.default_rng(0)
-        v, a = rng.normal(size=(2, count, na))
+        p = self.layout.size
+        q, v, a = random_closed_states(self.closure, max(60, 4 * p // len(self.groups)))
         motion = self.closure.motion(q[:, self.robot.actuated], v, a, q)
         A = self.contract(motion, motion.valid.nonzero()[0], np.arange(p))
         base = well_conditioned_base(A.reshape(-1, p), self.layout.labels)

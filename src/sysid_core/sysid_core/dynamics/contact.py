@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -25,9 +24,8 @@ from sysid_core.dynamics.contact_kinematics import (
 from sysid_core.dynamics.correlation import effective_sample_factor
 from sysid_core.dynamics.friction import FRICTION
 from sysid_core.dynamics.open_tree import OpenTree, random_states
-from sysid_core.dynamics.rows import RowBlock, Rows
+from sysid_core.dynamics.rows import Regression, RowBlock, Rows
 from sysid_core.errors import DataError, ModelError, ParameterError
-from sysid_core.parameters import ParameterLayout
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
@@ -45,8 +43,7 @@ class Projection(NamedTuple):
     force: FloatArray  # (m, nv) [N, N·m] their known part ``Sᵀτ + Jᵀw``
 
 
-@dataclass(frozen=True)
-class ProjectedResiduals:
+class ProjectedResiduals(NamedTuple):
     """What the contacts cannot explain: ``P (Sᵀτ + Jᵀw − Y x)`` with P = I − J⁺J."""
 
     sample: IndexArray  # (m,) indices of the samples that were usable
@@ -54,35 +51,6 @@ class ProjectedResiduals:
     # first, then joints.
     residual: FloatArray
     target: FloatArray
-
-    @property
-    def rmse(self) -> FloatArray:
-        """Root mean square residual (nj,) [N·m] per joint."""
-        return np.sqrt(np.mean(self.residual[:, BASE:] ** 2, axis=0))
-
-    @property
-    def r2(self) -> FloatArray:
-        """1 − Σe²/Σy² (nj,) [-] per joint."""
-        error = np.sum(self.residual[:, BASE:] ** 2, axis=0)
-        size = np.sum(self.target[:, BASE:] ** 2, axis=0)
-        return 1.0 - error / np.maximum(size, np.finfo(float).tiny)
-
-    @property
-    def total_rmse(self) -> float:
-        """√Σ rmse² over joints [N·m], the figure of Khorshidi et al."""
-        return float(np.linalg.norm(self.rmse))
-
-    @property
-    def correlation(self) -> float:
-        """By what factor ≥ 1 coloured residuals count for less than their number.
-
-        The mean over the equations of motion, weighted by their share of the squared residuals.
-        """
-        weight = np.sum(self.residual**2, axis=0)
-        if not weight.any():
-            return 1.0
-        factors = np.array([effective_sample_factor(column) for column in self.residual.T])
-        return float(factors @ weight / weight.sum())
 
 
 class _Stance(NamedTuple):
@@ -93,7 +61,7 @@ class _Stance(NamedTuple):
     wrenches: FloatArray | None
 
 
-class ContactRegression:
+class ContactRegression(Regression):
     """Rows ``Nᵀ[Y | SᵀF] x = Nᵀ Sᵀτ`` that no contact force enters.
 
     N spans the null space of the stacked contact Jacobian (3 rows per point foot, 6 per flat
@@ -108,9 +76,8 @@ class ContactRegression:
         If the robot is not floating, has loops, or describes no contacts.
     """
 
-    groups: tuple[str, ...] = ("projected",)
+    groups = ("projected",)
     per_joint = False
-    supports: tuple[IndexArray, ...] | None = None
 
     def __init__(self, robot: Robot) -> None:
         if robot.description.loops:
@@ -118,14 +85,9 @@ class ContactRegression:
                 f"robot '{robot.name}' closes loops on a floating base, which has no regression "
                 "yet; describe its legs one by one, or lock the joints that close the loops"
             )
-        self.robot = robot
+        super().__init__(robot)
         self.kinematics = ContactKinematics(robot)
         self._tree = OpenTree(robot)
-
-    @property
-    def layout(self) -> ParameterLayout:
-        """Layout of the parameters."""
-        return self.robot.layout
 
     @cached_property
     def base(self) -> BaseParameters:
@@ -284,21 +246,16 @@ class ContactRegression:
         order = np.argsort(sample)
         return ProjectedResiduals(sample[order], residual[order], target[order])
 
-    def assume_load(self, parameters: FloatArray) -> None:
-        """Do nothing: no friction depends on the load."""
-
-    def load_friction(self, rows: Rows, parameters: FloatArray) -> tuple[FloatArray, ...]:
-        """Return zeros: the groups mix joints."""
-        return tuple(np.zeros(len(block.target)) for block in rows.blocks)
-
-    def with_load(self, rows: Rows, parameters: FloatArray | None = None) -> Rows:
-        """Return the rows as they are: no friction depends on the load."""
-        return rows
-
     def correlation(self, rows: Rows, samples: Samples, parameters: FloatArray) -> FloatArray:
         """Return the factor (1,) of the residuals in joint space; see `Regression`.
 
         The bases N of neighbouring samples are turned arbitrarily, so single rows look white even
-        where the residuals are not; back in joint space they are continuous.
+        where the residuals are not; back in joint space they are continuous. The mean over the
+        equations of motion is weighted by their share of the squared residuals.
         """
-        return np.array([self.residuals(samples, parameters).correlation])
+        residual = self.residuals(samples, parameters).residual
+        weight = np.sum(residual**2, axis=0)
+        if not weight.any():
+            return np.ones(1)
+        factors = np.array([effective_sample_factor(column) for column in residual.T])
+        return np.array([factors @ weight / weight.sum()])

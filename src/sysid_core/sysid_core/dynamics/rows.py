@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.base_parameters import BaseParameters
 from sysid_core.dynamics.correlation import effective_sample_factor
-from sysid_core.parameters import ParameterLayout
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
@@ -102,7 +102,7 @@ def moving_rows(rows: Rows, speed: FloatArray, still: FloatArray | float) -> Row
     return select_rows(rows, lambda g, block: moving[block.sample, g])
 
 
-class Regression(Protocol):
+class Regression(ABC):
     """What turns samples of one robot into rows; one class per kind of robot.
 
     Attributes
@@ -112,30 +112,25 @@ class Regression(Protocol):
     per_joint : bool
         Whether each group stands for one actuated joint, so that `moving_rows` can leave out
         rows at rest afterwards. Else they must be asked for with `rows`.
-    base : BaseParameters
-        Structural base of the regressor.
-    supports : tuple[IndexArray, ...] or None
-        Per group the base columns that its rows can fill; None: all.
     """
 
-    @property
-    def robot(self) -> Robot: ...  # noqa: D102
+    groups: tuple[str, ...]
+    per_joint: bool
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot, self.layout = robot, robot.layout
 
     @property
-    def groups(self) -> tuple[str, ...]: ...  # noqa: D102
+    @abstractmethod
+    def base(self) -> BaseParameters:
+        """Structural base of the regressor."""
 
     @property
-    def per_joint(self) -> bool: ...  # noqa: D102
+    def supports(self) -> tuple[IndexArray, ...] | None:
+        """Per group the base columns that its rows can fill; None: all."""
+        return None
 
-    @property
-    def layout(self) -> ParameterLayout: ...  # noqa: D102
-
-    @property
-    def base(self) -> BaseParameters: ...  # noqa: D102
-
-    @property
-    def supports(self) -> tuple[IndexArray, ...] | None: ...  # noqa: D102
-
+    @abstractmethod
     def rows(self, samples: Samples, still_velocity: FloatArray | float = 0.0) -> Rows:
         """Return the rows of the samples.
 
@@ -145,58 +140,44 @@ class Regression(Protocol):
             Below it a joint is at rest and its dry friction unknown: its rows are left out, or
             count little where rows mix joints.
         """
-        ...
 
-    def assume_load(self, parameters: FloatArray) -> None:
+    def assume_load(self, parameters: FloatArray) -> None:  # noqa: B027
         """Let friction of later rows take the load of parameters (p,); at first the nominal."""
-        ...
 
     def with_load(self, rows: Rows, parameters: FloatArray | None = None) -> Rows:
         """Return rows whose friction takes the load of parameters (p,), or the one assumed."""
-        ...
+        return rows
 
     def load_friction(self, rows: Rows, parameters: FloatArray) -> tuple[FloatArray, ...]:
         """Return the friction (m,) [N·m] of a gear that loses all of its load: |τ_rigid| sign q̇.
 
         Parameters (p,) tell the load. It is zero for groups without dry friction of their own.
         """
-        ...
+        return tuple(np.zeros(len(block.target)) for block in rows.blocks)
 
+    @abstractmethod
     def correlation(self, rows: Rows, samples: Samples, parameters: FloatArray) -> FloatArray:
         """Return by what factor ≥ 1 (G,) residuals count for less than their number of rows.
 
         `rows` are the samples' rows to learn from, and `parameters` (p,) those of the residuals.
         """
-        ...
 
 
-class PerJoint:
-    """The part of `Regression` that classes with one group per actuated joint share."""
+class PerJoint(Regression):
+    """A regression with one group per actuated joint."""
 
     per_joint = True
-    robot: Robot
 
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """Names of the row groups: the actuated joints."""
-        return self.robot.actuated_names
+    def __init__(self, robot: Robot) -> None:
+        super().__init__(robot)
+        self.groups = robot.actuated_names
 
-    @property
-    def layout(self) -> ParameterLayout:
-        """Layout of the parameters."""
-        return self.robot.layout
-
-    @property
-    def base(self) -> BaseParameters:
-        """Structural base of the regressor."""
-        raise NotImplementedError
-
+    @abstractmethod
     def all_rows(self, samples: Samples) -> Rows:
-        """Return the rows of the samples, those of joints at rest included."""
-        raise NotImplementedError
+        """Return the rows of the samples, one block per joint, those at rest included."""
 
     def rows(self, samples: Samples, still_velocity: FloatArray | float = 0.0) -> Rows:
-        """Return the rows of the samples, one block per joint; see `Regression.rows`."""
+        """Return the rows of the samples; see `Regression.rows`."""
         actuated = self.robot.actuated
         still = np.broadcast_to(still_velocity, actuated.shape)[actuated]
         return moving_rows(self.all_rows(samples), samples.velocity[:, actuated], still)
@@ -212,7 +193,7 @@ class PerJoint:
         return tuple(own + load for own, load in zip(torques, rows.carried, strict=True))
 
     def load_friction(self, rows: Rows, parameters: FloatArray) -> tuple[FloatArray, ...]:
-        """Return the friction (m,) [N·m] of a gear that loses all of its load."""
+        """Return the friction (m,) [N·m] of gears; see `Regression.load_friction`."""
         places = self.base.places(np.arange(self.layout.size)[self.layout.term("coulomb")])
         rigid = self.rigid_torques(rows, parameters)
         return tuple(
@@ -221,13 +202,6 @@ class PerJoint:
                 rigid, rows.blocks, places[self.robot.actuated], strict=True
             )
         )
-
-    def assume_load(self, parameters: FloatArray) -> None:
-        """Do nothing: no friction depends on the load."""
-
-    def with_load(self, rows: Rows, parameters: FloatArray | None = None) -> Rows:
-        """Return the rows as they are: no friction depends on the load."""
-        return rows
 
     def correlation(self, rows: Rows, samples: Samples, parameters: FloatArray) -> FloatArray:
         """Return the factors (G,) from the residuals of the rows; see `Regression`."""

@@ -40,7 +40,7 @@ class TreeRegression(PerJoint):
 
     def __init__(self, robot: Robot) -> None:
         _check_class(robot)
-        self.robot = robot
+        super().__init__(robot)
         self._tree = OpenTree(robot)
 
     @cached_property

@@ -24,7 +24,7 @@ from sysid_core.excitation.lagrangian import TreeGradient
 from sysid_core.parameters import COUPLING_TERMS, FRICTION_TERMS
 from sysid_core.robot.clearance import Clearance, Obstacles
 from sysid_core.robot.library import load_robot
-from sysid_core.robot.loop_check import random_closed_configurations
+from sysid_core.robot.loop_check import random_closed_states
 from sysid_core.robot.model import Robot
 
 __all__ = ["Mechanism", "View", "make_mechanism"]
@@ -205,14 +205,8 @@ class _Linkage(_Common):
         return np.hstack([self.clearance.gaps(q), room])
 
     def random(self, count: int) -> States:
-        q = random_closed_configurations(self._closure, count)
-        if len(q) < count:
-            raise ModelError(
-                f"robot '{self.robot.name}' closes its loops at only {len(q)} of many random "
-                "configurations; correct the limits of its joints"
-            )
-        rates = np.random.default_rng(0).normal(size=(2, count, int(self.robot.actuated.sum())))
-        return States(q[:, self.robot.actuated], *rates)
+        q, v, a = random_closed_states(self._closure, count)
+        return States(q[:, self.robot.actuated], v, a)
 
     def base(self, regressor: FloatArray, labels: tuple[str, ...]) -> BaseParameters:
         return well_conditioned_base(regressor, labels)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.errors import ModelError
 from sysid_core.robot.loops import LoopClosure
 
-__all__ = ["LoopReport", "check_loops", "random_closed_configurations"]
+__all__ = ["LoopReport", "check_loops", "random_closed_configurations", "random_closed_states"]
 
 _STARTS = 5
 """Random starts per configuration, besides the home configuration."""
@@ -93,6 +94,26 @@ def random_closed_configurations(
         if found.converged and closure.inside(found.configuration):
             drawn.append(found.configuration)
     return np.array(drawn).reshape(len(drawn), closure.robot.model.nq)
+
+
+def random_closed_states(
+    closure: LoopClosure, count: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return closed configurations (n, nq), and velocities and accelerations (n, na) of actuators.
+
+    Raises
+    ------
+    ModelError
+        If the loops hardly ever close.
+    """
+    q = random_closed_configurations(closure, count)
+    if len(q) < count:
+        raise ModelError(
+            f"robot '{closure.robot.name}' closes its loops at only {len(q)} of many random "
+            "configurations within its limits; correct the limits of its joints"
+        )
+    v, a = np.random.default_rng(0).normal(size=(2, count, len(closure.equations.actuated)))
+    return q, v, a
 
 
 def check_loops(closure: LoopClosure, *, count: int = 100) -> LoopReport:

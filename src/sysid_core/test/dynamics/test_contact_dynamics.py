@@ -108,8 +108,6 @@ def test_residuals_are_those_of_the_projector(solo12: Robot, samples: Samples) -
         P = np.eye(18) - np.linalg.pinv(J) @ J
         np.testing.assert_allclose(found.residual[i], P @ error[i], atol=1e-9)
         np.testing.assert_allclose(found.target[i], P @ force[i], atol=1e-9)
-    joints = found.residual[:, 6:]
-    assert found.total_rmse == pytest.approx(np.sqrt((joints**2).mean(axis=0).sum()))
     rows = regression.rows(samples).residuals(regression.base.project(solo12.nominal))[0]
     assert np.sum(rows**2) == pytest.approx(np.sum(found.residual**2), rel=1e-9)
 
@@ -117,7 +115,6 @@ def test_residuals_are_those_of_the_projector(solo12: Robot, samples: Samples) -
 def test_residuals_of_the_truth_vanish(legged: Any, samples: Samples) -> None:
     found = ContactRegression(legged.robot).residuals(samples, legged.truth)
     np.testing.assert_allclose(found.residual, 0.0, atol=1e-9)
-    np.testing.assert_allclose(found.r2, 1.0, atol=1e-12)
     np.testing.assert_array_equal(found.sample, np.arange(len(samples)))
 
 
