@@ -274,9 +274,5 @@ def run(given: argparse.Namespace) -> Result:
     return Result(figures, {"attacks": [a._asdict() for a in attacks]}, {"attacks": table})
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--count", type=int, default=1000, help="number of attacks [%(default)s]")
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("attacks", run, _arguments, __doc__))
+    sys.exit(run_benchmark(run, count=(1000, "number of attacks")))

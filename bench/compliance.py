@@ -19,7 +19,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from bench.runner import Result, run_benchmark, show_table
+from bench.runner import Result, run_benchmark, show_rows, show_table
 from sysid_core.arrays import FloatArray
 from sysid_core.compliance.estimate import AXES, identify_compliance
 from sysid_core.compliance.poses import Poses
@@ -125,7 +125,7 @@ def highest_mode(pendulum: Pendulum) -> float:
     return float(np.abs(roots.imag).max() / (2.0 * np.pi))
 
 
-def simulate(pendulum: Pendulum, rng: np.random.Generator, seconds: float) -> Poses:
+def simulate(pendulum: Pendulum, rng: np.random.Generator) -> Poses:
     """Let it go from a bent posture and record the poses of its link frames."""
     bend = Rotation.identity()
     top, places, turns = np.zeros(3), [], []
@@ -137,7 +137,7 @@ def simulate(pendulum: Pendulum, rng: np.random.Generator, seconds: float) -> Po
         top = top + bend.apply([0.0, 0.0, -LENGTH])
     still = np.zeros(6 * LINKS)
     start = np.concatenate([np.ravel(places), np.ravel(turns), still])
-    time = np.arange(int(seconds * RATE) + 1) / RATE
+    time = np.arange(int(SECONDS * RATE) + 1) / RATE
     run = solve_ivp(
         lambda _, s: _motion_of_state(pendulum, s),
         (0.0, time[-1]),
@@ -196,7 +196,7 @@ def run(given: argparse.Namespace) -> Result:
     rng = np.random.default_rng(given.seed)
     pendulum = random_pendulum(rng)
     robot = _robot(pendulum)
-    poses = simulate(pendulum, rng, given.seconds)
+    poses = simulate(pendulum, rng)
     rough, rougher = (noisy(poses, rng, size, 2.0 * size) for size in (1e-5, 1e-4))
     results = {
         "exact poses": errors(robot, pendulum, poses, coupled=False),
@@ -207,7 +207,7 @@ def run(given: argparse.Namespace) -> Result:
     exact = results["exact poses"]
     show_table(
         f"three-link pendulum, vibrations up to {highest_mode(pendulum):.1f} Hz, "
-        f"{given.seconds:g} s of poses at {RATE:g} Hz: relative errors [%]",
+        f"{SECONDS:g} s of poses at {RATE:g} Hz: relative errors [%]",
         ("joint", "", *AXES),
         (
             (f"joint{i + 1}", what, *(100.0 * value for value in row))
@@ -216,20 +216,17 @@ def run(given: argparse.Namespace) -> Result:
         ),
         ".4f",
     )
-    table = show_table(
-        "largest errors [%]",
-        ("poses", "stiffness [%]", "damping [%]", "negative", "seconds"),
-        (
-            (
-                name,
-                *(100.0 * np.abs(result[what]).max() for what in ("stiffness", "damping")),
-                result["negative"],
-                result["seconds"],
-            )
-            for name, result in results.items()
-        ),
-        ".2g",
-    )
+    rows = [
+        {
+            "poses": name,
+            "stiffness [%]": 100.0 * np.abs(result["stiffness"]).max(),
+            "damping [%]": 100.0 * np.abs(result["damping"]).max(),
+            "negative": result["negative"],
+            "seconds": result["seconds"],
+        }
+        for name, result in results.items()
+    ]
+    table = show_rows("largest errors [%]", rows, ".2g")
     print("\nDai gives 3.6 % for such a pendulum: the error of a trajectory, not of coefficients")
     figures = {
         "largest error from exact poses": max(
@@ -240,9 +237,5 @@ def run(given: argparse.Namespace) -> Result:
     return Result(figures, {"results": results}, {"compliance": table})
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of motion")
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("compliance", run, _arguments, __doc__))
+    sys.exit(run_benchmark(run))

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from bench.recordings import CASES, STILL, Case
-from bench.runner import Result, run_benchmark, say, show_table
+from bench.runner import Result, run_benchmark, say, show_rows
 from bench.signal_faults import Plant
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import Rows
@@ -127,18 +127,21 @@ def measure(given: argparse.Namespace) -> Result:
     mean = {
         name: float(np.mean([arm[name] for arm in arms])) for name in arms[0] if name != "what"
     }
-    rows = [(one["what"], one["covered"], one["parameters alone"], np.nan) for one in real]
-    rows.append(("simulated arms", mean["covered"], mean["parameters alone"], mean["Coulomb"]))
-    headings = ("data", "torques", "torques, by the parameters alone", "Coulomb friction")
-    table = show_table("share within stated 95 % intervals", headings, rows, ".3f")
+    told = [*real, {"what": "simulated arms", **mean}]
+    rows = [
+        {
+            "data": one["what"],
+            "torques": one["covered"],
+            "torques, by the parameters alone": one["parameters alone"],
+            "Coulomb friction": one.get("Coulomb"),
+        }
+        for one in told
+    ]
+    table = show_rows("share within stated 95 % intervals", rows, ".3f")
     shares = {one["what"]: one["covered"] for one in real} | {"simulated": mean["covered"]}
     figures = {f"coverage, {name}": share for name, share in shares.items()}
     return Result(figures, {"recordings": real, "simulated": arms}, {"coverage": table})
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seeds", type=int, default=20, help="simulated arms")
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("coverage", measure, _arguments, __doc__))
+    sys.exit(run_benchmark(measure, seeds=(20, "simulated arms")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from sysid_controller.laws import Gains
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import batch_of, rows_of
 from sysid_core.dynamics.select import make_dynamics
-from sysid_core.estimation import estimator
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.robot import Robot, load_robot
 from sysid_core.scores import Scores, score
@@ -32,6 +31,8 @@ from sysid_core.signals.options import SignalConfig
 
 __all__ = ["run"]
 
+ROBOT = "digit_left_leg"
+BANDWIDTH = 20.0  # [rad/s] of the feedback
 SPEEDS = (1.8, 3.0, 5.0)  # [rad/s]
 SEGMENTS, SEGMENT = 31, 0.5  # [-, s]
 HOLD = 0.005  # [s]
@@ -67,7 +68,7 @@ def _compare(
     """Print what both models reach, and return the joints' ratios (na,)."""
     ratio = identified / nominal
     rows = zip(joints, nominal, identified, ratio, strict=True)
-    show_table(title, ("joint", "nominal", "identified", "ratio"), rows)
+    show_table(title, ("joint", *MODELS, "ratio"), rows)
     return ratio
 
 
@@ -89,19 +90,16 @@ def _tracking(bench: Bench, parameters: dict[str, FloatArray]) -> dict[str, dict
 
 def run(given: argparse.Namespace) -> Result:
     """Identify the leg and repeat the paper's experiments with both models."""
-    robot = load_robot(given.robot)
+    robot = load_robot(ROBOT)
     true, drawn = draw_parameters(robot, given.seed)
-    if given.motors_only:
-        robot = load_robot(replace(robot.description, inertias="none"))
     # of each joint alone, as in the paper
     inertia = np.diag(make_dynamics(robot, SIGN_WIDTH).inertia(CENTRE))
-    gains = Gains(given.bandwidth**2 * inertia, 2.0 * given.bandwidth * inertia)
+    gains = Gains(BANDWIDTH**2 * inertia, 2.0 * BANDWIDTH * inertia)
     bench = Bench(robot, true, gains, given.seed)
     joints = robot.actuated_names
     say(f"exciting motion, {TRAIN_SECONDS:g} s, and identification …")
     learn = bench.record(0, TRAIN_SECONDS).recording(robot)
-    config = IdentifyConfig(train=1.0, estimator=estimator(given.method))
-    found = identify(robot, learn, config)
+    found = identify(robot, learn, IdentifyConfig(train=1.0))
     parameters = {"nominal": np.array(robot.nominal), "identified": found.estimate.parameters}
     test = bench.record(1, SEGMENTS * SEGMENT + 0.1)
     torque = _torques(bench, found, test)
@@ -142,16 +140,5 @@ def run(given: argparse.Namespace) -> Result:
     return Result(figures, details)
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(seed=1)
-    legs = ("digit_left_leg", "digit_right_leg")
-    parser.add_argument("--robot", default=legs[0], choices=legs)
-    parser.add_argument("--method", default="entropic", help="estimator")
-    parser.add_argument(
-        "--motors-only", action="store_true", help="hold all inertias, as the paper does for legs"
-    )
-    parser.add_argument("--bandwidth", type=float, default=20.0, help="of the feedback [rad/s]")
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("digit", run, _arguments, __doc__))
+    sys.exit(run_benchmark(run, seed=(1, "of the leg, motions and noise")))

@@ -49,7 +49,6 @@ class Log:
     velocity: FloatArray
     effort: FloatArray
     true_position: FloatArray  # (n, na) [rad]
-    true_velocity: FloatArray  # (n, na) [rad/s]
 
     def recording(self, robot: Robot) -> Recording:
         """Return what a bag of the run would hold."""
@@ -108,10 +107,9 @@ def simulate(
     closed = LoopClosure(robot).solve(start).configuration
     plant = Simulation(robot, parameters, EFFECTS, seed=seed, start=closed)
     n, moved = round(seconds / STEP), robot.actuated
-    rows = np.empty((n, 5, int(moved.sum())))
+    rows = np.empty((n, 4, int(moved.sum())))
     for tick in range(n):
         position, velocity = (values[moved] for values in plant.sense())
         reading = plant.step(policy(tick, position, velocity))
-        state = plant.state
-        rows[tick] = position, velocity, reading.effort[moved], state.q[moved], state.v[moved]
+        rows[tick] = position, velocity, reading.effort[moved], plant.state.q[moved]
     return Log(STEP * np.linspace(0.0, n - 1.0, n), *np.moveaxis(rows, 1, 0))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.runner import Result, run_benchmark, say, show_table
+from bench.runner import Result, run_benchmark, say, show_rows
 from sysid_controller.motion_plan import MotionPlan, MotionPlanner
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.select import make_regression
@@ -82,31 +82,34 @@ def _random(robot: Robot, limits: MotionLimits, config: ExciteConfig, seed: int)
 
 def run(given: argparse.Namespace) -> Result:
     """Identify each robot from both motions, seed by seed."""
-    rows: list[list[Any]] = []
+    rows: list[dict[str, Any]] = []
     figures: dict[str, float] = {}
     for name in given.robots:
         robot, ratios = load_robot(name), []
         limits = motion_limits(robot, share=_SHARE, speed=_SHARE)
         for seed in range(given.seed, given.seed + given.seeds):
-            config = ExciteConfig(duration=given.duration, seed=seed)
+            config = ExciteConfig(seed=seed)
             designed, nominal = _play(robot, name, excite(robot, limits, config).motion, seed + 1)
             drawn, _ = _play(robot, name, _random(robot, limits, config, seed), seed + 1)
             ratios.append(designed / drawn)
-            rows.append([name, f"{seed}", nominal, drawn, designed, ratios[-1]])
+            rows.append(
+                {
+                    "robot": name,
+                    "seed": f"{seed}",
+                    "nominal": nominal,
+                    "random motion": drawn,
+                    "designed motion": designed,
+                    "ratio": ratios[-1],
+                }
+            )
             say(f"{rows[-1]}")
         figures[f"error over that of a random motion, {name}"] = float(
             np.exp(np.mean(np.log(ratios)))
         )
-    headings = ("robot", "seed", "nominal", "random motion", "designed motion", "ratio")
-    table = show_table("relative error of base parameters", headings, rows, ".3g")
+    table = show_rows("relative error of base parameters", rows, ".3g")
     return Result(figures, {"rows": rows}, {"excitation": table})
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--robots", nargs="+", choices=_SCENARIOS, default=list(_SCENARIOS))
-    parser.add_argument("--seeds", type=int, default=3, help="of motion, truth and noise")
-    parser.add_argument("--duration", type=float, default=10.0, help="of both motions [s]")
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("excitation", run, _arguments, __doc__))
+    seeds = (3, "of motion, truth and noise")
+    sys.exit(run_benchmark(run, robots=(tuple(_SCENARIOS), "to design for"), seeds=seeds))

@@ -246,12 +246,13 @@ def _result(
     return Result(figures, {"faults": [v._asdict() for v in bad]}, {"faults": table})
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--files", type=int, default=4000, help="[%(default)s]")
-    parser.add_argument("--bombs", type=int, default=300, help="[%(default)s]")
-    parser.add_argument("--arguments", type=int, default=1000, help="[%(default)s]")
-    parser.add_argument("--robots", type=int, default=2000, help="[%(default)s]")
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("faults", run, _arguments, __doc__))
+    sys.exit(
+        run_benchmark(
+            run,
+            files=(4000, "spoiled ones"),
+            bombs=(300, "and special files"),
+            arguments=(1000, "of bad commands"),
+            robots=(2000, "random ones"),
+        )
+    )

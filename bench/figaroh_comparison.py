@@ -20,7 +20,7 @@ import numpy as np
 
 from bench.arms import Experiment, Noise, make_experiment
 from bench.figaroh_adapter import Figaroh, FigarohConfig
-from bench.runner import Result, Table, run_benchmark, show_table, timed
+from bench.runner import Result, Table, run_benchmark, show_rows, show_table, timed
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.estimation import estimator
@@ -33,13 +33,9 @@ __all__ = ["run"]
 ROBOTS = ("ur10", "panda")
 CUTOFF = 5.0  # [Hz]
 PRIOR_WEIGHTS = (1e-6, 1.0)  # FIGAROH's default, and the best power of ten found by hand here
-TIMED_ROWS = 1000
+TIMED_ROWS, REPEATS = 1000, 5
 
 Row = dict[str, Any]
-
-
-def _physical(weight: float) -> str:
-    return f"FIGAROH physical_fit, weight {weight:g}"
 
 
 COMPARED = {
@@ -92,7 +88,7 @@ def compare(robot: Robot, seed: int, noise: Noise, folder: Path) -> dict[str, Ro
         if weight == PRIOR_WEIGHTS[0]:
             torque = theirs.torques(experiment, physical=False)
             rows["FIGAROH wls"] = _judge(robot, experiment, torque, None)
-        name = _physical(weight)
+        name = f"FIGAROH physical_fit, weight {weight:g}"
         rows[name] = {}
         if theirs.physical_accepted:
             torque = theirs.torques(experiment, physical=True)
@@ -102,12 +98,12 @@ def compare(robot: Robot, seed: int, noise: Noise, folder: Path) -> dict[str, Ro
     return rows
 
 
-def time_solves(robot: Robot, seed: int, noise: Noise, folder: Path, repeats: int) -> Row:
+def time_solves(robot: Robot, seed: int, noise: Noise, folder: Path) -> Row:
     """Time everything from the recording to consistent parameters, on the processor."""
     experiment = make_experiment(robot, seed, noise, samples=TIMED_ROWS)
     theirs = Figaroh(robot, experiment.recording, FigarohConfig(CUTOFF), folder)
-    ours = timed(lambda: _ours(robot, experiment, "entropic"), repeats)
-    whole = timed(theirs.solve, repeats)
+    ours = timed(lambda: _ours(robot, experiment, "entropic"), REPEATS)
+    whole = timed(theirs.solve, REPEATS)
     return {"sysid_s": ours, "figaroh_s": whole, "ratio": whole / ours}
 
 
@@ -118,25 +114,20 @@ def _mean(runs: list[dict[str, Row]], method: str, key: str) -> float:
 
 
 def _table(found: dict[str, list[dict[str, Row]]]) -> Table:
-    keys = ("torque_error", "torque_nrms", "mass_error", "mass_error_kg")
-    return show_table(
-        "geometric means over random arms",
-        (
-            *("robot", "estimate", "torque error [N·m]", "torque NRMS", "mass error"),
-            *("mass error [kg]", "failed"),
-        ),
-        (
-            (
-                robot,
-                method,
-                *(_mean(runs, method, key) for key in keys),
-                f"{sum(not run[method] for run in runs)} of {len(runs)}",
-            )
-            for robot, runs in found.items()
-            for method in runs[0]
-        ),
-        ".3g",
-    )
+    rows = [
+        {
+            "robot": robot,
+            "estimate": method,
+            "torque error [N·m]": _mean(runs, method, "torque_error"),
+            "torque NRMS": _mean(runs, method, "torque_nrms"),
+            "mass error": _mean(runs, method, "mass_error"),
+            "mass error [kg]": _mean(runs, method, "mass_error_kg"),
+            "failed": f"{sum(not run[method] for run in runs)} of {len(runs)}",
+        }
+        for robot, runs in found.items()
+        for method in runs[0]
+    ]
+    return show_rows("geometric means over random arms", rows, ".3g")
 
 
 def _ratio(runs: list[dict[str, Row]], key: str) -> float:
@@ -150,7 +141,7 @@ def _ratio(runs: list[dict[str, Row]], key: str) -> float:
 
 def run(given: argparse.Namespace) -> Result:
     """Compare on random arms, and time the whole identification."""
-    noise = Noise(position=given.encoder)
+    noise = Noise()
     seeds = list(range(given.seed, given.seed + given.arms))
     found: dict[str, list[dict[str, Row]]] = {}
     figures: dict[str, float] = {}
@@ -165,7 +156,7 @@ def run(given: argparse.Namespace) -> Result:
             found[robot.name] = runs
             for key, what in COMPARED.items():
                 figures[f"{what}, {robot.name}"] = _ratio(runs, key)
-        speed = time_solves(load_robot("ur10"), given.seed, noise, folder, given.repeats)
+        speed = time_solves(load_robot("ur10"), given.seed, noise, folder)
     figures["FIGAROH's time over ours"] = speed["ratio"]
     compared = _table(found)
     seconds = show_table(
@@ -177,11 +168,5 @@ def run(given: argparse.Namespace) -> Result:
     return Result(figures, found, {"compared": compared, "seconds": seconds})
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--arms", type=int, default=5, help="number of random arms per robot")
-    parser.add_argument("--repeats", type=int, default=5, help="of the timed solves")
-    parser.add_argument("--encoder", type=float, default=1e-4, help="its noise [rad]")
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("figaroh_comparison", run, _arguments, __doc__))
+    sys.exit(run_benchmark(run, arms=(5, "random ones per robot")))

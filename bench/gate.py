@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.plants import ARMS, Plant, arm
-from bench.runner import Result, run_benchmark, say, show_table
+from bench.runner import Result, run_benchmark, say, show_rows
 from sysid_core.arrays import FloatArray
 from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.recording import Recording
@@ -145,30 +145,18 @@ def observe(name: str, label: str, seed: int) -> Run:
     )
 
 
-def _row(name: str, label: str, runs: Sequence[Run]) -> tuple[object, ...]:
+def _row(name: str, label: str, runs: Sequence[Run]) -> dict[str, object]:
     own = [r for r in runs if (r.robot, r.case) == (name, label)]
-    return (
-        f"{name}, {label}",
-        len(own),
-        100.0 * np.mean([r.adopted for r in own]),
-        100.0 * np.mean([r.share for r in own]),
-        100.0 * np.mean([r.named for r in own]),
-        100.0 * np.mean([r.blamed for r in own]),
-        float(np.mean([r.last for r in own])),
-        max(r.wide for r in own),
-    )
-
-
-_HEADINGS = (
-    "arm, torques",
-    "runs",
-    "adopted [%]",
-    "in use [%]",
-    "named [%]",
-    "wrongly blamed [%]",
-    "wide, last",
-    "wide, worst",
-)
+    return {
+        "arm, torques": f"{name}, {label}",
+        "runs": len(own),
+        "adopted [%]": 100.0 * np.mean([r.adopted for r in own]),
+        "in use [%]": 100.0 * np.mean([r.share for r in own]),
+        "named [%]": 100.0 * np.mean([r.named for r in own]),
+        "wrongly blamed [%]": 100.0 * np.mean([r.blamed for r in own]),
+        "wide, last": float(np.mean([r.last for r in own])),
+        "wide, worst": max(r.wide for r in own),
+    }
 
 
 def _figures(runs: Sequence[Run]) -> dict[str, float]:
@@ -199,15 +187,10 @@ def run(given: argparse.Namespace) -> Result:
             runs += [observe(name, label, given.seed + k) for k in range(given.seeds)]
         say(f"{label} done")
     rows = [_row(name, label, runs) for label in given.cases for name in given.arms]
-    table = show_table("gate", _HEADINGS, rows, ".3g")
+    table = show_rows("gate", rows, ".3g")
     return Result(_figures(runs), {"runs": [r._asdict() for r in runs]}, {"gate": table})
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seeds", type=int, default=3, help="arms of each kind [%(default)s]")
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
-    parser.add_argument("--cases", nargs="+", choices=tuple(CASES), default=tuple(CASES))
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("gate", run, _arguments, __doc__))
+    which = {"arms": (ARMS, "to run"), "cases": (tuple(CASES), "to run")}
+    sys.exit(run_benchmark(run, seeds=(3, "arms of each kind"), **which))

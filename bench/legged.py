@@ -34,8 +34,9 @@ from bench.legged_models import (
     fit_svd,
     time_offline,
 )
-from bench.runner import Result, Table, run_benchmark, say, show_table
+from bench.runner import Result, Table, run_benchmark, say, show_rows
 from sysid_core.arrays import FloatArray
+from sysid_core.batch import Batch
 from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.robot import load_robot
 from sysid_sim.scenarios import find_scenario
@@ -50,23 +51,19 @@ SCORED = {
 """Scores, the paper's first: the simulation's torques by sensors without noise; noisy torques at
 noisy motion; the torques of the true parameters along the exact motion. But in the last, sticking
 joints and the filter around impacts add an error that no parameters avoid: `truth` shows it."""
-SAMPLES = 10_000
-SEEDS, SIZES = 2, (100, 1000)
-LONG_SEEDS, LONG_SIZES = 5, (100, 300, 1000, 3000, SAMPLES)
-"""Robots with their motions and noises, and numbers of samples; the second lines with ``--long``,
-which takes four times as long."""
+SAMPLES, SECONDS = 10_000, 40.0  # to learn from, of a motion so long [s]
 NETWORKS = ("leaky_relu", "tanh")
 WIDTH, EPOCHS = 256, 200
 
-Errors = dict[str, dict[str, list[float]]]
-"""Errors [N·m] per motion and model, one per seed."""
+Errors = dict[str, dict[str, float]]
+"""Errors [N·m] per motion and model."""
 
 
 def _network(
-    python: str, data: Data, size: int, seed: int, activation: str
+    python: str, data: Data, seed: int, activation: str
 ) -> dict[tuple[str, str], FloatArray]:
     """Return predicted torques per kind of samples and motion."""
-    learn = _some(data, size, seed).samples
+    learn = _some(data, seed).samples
     arrays: dict[str, Any] = {
         "x": features(learn),
         "y": learn.effort,
@@ -88,9 +85,9 @@ def _network(
             return {(kind, motion): found[f"y_{kind}/{motion}"] for kind, motion in names}
 
 
-def _some(data: Data, size: int, seed: int) -> Any:
+def _some(data: Data, seed: int) -> Batch:
     order = np.random.default_rng(seed).permutation(len(data.train))
-    return pick(data.train, order[:size])
+    return pick(data.train, order[:SAMPLES])
 
 
 def _scores(
@@ -109,20 +106,20 @@ def _scores(
             found = {name: scorer.predicted(x) for name, x in models.items()}
             for name, predicted in networks.items():
                 found[name] = scorer.projected(predicted[kind, motion])
-            tables[kind][motion] = {n: [scorer.size(target - p)] for n, p in found.items()}
+            tables[kind][motion] = {n: scorer.size(target - p) for n, p in found.items()}
             if kind == "exact":
                 tables["model"][motion] = {
-                    n: [scorer.size(true - p)] for n, p in found.items() if n != "truth"
+                    n: scorer.size(true - p) for n, p in found.items() if n != "truth"
                 }
     return tables
 
 
 def evaluate(
-    data: Data, size: int, seed: int, *, python: str = "", sdp: bool = False
+    data: Data, seed: int, *, python: str, sdp: bool
 ) -> tuple[dict[str, Errors], dict[str, Any]]:
     """Return errors per kind, motion and model, and what was found."""
     regression = ContactRegression(data.robot)
-    batch = _some(data, size, seed)
+    batch = _some(data, seed)
     rows = careful_rows(data.robot, batch)
     estimate = fit_consistent(regression, batch, rows)
     base = regression.base
@@ -136,8 +133,7 @@ def evaluate(
     if sdp:
         models["LMI (sdp)"] = fit_consistent(regression, batch, rows, "sdp").base_parameters
     networks = {
-        f"MLP {kind}": _network(python, data, size, seed, kind)
-        for kind in (NETWORKS if python else ())
+        f"MLP {kind}": _network(python, data, seed, kind) for kind in (NETWORKS if python else ())
     }
     masses = data.robot.layout.masses
     facts = {
@@ -149,26 +145,24 @@ def evaluate(
     return _scores(data, regression, models, networks), facts
 
 
-def _join(results: Sequence[dict[str, Errors]]) -> dict[str, Errors]:
-    """Put the errors of all seeds together."""
-    first = results[0]
+def _means(results: Sequence[dict[str, Errors]]) -> dict[str, Errors]:
+    """Return the means over those seeds that have a model; the first has all."""
+
+    def mean(kind: str, motion: str, model: str) -> float:
+        found = [errors[kind][motion] for errors in results]
+        return float(np.mean([one[model] for one in found if model in one]))
+
     return {
         kind: {
-            motion: {
-                model: [
-                    value for result in results for value in result[kind][motion].get(model, [])
-                ]
-                for model in first[kind][motion]
-            }
-            for motion in MOTIONS
+            motion: {model: mean(kind, motion, model) for model in models}
+            for motion, models in motions.items()
         }
-        for kind in SCORED
+        for kind, motions in results[0].items()
     }
 
 
-def _ratios(models: dict[str, list[float]]) -> dict[str, float]:
+def _ratios(means: dict[str, float]) -> dict[str, float]:
     """Return the ratio of mean errors, LMI over the others."""
-    means = {name: float(np.mean(values)) for name, values in models.items()}
     found = {name: means["LMI"] / means[name] for name in ("SVD", "SVD, same rows")}
     networks = [value for name, value in means.items() if name.startswith("MLP")]
     return {**found, "MLP": means["LMI"] / min(networks)} if networks else found
@@ -176,22 +170,18 @@ def _ratios(models: dict[str, list[float]]) -> dict[str, float]:
 
 def _table(errors: dict[str, Errors]) -> Table:
     models = list(errors["exact"]["jump"])
-    others = ("SVD", "SVD, same rows")
-    return show_table(
-        "projected torque RMSE, √Σ over joints [N·m], mean over seeds",
-        ("scored against", "motion", *models, *(f"LMI / {name}" for name in others)),
-        (
-            (
-                SCORED[kind],
-                motion,
-                *(float(np.mean(found[name])) if name in found else "–" for name in models),
-                *(f"{_ratios(found)[name]:.2f}" for name in others),
-            )
-            for kind in SCORED
-            for motion, found in errors[kind].items()
-        ),
-        ".4f",
-    )
+    rows = [
+        {
+            "scored against": SCORED[kind],
+            "motion": motion,
+            **{name: found.get(name) for name in models},
+            **{f"LMI / {n}": f"{_ratios(found)[n]:.2f}" for n in ("SVD", "SVD, same rows")},
+        }
+        for kind in SCORED
+        for motion, found in errors[kind].items()
+    ]
+    title = "projected torque RMSE, √Σ over joints [N·m], mean over seeds"
+    return show_rows(title, rows, ".4f")
 
 
 def _torch_python(given: str) -> str:
@@ -206,73 +196,36 @@ def _torch_python(given: str) -> str:
     return ""
 
 
-def _over_samples(
-    worlds: dict[int, Data], sizes: Sequence[int], python: str
-) -> dict[str, dict[str, Errors]]:
-    found = {
-        str(size): _join(
-            [evaluate(data, size, seed, python=python)[0] for seed, data in worlds.items()]
-        )
-        for size in sizes
-    }
-    show_table(
-        "LMI/SVD over the number of samples",
-        ("samples", *(f"{motion}, {kind}" for kind in SCORED for motion in MOTIONS)),
-        (
-            (
-                size,
-                *(_ratios(tables[kind][motion])["SVD"] for kind in SCORED for motion in MOTIONS),
-            )
-            for size, tables in found.items()
-        ),
-        ".2f",
-    )
-    return found
-
-
 def run(given: argparse.Namespace) -> Result:
     """Let robots walk, learn, and predict other motions."""
     python = _torch_python(given.torch)
-    worlds: dict[int, Data] = {}
     results, facts = [], []
-    seeds, sizes = (LONG_SEEDS, LONG_SIZES) if given.long else (SEEDS, SIZES)
-    for seed in range(1, (given.seeds or seeds) + 1):
-        say(f"seed {seed}: a trot of {given.seconds:g} s to learn from, and motions to predict …")
-        worlds[seed] = simulate(seed, given.seconds)
-        tables, fact = evaluate(worlds[seed], SAMPLES, seed, python=python, sdp=seed == 1)
+    for seed in range(1, given.seeds + 1):
+        say(f"seed {seed}: a trot of {SECONDS:g} s to learn from, and motions to predict …")
+        data = simulate(seed, SECONDS)
+        tables, fact = evaluate(data, seed, python=python, sdp=seed == 1)
         results.append(tables)
         facts.append(fact)
-    tables = _join(results)
-    shown = {"legged": _table(tables)}
-    many = worlds[1].train
+    errors = _means(results)
+    shown = {"legged": _table(errors)}
+    many = data.train
     seconds = time_offline(load_robot("solo12"), pick(many, np.arange(SAMPLES) % len(many)))
     masses = [f"{f['total_mass']:.3f} ({f['true_mass']:.3f})" for f in facts]
     print(f"\ntotal mass (true) {', '.join(masses)} kg")
-    some = {seed: worlds[seed] for seed in list(worlds)[: 2 if given.long else 1]}
     details = {
         "noise": vars(find_scenario(MOTIONS["jump"]).config.sensors),
-        "errors": tables,
+        "errors": results,
         "facts": facts,
-        "samples": _over_samples(some, sizes if given.sizes is None else given.sizes, python),
     }
     figures = {
         f"LMI/{other}, {motion}, {kind}": ratio
         for kind in ("exact", "measured")
-        for motion, models in tables[kind].items()
+        for motion, models in errors[kind].items()
         for other, ratio in _ratios(models).items()
     }
     return Result({**figures, f"seconds for {SAMPLES} samples": seconds}, details, shown)
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--long", action="store_true", help="five seeds and more sizes, for 40 min"
-    )
-    parser.add_argument("--seeds", type=int, help="robots, motions and noises")
-    parser.add_argument("--seconds", type=float, default=40.0, help="of motion to learn from")
-    parser.add_argument("--torch", default="", help="Python interpreter that has PyTorch")
-    parser.add_argument("--sizes", type=int, nargs="*", help="numbers of samples")
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("legged", run, _arguments, __doc__))
+    torch = ("", "Python interpreter that has PyTorch")
+    sys.exit(run_benchmark(run, seeds=(2, "robots, motions and noises"), torch=torch))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.runner import Result, run_benchmark, say, show_table
+from bench.runner import Result, run_benchmark, say, show_rows
 from sysid_core.arrays import FloatArray
 from sysid_core.data import write_recording
 from sysid_core.dynamics.open_tree import OpenTree
@@ -121,16 +121,13 @@ def run(given: argparse.Namespace) -> Result:
         two = _difference(alone, folder / "workers")
         dask = _against_dask(pair, alone, folder / "dask")
     beyond = 1e6 * (long.seconds - reading.seconds) / samples
-    table = show_table(
-        f"{given.minutes:g} min of {_ROBOT} at {_RATE:g} Hz",
-        ("", "processor time [s]", "memory [MB]"),
-        (
-            ("reading", *reading),
-            ("identify", *long),
-            (f"identify, {0.2 * given.minutes:g} min", *short),
-        ),
-        ".3g",
-    )
+    costs = {"reading": reading, "identify": long, f"identify, {0.2 * given.minutes:g} min": short}
+    rows = [
+        {"": what, "processor time [s]": cost.seconds, "memory [MB]": cost.memory}
+        for what, cost in costs.items()
+    ]
+    title = f"{given.minutes:g} min of {_ROBOT} at {_RATE:g} Hz"
+    table = show_rows(title, rows, ".3g")
     figures = {
         "memory [MB]": long.memory,
         "beyond reading [µs a sample]": beyond,
@@ -141,9 +138,5 @@ def run(given: argparse.Namespace) -> Result:
     return Result(figures, {}, {"length": table})
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--minutes", type=float, default=10.0, help="of the long recording")
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("length", run, _arguments, __doc__))
+    sys.exit(run_benchmark(run, minutes=(10.0, "of the long recording")))

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.runner import Result, Table, run_benchmark, show_table
+from bench.runner import Result, Table, run_benchmark, show_rows
 from bench.trees import tree_urdf
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.excitation.fourier import random_motion
@@ -33,6 +33,7 @@ from sysid_core.robot import Robot, load_robot
 
 __all__ = ["EMBEDDED", "Usage", "install_embedded", "node_process", "run"]
 
+JOINTS, RATE = 12, 1000.0  # [-, Hz]
 PERIOD = 10.0
 BUFFERS_FULL = 90.0
 """Time [s] until the recorder's ring buffer of a minute is full for sure."""
@@ -44,22 +45,22 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 EMBEDDED = find_spec("rclpy") is None
 
 
-def write_robot(folder: Path, joints: int, rate: float) -> Path:
+def write_robot(folder: Path) -> Path:
     """Write a synthetic tree as a robot description; returns its path."""
-    (folder / "tree.urdf").write_text(tree_urdf(joints, seed=joints), encoding="utf-8")
+    (folder / "tree.urdf").write_text(tree_urdf(JOINTS, seed=JOINTS), encoding="utf-8")
     path = folder / "tree.yaml"
     path.write_text(
-        f"name: tree\nurdf: tree.urdf\nbase: fixed\nsignals: {{rate: {rate}, cutoff: 10.0}}\n",
+        f"name: tree\nurdf: tree.urdf\nbase: fixed\nsignals: {{rate: {RATE}, cutoff: 10.0}}\n",
         encoding="utf-8",
     )
     return path
 
 
-def write_motion(robot: Robot, rate: float, path: Path, seed: int) -> None:
+def write_motion(robot: Robot, path: Path, seed: int) -> None:
     """Write one period of a random motion, with the torques of a robot a third heavier."""
     rng = np.random.default_rng(seed)
     motion = random_motion(len(robot.joint_names), PERIOD, 5, rng)
-    time_ = np.arange(round(PERIOD * rate)) / rate
+    time_ = np.arange(round(PERIOD * RATE)) / RATE
     q, v, a = fit_into(motion, motion_limits(robot, share=0.3), fill=True).states(time_)
     truth = robot.consistent_nominal.copy()
     robot.layout.inertias(truth)[:] *= 1.3
@@ -75,7 +76,7 @@ def write_motion(robot: Robot, rate: float, path: Path, seed: int) -> None:
     )
 
 
-def drive(motion: Path, seconds: float, rate: float) -> int:
+def drive(motion: Path, seconds: float) -> int:
     """Publish the motion over and over, at its pace; prints the number of messages."""
     if EMBEDDED:
         install_embedded()
@@ -92,17 +93,17 @@ def drive(motion: Path, seconds: float, rate: float) -> int:
     while publisher.get_subscription_count() == 0:
         time.sleep(0.05)
     time.sleep(1.0)  # discovery of both sides
-    count, size, epoch = round(seconds * rate), len(rows[0]), time.time()
+    count, size, epoch = round(seconds * RATE), len(rows[0]), time.time()
     begin, late = time.perf_counter(), 0
     for i in range(count):
-        due = begin + i / rate
+        due = begin + i / RATE
         wait = due - time.perf_counter()
         # where the machine held the driver up, it catches up at a pace that a network knows
-        time.sleep(max(wait, 0.2 / rate))
+        time.sleep(max(wait, 0.2 / RATE))
         late += int(wait < -0.01)
         message = JointState(name=names)
         message.position, message.velocity, message.effort = (row[i % size] for row in rows)
-        stamp = round(1e9 * (epoch + i / rate))
+        stamp = round(1e9 * (epoch + i / RATE))
         message.header.stamp = Time(sec=stamp // 10**9, nanosec=stamp % 10**9)
         publisher.publish(message)
     time.sleep(1.0)
@@ -210,12 +211,12 @@ class Watcher:
         self._rclpy.try_shutdown()
 
 
-def measure(seconds: float, joints: int, rate: float, seed: int) -> dict[str, Any]:
+def measure(seconds: float, seed: int) -> dict[str, Any]:
     """Run driver, recorder and identifier; returns what came of it."""
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
-        description = write_robot(folder, joints, rate)
-        write_motion(load_robot(str(description)), rate, folder / "motion.npz", seed)
+        description = write_robot(folder)
+        write_motion(load_robot(str(description)), folder / "motion.npz", seed)
         watcher = Watcher()
         stack.callback(watcher.close)
         nodes = {
@@ -231,7 +232,7 @@ def measure(seconds: float, joints: int, rate: float, seed: int) -> dict[str, An
         usage = {node: Usage(process.pid) for node, process in nodes.items()}
         motion = str(folder / "motion.npz")
         driver = stack.enter_context(
-            node_process("-m", "bench.live", "drive", motion, str(seconds), str(rate))
+            node_process("-m", "bench.live", "drive", motion, str(seconds))
         )
         while driver.poll() is None:
             watcher.spin(1.0)
@@ -275,20 +276,24 @@ def _figures(result: dict[str, Any]) -> dict[str, float]:
 
 
 def _tables(result: dict[str, Any]) -> dict[str, Table]:
-    nodes = show_table(
-        f"nodes, {result['runtime']} runtime",
-        ("node", "cores", "memory [MB]", "growth [MB in 10 min]"),
-        ((node, *values.values()) for node, values in result["nodes"].items()),
-        ".3g",
-    )
+    rows = [
+        {
+            "node": node,
+            "cores": usage["cores"],
+            "memory [MB]": usage["memory_mb"],
+            "growth [MB in 10 min]": usage["growth_mb_per_10_minutes"],
+        }
+        for node, usage in result["nodes"].items()
+    ]
+    nodes = show_rows(f"nodes, {result['runtime']} runtime", rows, ".3g")
     counts = ("published", "late", "received", "accepted", "lost", "samples", "samples_lost")
-    messages = show_table(
-        "joint states, those late by more than 10 ms, and samples",
-        (*counts, "R²", *(f"solve {name} [ms]" for name in result["solve_ms"])),
-        [(*(result[name] for name in counts), result["r2"], *result["solve_ms"].values())],
-        ".6g",
-    )
-    return {"nodes": nodes, "messages": messages}
+    row = {
+        **{name: result[name] for name in counts},
+        "R²": result["r2"],
+        **{f"solve {name} [ms]": value for name, value in result["solve_ms"].items()},
+    }
+    title = "joint states, those late by more than 10 ms, and samples"
+    return {"nodes": nodes, "messages": show_rows(title, [row], ".6g")}
 
 
 def run(given: argparse.Namespace) -> Result:
@@ -297,18 +302,12 @@ def run(given: argparse.Namespace) -> Result:
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     if EMBEDDED:
         install_embedded()
-    result = measure(given.seconds, given.joints, given.rate, given.seed)
+    result = measure(given.seconds, given.seed)
     return Result(_figures(result), result, _tables(result))
-
-
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, default=SECONDS)
-    parser.add_argument("--rate", type=float, default=1000.0, help="of the joint states [Hz]")
-    parser.add_argument("--joints", type=int, default=12)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["drive"]:  # the process of its own that publishes
-        path, seconds, rate = sys.argv[2:]
-        sys.exit(drive(Path(path), float(seconds), float(rate)))
-    sys.exit(run_benchmark("live", run, _arguments, __doc__))
+        path, seconds = sys.argv[2:]
+        sys.exit(drive(Path(path), float(seconds)))
+    sys.exit(run_benchmark(run, seconds=(SECONDS, "of load")))

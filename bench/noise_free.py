@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bench.arms import Experiment, Noise, anywhere, make_experiment
-from bench.runner import Result, run_benchmark, show_table
+from bench.runner import Result, run_benchmark, show_rows
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.dynamics.tree import TreeRegression
@@ -29,10 +29,6 @@ from sysid_core.recording import Samples
 from sysid_core.robot import Robot, load_robot, parse_description
 
 __all__ = ["run"]
-
-_KEYS = ("base", "identification", "validation")
-"""Relative error of the base parameters; torque NRMS of the motion that was learned from, and of
-another one."""
 
 
 def _robots() -> dict[str, Robot]:
@@ -82,7 +78,11 @@ def _identify(
 
 
 def compare(robot: Robot, seed: int, *, filtered: bool) -> list[dict[str, Any]]:
-    """Identify one random arm by every method."""
+    """Identify one random arm by every method.
+
+    Returns the relative error of the base parameters, and the torque NRMS of the motion that was
+    learned from (`identification`) and of another one (`validation`).
+    """
     experiment = make_experiment(robot, seed, Noise(0.0, 0.0), anywhere)
     regression = TreeRegression(robot)
     true_base = regression.base.project(experiment.truth)
@@ -122,28 +122,28 @@ def run(given: argparse.Namespace) -> Result:
             details[f"{name}, {way}"] = runs
     defaults = [[r for r in results if r["method"] == "entropic"] for results in every[True]]
     exact = every[False]
-    table = show_table(
-        f"worst of {given.arms} random arms",
-        ("arm and way", "method", "base parameters", "torque NRMS, identification", "validation"),
-        (
-            (name, same[0]["method"], *(max(one[key] for one in same) for key in _KEYS))
-            for name, runs in details.items()
-            for same in zip(*runs, strict=True)
-        ),
-        ".1e",
-    )
+    rows = [
+        {
+            "arm and way": name,
+            "method": same[0]["method"],
+            "base parameters": max(one["base"] for one in same),
+            "torque NRMS, identification": max(one["identification"] for one in same),
+            "validation": max(one["validation"] for one in same),
+        }
+        for name, runs in details.items()
+        for same in zip(*runs, strict=True)
+    ]
+    table = show_rows(f"worst of {given.arms} random arms", rows, ".1e")
     figures = {
         "base parameters, exact states": _worst(exact, "base"),
-        "torque NRMS, exact states": max(_worst(exact, key) for key in _KEYS[1:]),
+        "torque NRMS, exact states": max(
+            _worst(exact, key) for key in ("identification", "validation")
+        ),
         "torque NRMS, filtered, identification": _worst(defaults, "identification"),
         "torque NRMS, filtered, validation": _worst(defaults, "validation"),
     }
     return Result(figures, details, {"noise_free": table})
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--arms", type=int, default=3, help="number of random arms per robot")
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("noise_free", run, _arguments, __doc__))
+    sys.exit(run_benchmark(run, arms=(3, "random ones per robot")))

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.plants import ARMS, RATE, Load, Motion, Plant, arm
-from bench.runner import Result, run_benchmark, say, show_table
+from bench.runner import Result, run_benchmark, say, show_rows
 from sysid_core.arrays import FloatArray
 from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.online.update import Update
@@ -156,17 +156,17 @@ def _figures(pickups: Sequence[Pickup], real: Sequence[Pickup], false: float) ->
     }
 
 
-def _row(label: str, own: Sequence[Pickup]) -> tuple[object, ...]:
-    return (
-        label,
-        len(own),
-        100.0 * _share(own, lambda p: p.noticed <= 1.0),
-        float(np.median([p.noticed for p in own])),
-        100.0 * float(np.median([p.error for p in own])),
-        100.0 * _share(own, lambda p: p.covered),
-        100.0 * _share(own, lambda p: p.com_covered),
-        100.0 * _share(own, lambda p: p.early),
-    )
+def _row(label: str, own: Sequence[Pickup]) -> dict[str, object]:
+    return {
+        "arm, load": label,
+        "runs": len(own),
+        "in 1 s [%]": 100.0 * _share(own, lambda p: p.noticed <= 1.0),
+        "noticed [s]": float(np.median([p.noticed for p in own])),
+        "error [%]": 100.0 * float(np.median([p.error for p in own])),
+        "covered [%]": 100.0 * _share(own, lambda p: p.covered),
+        "com covered [%]": 100.0 * _share(own, lambda p: p.com_covered),
+        "too early [%]": 100.0 * _share(own, lambda p: p.early),
+    }
 
 
 def run(given: argparse.Namespace) -> Result:
@@ -188,8 +188,7 @@ def run(given: argparse.Namespace) -> Result:
         for mass in MASSES
     ]
     rows += [_row("real ur10e, 2.805 kg", real)] if real else []
-    headings = ("arm, load", "runs", "in 1 s [%]", "noticed [s]", "error [%]", "covered [%]")
-    table = show_table("payload", (*headings, "com covered [%]", "too early [%]"), rows, ".3g")
+    table = show_rows("payload", rows, ".3g")
     print(f"\n{false} false loads in {given.hours:g} h")
     # ten hours are claimed for nothing but ten hours
     rate = false * _HOURS / given.hours if given.hours >= _HOURS else np.nan
@@ -198,12 +197,13 @@ def run(given: argparse.Namespace) -> Result:
     return Result(figures, details, {"payload": table})
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seeds", type=int, default=2, help="arms of each kind [%(default)s]")
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
-    parser.add_argument("--hours", type=float, default=0.1, help="without load [%(default)s]")
-    parser.add_argument("--splices", type=int, default=4, help="of the UR10e [%(default)s]")
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("payload", run, _arguments, __doc__))
+    sys.exit(
+        run_benchmark(
+            run,
+            seeds=(2, "arms of each kind"),
+            arms=(ARMS, "to run"),
+            hours=(0.1, "without load"),
+            splices=(4, "of the UR10e"),
+        )
+    )

@@ -19,7 +19,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.signal import butter, filtfilt
 
-from bench.runner import Result, run_benchmark, show_table
+from bench.runner import Result, run_benchmark, show_rows
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.data import read_recording
 from sysid_core.dynamics.tree import TreeDynamics
@@ -244,46 +244,33 @@ def compare(case: Case, root: Path) -> dict[str, Any]:
 def run(given: argparse.Namespace) -> Result:
     """Compare on every recording."""
     root = Path(os.environ.get("SYSID_DATA", "../shared/data"))
-    results = [
-        compare(case, root) for case in CASES if given.only is None or case.name in given.only
+    results = [compare(case, root) for case in CASES if case.name in given.only]
+    rows = [
+        {
+            "recording": r["recording"],
+            **{model: r["total"][model] for model in ("nominal", "plain", "identified")},
+            "identified / plain": r["ratio"],
+            "off repeats": r["undisturbed_ratio"],
+            "cut-off plain [Hz]": r["plain_cutoff_hz"],
+            "identified [Hz]": r["cutoff_hz"],
+            "physically consistent": "yes" if r["consistent"] else "no",
+        }
+        for r in results
     ]
-    table = show_table(
-        "held-out torque error, root sum of squares over the joints [N·m]",
-        (
-            *("recording", "nominal", "plain", "identified", "identified / plain", "off repeats"),
-            *("cut-off plain [Hz]", "identified [Hz]", "physically consistent"),
-        ),
-        (
-            (
-                r["recording"],
-                *(r["total"][model] for model in ("nominal", "plain", "identified")),
-                r["ratio"],
-                r["undisturbed_ratio"],
-                r["plain_cutoff_hz"],
-                r["cutoff_hz"],
-                "yes" if r["consistent"] else "no",
-            )
-            for r in results
-        ),
-        ".3g",
-    )
-    own = show_table(
-        "as `sysid identify` tells it [N·m]",
-        ("recording", "nominal", "identified", "times smaller"),
-        (
-            (r["recording"], own["nominal"], own["identified"], own["nominal"] / own["identified"])
-            for r in results
-            if (own := r["own_total"])
-        ),
-        ".3g",
-    )
+    title = "held-out torque error, root sum of squares over the joints [N·m]"
+    table = show_rows(title, rows, ".3g")
+    told = [
+        {
+            "recording": r["recording"],
+            **r["own_total"],
+            "times smaller": r["own_total"]["nominal"] / r["own_total"]["identified"],
+        }
+        for r in results
+    ]
+    own = show_rows("as `sysid identify` tells it [N·m]", told, ".3g")
     figures = {f"held-out error over plain, {r['recording']}": r["ratio"] for r in results}
     return Result(figures, {"recordings": results}, {"recordings": table, "own": own})
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--only", nargs="+", choices=[case.name for case in CASES])
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("recordings", run, _arguments, __doc__))
+    sys.exit(run_benchmark(run, only=(tuple(case.name for case in CASES), "recordings")))

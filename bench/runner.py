@@ -26,6 +26,7 @@ __all__ = [
     "run_benchmark",
     "say",
     "show_goals",
+    "show_rows",
     "show_table",
     "timed",
 ]
@@ -35,6 +36,9 @@ OUT = Path("out/bench")
 
 Table = list[list[str]]
 """Cells as people read them; the first row has the headings."""
+
+Option = tuple[Any, str]
+"""Default of an argument and what it is; of a tuple, some of its values can be given."""
 
 
 class Result(NamedTuple):
@@ -68,6 +72,11 @@ def show_table(
         first, *rest = zip(row, widths, strict=True)
         print(first[0].ljust(first[1]) + "".join(f"  {c.rjust(w)}" for c, w in rest))
     return cells
+
+
+def show_rows(title: str, rows: Sequence[Mapping[str, object]], form: str = ".4g") -> Table:
+    """Print rows whose cells are named by their headings, and return them."""
+    return show_table(title, tuple(rows[0]), (tuple(row.values()) for row in rows), form)
 
 
 def show_goals(outcomes: Sequence[Outcome]) -> None:
@@ -123,19 +132,23 @@ def paired(
     return float(seconds[:, 0].min()), float(np.median(seconds[:, 0] / seconds[:, 1]))
 
 
-def run_benchmark(
-    name: str,
-    run: Callable[[argparse.Namespace], Result],
-    add_arguments: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
-    description: str | None = None,
-) -> int:
-    """Run a benchmark from the command line; 0 if all its goals were measured and met."""
-    text = (description or "").partition("\n")[0]
-    parser = argparse.ArgumentParser(prog=f"python -m bench.{name}", description=text)
+def _parsed(name: str, description: str, options: Mapping[str, Option]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=f"python -m bench.{name}", description=description)
     parser.add_argument("--out", type=Path, default=OUT / name, metavar="DIR")
-    parser.add_argument("--seed", type=int, default=0, help="of all that is random [%(default)s]")
-    add_arguments(parser)
-    given = parser.parse_args()
+    for option, (default, meaning) in {"seed": (0, "of all that is random"), **options}.items():
+        flag, text = f"--{option}", f"{meaning} [%(default)s]"
+        if isinstance(default, tuple):
+            parser.add_argument(flag, nargs="+", choices=default, default=default, help=meaning)
+        else:
+            parser.add_argument(flag, type=type(default), default=default, help=text)
+    return parser.parse_args()
+
+
+def run_benchmark(run: Callable[[argparse.Namespace], Result], **options: Option) -> int:
+    """Run the benchmark of a module from the command line; 0 if all its goals were met."""
+    module = sys.modules[run.__module__]
+    name = Path(str(module.__file__)).stem
+    given = _parsed(name, (module.__doc__ or "").partition("\n")[0], options)
     given.out.mkdir(parents=True, exist_ok=True)
     provenance = _provenance(name)
     result = run(given)

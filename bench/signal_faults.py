@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from bench.runner import Result, run_benchmark, say, show_table
+from bench.runner import Result, run_benchmark, say, show_rows
 from bench.trees import chain_urdf, perturbed
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
@@ -213,21 +213,23 @@ def measure(given: argparse.Namespace) -> Result:
             ]
             runs += some
             ratios = np.array([one.get("ratio", np.inf) for one in some])
-            cutoffs = sorted(one.get("cutoff", np.nan) for one in some)
-            row = (float(np.mean(ratios <= WITHIN)), float(np.median(ratios)), float(ratios.max()))
-            rows.append((f"{fault} {strength}", *row, cutoffs[0], cutoffs[-1]))
-    headings = ("fault", "within 5 %", "median", "worst", "lowest [Hz]", "highest [Hz]")
-    title = "error over that of the best cut-off of a ladder"
-    table = show_table(title, headings, rows, ".3g")
+            cutoffs = [one.get("cutoff", np.nan) for one in some]
+            rows.append(
+                {
+                    "fault": f"{fault} {strength}",
+                    "within 5 %": float(np.mean(ratios <= WITHIN)),
+                    "median": float(np.median(ratios)),
+                    "worst": float(ratios.max()),
+                    "lowest [Hz]": min(cutoffs),
+                    "highest [Hz]": max(cutoffs),
+                }
+            )
+    table = show_rows("error over that of the best cut-off of a ladder", rows, ".3g")
     share = float(np.mean([one.get("ratio", np.inf) <= WITHIN for one in runs]))
     figures = {"share of runs within 5 % of the best cut-off": share}
     return Result(figures, {"runs": runs}, {"signal_faults": table})
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seeds", type=int, default=4, help="recordings per row")
-    parser.add_argument("--faults", nargs="+", choices=list(FAULTS), default=list(FAULTS))
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("signal_faults", measure, _arguments, __doc__))
+    faults = (tuple(FAULTS), "to record")
+    sys.exit(run_benchmark(measure, seeds=(4, "recordings per row"), faults=faults))

@@ -150,10 +150,5 @@ def _result(
     return Result(figures, {"dead": dead}, {"faults": faults, "nodes": nodes})
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, default=600.0, help="[%(default)s]")
-    parser.add_argument("--rate", type=float, default=1000.0, help="of the robot [Hz]")
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("soak", run, _arguments, __doc__))
+    sys.exit(run_benchmark(run, seconds=(600.0, "of faults"), rate=(1000.0, "of the robot [Hz]")))

@@ -17,7 +17,7 @@ import pinocchio as pin
 from scipy.linalg import lapack
 
 from bench.conic import solve_conic
-from bench.runner import Result, Table, paired, run_benchmark, show_table, timed
+from bench.runner import Result, paired, run_benchmark, show_rows, timed
 from bench.trees import synthetic_problem, tree_urdf
 from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.rows import RowBlock, Rows
@@ -32,6 +32,7 @@ from sysid_core.robot import Robot, load_robot, parse_description
 __all__ = ["run"]
 
 BODIES = (7, 13, 31)
+BATCH = 50  # samples that are ingested at once
 CONTROLLED = ("panda", "digit_left_leg")
 
 
@@ -73,23 +74,24 @@ def time_solves(robot: Robot, seed: int) -> dict[str, float]:
         last = live.solve(next(windows), noise_std=noise, start=last.parameters)
 
     hessian = np.asfortranarray(np.eye(live.coordinates.size) + 0.1)
-    warm_ms, over = paired(warm, lambda: lapack.dpotrf(hessian, lower=1), 50)
+    warm_s, over = paired(warm, lambda: lapack.dpotrf(hessian, lower=1), 50)
     difference = np.abs(conic[0].base_parameters - cold.base_parameters).max()
+    cold_ms, clarabel_ms = 1e3 * timed(again, 20), 1e3 * min(run.solver for run in conic)
     return {
         "bodies": len(robot.layout.bodies),
-        "parameters": robot.layout.size,
-        "cold_ms": 1e3 * timed(again, 20),
-        "warm_ms": 1e3 * warm_ms,
-        "warm_over_cholesky": over,
-        "cold_steps": cold.iterations,
-        "warm_steps": last.iterations,
-        "cvxpy_ms": 1e3 * min(run.total for run in conic),
-        "clarabel_ms": 1e3 * min(run.solver for run in conic),
-        "difference": float(difference / np.abs(cold.base_parameters).max()),
+        "cold [ms]": cold_ms,
+        "cold steps": cold.iterations,
+        "warm [ms]": 1e3 * warm_s,
+        "warm steps": last.iterations,
+        "warm / Cholesky": over,
+        "Clarabel [ms]": clarabel_ms,
+        "Clarabel / cold": clarabel_ms / cold_ms,
+        "CVXPY [ms]": 1e3 * min(run.total for run in conic),
+        "off by": float(difference / np.abs(cold.base_parameters).max()),
     }
 
 
-def time_ingestion(robot: Robot, seed: int, batch: int = 50) -> dict[str, float]:
+def time_ingestion(robot: Robot, seed: int) -> dict[str, float]:
     """Time regressor, friction columns and statistics per sample against the raw call."""
     regression = TreeRegression(robot)
     q, v, a = random_states(robot, 1000, seed)
@@ -103,8 +105,8 @@ def time_ingestion(robot: Robot, seed: int, batch: int = 50) -> dict[str, float]
     )
 
     def ingest() -> None:
-        for start in range(0, len(samples), batch):
-            part = samples.select(slice(start, start + batch))
+        for start in range(0, len(samples), BATCH):
+            part = samples.select(slice(start, start + BATCH))
             window.push(regression.rows(part), len(part))
 
     data, call = robot.model.createData(), pin.computeJointTorqueRegressor
@@ -113,11 +115,16 @@ def time_ingestion(robot: Robot, seed: int, batch: int = 50) -> dict[str, float]
         for i in range(len(q)):
             call(robot.model, data, q[i], v[i], a[i])
 
-    ours, theirs = timed(ingest, 20) / len(q), timed(raw, 20) / len(q)
-    return {"bodies": len(robot.layout.bodies), "ingest_us": 1e6 * ours, "raw_us": 1e6 * theirs}
+    ours, theirs = 1e6 * timed(ingest, 20) / len(q), 1e6 * timed(raw, 20) / len(q)
+    return {
+        "bodies": len(robot.layout.bodies),
+        "ingestion of a sample [µs]": ours,
+        "Pinocchio's regressor [µs]": theirs,
+        "ratio": ours / theirs,
+    }
 
 
-def time_control(name: str, seed: int) -> dict[str, float]:
+def time_control(name: str, seed: int) -> dict[str, Any]:
     """Time a control torque of a shipped robot against Pinocchio's inverse dynamics."""
     robot = load_robot(name)
     dynamics = make_dynamics(robot, 0.02)
@@ -136,8 +143,14 @@ def time_control(name: str, seed: int) -> dict[str, float]:
         for state in zip(*whole, strict=True):
             pin.rnea(robot.model, data, *state)
 
-    own, raw = timed(ours, 10) / len(path), timed(theirs, 10) / len(path)
-    return {"joints": size, "torque_ms": 1e3 * own, "rnea_ms": 1e3 * raw}
+    own, raw = 1e3 * timed(ours, 10) / len(path), 1e3 * timed(theirs, 10) / len(path)
+    return {
+        "robot": name,
+        "joints": size,
+        "torque [ms]": own,
+        "Pinocchio's rnea [ms]": raw,
+        "ratio": own / raw,
+    }
 
 
 def check_window(samples: int, seed: int) -> dict[str, float]:
@@ -163,97 +176,46 @@ def check_window(samples: int, seed: int) -> dict[str, float]:
     diagonal = np.sqrt(np.diag(expected.gram[0]))
     error = np.abs(actual.gram[0] - expected.gram[0]) / np.outer(diagonal, diagonal)
     return {
-        "samples": samples,
         "relative_error": float(error.max()),
         "memory_growth": late / max(early, 1),
     }
-
-
-def _tables(details: dict[str, Any]) -> dict[str, Table]:
-    solve = show_table(
-        "whole solves, covariance included; Clarabel's own time without CVXPY's around it",
-        (
-            *("bodies", "cold [ms]", "steps", "warm [ms]", "steps", "warm / Cholesky"),
-            *("Clarabel [ms]", "Clarabel / cold", "CVXPY [ms]", "off by"),
-        ),
-        (
-            (
-                row["bodies"],
-                *(
-                    row[f"{start}_{what}"]
-                    for start in ("cold", "warm")
-                    for what in ("ms", "steps")
-                ),
-                row["warm_over_cholesky"],
-                row["clarabel_ms"],
-                row["clarabel_ms"] / row["cold_ms"],
-                row["cvxpy_ms"],
-                row["difference"],
-            )
-            for row in details["solve"]
-        ),
-        ".3g",
-    )
-    ingestion = show_table(
-        "regressor, friction and statistics per sample",
-        ("bodies", "ingestion of a sample [µs]", "Pinocchio's regressor [µs]", "ratio"),
-        (
-            (row["bodies"], row["ingest_us"], row["raw_us"], row["ingest_us"] / row["raw_us"])
-            for row in details["ingestion"]
-        ),
-        ".3g",
-    )
-    control = show_table(
-        "control torque of a state, a step of the path after the last",
-        ("robot", "joints", "torque [ms]", "Pinocchio's rnea [ms]", "ratio"),
-        (
-            (
-                name,
-                row["joints"],
-                row["torque_ms"],
-                row["rnea_ms"],
-                row["torque_ms"] / row["rnea_ms"],
-            )
-            for name, row in details["control"].items()
-        ),
-        ".3g",
-    )
-    return {"solve": solve, "ingestion": ingestion, "control": control}
 
 
 def run(given: argparse.Namespace) -> Result:
     """Time solves and ingestion, and slide a window."""
     with tempfile.TemporaryDirectory() as folder:
         robots = {n: _tree(n, Path(folder)) for n in (6, *BODIES)}
-        details: dict[str, Any] = {
-            "solve": [time_solves(robots[n], given.seed) for n in BODIES],
-            "ingestion": [time_ingestion(robots[n], given.seed) for n in (6, 13)],
-            "control": {name: time_control(name, given.seed) for name in CONTROLLED},
-            "window": check_window(given.samples, given.seed),
-        }
-    tables = _tables(details)
-    window = details["window"]
+        solve = [time_solves(robots[n], given.seed) for n in BODIES]
+        ingestion = [time_ingestion(robots[n], given.seed) for n in (6, 13)]
+        control = [time_control(name, given.seed) for name in CONTROLLED]
+        window = check_window(given.samples, given.seed)
+    tables = {
+        "solve": show_rows(
+            "whole solves, covariance included; Clarabel's own time without CVXPY's around it",
+            solve,
+            ".3g",
+        ),
+        "ingestion": show_rows("regressor, friction and statistics per sample", ingestion, ".3g"),
+        "control": show_rows(
+            "control torque of a state, a step of the path after the last", control, ".3g"
+        ),
+    }
     print(
-        f"\nwindow after {window['samples']} samples: relative error "
+        f"\nwindow after {given.samples} samples: relative error "
         f"{window['relative_error']:.1e}, memory × {window['memory_growth']:.2f}"
     )
-    figures = {"window against batch": details["window"]["relative_error"]}
-    for row in details["solve"]:
-        name = f"Clarabel's own time over a cold solve, {row['bodies']} bodies"
-        figures[name] = row["clarabel_ms"] / row["cold_ms"]
-        name = f"warm solve over a Cholesky factorisation, {row['bodies']} bodies"
-        figures[name] = row["warm_over_cholesky"]
-    for row in details["ingestion"]:
-        name = f"ingestion over Pinocchio's regressor, {row['bodies']} bodies"
-        figures[name] = row["ingest_us"] / row["raw_us"]
-    for robot, row in details["control"].items():
-        figures[f"control torque of {robot} [ms]"] = row["torque_ms"]
+    figures: dict[str, float] = {"window against batch": window["relative_error"]}
+    for row in solve:
+        bodies = f"{row['bodies']} bodies"
+        figures[f"Clarabel's own time over a cold solve, {bodies}"] = row["Clarabel / cold"]
+        figures[f"warm solve over a Cholesky factorisation, {bodies}"] = row["warm / Cholesky"]
+    for row in ingestion:
+        figures[f"ingestion over Pinocchio's regressor, {row['bodies']} bodies"] = row["ratio"]
+    for line in control:
+        figures[f"control torque of {line['robot']} [ms]"] = line["torque [ms]"]
+    details = {"solve": solve, "ingestion": ingestion, "control": control, "window": window}
     return Result(figures, details, tables)
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--samples", type=int, default=1_000_000, help="for the window")
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark("speed", run, _arguments, __doc__))
+    sys.exit(run_benchmark(run, samples=(1_000_000, "for the window")))
