@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,11 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.parameters import INERTIAL_TERMS, ParameterLayout
 
-__all__ = ["KnownParameters", "LinearRelation", "Relations", "SameBodies", "parse_relations"]
+__all__ = ["AXES", "KnownParameters", "LinearRelation", "Relations", "SameBodies"]
 
 _EXACT = 1e-3
 """Relative standard deviation of what is known exactly: within it, data may still speak [-]."""
-_AXES = {"x": 0, "y": 1, "z": 2}
+AXES = ("x", "y", "z")
 
 
 class SameBodies(NamedTuple):
@@ -107,7 +107,7 @@ def _same_rows(
     size = math.sqrt(max(float(phi[[4, 6, 9]].sum()) / (2.0 * mass), 1e-4))
     signs = np.ones(len(INERTIAL_TERMS))
     if same.across is not None:
-        axis = _AXES[same.across]
+        axis = AXES.index(same.across)
         signs[1 + axis] = -1.0
         for term, pair in (("Ixy", (0, 1)), ("Ixz", (0, 2)), ("Iyz", (1, 2))):
             if axis in pair:
@@ -116,69 +116,3 @@ def _same_rows(
         row = np.zeros(layout.size)
         row[first.start + k], row[second.start + k] = sign, -1.0
         yield row, 0.0, _EXACT * mass * size ** (0 if k == 0 else 1 if k < 4 else 2)
-
-
-def parse_relations(section: Mapping[str, Any]) -> Relations:
-    """Read the section `constraints` of a robot description.
-
-    Raises
-    ------
-    ParameterError
-        If it has another form.
-    """
-    if unknown := sorted(map(str, set(section) - {"equal", "mirrored", "linear"})):
-        raise ParameterError(f"constraints does not know {unknown}: equal, mirrored or linear")
-    same = [SameBodies(*_pair(pair, "equal")) for pair in _items(section.get("equal"), "equal")]
-    for item in _items(section.get("mirrored"), "mirrored"):
-        if not isinstance(item, Mapping) or item.get("across") not in _AXES:
-            raise ParameterError(
-                "constraints.mirrored needs entries {bodies: [a, b], across: x | y | z}"
-            )
-        same.append(SameBodies(*_pair(item.get("bodies"), "mirrored"), str(item["across"])))
-    linear = [_linear(item) for item in _items(section.get("linear"), "linear")]
-    return Relations(tuple(same), tuple(linear))
-
-
-def _items(value: Any, where: str) -> list[Any]:
-    if value is not None and not isinstance(value, list):
-        raise ParameterError(f"constraints.{where} must be a list")
-    return value or []
-
-
-def _pair(value: Any, where: str) -> tuple[str, str]:
-    if (
-        not isinstance(value, list)
-        or len(value) != 2
-        or not all(isinstance(name, str) for name in value)
-        or value[0] == value[1]
-    ):
-        raise ParameterError(f"constraints.{where} needs pairs of two different bodies' names")
-    return value[0], value[1]
-
-
-def _linear(item: Any) -> LinearRelation:
-    def fail() -> ParameterError:
-        return ParameterError(
-            "constraints.linear needs entries {terms: {body.m: 1, joint.viscous: -2, …}} with "
-            "'value' and 'std' above 0, or with 'least', 'most' or both, least below most"
-        )
-
-    allowed = {"terms", "value", "std", "least", "most"}
-    if not isinstance(item, Mapping) or not set(item) <= allowed:
-        raise fail()
-    terms = item.get("terms")
-    numbers = {key: item[key] for key in allowed - {"terms"} if item.get(key) is not None}
-    if not isinstance(terms, Mapping) or not terms:
-        raise fail()
-    for value in (*terms.values(), *numbers.values()):
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise fail()
-        if not math.isfinite(value):
-            raise fail()
-    found = LinearRelation({str(k): float(v) for k, v in terms.items()}, **numbers)
-    stated = found.value is not None
-    if stated != (found.std is not None) or (found.std is not None and found.std <= 0.0):
-        raise fail()
-    if stated == bool({"least", "most"} & set(numbers)) or found.least >= found.most:
-        raise fail()
-    return found

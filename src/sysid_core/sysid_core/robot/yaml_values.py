@@ -1,105 +1,136 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of a YAML file, checked one by one, with errors that name their place."""
+"""Readers of a YAML file's values: each takes a value and its place, and names that in errors.
+
+All raise a `RobotError` if a value is not of their kind. A key without a value counts as absent.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
 from typing import Any
 
 from sysid_core.errors import RobotError
-from sysid_core.robot.description import FrameOnLink, Vector3
 
-__all__ = ["Values"]
+__all__ = [
+    "Reader",
+    "at_least",
+    "built",
+    "choice",
+    "items_of",
+    "mapping",
+    "mapping_of",
+    "number",
+    "positive",
+    "section",
+    "strings",
+    "text",
+    "vector",
+]
+
+Reader = Callable[[Any, str], Any]
 
 
-class Values:
-    """Takes values out of parsed YAML; `sections` has the keys of each section, by its path.
+def text(value: Any, where: str) -> str:
+    """Return a value as text."""
+    return str(value)
 
-    Raises
-    ------
-    RobotError
-        By all methods, if a value is not of its kind.
-    """
 
-    def __init__(self, data: Mapping[str, Any], sections: Mapping[str, str]) -> None:
-        self.data = data
-        for section, keys in sections.items():
-            known = set(keys.split())
-            unknown = set(self.section(section)) - known
-            if unknown:
-                where = section or "the file"
-                names = sorted(map(str, unknown))
-                raise RobotError(f"unknown key {names} in {where}; known keys: {sorted(known)}")
+def number(value: Any, where: str, low: float = -math.inf) -> float:
+    """Return a finite number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise RobotError(f"'{where}' must be a number, got {value!r}")
+    if not math.isfinite(value) or value < low:
+        raise RobotError(f"'{where}' must be finite and at least {low:g}, got {value!r}")
+    return float(value)
 
-    def section(self, path: str) -> Mapping[str, Any]:
-        """Return a section by its path; an absent one is empty."""
-        node: Any = self.data
-        for key in filter(None, path.split(".")):
-            node = node.get(key) or {}
-            if not isinstance(node, Mapping):
-                raise RobotError(f"'{path}' must be a mapping of keys to values")
-        return node
 
-    def number(self, value: Any, where: str, *, low: float = -math.inf) -> float:
-        """Return a finite number."""
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise RobotError(f"'{where}' must be a number, got {value!r}")
-        if not math.isfinite(value) or value < low:
-            raise RobotError(f"'{where}' must be finite and at least {low:g}, got {value!r}")
-        return float(value)
+def at_least(low: float) -> Reader:
+    """Return the reader of a number that is not below another."""
+    return lambda value, where: number(value, where, low)
 
-    def positive(self, value: Any, where: str) -> float:
-        """Return a number above zero."""
-        number = self.number(value, where, low=0.0)
-        if number == 0.0:
-            raise RobotError(f"'{where}' must be above zero")
-        return number
 
-    def vector(self, value: Any, where: str) -> Vector3:
-        """Return three numbers."""
-        if not isinstance(value, (list, tuple)) or len(value) != 3:
-            raise RobotError(f"'{where}' must be a list of three numbers, got {value!r}")
-        x, y, z = (self.number(v, where) for v in value)
-        return (x, y, z)
+def positive(value: Any, where: str) -> float:
+    """Return a number above zero."""
+    if number(value, where, 0.0) == 0.0:
+        raise RobotError(f"'{where}' must be above zero")
+    return float(value)
 
-    def strings(self, value: Any, where: str) -> tuple[str, ...]:
-        """Return a list of different names."""
-        if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) for v in value):
-            raise RobotError(f"'{where}' must be a list of names, got {value!r}")
-        if len(set(value)) != len(value):
-            raise RobotError(f"'{where}' names something twice")
-        return tuple(value)
 
-    def mapping(self, value: Any, where: str) -> dict[str, Any]:
-        """Return a mapping of names to anything."""
-        if not isinstance(value or {}, Mapping):
-            raise RobotError(f"'{where}' must map names to values, got {value!r:.60}")
-        return {str(key): entry for key, entry in (value or {}).items()}
+def vector(value: Any, where: str) -> tuple[float, float, float]:
+    """Return three numbers."""
+    if not isinstance(value, (list, tuple)) or len(value) != 3:
+        raise RobotError(f"'{where}' must be a list of three numbers, got {value!r}")
+    x, y, z = (number(v, where) for v in value)
+    return (x, y, z)
 
-    def numbers(self, value: Any, where: str) -> dict[str, float]:
-        """Return a mapping of names to numbers."""
-        return {k: self.number(v, f"{where}.{k}") for k, v in self.mapping(value, where).items()}
 
-    def items(self, where: str) -> list[Any]:
-        """Return a list at the top level."""
-        value = self.data.get(where) or []
-        if not isinstance(value, list):
-            raise RobotError(f"'{where}' must be a list, got {value!r:.60}")
-        return value
+def strings(value: Any, where: str) -> tuple[str, ...]:
+    """Return a list of different names."""
+    if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) for v in value):
+        raise RobotError(f"'{where}' must be a list of names, got {value!r}")
+    if len(set(value)) != len(value):
+        raise RobotError(f"'{where}' names something twice")
+    return tuple(value)
 
-    def choice(self, value: Any, where: str, choices: Iterable[str]) -> str:
-        """Return one of some words."""
+
+def choice(*choices: str) -> Reader:
+    """Return the reader of one of some words."""
+
+    def read(value: Any, where: str) -> str:
         if value not in choices:
             raise RobotError(f"'{where}' must be one of {sorted(choices)}, got {value!r}")
         return str(value)
 
-    def frame(self, value: Any, where: str) -> FrameOnLink:
-        """Return a frame on a link."""
-        if not isinstance(value, Mapping) or "link" not in value:
-            raise RobotError(f"'{where}' must have a 'link' and may have 'xyz' and 'rpy'")
-        return FrameOnLink(
-            str(value["link"]),
-            self.vector(value.get("xyz", (0.0, 0.0, 0.0)), f"{where}.xyz"),
-            self.vector(value.get("rpy", (0.0, 0.0, 0.0)), f"{where}.rpy"),
+    return read
+
+
+def mapping(value: Any, where: str) -> dict[str, Any]:
+    """Return a mapping of names to anything; None is an empty one."""
+    value = {} if value is None else value
+    if not isinstance(value, Mapping):
+        raise RobotError(f"'{where}' must be a mapping of names to values, got {value!r:.60}")
+    return {str(key): entry for key, entry in value.items()}
+
+
+def mapping_of(read: Reader) -> Reader:
+    """Return the reader of a mapping of names to values of one kind."""
+    return lambda value, where: {
+        key: read(entry, f"{where}.{key}") for key, entry in mapping(value, where).items()
+    }
+
+
+def items_of(read: Reader) -> Reader:
+    """Return the reader of a list of items of one kind."""
+
+    def read_all(value: Any, where: str) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise RobotError(f"'{where}' must be a list, got {value!r:.60}")
+        return tuple(read(item, f"{where}[{i}]") for i, item in enumerate(value))
+
+    return read_all
+
+
+def section(value: Any, where: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that a section has, of known keys alone."""
+    found = mapping(value, where or "the file")
+    if unknown := sorted(found.keys() - known.keys()):
+        raise RobotError(
+            f"unknown key {unknown} in {where or 'the file'}; known keys: {sorted(known)}"
         )
+    return {key: entry for key, entry in found.items() if entry is not None}
+
+
+def built(kind: type[Any], **readers: Reader) -> Reader:
+    """Return the reader of a section that gives the fields of a dataclass."""
+
+    def read(value: Any, where: str) -> Any:
+        given = section(value, where, readers)
+        for field in fields(kind):
+            required = field.default is MISSING and field.default_factory is MISSING
+            if required and field.name not in given:
+                raise RobotError(f"'{where}' must have a '{field.name}'")
+        return kind(**{key: readers[key](entry, f"{where}.{key}") for key, entry in given.items()})
+
+    return read

@@ -17,7 +17,7 @@ from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.priors import default_constraints
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot, parse_description
-from sysid_core.robot.known import Relations, parse_relations
+from sysid_core.robot.known import Relations
 from sysid_core.signals.options import SignalConfig
 
 BODIES = ["wrist_1_link", "wrist_2_link"]
@@ -104,7 +104,7 @@ def test_other_forms_are_refused(ur10: Robot, constraints: dict[str, Any]) -> No
 
 
 def test_unknown_names_are_refused(ur10: Robot) -> None:
-    assert parse_relations({}) == Relations()
+    assert _with(ur10, {}).description.relations == Relations()
     for constraints in (
         {"equal": [["wrist_1_link", "tail"]]},
         {"linear": [{"terms": {"tail.m": 1}, "least": 0}]},
