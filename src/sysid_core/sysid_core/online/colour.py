@@ -3,14 +3,24 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.dynamics.rows import Rows
+from sysid_core.dynamics.statistics import Statistics
+from sysid_core.online.changes import CERTAIN, log_odds
+from sysid_core.online.innovations import Noise, negligible
+from sysid_core.online.window import Sums
 
-__all__ = ["Bursts", "Colours", "ResidualColour"]
+__all__ = ["LAG", "Bursts", "Colours", "ResidualColour"]
+
+LAG = 3.5
+"""Innovations are held to the model and the errors of so long ago: neither has learned from a
+change that is looked for [s]."""
 
 _MEMORY = 20.0
 """Time constant of what is usual [s]: some cycles of a task; the robot warms up slower [s]."""
@@ -25,8 +35,8 @@ _LEAST = 0.5
 """Time that a group must have been seen for [s]."""
 
 _OUTLIER = 4.0
-"""Residuals beyond so many standard deviations count as that many: a step must not hide itself by
-looking usual [-]."""
+"""Residuals beyond so many standard deviations count as that many: a glitch must not make what
+comes after it look usual [-]."""
 
 
 class _Stretches:
@@ -60,8 +70,20 @@ class _Stretches:
         return np.maximum.accumulate(np.where(usable, np.maximum(factors, 1.0), 1.0))
 
 
-class _Size:
-    """Mean square of the innovations of every row group over the last while."""
+class _Residuals(NamedTuple):
+    """What a model leaves of the rows (n,) of one group."""
+
+    sample: IndexArray
+    predicted: FloatArray
+    residual: FloatArray
+
+
+class _Size(ABC):
+    """Mean square of the innovations of every row group over the last while.
+
+    A change must not become its own yardstick, so the newest innovations wait, at first as many as
+    were learned.
+    """
 
     def __init__(self, groups: int, sample_rate: float) -> None:
         self._groups, self._rate = groups, sample_rate
@@ -71,6 +93,37 @@ class _Size:
     def clear(self) -> None:
         """Forget what was usual."""
         self._square, self._weight, self._seen = np.zeros((3, self._groups))
+        self._samples = 0  # That were learned from
+        self.forget_newest()
+
+    def forget_newest(self) -> None:
+        """Drop what was not learned yet."""
+        self._waiting: deque[tuple[int, list[_Residuals]]] = deque()
+        self._held = 0
+
+    def push(self, rows: Rows, base_vector: FloatArray, samples: int) -> None:
+        """Take in the residuals that base parameters (b,) leave of so many samples."""
+        found = []
+        for block in rows.blocks:
+            predicted: FloatArray = block.matrix @ base_vector
+            found.append(_Residuals(block.sample, predicted, block.target - predicted))
+        self._waiting.append((samples, found))
+        self._held += samples
+        most = LAG * self._rate
+        while self._waiting and self._held - self._waiting[0][0] >= min(most, self._samples):
+            samples, found = self._waiting.popleft()
+            self._held -= samples
+            self._samples += samples
+            self._learn(found, samples, self._forget**samples)
+
+    @abstractmethod
+    def _learn(self, groups: list[_Residuals], samples: int, fade: float) -> None:
+        """Learn from the residuals of so many samples."""
+
+    @property
+    def duration(self) -> float:
+        """Time [s] that residuals were taken in from."""
+        return (self._samples + self._held) / self._rate
 
     def _learned(self, g: int, residual: FloatArray, fade: float) -> FloatArray:
         """Return residuals (n,) as they count."""
@@ -92,6 +145,12 @@ class _Size:
         """Usual mean square (G,) [N²·m²] of the innovations; 0 where none were seen."""
         return self._square / np.maximum(self._weight, 1.0)
 
+    def expected(self, recent: Sums | Statistics) -> FloatArray:
+        """Return the mean square (G,) to expect; a joint that hardly moved until now has none."""
+        torque = recent.square / np.maximum(recent.count, 1.0)
+        usual = np.where(self.known, self.variance, torque)
+        return np.maximum(usual, negligible(recent.square, recent.count))
+
 
 class ResidualColour(_Size):
     """Mean square and colour of the innovations of every row group.
@@ -107,20 +166,15 @@ class ResidualColour(_Size):
     def clear(self) -> None:
         """Forget what was usual."""
         super().clear()
-        self.duration = 0.0  # [s] time that was learned from
         self._sums = [_Stretches(self._rate) for _ in range(self._groups)]
 
-    def push(self, rows: Rows, base_vector: FloatArray, samples: int) -> None:
-        """Learn from the residuals that base parameters (b,) leave of so many samples."""
-        self.duration += samples / self._rate
-        fade = self._forget**samples
-        for g, block in enumerate(rows.blocks):
-            if not len(block.target):
+    def _learn(self, groups: list[_Residuals], samples: int, fade: float) -> None:
+        for g, (sample, predicted, residual) in enumerate(groups):
+            if not len(residual):
                 continue
-            predicted: FloatArray = block.matrix @ base_vector
-            residual = self._learned(g, block.target - predicted, fade)
+            residual = self._learned(g, residual, fade)
             if len(residual) > samples:
-                _, index = np.unique(block.sample, return_inverse=True)
+                _, index = np.unique(sample, return_inverse=True)
                 residual = np.bincount(index, predicted * residual).astype(float)
             self._sums[g].push(residual, fade)
 
@@ -141,6 +195,10 @@ class ResidualColour(_Size):
         beyond = length * _FEWEST / np.maximum([[sums.seen] for sums in self._sums], 1.0)
         return np.asarray(np.minimum(self.factors * np.maximum(beyond, 1.0), length))
 
+    def noise(self, recent: Sums | Statistics) -> Noise:
+        """Return the usual noise."""
+        return Noise(self.expected(recent), self.cautious_factors)
+
 
 class Bursts(_Size):
     """How the power of the innovations of all row groups together scatters.
@@ -152,20 +210,17 @@ class Bursts(_Size):
         """Forget what was usual."""
         super().clear()
         # Of samples' square errors in units of what is usual; their sum and number
-        self._powers, self._total, self._samples = _Stretches(self._rate), 0.0, 0.0
+        self._powers, self._total, self._count = _Stretches(self._rate), 0.0, 0.0
 
-    def push(self, rows: Rows, base_vector: FloatArray, samples: int) -> None:
-        """Learn from the residuals that base parameters (b,) leave of so many samples."""
-        fade = self._forget**samples
-        power = np.zeros(1 + max(int(block.sample.max(initial=-1)) for block in rows.blocks))
-        for g, block in enumerate(rows.blocks):
-            if len(block.target):
-                residual = self._learned(g, block.target - block.matrix @ base_vector, fade)
-                square = residual**2 / max(self.variance[g], 1e-300)
-                power += np.bincount(block.sample, square, len(power))
+    def _learn(self, groups: list[_Residuals], samples: int, fade: float) -> None:
+        power = np.zeros(1 + max(int(sample.max(initial=-1)) for sample, _, _ in groups))
+        for g, (sample, _, residual) in enumerate(groups):
+            if len(residual):
+                square = self._learned(g, residual, fade) ** 2 / max(self.variance[g], 1e-300)
+                power += np.bincount(sample, square, len(power))
         power = power[power > 0.0]
         self._total = fade * self._total + float(power.sum())
-        self._samples = fade * self._samples + len(power)
+        self._count = fade * self._count + len(power)
         self._powers.push(power, fade)
 
     def rise(self, square: float, samples: int) -> tuple[float, float]:
@@ -175,11 +230,16 @@ class Bursts(_Size):
         Gaussian rows has the relative variance 2/n, which tells n.
         """
         sums, whole = self._powers, max(self._total, 1e-300)
-        scatter = self._samples * sums.power / whole**2
+        scatter = self._count * sums.power / whole**2
         factors = sums.grown(0.5 * (scatter - sums.length))
         level = min(int(np.log2(max(samples, 1))), len(factors) - 1)
         count = samples / float(factors[level])
-        return square / samples * self._samples / whole * count, count
+        return square / samples * self._count / whole * count, count
+
+    def holds(self, recent: Sums, square: FloatArray) -> bool:
+        """Tell whether Σe² (G,) [N²·m²] is no larger than the model's errors are at times."""
+        whole, count = self.rise(float((square / self.expected(recent)).sum()), recent.samples)
+        return log_odds(whole, 0.0, whole, count) < CERTAIN
 
 
 class Colours(NamedTuple):
@@ -190,5 +250,10 @@ class Colours(NamedTuple):
 
     def clear(self) -> None:
         """Forget what was usual."""
-        self.used.clear()
-        self.judging.clear()
+        for one in self:
+            one.clear()
+
+    def forget_newest(self) -> None:
+        """Drop what was not learned yet: it may hold a change."""
+        for one in self:
+            one.forget_newest()

@@ -10,9 +10,9 @@ from sysid_core.estimation import Estimate
 from sysid_core.inertia import consistency_margin
 from sysid_core.online.gate import Evidence
 from sysid_core.online.learner import Learner
-from sysid_core.online.model_in_use import ModelInUse
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.torque_checks import refusing
+from sysid_core.online.update import ModelInUse
 
 __all__ = ["gather"]
 

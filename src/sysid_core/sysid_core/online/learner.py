@@ -147,6 +147,7 @@ class Learner:
         """Drop all data: the robot has changed."""
         self.window.clear()
         self.scores.clear()
+        self.colours.forget_newest()
         self._renew_epoch()
         self._forgot = self.informative
 

@@ -204,6 +204,10 @@ class PayloadEstimator:
         """Return what a load (10,) adds to the base parameters (b,)."""
         return self._map @ parameters
 
+    def base_doubt(self, load: PayloadEstimate) -> FloatArray:
+        """Return what the covariance of a load adds to that of the base parameters (b, b)."""
+        return np.asarray(self._map @ load.covariance @ self._map.T)
+
     def add_to(self, vector: FloatArray, parameters: FloatArray) -> FloatArray:
         """Return a full parameter vector (p,) with the load (10,) added to the tool's body."""
         loaded = vector.copy()

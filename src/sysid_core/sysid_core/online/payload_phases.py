@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.online.colour import LAG
 from sysid_core.online.innovations import Noise
-from sysid_core.online.model_in_use import ModelInUse
 from sysid_core.online.payload import PayloadEstimate
+from sysid_core.online.update import ModelInUse
 
 __all__ = ["Alarmed", "Carrying", "Following", "Phase", "Starting", "Watching"]
-
-_LAG = 3.5
-"""Innovations are judged by the model of so long ago, which has not learned from a change [s]."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Watching:
         calm = self.calm
         if model is not calm[-1][1]:
             calm = (*calm, (time, model))
-        while len(calm) > 1 and calm[1][0] <= time - _LAG:
+        while len(calm) > 1 and calm[1][0] <= time - LAG:
             calm = calm[1:]
         return Watching(calm)
 

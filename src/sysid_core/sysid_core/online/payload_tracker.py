@@ -13,7 +13,6 @@ from sysid_core.dynamics.statistics import Statistics
 from sysid_core.online.changes import CERTAIN, Verdict, describe, is_usual
 from sysid_core.online.colour import Colours
 from sysid_core.online.innovations import Innovations, Noise
-from sysid_core.online.model_in_use import ModelInUse
 from sysid_core.online.payload import PayloadEstimate, PayloadEstimator
 from sysid_core.online.payload_phases import (
     Alarmed,
@@ -23,7 +22,7 @@ from sysid_core.online.payload_phases import (
     Starting,
     Watching,
 )
-from sysid_core.online.usual import is_burst, usual_noise
+from sysid_core.online.update import ModelInUse
 from sysid_core.online.window import SlidingWindow
 
 __all__ = ["PayloadTracker"]
@@ -119,7 +118,7 @@ class PayloadTracker:
             before = Watching(((time, model),))
         found = None
         for newest in window.newest(*self._due(window.samples, time)):
-            noise = usual_noise(newest, colours.used)
+            noise = colours.used.noise(newest)
             errors = newest.residual_square(before.reference.base), newest.count
             if is_usual(*errors, noise):
                 continue
@@ -128,7 +127,7 @@ class PayloadTracker:
             if verdict is None:
                 continue
             load = verdict.clear and verdict.best.kind == "payload"
-            if not load and is_burst(newest, errors[0], colours.judging):
+            if not load and colours.judging.holds(newest, errors[0]):
                 continue
             if found is None or (verdict.clear, verdict.odds) > (found.clear, found.odds):
                 found = verdict
@@ -263,6 +262,7 @@ class PayloadTracker:
             model,
             parameters=self._estimator.add_to(model.parameters, phase.load.parameters),
             base=model.base + self._estimator.base_shift(phase.load.parameters),
+            base_covariance=model.base_covariance + self._estimator.base_doubt(phase.load),
         )
 
     def settled(self, phase: Following, time: float) -> bool:

@@ -17,14 +17,13 @@ from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.online.evidence import gather
 from sysid_core.online.gate import Decision, GateState, decide
 from sysid_core.online.learner import Learner
-from sysid_core.online.model_in_use import ModelInUse
 from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.payload_phases import Alarmed, Following
 from sysid_core.online.payload_tracker import PayloadTracker
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.torque_checks import TorqueVerdict
-from sysid_core.online.update import Request, Solution, Update
+from sysid_core.online.update import ModelInUse, Request, Solution, Update
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot

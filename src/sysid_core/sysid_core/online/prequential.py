@@ -29,13 +29,6 @@ class PrequentialScores(NamedTuple):
     deviation."""
 
     @property
-    def skill(self) -> FloatArray:
-        """Share of the nominal model's square error that the newest estimate saves (G,) [-]."""
-        nominal = self.nominal.rmse
-        ratio = self.candidate.rmse / np.where(nominal > 0.0, nominal, 1.0)
-        return np.where(nominal > 0.0, 1.0 - ratio**2, 0.0)
-
-    @property
     def centred_r2(self) -> FloatArray:
         """R² of the newest estimate about the mean of each torque (G,) [-]."""
         ratio = self.candidate.rmse / np.where(self.constant > 0.0, self.constant, 1.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the online identifier and who runs it exchange: solves to do, and what came of them."""
+"""What the online identifier and who runs it exchange: solves, what came of them, models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sysid_core.online.payload import PayloadEstimate
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.torque_checks import TorqueChecks, TorqueVerdict
 
-__all__ = ["Failed", "Request", "Solution", "Solved", "Update"]
+__all__ = ["Failed", "ModelInUse", "Request", "Solution", "Solved", "Update"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,17 @@ class Failed:
 
 
 Solution = Solved | Failed
+
+
+@dataclass(frozen=True)
+class ModelInUse:
+    """The parameters that a controller is told to use."""
+
+    parameters: FloatArray  # (p,)
+    std: FloatArray  # (p,)
+    base: FloatArray  # (b,) base parameters of `parameters`
+    base_covariance: FloatArray  # (b, b): NaN where it is not known
+    identified: bool  # Whether the parameters are identified rather than nominal
 
 
 @dataclass(frozen=True)
