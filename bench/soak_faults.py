@@ -20,8 +20,12 @@ __all__ = ["FAULTS", "ROBOT", "Probe"]
 ROBOT = "panda"
 SETTLED = 0.1
 """Largest tracking error [rad] of a robot that follows its reference."""
-_USUAL: dict[str, Any] = {"bandwidth": 20.0, "kp": [0.0]}
-"""Gains of the controller by default."""
+_USUAL: dict[tuple[str, str], Any] = {
+    ("controller", "bandwidth"): 20.0,
+    ("controller", "kp"): [0.0],
+    ("identifier", "solve_rate"): 20.0,
+}
+"""Settings by default that a request may change: the fault ends when they are set back."""
 _DISABLED, _TRACKING, _STOPPED = 0, 3, 5
 """States of ``sysid_msgs/TrackingStatus``."""
 
@@ -200,6 +204,8 @@ def _services(probe: Probe) -> None:
         probe.call(Trigger, "identifier/reset")
     elif kind == 3:
         probe.call(SetBool, "identifier/freeze", data=bool(rng.integers(2)))
+        probe.spin(0.3)
+        probe.call(SetBool, "identifier/freeze", data=False)  # as long as the fault lasts
     else:
         probe.call(AttachPayload, "simulator/attach_payload", mass=float(rng.choice([0.0, 5e3])))
 
@@ -217,9 +223,10 @@ def _settings(probe: Probe) -> None:
     if (parameter.name, node, value) == ("use_sim_time", node, False) and node != "controller":
         return  # allowed there, and no fault
     probe.call(SetParameters, f"{node}/set_parameters", parameters=[parameter.to_parameter_msg()])
-    if node == "controller" and parameter.name in _USUAL:  # weak gains are what was asked for
+    if (node, parameter.name) in _USUAL:  # weak gains are what was asked for
         probe.spin(0.1)
-        usual = Parameter(parameter.name, value=_USUAL[parameter.name]).to_parameter_msg()
+        value = _USUAL[node, parameter.name]
+        usual = Parameter(parameter.name, value=value).to_parameter_msg()
         probe.call(SetParameters, f"{node}/set_parameters", parameters=[usual])
 
 
