@@ -25,6 +25,7 @@ __all__ = [
     "pseudo_inertia_basis",
     "rotational_inertia",
     "smallest_eigenvalue",
+    "solid",
     "spatial_inertia",
     "transform_matrix",
 ]
@@ -175,6 +176,15 @@ def equivalent_ellipsoid(phi: FloatArray, scale: float = 1.0) -> Ellipsoid:
     com = J[:3, 3] / mass
     covariance = J[:3, :3] / mass - np.outer(com, com)
     return Ellipsoid(com, 5.0 * scale**2 * covariance)
+
+
+def solid(mass: float, ellipsoid: Ellipsoid) -> FloatArray:
+    """Return the inertial parameters (10,) of an ellipsoid of uniform density and a mass [kg]."""
+    c = ellipsoid.center
+    J = np.eye(4)
+    J[:3, :3] = ellipsoid.shape / 5.0 + np.outer(c, c)
+    J[:3, 3] = J[3, :3] = c
+    return from_pseudo_inertia(mass * J)
 
 
 def transform_matrix(rotation: FloatArray, translation: FloatArray) -> FloatArray:

@@ -12,12 +12,22 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import RobotError
 from sysid_core.inertia import Ellipsoid, equivalent_ellipsoid, pseudo_inertia
 from sysid_core.robot.description import RobotDescription
+from sysid_core.robot.meshes import read_mesh
 from sysid_core.robot.urdf import Urdf
 
-__all__ = ["bounding_ellipsoids"]
+__all__ = ["around", "bounding_ellipsoids", "shape_of"]
 
 INERTIA_SCALE = 3.0
 """Stretch of the inertia's equivalent ellipsoid where no shape is known [-]."""
+_THIN = 1e-3
+"""Half of the thickness that anything has at least [m]."""
+_STEPS = 2000
+_CLOSE = 0.02
+"""Excess of the farthest point over its distance in the least ellipsoid, 4, that is let be."""
+_SIGNS = np.array(list(product((-1.0, 1.0), repeat=3)))
+_AXES = np.concatenate([np.eye(3), -np.eye(3)])
+_DIRECTIONS = np.array(list(product((-2.0, -1.0, 0.0, 1.0, 2.0), repeat=3)))
+"""Towards these, the outermost corners stand for all."""
 
 
 def _from_description(description: RobotDescription, body: str) -> Ellipsoid:
@@ -36,23 +46,51 @@ def _from_description(description: RobotDescription, body: str) -> Ellipsoid:
 
 
 def _corners(model: pin.Model, urdf: Urdf, index: int) -> FloatArray:
-    """Return the corners (k, 3) [m] of all collision boxes that move with a joint."""
-    points = []
+    """Return the corners (k, 3) [m] of all collision shapes that move with a joint.
+
+    There are none where a mesh of theirs cannot be read: the others would not hold the body.
+    """
+    points = [np.zeros((0, 3))]
     for frame in model.frames:
         link = urdf.links.get(frame.name)
         if frame.type != pin.FrameType.BODY or frame.parentJoint != index or link is None:
             continue
-        for shape in link.collisions:
-            for signs in product((-1.0, 1.0), repeat=3):
-                points.append(frame.placement.act(shape.pose.act(shape.half_extents * signs)))
-    return np.array(points).reshape(-1, 3)
+        shapes = [(shape.pose, _SIGNS * shape.half_extents) for shape in link.collisions]
+        meshes = [(mesh, read_mesh(mesh.address, urdf.path)) for mesh in link.meshes]
+        if not all(len(corners) for _, corners in meshes):
+            return points[0]
+        for pose, corners in (*shapes, *((mesh.pose, mesh.scale * x) for mesh, x in meshes)):
+            place = frame.placement * pose
+            points.append(corners @ place.rotation.T + place.translation)
+    return np.concatenate(points)
 
 
-def _around(points: FloatArray) -> Ellipsoid:
-    """Return the axis-aligned ellipsoid through the corners of the points' bounding box."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    axes = np.maximum(np.sqrt(3.0) * 0.5 * (high - low), 1e-3)
-    return Ellipsoid(0.5 * (low + high), np.diag(axes**2))
+def around(points: FloatArray) -> Ellipsoid:
+    """Return the least ellipsoid around points (k, 3) [m], to a percent of its volume.
+
+    Khachiyan's algorithm: Todd, M. and Yıldırım, E., On Khachiyan's algorithm for the computation
+    of minimum-volume enclosing ellipsoids, Discrete Applied Mathematics 155, 2007.
+    """
+    middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+    points = np.concatenate([points, middle + _THIN * _AXES])
+    outer = points[np.unique(np.argmax(points @ _DIRECTIONS.T, axis=0))]
+    lifted = np.column_stack([outer, np.ones(len(outer))])
+    weights = np.full(len(outer), 1.0 / len(outer))
+    for _ in range(_STEPS):
+        spread = np.linalg.inv(lifted.T @ (weights[:, np.newaxis] * lifted))
+        distance = np.einsum("ki,ki->k", lifted @ spread, lifted)
+        farthest = int(np.argmax(distance))
+        excess = float(distance[farthest]) - 4.0
+        if excess < _CLOSE:
+            break
+        step = excess / (4.0 * (distance[farthest] - 1.0))
+        weights *= 1.0 - step
+        weights[farthest] += step
+    center = weights @ outer
+    shape = 3.0 * (outer.T @ (weights[:, np.newaxis] * outer) - np.outer(center, center))
+    offsets = points - center
+    reach = np.einsum("ki,ki->k", offsets @ np.linalg.inv(shape), offsets).max()
+    return Ellipsoid(center, reach * shape)
 
 
 def _holds(ellipsoid: Ellipsoid, phi: FloatArray) -> bool:
@@ -61,6 +99,22 @@ def _holds(ellipsoid: Ellipsoid, phi: FloatArray) -> bool:
     offset = J[:3, 3] / J[3, 3] - ellipsoid.center
     inside = offset @ np.linalg.solve(ellipsoid.shape, offset) < 0.98
     return bool(inside and np.trace(J @ ellipsoid.quadric) > 0.02 * J[3, 3])
+
+
+def shape_of(
+    description: RobotDescription, urdf: Urdf, model: pin.Model, index: int, body: str
+) -> Ellipsoid | None:
+    """Return the ellipsoid of a body (that of joint `index`) by description or collision shapes.
+
+    Raises
+    ------
+    RobotError
+        If the description's is malformed.
+    """
+    if body in description.ellipsoids:
+        return _from_description(description, body)
+    points = _corners(model, urdf, index)
+    return around(points) if len(points) else None
 
 
 def bounding_ellipsoids(
@@ -85,12 +139,9 @@ def bounding_ellipsoids(
         )
     found = []
     for index, (body, phi) in enumerate(nominal.items(), start=1):
-        if body in description.ellipsoids:
-            found.append(_from_description(description, body))
-            continue
-        points = _corners(model, urdf, index)
-        ellipsoid = _around(points) if len(points) else None
-        if ellipsoid is None or not _holds(ellipsoid, phi):
+        ellipsoid = shape_of(description, urdf, model, index, body)
+        described = body in description.ellipsoids
+        if ellipsoid is None or not (described or _holds(ellipsoid, phi)):
             ellipsoid = equivalent_ellipsoid(phi, INERTIA_SCALE)
         found.append(ellipsoid)
     return tuple(found)

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from sysid_core.dynamics.friction import FRICTION, FrictionTerm
 from sysid_core.errors import ModelError, RobotError
 from sysid_core.inertia import Ellipsoid, spatial_inertia
 from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
-from sysid_core.robot.bounds import bounding_ellipsoids
+from sysid_core.robot.bounds import bounding_ellipsoids, shape_of
 from sysid_core.robot.couplings import find_couplings
 from sysid_core.robot.description import FrameOnLink, RobotDescription, Vector3
 from sysid_core.robot.imu import imu_mounting
@@ -247,7 +247,8 @@ class Robot:
     @cached_property
     def consistent_nominal(self) -> FloatArray:
         """Nominal parameters (p,) with every body made physically possible."""
-        return consistent(self.layout, self.nominal)
+        shape = partial(shape_of, self.description, self.urdf, self.model)
+        return consistent(self.layout, self.nominal, shape)
 
     @cached_property
     def ellipsoids(self) -> tuple[Ellipsoid, ...]:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
-from sysid_core.inertia import inertia_fault, nearest_consistent
+from sysid_core.inertia import Ellipsoid, inertia_fault, nearest_consistent, solid
 from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
 from sysid_core.robot.description import UNCOMPENSATED, RobotDescription
 from sysid_core.robot.urdf import Urdf
@@ -16,8 +18,8 @@ __all__ = ["consistent", "inertia_warnings", "nominal_parameters"]
 
 _SMALLEST_MASS = 1e-3
 """Share of the robot's mass that a body without mass starts from [-]."""
-_RADIUS = 0.05
-"""Of the ball that such a body starts as [m]."""
+_BALL = Ellipsoid(np.zeros(3), 0.05**2 * np.eye(3))
+"""What such a body starts as where its shape is not known [m]."""
 
 
 def nominal_parameters(
@@ -60,17 +62,20 @@ def inertia_warnings(urdf: Urdf, layout: ParameterLayout, nominal: FloatArray) -
     return tuple(warnings)
 
 
-def consistent(layout: ParameterLayout, nominal: FloatArray) -> FloatArray:
-    """Return parameters (p,) with every body made physically possible, read-only."""
+def consistent(
+    layout: ParameterLayout, nominal: FloatArray, shape: Callable[[int, str], Ellipsoid | None]
+) -> FloatArray:
+    """Return parameters (p,) with every body made physically possible, read-only.
+
+    A body without mass fills its `shape`, of the joint and body that it is called with.
+    """
     vector = nominal.copy()
     phi = layout.inertias(vector)
     total = max(float(phi[:, 0].clip(0.0).sum()), 1.0)
     mass = _SMALLEST_MASS * total
-    for body in phi:
+    for index, (name, body) in enumerate(zip(layout.bodies, phi, strict=True), start=1):
         if body[0] <= 1e-9 * total:
-            body[:] = 0.0
-            body[0] = mass
-            body[[4, 6, 9]] = 0.4 * mass * _RADIUS**2
+            body[:] = solid(mass, shape(index, name) or _BALL)
         body[:] = nearest_consistent(body, margin=1e-6)
     vector.setflags(write=False)
     return vector

@@ -16,7 +16,7 @@ from sysid_core.errors import RobotError, UnreadableError, found_in
 from sysid_core.untrusted import parse_xml, read_bytes
 from sysid_core.wording import one_line
 
-__all__ = ["Geometry", "Urdf", "UrdfJoint", "UrdfLink", "read_urdf"]
+__all__ = ["Geometry", "Mesh", "Urdf", "UrdfJoint", "UrdfLink", "read_urdf"]
 
 MOVABLE = ("revolute", "continuous", "prismatic")
 _INERTIA = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
@@ -40,12 +40,22 @@ class Geometry:
 
 
 @dataclass(frozen=True)
+class Mesh:
+    """A collision shape from a file: its pose in the link, address, and scale (3,) to metres."""
+
+    pose: pin.SE3
+    address: str
+    scale: FloatArray
+
+
+@dataclass(frozen=True)
 class UrdfLink:
-    """A link's inertial parameters (10,) about its own frame and its primitive collisions."""
+    """A link's inertial parameters (10,) about its own frame and its collision shapes."""
 
     name: str
     inertial: FloatArray
-    collisions: tuple[Geometry, ...]
+    collisions: tuple[Geometry, ...]  # Primitive ones
+    meshes: tuple[Mesh, ...]
 
 
 @dataclass(frozen=True)
@@ -130,14 +140,20 @@ def _half_extents(geometry: ET.Element) -> FloatArray | None:
 
 def _link(element: ET.Element) -> UrdfLink:
     name = element.get("name") or ""
-    collisions = []
+    collisions, meshes = [], []
     for collision in element.findall("collision"):
-        geometry = collision.find("geometry")
+        geometry, where = collision.find("geometry"), f"link '{name}' collision"
         half = None if geometry is None else _half_extents(geometry)
+        mesh = None if geometry is None else geometry.find("mesh")
+        if half is None and mesh is None:
+            continue
+        pose = _pose(collision.find("origin"), where)
         if half is not None:
-            pose = _pose(collision.find("origin"), f"link '{name}' collision")
             collisions.append(Geometry(pose, half))
-    return UrdfLink(name, _inertial(element), tuple(collisions))
+        if mesh is not None:
+            scale = _numbers(mesh.get("scale", "1 1 1"), 3, f"{where} mesh scale")
+            meshes.append(Mesh(pose, mesh.get("filename") or "", scale))
+    return UrdfLink(name, _inertial(element), tuple(collisions), tuple(meshes))
 
 
 def _joint(element: ET.Element, links: dict[str, UrdfLink]) -> UrdfJoint:
