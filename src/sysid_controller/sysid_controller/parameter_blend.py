@@ -109,7 +109,7 @@ class ParameterSizes:
 def _states(robot: Robot) -> tuple[FloatArray, FloatArray]:
     """Return configurations (n, nq), and their motion per actuated joint (n, nv, na)."""
     nv, active = robot.model.nv, np.flatnonzero(robot.actuated)
-    if robot.description.loops:
+    if robot.linked:
         closure = LoopClosure(robot)
         q = np.vstack([closure.home, random_closed_configurations(closure, _STATES)])
         return q, np.array([closure.map(configuration)[0] for configuration in q])

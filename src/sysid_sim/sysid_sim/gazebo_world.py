@@ -79,11 +79,12 @@ def world_sdf(robot: Robot, parameters: FloatArray, controllers: str = "") -> st
     Raises
     ------
     SimulationError
-        If motors are coupled.
+        If motors are coupled, or joints mimic others.
     """
-    if robot.couplings:
+    if robot.couplings or robot.description.mimic:
+        what = "coupled motors" if robot.couplings else "joints that mimic others"
         raise SimulationError(
-            f"robot '{robot.name}' has coupled motors, which Gazebo cannot simulate; "
+            f"robot '{robot.name}' has {what}, which Gazebo cannot simulate; "
             "the MuJoCo simulator can"
         )
     root = ET.Element("sdf", version="1.9")

@@ -243,6 +243,9 @@ def _add_equalities(root: ET.Element, robot: Robot) -> None:
         kind = "connect" if loop.type == "point" else "weld"
         ends = {"site1": f"loop/{loop.name}/a", "site2": f"loop/{loop.name}/b"}
         _add(equality, kind, name=f"loop/{loop.name}", **ends)
+    for joint, mimic in robot.description.mimic.items():
+        line = _text([mimic.offset, mimic.multiplier, 0.0, 0.0, 0.0])
+        _add(equality, "joint", joint1=joint, joint2=mimic.joint, polycoef=line)
     for joint, passive in zip(robot.joint_names, robot.passive, strict=True):
         if not passive:
             # gentle, so that a brake that falls in on a moving joint does not hammer

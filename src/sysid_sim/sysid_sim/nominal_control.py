@@ -98,7 +98,7 @@ class TrajectoryTracker:
         position, velocity = (sensed[self.robot.actuated] for sensed in simulation.sense())
         error, error_rate = desired - position, speed - velocity
         acceleration = self._bandwidth**2 * error + 2.0 * self._bandwidth * error_rate
-        if not self.robot.description.loops:
+        if not self.robot.linked:
             # With loops the inertia at rest must do: its rotors outweigh the links.
             self._inertia = self._model.inertia(desired) + self._rotors
         return torque + self._inertia @ acceleration

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -11,11 +12,12 @@ import pinocchio as pin
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.closed_chain import ClosedChainDynamics
 from sysid_core.dynamics.open_tree import OpenTree, random_states
 from sysid_core.dynamics.stance import FOOT_RADIUS, rest_configuration
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import ModelError
-from sysid_core.robot import Robot
+from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.robot.loops import LoopClosure
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import PhysicsConfig
@@ -28,6 +30,18 @@ TREES = ("panda", "ur10", "tx40", "kuka_lwr", "valkyrie_arm", "digit_left_arm")
 LEGGED = ("solo12", "spot")
 LEGS = ("digit_left_leg", "digit_right_leg")
 FREE = PhysicsConfig(ground=False, joint_limits=False)
+
+HAND = (
+    "<robot name='hand'><link name='base'/>"
+    + "".join(
+        f"""<link name="l{i}"><inertial><origin xyz="{x} 0 0"/><mass value="1"/><inertia ixx=".01"
+    iyy=".02" izz=".02" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j{i}"
+    type="revolute"><parent link="base"/><child link="l{i}"/><axis xyz="0 1 0"/>
+    <limit lower="-3" upper="3" velocity="9" effort="9"/></joint>"""
+        for i, x in enumerate((0.3, 0.1))
+    )
+    + "</robot>"
+)
 
 
 def inverse(plant: Plant, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
@@ -278,3 +292,22 @@ def test_a_state_of_the_wrong_size_is_refused(panda: Robot, panda_truth: FloatAr
         plant.reset(np.zeros(6))
     with pytest.raises(ModelError, match="7 finite numbers"):
         plant.reset(np.zeros(7), np.full(7, np.nan))
+
+
+def test_joints_that_mimic_others_move_as_the_model_says(tmp_path: Path) -> None:
+    (tmp_path / "hand.urdf").write_text(HAND)
+    follow = {"j1": {"joint": "j0", "multiplier": -1.5, "offset": 0.1}}
+    data = {"name": "hand", "urdf": str(tmp_path / "hand.urdf"), "joints": {"mimic": follow}}
+    robot = load_robot(parse_description(data))
+    truth, start = robot.consistent_nominal, np.array([0.3, -0.35])
+    plant, dynamics = Plant(robot, truth, FREE), ClosedChainDynamics(robot)
+    plant.reset(start)
+    plant.advance(np.zeros(2), 300)
+    q, v, step = start[:1].copy(), np.zeros(1), plant.model.opt.timestep
+    for _ in range(300):
+        v += step * dynamics.acceleration(q, v, np.zeros(1))
+        q += step * v
+    leader, follower = plant.configuration()
+    assert abs(leader - start[0]) > 0.05
+    assert leader == pytest.approx(q[0], abs=1e-4)
+    assert follower == pytest.approx(0.1 - 1.5 * leader, abs=1e-6)

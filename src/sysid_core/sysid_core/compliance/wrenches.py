@@ -61,7 +61,7 @@ def joint_loads(robot: Robot, motion: LinkMotion, links: tuple[str, ...]) -> lis
     DataError
         If the links are not the robot's or determine no joint.
     """
-    if robot.floating or robot.description.loops:
+    if robot.floating or robot.linked:
         raise ModelError(
             f"robot '{robot.name}' has a floating base or closed loops; compliance is identified "
             "for trees on a fixed base"

@@ -80,7 +80,7 @@ class ContactRegression(Regression):
     per_joint = False
 
     def __init__(self, robot: Robot) -> None:
-        if robot.description.loops:
+        if robot.linked:
             raise ModelError(
                 f"robot '{robot.name}' closes loops on a floating base, which has no regression "
                 "yet; describe its legs one by one, or lock the joints that close the loops"

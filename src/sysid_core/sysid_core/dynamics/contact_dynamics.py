@@ -50,7 +50,7 @@ class ContactDynamics:
     """
 
     def __init__(self, robot: Robot, sign_width: float | None = None) -> None:
-        if robot.passive.any() or robot.description.loops:
+        if robot.passive.any() or robot.linked:
             raise ModelError(
                 f"robot '{robot.name}' has passive joints or loops, which dynamics in contact "
                 "do not cover; lock these joints in its description"

@@ -82,7 +82,7 @@ def make_regression(robot: Robot) -> Regression:
     """
     if robot.floating:
         return ContactRegression(robot)
-    if robot.passive.any() or robot.description.loops:
+    if robot.passive.any() or robot.linked:
         return ClosedChainRegression(robot)
     return TreeRegression(robot)
 
@@ -102,6 +102,6 @@ def make_dynamics(
     RobotError
         If it has passive joints that no loop determines, or loops that cannot close.
     """
-    if robot.description.loops:
+    if robot.linked:
         return ClosedChainDynamics(robot, sign_width)
     return TreeDynamics(robot, sign_width)

@@ -75,7 +75,7 @@ def rest_configuration(robot: Robot) -> FloatArray:
     joints[ranged] = 0.5 * (lower[ranged] + upper[ranged])
     if robot.floating:
         return np.concatenate([np.zeros(6), [1.0], joints])
-    if not robot.description.loops:
+    if not robot.linked:
         return joints
     return LoopClosure(robot).solve(joints[robot.actuated]).configuration
 

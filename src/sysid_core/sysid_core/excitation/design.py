@@ -117,7 +117,7 @@ class Design:
         self._lower = limits.lower[self._moving]
         self._range = limits.upper[self._moving] - self._lower
         self._speed = limits.velocity[self._moving, None]
-        linkage = bool(information.robot.description.loops)
+        linkage = information.robot.linked
         slow = linkage or len(self._moving) > _MANY
         self.starts = config.starts or (1 if slow else _STARTS)
         self.iterations = config.iterations or (_FEWER if slow else _ITERATIONS)
@@ -211,7 +211,7 @@ class Design:
             motion = random_motion(len(rest), self.config.duration, self.harmonics, rng)
             centre = rng.uniform(limits.lower, limits.upper)
             # a linkage reaches little of its joints' ranges, most of it around its rest
-            near = rng.uniform() if information.robot.description.loops else 1.0
+            near = rng.uniform() if information.robot.linked else 1.0
             centre = np.where(moves, rest + near * (centre - rest), information.rest)
             motion = replace(motion.scaled(moves.astype(float)), centre=centre)
             within = self.within(fit_into(motion, limits, fill=True, rate=CHECK_RATE), reasons)

@@ -249,7 +249,7 @@ def _moving(robot: Robot, joints: Sequence[str] | None) -> IndexArray:
 def _bearing(robot: Robot, moving: IndexArray) -> BoolArray:
     """Return which actuated joints (na,) move or carry what moves; with linkages, all may."""
     model, names = robot.model, robot.actuated_names
-    if robot.description.loops:
+    if robot.linked:
         return np.ones(len(names), dtype=bool)
     moved = {model.getJointId(names[k]) for k in moving}
     return np.array([bool(moved & set(model.subtrees[model.getJointId(n)])) for n in names])

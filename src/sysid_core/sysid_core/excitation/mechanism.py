@@ -228,6 +228,6 @@ def make_mechanism(robot: Robot, moving: IndexArray, obstacles: Obstacles) -> Me
             f"robot '{robot.name}' has a floating base; exciting motions are designed for robots "
             "on a fixed base only"
         )
-    if robot.description.loops:
+    if robot.linked:
         return _Linkage(robot, moving, obstacles)
     return _Tree(robot, moving, obstacles)

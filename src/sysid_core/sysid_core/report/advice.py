@@ -77,7 +77,7 @@ def _motion(robot: Robot) -> str:
             "more kinds of motion: swaying, tilting and turning over standing feet, other gaits "
             "and speeds, each foot lifted and swung"
         )
-    if robot.passive.any() or robot.description.loops:
+    if robot.passive.any() or robot.linked:
         return "a longer and quicker motion of all joints"
     return (
         f"an optimised trajectory ('sysid excite {robot.name}'), or a longer and quicker motion "

@@ -20,6 +20,7 @@ __all__ = [
     "DescribedSignals",
     "FrameOnLink",
     "Loop",
+    "Mimic",
     "PriorConfig",
     "RobotDescription",
     "Transmission",
@@ -54,6 +55,15 @@ class Loop:
     frame_a: FrameOnLink
     frame_b: FrameOnLink
     type: str = "point"
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """How a joint follows another: position = multiplier · the other's + offset [rad]."""
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -115,6 +125,7 @@ class RobotDescription:
     actuated: tuple[str, ...] | None = None
     passive: tuple[str, ...] = ()
     locked: Mapping[str, float] = field(default_factory=dict)
+    mimic: Mapping[str, Mimic] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     effort_gain: Mapping[str, float] | float = 1.0
     effort_gain_std: float = 0.05

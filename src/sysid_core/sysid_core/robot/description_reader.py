@@ -17,6 +17,7 @@ from sysid_core.robot.description import (
     DescribedSignals,
     FrameOnLink,
     Loop,
+    Mimic,
     PriorConfig,
     RobotDescription,
     Transmission,
@@ -210,6 +211,7 @@ _PRIOR = built(
     offset_std=positive,
     confidence=mapping_of(positive),
 )
+_MIMIC = built(Mimic, joint=text, multiplier=number, offset=number)
 _KEYS: Mapping[str, Any] = {
     "name": ("name", text),
     "urdf": ("urdf", text),
@@ -220,6 +222,7 @@ _KEYS: Mapping[str, Any] = {
         "actuated": ("actuated", strings),
         "passive": ("passive", strings),
         "locked": ("locked", mapping_of(number)),
+        "mimic": ("mimic", mapping_of(_MIMIC)),
     },
     "names": ("names", mapping_of(text)),
     "effort": {
@@ -271,7 +274,8 @@ def _settle_excludes(given: dict[str, Any]) -> None:
     excludes = given.get("effort_excludes", ())
     both = tuple(name for name in excludes if name == "gravity")
     commands = given.setdefault("command_excludes", both)
-    free = given.get("base") == "floating" or given.get("loops") or given.get("passive")
+    tied = any(given.get(key) for key in ("loops", "passive", "mimic"))
+    free = given.get("base") == "floating" or tied
     if "gravity" in (*excludes, *commands) and free:
         raise RobotError("gravity can be excluded of arms only: a fixed base, no passive joint")
 

@@ -13,10 +13,11 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import RobotError
 from sysid_core.recording import Recording
+from sysid_core.robot.description import Mimic
 from sysid_core.robot.model import Robot
 from sysid_core.robot.urdf import Urdf
 
-__all__ = ["Fitted", "Foot", "Mimic", "feet_of", "fit_to", "floats", "follow_leaders", "tool_of"]
+__all__ = ["Fitted", "Foot", "about_followers", "feet_of", "fit_to", "floats", "tool_of"]
 
 _TOOL = re.compile(r"tool|flange|tcp|(^|_)ee($|_)|end_?effector|hand|gripper", re.IGNORECASE)
 _FOOT = re.compile(r"foot|feet|toe|sole|ankle|contact", re.IGNORECASE)
@@ -43,14 +44,6 @@ class Foot(NamedTuple):
     radius: float
 
 
-class Mimic(NamedTuple):
-    """A joint that moves with a leader: position = multiplier · leader's + offset [rad]."""
-
-    leader: str
-    multiplier: float
-    offset: float
-
-
 @dataclass(frozen=True)
 class Fitted:
     """What a recording says of a robot."""
@@ -58,6 +51,7 @@ class Fitted:
     locked: Mapping[str, float]  # [rad]
     names: Mapping[str, str]  # Recorded name of a joint → the URDF's
     position: Mapping[str, float]  # [rad] median of every recorded joint
+    moving: frozenset[str]  # Joints that move and have efforts
     notes: tuple[str, ...]
 
 
@@ -138,20 +132,21 @@ def tool_of(robot: Robot) -> str:
     return named[-1] if named else robot.tool_frame
 
 
-def follow_leaders(
-    mimics: Mapping[str, Mimic], position: Mapping[str, float], notes: list[str]
-) -> dict[str, float]:
-    """Return where to lock joints that follow others: where their leaders' positions put them."""
-    locked = {
-        joint: mimic.multiplier * position.get(mimic.leader, 0.0) + mimic.offset
-        for joint, mimic in mimics.items()
-    }
-    if locked:
+def about_followers(
+    mimics: Mapping[str, Mimic], locked: Mapping[str, float], moving: Mapping[str, Mimic]
+) -> list[str]:
+    """Say which joints that mimic others are locked, and which follow their leaders."""
+    notes = []
+    held = [f"{joint} at {locked[joint]:.4g}" for joint in mimics if joint not in moving]
+    if held:
+        where = ", ".join(held)
+        notes.append(f"joints that mimic others are locked where their leaders put them: {where}")
+    if moving:
         notes.append(
-            "joints that mimic others are locked where their leaders put them: "
-            + ", ".join(f"{joint} at {value:.4g}" for joint, value in locked.items())
+            f"{', '.join(moving)} follow their leaders; lock both where they matter little: "
+            "friction terms are chosen for robots without followers only"
         )
-    return locked
+    return notes
 
 
 def fit_to(recording: Recording, robot: Robot) -> Fitted:
@@ -174,6 +169,7 @@ def fit_to(recording: Recording, robot: Robot) -> Fitted:
     locked: dict[str, float] = {}
     position: dict[str, float] = {}
     moves: list[str] = []
+    moving: set[str] = set()
     for j, joint in enumerate(robot.joint_names):
         neutral = float(np.clip(0.0, robot.limits.lower[j], robot.limits.upper[j]))
         values = recording.position[:, column[joint]] if joint in column else np.zeros(0)
@@ -182,6 +178,7 @@ def fit_to(recording: Recording, robot: Robot) -> Fitted:
         position[joint] = where
         effort = recording.effort
         if joint in column and effort is not None and np.isfinite(effort[:, column[joint]]).any():
+            moving |= {joint} if np.ptp(values) > _STILL else set()
             continue
         locked[joint] = where
         if len(values) and np.ptp(values) > _STILL:
@@ -199,7 +196,7 @@ def fit_to(recording: Recording, robot: Robot) -> Fitted:
     if names:
         pairs = ", ".join(f"{given} as {joint}" for given, joint in names.items())
         notes.append(f"recorded joints are taken by the ends of their names: {pairs}")
-    return Fitted(locked, names, position, tuple(notes))
+    return Fitted(locked, names, position, frozenset(moving), tuple(notes))
 
 
 def _matched(given: Sequence[str], joints: Sequence[str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -16,16 +16,15 @@ import numpy as np
 
 from sysid_core.errors import RobotError
 from sysid_core.recording import Recording
-from sysid_core.robot.description import RobotDescription
+from sysid_core.robot.description import Mimic, RobotDescription
 from sysid_core.robot.description_reader import check_name, parse_description
 from sysid_core.robot.guesses import (
     Fitted,
     Foot,
-    Mimic,
+    about_followers,
     feet_of,
     fit_to,
     floats,
-    follow_leaders,
     tool_of,
 )
 from sysid_core.robot.model import Robot
@@ -74,11 +73,13 @@ def initialise(
         source=target,
     )
     if recording is None:
-        fitted = Fitted({}, {}, {}, ())
+        fitted = Fitted({}, {}, {}, frozenset(), ())
     else:
         fitted = fit_to(recording, Robot(description, urdf))
         notes += fitted.notes
-    locked = {**fitted.locked, **follow_leaders(mimics, fitted.position, notes)}
+    locked = dict(fitted.locked)
+    for joint, mimic in mimics.items():
+        locked[joint] = mimic.multiplier * fitted.position.get(mimic.joint, 0.0) + mimic.offset
     if len(locked) == sum(joint.type != "fixed" for joint in urdf.joints.values()):
         raise RobotError("all of its joints would be locked", source=str(urdf_path))
     description = replace(description, locked=locked, names=fitted.names)
@@ -88,7 +89,10 @@ def initialise(
     if floating:
         robot = Robot(replace(description, base="floating"), urdf)
         notes += _about_feet(feet_of(robot))
-    notes += robot.warnings
+    elif followers := {k: v for k, v in mimics.items() if _first(mimics, k) in fitted.moving}:
+        held = {joint: where for joint, where in locked.items() if joint not in followers}
+        robot = Robot(replace(description, locked=held, mimic=followers), urdf)
+    notes += [*about_followers(mimics, locked, robot.description.mimic), *robot.warnings]
     text = _write(robot, urdf, notes)
     robot = Robot(parse_description(parse_yaml(text), source=target), urdf)
     return InitialDescription(text, robot, tuple(notes))
@@ -133,6 +137,13 @@ def _mimics(urdf_path: Path) -> dict[str, Mimic]:
     return found
 
 
+def _first(mimics: Mapping[str, Mimic], joint: str) -> str:
+    """Return who leads a joint, or its leader, and so on."""
+    for _ in mimics:
+        joint = mimics[joint].joint if joint in mimics else joint
+    return joint
+
+
 def _list(names: Sequence[str], indent: int) -> str:
     return "".join(f"\n{' ' * indent}- {_quoted(name)}" for name in names) if names else " []"
 
@@ -162,8 +173,15 @@ def _write(robot: Robot, urdf: Urdf, notes: Sequence[str]) -> str:
         urdf=_quoted(description.urdf),
         base=description.base,
         tool=_quoted(tool_of(robot)),
-        actuated=_list(robot.joint_names, 4),
+        actuated=_list(robot.actuated_names, 4),
         locked=_mapping({k: repr(v) for k, v in description.locked.items()}, 4),
+        mimic=_mapping(
+            {
+                k: f"{{joint: {_quoted(m.joint)}, multiplier: {m.multiplier}, offset: {m.offset}}}"
+                for k, m in description.mimic.items()
+            },
+            4,
+        ),
         names=_mapping({k: _quoted(v) for k, v in description.names.items()}, 2),
         terms=", ".join(description.friction_terms),
         contacts=_contacts(robot),

@@ -33,7 +33,7 @@ class LoopEquations:
 
     The residual stacks, per loop, p_b − p_a in world axes and, for 6-D loops, the rotation
     vector from frame a to frame b. Rows may be redundant as long as they agree, as the
-    out-of-plane rows of a planar linkage do.
+    out-of-plane rows of a planar linkage do. Last come joints that mimic others, one row each.
 
     Raises
     ------
@@ -47,7 +47,9 @@ class LoopEquations:
         loops = robot.description.loops
         self.robot = robot
         self.model = robot.model.copy()  # The robot's model with the loops' frames added
-        self.names = tuple(loop.name for loop in loops)  # Names of the loops
+        mimics = robot.description.mimic
+        # Names of the loops, then of joints that mimic others
+        self.names = (*(loop.name for loop in loops), *mimics)
         self._ends = tuple(
             _Ends(
                 self._add_frame(f"{loop.name}/a", loop.frame_a),
@@ -57,7 +59,12 @@ class LoopEquations:
             for loop in loops
         )
         self._data = self.model.createData()
-        heights = [6 if ends.fixed else 3 for ends in self._ends]
+        self._follow = np.zeros((len(mimics), len(robot.joint_names)))
+        self._offset = np.array([mimic.offset for mimic in mimics.values()])
+        for row, (joint, mimic) in zip(self._follow, mimics.items(), strict=True):
+            row[robot.joint_names.index(joint)] = 1.0
+            row[robot.joint_names.index(mimic.joint)] -= mimic.multiplier
+        heights = [6 if ends.fixed else 3 for ends in self._ends] + [1] * len(mimics)
         stops = np.cumsum(heights).tolist()
         # Where the equations of each loop lie in the residual
         self.rows = tuple(slice(s - h, s) for s, h in zip(stops, heights, strict=True))
@@ -75,7 +82,7 @@ class LoopEquations:
     def _check_topology(self) -> None:
         """Check that some loop goes through every passive joint."""
         supports = self.model.supports
-        moved: set[int] = set()
+        moved = {self.robot.body_joint_ids[j] for j in np.flatnonzero(self._follow.any(axis=0))}
         for ends in self._ends:
             a, b = (set(supports[self.model.frames[f].parentJoint]) for f in (ends.a, ends.b))
             moved |= a ^ b
@@ -92,17 +99,18 @@ class LoopEquations:
     def residual(self, q: FloatArray) -> FloatArray:
         """Return the residual (m,) [m, rad] of the equations at a configuration (nq,)."""
         pin.forwardKinematics(self.model, self._data, q)
-        return self._residual()
+        return self._residual(q)
 
     def residual_and_jacobian(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the residual (m,) and the Jacobian (m, nv) at a configuration (nq,)."""
         J = self.jacobian(q)
-        return self._residual(), J
+        return self._residual(q), J
 
-    def _residual(self) -> FloatArray:
+    def _residual(self, q: FloatArray) -> FloatArray:
         model, data, place = self.model, self._data, pin.updateFramePlacement
         r = np.empty(self.size)
-        for rows, ends in zip(self.rows, self._ends, strict=True):
+        r[self.size - len(self._offset) :] = self._follow @ q - self._offset
+        for rows, ends in zip(self.rows, self._ends, strict=False):
             A, B = place(model, data, ends.a), place(model, data, ends.b)
             r[rows.start : rows.start + 3] = B.translation - A.translation
             if ends.fixed:
@@ -112,7 +120,9 @@ class LoopEquations:
     def jacobian(self, q: FloatArray) -> FloatArray:
         """Return the Jacobian J (m, nv) of the loops: J q̇ = 0 on closed motion."""
         pin.computeJointJacobians(self.model, self._data, q)
-        return self._stack(pin.getFrameJacobian)
+        J = self._stack(pin.getFrameJacobian)
+        J[self.size - len(self._follow) :] = self._follow
+        return J
 
     def jacobian_dot(self, q: FloatArray, v: FloatArray) -> FloatArray:
         """Return the time derivative J̇ (m, nv) of `jacobian` along velocities v (nv,)."""
@@ -121,8 +131,8 @@ class LoopEquations:
 
     def _stack(self, jacobian_of: Callable[..., FloatArray]) -> FloatArray:
         model, data = self.model, self._data
-        J = np.empty((self.size, model.nv))
-        for rows, ends in zip(self.rows, self._ends, strict=True):
+        J = np.zeros((self.size, model.nv))
+        for rows, ends in zip(self.rows, self._ends, strict=False):
             A = jacobian_of(model, data, ends.a, _WORLD_ALIGNED)
             B = jacobian_of(model, data, ends.b, _WORLD_ALIGNED)
             height = rows.stop - rows.start
@@ -177,7 +187,7 @@ def _check_kind(robot: Robot) -> None:
         raise RobotError(
             "loops on a floating base are not supported: lock the joints of the loops"
         )
-    if not robot.description.loops:
+    if not robot.linked:
         passive = [n for n, p in zip(robot.joint_names, robot.passive, strict=True) if p]
         raise RobotError(
             f"passive joints {passive} belong to no loop: describe 'loops', or declare the "

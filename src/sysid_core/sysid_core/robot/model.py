@@ -79,7 +79,7 @@ class Robot:
         self.model = self._build_model()
         self.joint_names: tuple[str, ...] = tuple(self.model.names)[1 + self.floating :]
         self._check_names()
-        passive = set(description.passive)
+        passive = {*description.passive, *description.mimic}
         if description.actuated is not None:
             passive |= set(self.joint_names) - set(description.actuated)
         self.passive: BoolArray = np.array([name in passive for name in self.joint_names])
@@ -106,7 +106,12 @@ class Robot:
     @property
     def is_tree(self) -> bool:
         """Whether it stands on a fixed base, without loops, and all its joints are actuated."""
-        return not (self.floating or self.passive.any() or self.description.loops)
+        return not (self.floating or self.passive.any() or self.linked)
+
+    @property
+    def linked(self) -> bool:
+        """Whether loops or leaders tie its joints to each other."""
+        return bool(self.description.loops or self.description.mimic)
 
     @property
     def prismatic_names(self) -> tuple[str, ...]:
@@ -147,6 +152,7 @@ class Robot:
         named = {
             "joints.actuated": description.actuated or (),
             "joints.passive": description.passive,
+            "joints.mimic": (*description.mimic, *(m.joint for m in description.mimic.values())),
             "friction.chosen": tuple(description.friction_chosen),
             "friction.nominal": tuple(description.friction_nominal),
             "effort.position_offset": tuple(description.position_offset),
@@ -165,7 +171,7 @@ class Robot:
                 raise self._error(
                     f"{where} names {unknown}, but the moving joints are {sorted(known)}"
                 )
-        both = set(description.actuated or ()) & set(description.passive)
+        both = set(description.actuated or ()) & {*description.passive, *description.mimic}
         if both:
             raise self._error(f"{sorted(both)} cannot be actuated and passive at once")
 
@@ -274,7 +280,8 @@ class Robot:
             "layout": [self.layout.bodies, self.layout.joints, self.layout.couplings],
             "couplings": [c.direction.tolist() for c in self.couplings],
             "passive": self.passive.tolist(),
-            "loops": [repr(loop) for loop in self.description.loops],
+            "loops": [repr(loop) for loop in self.description.loops]
+            + [repr(mimic) for mimic in sorted(self.description.mimic.items())],
             "contacts": [repr(contact) for contact in self.description.contacts],
         }
         text = json.dumps(content, sort_keys=True)

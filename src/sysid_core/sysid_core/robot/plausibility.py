@@ -95,7 +95,7 @@ def _efforts(robot: Robot, recording: Recording) -> list[str]:
                 f"effort scale implausible: joint '{name}' reaches {value:.4g} N·m, its limit is "
                 f"{limit:.4g} N·m; set 'effort.gain' (N·m per published unit) in the description"
             )
-    if robot.floating or robot.description.loops:
+    if robot.floating or robot.linked:
         return warnings  # contact and loop forces carry the weight: gravity alone says nothing
     return [*warnings, *_excluded(robot, recording), *_scale(robot, recording)]
 

@@ -81,7 +81,7 @@ def _data(args: argparse.Namespace, robot: Robot | None) -> tuple[dict[str, Any]
 
 def _robot(robot: Robot, *, quiet: bool) -> dict[str, Any]:
     """Show the robot unless quiet; return it for JSON."""
-    loops = check_loops(LoopClosure(robot)) if robot.description.loops else None
+    loops = check_loops(LoopClosure(robot)) if robot.linked else None
     if not quiet:
         base = "floating" if robot.floating else "fixed"
         joints = f"{len(robot.actuated_names)} actuated"
