@@ -213,11 +213,13 @@ def rows_of(
         If a measured joint has gaps.
     """
     parts: list[tuple[RowBlock, ...]] = []
+    pushed: list[tuple[FloatArray, ...]] = []
     left_out = LeftOut()
     for piece in _chunks(len(batch)):
         progress("regression", piece.start / len(batch))
         rows = regression.rows(batch.samples.select(piece), still_velocity)
         left_out += rows.left_out
+        pushed.append(rows.carried)
         parts.append(tuple(b._replace(sample=b.sample + piece.start) for b in rows.blocks))
     progress("regression", 1.0)
     blocks = tuple(
@@ -227,13 +229,16 @@ def rows_of(
     if not Rows(blocks).finite:
         raise DataError("the samples hold gaps in a measured joint")
     filter_friction(regression, blocks, batch.samples, batch.sign_factor, batch.report)
-    if batch.carried is None:
-        return Rows(blocks, left_out)
-    known = batch.carried @ regression.base.mapping.T
-    torques = tuple(np.einsum("mb,mb->m", block.matrix, known[block.sample]) for block in blocks)
-    for block, torque in zip(blocks, torques, strict=True):
-        block.target[:] -= torque
-    return regression.with_load(Rows(blocks, left_out, torques))
+    torques = [np.concatenate(group) for group in zip(*pushed, strict=True)]
+    if batch.carried is not None:
+        known = batch.carried @ regression.base.mapping.T
+        loads = [np.einsum("mb,mb->m", block.matrix, known[block.sample]) for block in blocks]
+        for block, load in zip(blocks, loads, strict=True):
+            block.target[:] -= load
+        pushes = torques or [np.zeros(1)] * len(loads)
+        torques = [load + push for load, push in zip(loads, pushes, strict=True)]
+    rows = Rows(blocks, left_out, tuple(torques))
+    return regression.with_load(rows) if torques else rows
 
 
 def rest_speed(samples: Samples, still: float) -> FloatArray:

@@ -116,6 +116,14 @@ class ContactRecording(_Rows):
     wrenches: FloatArray | None = None
     """(c, nc, 6) [N, N·m] force and torque on the robot in the contact frame."""
 
+    def of(self, names: tuple[str, ...]) -> ContactRecording | None:
+        """Return the contacts of these names, in their order; None if any lacks."""
+        if not set(names) <= set(self.names):
+            return None
+        order = [self.names.index(name) for name in names]
+        wrenches = None if self.wrenches is None else self.wrenches[:, order]
+        return ContactRecording(self.time, names, self.active[:, order], wrenches)
+
 
 @dataclass(frozen=True)
 class Recording:

@@ -12,7 +12,7 @@ from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.base_parameters import BaseParameters, well_conditioned_base
 from sysid_core.dynamics.friction import FrictionLaw
 from sysid_core.dynamics.open_tree import OpenTree
-from sysid_core.dynamics.rows import LeftOut, PerJoint, RowBlock, Rows
+from sysid_core.dynamics.rows import LeftOut, PerJoint, Rows, joint_rows
 from sysid_core.recording import Samples
 from sysid_core.robot.loop_check import random_closed_states
 from sysid_core.robot.loops import (
@@ -122,13 +122,11 @@ class ClosedChainRegression(PerJoint):
         causes = ((_OPEN, int((~closed).sum())), (_SINGULAR, int(singular.sum())))
         A = self.contract(motion, used, self.base.columns)
         effort = samples.effort[:, self.robot.actuated][used]
-        return Rows(
-            tuple(
-                RowBlock(np.ascontiguousarray(A[:, j]), effort[:, j], used)
-                for j in range(len(self.groups))
-            ),
-            LeftOut(len(samples), causes),
-        )
+        pushed = self.pushed(samples.select(used), motion.q[used])
+        if pushed is not None:
+            pushed = np.einsum("nva,nv->na", motion.G[used], pushed)
+        matrices = (np.ascontiguousarray(A[:, j]) for j in range(len(self.groups)))
+        return joint_rows(matrices, effort, pushed, used, LeftOut(len(samples), causes))
 
 
 class ClosedChainDynamics:

@@ -85,6 +85,11 @@ class ContactRegression(Regression):
                 f"robot '{robot.name}' closes loops on a floating base, which has no regression "
                 "yet; describe its legs one by one, or lock the joints that close the loops"
             )
+        if not robot.floating:
+            raise ModelError(
+                f"robot '{robot.name}' needs a floating base; give 'base: floating' in its "
+                "description"
+            )
         super().__init__(robot)
         self.kinematics = ContactKinematics(robot)
         self._tree = OpenTree(robot)

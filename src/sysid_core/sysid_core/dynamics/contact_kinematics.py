@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinematics of a floating base and its contact frames, and bases of what they leave free."""
+"""Kinematics of a robot's contact frames, and bases of the motion that they leave free."""
 
 from __future__ import annotations
 
@@ -144,14 +144,13 @@ class ContactKinematics:
     Raises
     ------
     ModelError
-        If the robot is not floating or describes no contacts.
+        If the robot describes no contacts.
     """
 
     def __init__(self, robot: Robot) -> None:
-        if not robot.floating or not robot.description.contacts:
+        if not robot.description.contacts:
             raise ModelError(
-                f"robot '{robot.name}' needs a floating base and contact frames; "
-                "give 'base: floating' and 'contacts' in its description"
+                f"robot '{robot.name}' needs contact frames; give 'contacts' in its description"
             )
         self.robot = robot
         self._data = robot.model.createData()

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,11 +14,27 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.base_parameters import BaseParameters
+from sysid_core.dynamics.contact_kinematics import ContactKinematics
 from sysid_core.dynamics.correlation import effective_sample_factor
+from sysid_core.errors import DataError
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
-__all__ = ["LeftOut", "PerJoint", "Regression", "RowBlock", "Rows", "moving_rows", "select_rows"]
+__all__ = [
+    "LeftOut",
+    "PerJoint",
+    "Regression",
+    "RowBlock",
+    "Rows",
+    "joint_rows",
+    "moving_rows",
+    "select_rows",
+]
+
+
+_NO_WRENCH = Diagnostic(
+    "no_wrench", "{share} of the samples are left out: the wrench of a contact is missing"
+)
 
 
 class RowBlock(NamedTuple):
@@ -65,7 +82,8 @@ class Rows(NamedTuple):
     blocks: tuple[RowBlock, ...]
     left_out: LeftOut = LeftOut()  # Account of the samples without rows
     carried: tuple[FloatArray, ...] = ()
-    """Torque (m,) [N·m] of a known load per block, which the targets lack; empty: none."""
+    """Torque (m,) [N·m] of a known load and against known wrenches, per block, which the targets
+    lack; empty: none."""
 
     def residuals(self, base_vector: FloatArray) -> tuple[FloatArray, ...]:
         """Return target minus prediction (m,) [N·m] per group, for base parameters (b,)."""
@@ -100,6 +118,28 @@ def moving_rows(rows: Rows, speed: FloatArray, still: FloatArray | float) -> Row
     if moving.all():
         return rows
     return select_rows(rows, lambda g, block: moving[block.sample, g])
+
+
+def joint_rows(
+    matrices: Iterable[FloatArray],
+    effort: FloatArray,
+    pushed: FloatArray | None,
+    sample: IndexArray,
+    left_out: LeftOut,
+) -> Rows:
+    """Return the rows of joints' regressors, each (m, b), and efforts (m, G) [N·m].
+
+    Torques of measured wrenches, `pushed` (m, G) [N·m], are on the right-hand side. Their samples
+    (m,) have no rows where they are NaN.
+    """
+    if pushed is None:
+        blocks = zip(matrices, effort.T, strict=True)
+        return Rows(tuple(RowBlock(A, own, sample) for A, own in blocks), left_out)
+    known = np.isfinite(pushed).all(axis=1)
+    left_out += LeftOut(0, ((_NO_WRENCH, int((~known).sum())),))
+    target, sample = (effort + pushed)[known], sample[known]
+    rows = joint_rows((A[known] for A in matrices), target, None, sample, left_out)
+    return rows._replace(carried=tuple(-pushed[known].T))
 
 
 class Regression(ABC):
@@ -171,6 +211,30 @@ class PerJoint(Regression):
     def __init__(self, robot: Robot) -> None:
         super().__init__(robot)
         self.groups = robot.actuated_names
+
+    @cached_property
+    def _frames(self) -> ContactKinematics:
+        return ContactKinematics(self.robot)
+
+    def pushed(self, samples: Samples, q: FloatArray) -> FloatArray | None:
+        """Return the joint torques (n, nv) [N·m] of measured wrenches; None where there are none.
+
+        They act on the robot at configurations q (n, nq).
+
+        Raises
+        ------
+        DataError
+            If there is not one wrench per contact of the description.
+        """
+        contacts, wrenches = self.robot.description.contacts, samples.wrenches
+        if wrenches is None or not contacts:
+            return None
+        if wrenches.shape[1] != len(contacts):
+            raise DataError(
+                f"the data have {wrenches.shape[1]} wrenches, but the description names "
+                f"{len(contacts)} contacts: name each that is measured"
+            )
+        return self._frames.evaluate(q).generalised(wrenches)
 
     @abstractmethod
     def all_rows(self, samples: Samples) -> Rows:

@@ -12,7 +12,7 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.base_parameters import BaseParameters, find_base_parameters
 from sysid_core.dynamics.friction import FRICTION
 from sysid_core.dynamics.open_tree import OpenTree, random_states
-from sysid_core.dynamics.rows import PerJoint, RowBlock, Rows
+from sysid_core.dynamics.rows import LeftOut, PerJoint, Rows, joint_rows
 from sysid_core.errors import ModelError
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.recording import Samples
@@ -95,13 +95,11 @@ class TreeRegression(PerJoint):
     def all_rows(self, samples: Samples) -> Rows:
         """Return the rows of the samples, one block per joint."""
         A = self.full(samples.position, samples.velocity, samples.acceleration)
+        pushed = self.pushed(samples, samples.position)
+        matrices = (A[:, j].take(self.base.columns, axis=1) for j in range(A.shape[1]))
         index = np.arange(len(samples))
-        return Rows(
-            tuple(
-                RowBlock(A[:, j].take(self.base.columns, axis=1), samples.effort[:, j], index)
-                for j in range(A.shape[1])
-            )
-        )
+        rows = joint_rows(matrices, samples.effort, pushed, index, LeftOut())
+        return rows if pushed is None else self.with_load(rows)
 
 
 class TreeDynamics(OpenTree):

@@ -112,12 +112,10 @@ class SensorFeed:
 
     def _of_feet(self, contacts: ContactRecording) -> ContactRecording | None:
         """Return the contacts of the robot's feet, in its order."""
-        if not set(self._feet) <= set(contacts.names):
+        found = contacts.of(self._feet)
+        if found is None:
             self._counts["contacts without the robot's feet"] += len(contacts.time)
-            return None
-        order = [contacts.names.index(name) for name in self._feet]
-        wrenches = None if contacts.wrenches is None else contacts.wrenches[:, order]
-        return ContactRecording(contacts.time, self._feet, contacts.active[:, order], wrenches)
+        return found
 
     def known_until(self, newest: float) -> float:
         """Return up to when joint samples, the newest of them given [s], need not wait."""

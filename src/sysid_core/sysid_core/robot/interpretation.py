@@ -58,6 +58,9 @@ def interpret(
             effort=effort,
             warnings=(),
         )
+        feet = tuple(contact.name for contact in robot.description.contacts)
+        if recording.contacts is not None and feet:
+            chosen = replace(chosen, contacts=recording.contacts.of(feet) or recording.contacts)
         if recording.imu is not None:
             mounting = ImuMounting(
                 robot.imu_rotation, robot.imu_position, np.array(robot.description.gravity)
