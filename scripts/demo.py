@@ -14,36 +14,21 @@ import os
 import shutil
 import sys
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import sysid_embedded
+from demo_nodes import Nodes
+from demo_picture import draw
+from demo_report import Span, report
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-sysid_embedded.install()
-
-try:
-    import rclpy  # a real one where there is one, else the embedded
-except ImportError as missing:
-    raise SystemExit(f"demo: {missing}; '.venv/bin/sysid doctor' says what to install") from None
-from demo_nodes import Nodes  # noqa: E402
-from demo_picture import draw  # noqa: E402
-from demo_report import Span, report  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.markup import escape  # noqa: E402
-from rich.table import Table  # noqa: E402
-from std_srvs.srv import SetBool  # noqa: E402
-
-from sysid_core.robot import Robot, load_robot  # noqa: E402
-from sysid_msgs.msg import (  # noqa: E402
-    DynamicParameters,
-    IdentificationStatus,
-    Payload,
-    TrackingStatus,
-)
-from sysid_msgs.srv import AttachPayload, ExportModel, SaveBuffer  # noqa: E402
-from sysid_ros.qos import latched  # noqa: E402
+from sysid_core.errors import SysidError
+from sysid_core.robot import Robot, load_robot
+from sysid_ros.terminal.session import Session, import_type, open_session
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = {
@@ -54,22 +39,14 @@ RESULTS = {
 LOAD_MASS = 1.5
 LOAD_COM = (0.02, 0.0, 0.06)
 LOAD_INERTIA = (0.003, 0.0, 0.003, 0.0, 0.0, 0.003)
+TOPICS = {
+    "tracking": "TrackingStatus",
+    "status": "IdentificationStatus",
+    "payload": "Payload",
+}
 
 
-@dataclass
-class Log:
-    """What the demo saw, by topic, with times since the start [s]."""
-
-    tracking: list[tuple[float, list[float], bool]] = field(default_factory=list)
-    status: list[tuple[float, int, float, str]] = field(default_factory=list)
-    payload: list[tuple[float, bool, float, float, tuple[float, float, float]]] = field(
-        default_factory=list
-    )
-    parameters: DynamicParameters | None = None
-
-
-@dataclass(frozen=True)
-class Phase:
+class Phase(NamedTuple):
     """A named stretch of the demo [s]."""
 
     name: str
@@ -86,145 +63,165 @@ PHASES = (
 )
 RELEASE, PICK_UP, PUT_DOWN, END = 12.0, 26.0, 41.0, 55.0
 SETTLED = 1.0  # [s] after which a load that was asked for is attached for sure
+Seen = dict[str, list[tuple[float, Any]]]
+"""Messages by topic, each with its time since the start [s]."""
 
 
-class Watcher(Node):
+class Watcher:
     """Records what the nodes publish and calls their services."""
 
-    def __init__(self, nodes: Nodes) -> None:
-        super().__init__("demo")
-        self.nodes = nodes
-        self.log, self.begin = Log(), float("inf")
-        self.stamp = 0.0  # of the newest tracking message [s], by the simulation's clock
-        self.create_subscription(TrackingStatus, "tracking", self._on_tracking, 100)
-        self.create_subscription(IdentificationStatus, "status", self._on_status, 100)
-        self.create_subscription(Payload, "payload", self._on_payload, 100)
-        self.create_subscription(DynamicParameters, "parameters", self._on_parameters, latched())
-        self.moving = self.ready = False
+    def __init__(self, session: Session, nodes: Nodes) -> None:
+        from sysid_ros.qos import latched
+
+        self.session, self.nodes = session, nodes
+        self.seen: Seen = {topic: [] for topic in TOPICS}
+        self.newest: dict[str, Any] = {}
+        self.begin = float("inf")
+        for topic, name in TOPICS.items():
+            kind, take = import_type(f"sysid_msgs/{name}", "msg"), partial(self._take, topic)
+            session.node.create_subscription(kind, topic, take, 100)
+        kind = import_type("sysid_msgs/DynamicParameters", "msg")
+        take = partial(self.newest.__setitem__, "parameters")
+        session.node.create_subscription(kind, "parameters", take, latched())
 
     @property
     def now(self) -> float:
         """Time since the motion began [s]."""
         return time.monotonic() - self.begin
 
-    def _on_tracking(self, message: TrackingStatus) -> None:
-        self.stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
-        self.moving |= message.state == TrackingStatus.TRACKING
+    @property
+    def stamp(self) -> float:
+        """Time of the newest tracking message [s], by the simulation's clock."""
+        stamp = self.newest["tracking"].header.stamp
+        return float(stamp.sec + 1e-9 * stamp.nanosec)
+
+    def _take(self, topic: str, message: Any) -> None:
+        self.newest[topic] = message
         if self.now >= 0.0:
-            row = (self.now, list(message.position_error), bool(message.identified))
-            self.log.tracking.append(row)
+            self.seen[topic].append((self.now, message))
 
-    def _on_status(self, message: IdentificationStatus) -> None:
-        self.ready = True
-        if self.now >= 0.0:
-            reason = message.reasons[0] if message.reasons else ""
-            self.log.status.append((self.now, int(message.state), float(message.r2), reason))
-
-    def _on_payload(self, message: Payload) -> None:
-        if self.now >= 0.0:
-            com = (message.com.x, message.com.y, message.com.z)
-            row = (self.now, bool(message.attached), message.mass, message.mass_std, com)
-            self.log.payload.append(row)
-
-    def _on_parameters(self, message: DynamicParameters) -> None:
-        self.log.parameters = message
-
-    def ask(self, kind: Any, name: str, request: Any, timeout: float = 10.0) -> Any:
-        """Call a service and return its answer; exits where it does not come."""
-        client = self.create_client(kind, name)
-        if not client.wait_for_service(timeout_sec=timeout):
+    def ask(self, kind: str, name: str, timeout: float = 10.0, **values: Any) -> None:
+        """Call a service; exits where it does not answer, or answers no."""
+        made = import_type(kind, "srv")
+        try:
+            answer = self.session.ask(made, f"/{name}", made.Request(**values), timeout)
+        except SysidError as error:
             self.nodes.check()
-            raise SystemExit(f"demo: service {name} is not there; see {self.nodes.log}")
-        future = client.call_async(request)
-        rclpy.spin_until_future_complete(self, future, timeout_sec=timeout)
-        if future.result() is None:
-            self.nodes.check()
-            raise SystemExit(f"demo: service {name} did not answer; see {self.nodes.log}")
-        return future.result()
+            raise SystemExit(f"demo: {error}; see {self.nodes.log}") from error
+        if not answer.success:
+            raise SystemExit(f"demo: {answer.message}")
 
-    def watch_until(self, moment: float) -> None:
-        """Go on watching until a time since the start [s]."""
-        while self.now < moment:
-            rclpy.spin_once(self, timeout_sec=0.05)
+    def watch(self, until: Callable[[], bool]) -> None:
+        """Go on watching until something holds."""
+        while not until():
+            self.session.spin(0.05)
             self.nodes.check()
 
-
-def attach(node: Watcher, mass: float) -> None:
-    """Ask the simulator to attach a load; a mass of 0 takes it off."""
-    request = AttachPayload.Request(mass=mass)
-    request.com.x, request.com.y, request.com.z = LOAD_COM if mass else (0.0, 0.0, 0.0)
-    request.inertia = list(LOAD_INERTIA) if mass else [0.0] * 6
-    answer = node.ask(AttachPayload, "simulator/attach_payload", request)
-    if not answer.success:
-        raise SystemExit(f"demo: {answer.message}")
+    def attach(self, mass: float) -> None:
+        """Ask the simulator to attach a load; a mass of 0 takes it off."""
+        com = import_type("geometry_msgs/Vector3", "msg")(
+            **dict(zip("xyz", LOAD_COM, strict=True))
+        )
+        load = {"mass": mass, "com": com, "inertia": list(LOAD_INERTIA)} if mass else {}
+        self.ask("sysid_msgs/AttachPayload", "simulator/attach_payload", **load)
 
 
-def play(node: Watcher, console: Console) -> tuple[Span, Span]:
+def play(watcher: Watcher, console: Console) -> tuple[Span, Span]:
     """Run the story from the first motion to the last; returns when it moved free and loaded."""
     deadline = time.monotonic() + 60.0
-    while not (node.moving and node.ready):
-        rclpy.spin_once(node, timeout_sec=0.1)
-        node.nodes.check()
+
+    def begun() -> bool:
         if time.monotonic() > deadline:
-            raise SystemExit(
-                f"demo: the nodes did not start within a minute; see {node.nodes.log}"
-            )
-    node.ask(SetBool, "identifier/freeze", SetBool.Request(data=True))
-    node.begin, start = time.monotonic(), node.stamp
+            log = watcher.nodes.log
+            raise SystemExit(f"demo: the nodes did not start within a minute; see {log}")
+        tracking = watcher.newest.get("tracking")
+        moving = tracking is not None and tracking.state == tracking.TRACKING
+        return moving and "status" in watcher.newest
+
+    def watch_until(moment: float) -> None:
+        watcher.watch(lambda: watcher.now >= moment)
+
+    watcher.watch(begun)
+    watcher.ask("std_srvs/SetBool", "identifier/freeze", data=True)
+    watcher.begin, start = time.monotonic(), watcher.stamp
     console.print("[bold] 0 s[/] the arm follows its reference with a wrong model")
-    node.watch_until(RELEASE)
-    node.ask(SetBool, "identifier/freeze", SetBool.Request(data=False))
+    watch_until(RELEASE)
+    watcher.ask("std_srvs/SetBool", "identifier/freeze", data=False)
     console.print(f"[bold]{RELEASE:2.0f} s[/] the identifier may publish what it learns")
-    node.watch_until(PICK_UP)
-    free = (start, node.stamp)
-    attach(node, LOAD_MASS)
+    watch_until(PICK_UP)
+    free = (start, watcher.stamp)
+    watcher.attach(LOAD_MASS)
     console.print(f"[bold]{PICK_UP:2.0f} s[/] a load of {LOAD_MASS} kg is picked up")
-    node.watch_until(PICK_UP + SETTLED)
-    start = node.stamp
-    node.watch_until(PUT_DOWN)
-    loaded = (start, node.stamp)
-    attach(node, 0.0)
+    watch_until(PICK_UP + SETTLED)
+    start = watcher.stamp
+    watch_until(PUT_DOWN)
+    loaded = (start, watcher.stamp)
+    watcher.attach(0.0)
     console.print(f"[bold]{PUT_DOWN:2.0f} s[/] the load is put down")
-    node.watch_until(END)
+    watch_until(END)
     return free, loaded
 
 
-def phase_rows(log: Log) -> list[dict[str, Any]]:
+def phase_rows(seen: Seen) -> list[dict[str, Any]]:
     """Return figures of each phase."""
     rows = []
     for phase in PHASES:
-        errors = [e for t, e, _ in log.tracking if phase.start <= t < phase.stop]
-        r2 = [value for t, _, value, _ in log.status if phase.start <= t < phase.stop]
-        squares = [sum(v * v for v in error) for error in errors]
+        errors, r2 = (
+            [message for t, message in seen[topic] if phase.start <= t < phase.stop]
+            for topic in ("tracking", "status")
+        )
+        squares = [sum(v * v for v in message.position_error) for message in errors]
         rms = (sum(squares) / max(len(squares), 1)) ** 0.5
+        middle = sorted(float(message.r2) for message in r2)[len(r2) // 2] if r2 else float("nan")
         rows.append(
             {
                 "phase": phase.name,
                 "start": phase.start,
                 "stop": phase.stop,
                 "rms": rms,
-                "r2": sorted(r2)[len(r2) // 2] if r2 else float("nan"),
+                "r2": middle,
             }
         )
     return rows
 
 
-def loads(log: Log) -> dict[str, float]:
+def loads(seen: Seen) -> dict[str, float]:
     """Return when the load was noticed and its estimate before it was put down."""
-    seen = [row for row in log.payload if PICK_UP <= row[0] < PUT_DOWN and row[1]]
-    if not seen:
+    found = [row for row in seen["payload"] if PICK_UP <= row[0] < PUT_DOWN and row[1].attached]
+    if not found:
         return {}
-    _, _, mass, std, (x, y, z) = seen[-1]
-    noticed = seen[0][0] - PICK_UP
-    return {"noticed_after": noticed, "mass": mass, "mass_std": std, "x": x, "y": y, "z": z}
+    last, com = found[-1][1], found[-1][1].com
+    return {
+        "noticed_after": found[0][0] - PICK_UP,
+        "mass": last.mass,
+        "mass_std": last.mass_std,
+        "x": com.x,
+        "y": com.y,
+        "z": com.z,
+    }
 
 
-def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
+def gate_opening(seen: Seen) -> float | None:
+    """Return how long after the release identified parameters were in use [s]."""
+    opened = (t for t, m in seen["status"] if t >= RELEASE and m.state == m.IDENTIFIED)
+    first = next(opened, None)
+    return None if first is None else first - RELEASE
+
+
+def table_of(title: str, *headings: str) -> Table:
+    """Return a table whose first column holds words and the others numbers."""
+    table = Table(title=escape(title))
+    for i, heading in enumerate(headings):
+        table.add_column(escape(heading), justify="right" if i else "left")
+    return table
+
+
+def show(console: Console, watcher: Watcher, truth: dict[str, Any], out: Path) -> None:
     """Print the tables and write the picture and the figures."""
-    rows, load = phase_rows(log), loads(log)
-    table = Table(title="Tracking, phase by phase")
-    for heading in ("phase", "time [s]", "tracking RMS [mrad]", "against wrong model", "R²"):
-        table.add_column(escape(heading), justify="left" if heading == "phase" else "right")
+    seen = watcher.seen
+    rows, load, opened = phase_rows(seen), loads(seen), gate_opening(seen)
+    headings = ("phase", "time [s]", "tracking RMS [mrad]", "against wrong model", "R²")
+    table = table_of("Tracking, phase by phase", *headings)
     for row in rows:
         table.add_row(
             row["phase"],
@@ -234,9 +231,7 @@ def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
             f"{row['r2']:.4f}" if row["r2"] == row["r2"] else "–",
         )
     console.print(table)
-    identified = [t for t, state, *_ in log.status if state == IdentificationStatus.IDENTIFIED]
-    opened = next((t for t in identified if t >= RELEASE), None)
-    gate = "did not open" if opened is None else f"opened {opened - RELEASE:.1f} s after release"
+    gate = "did not open" if opened is None else f"opened {opened:.1f} s after release"
     console.print(f"The gate {gate}.")
     if load:
         console.print(
@@ -246,24 +241,18 @@ def show(console: Console, log: Log, truth: dict[str, Any], out: Path) -> None:
             + ", ".join(f"{v:.3f}" for v in LOAD_COM)
             + ")."
         )
-    masses = Table(title=escape("Masses [kg]"))
-    for heading in ("body", "URDF", "true", "identified", "±"):
-        masses.add_column(heading, justify="left" if heading == "body" else "right")
-    parameters = log.parameters
+    masses = table_of("Masses [kg]", "body", "URDF", "true", "identified", "±")
+    parameters = watcher.newest.get("parameters")
     if parameters is not None and len(parameters.inertial_std):
         for b, body in enumerate(parameters.bodies):
-            masses.add_row(
-                body,
-                f"{truth['nominal'][body]:.2f}",
-                f"{truth['true'][body]:.2f}",
-                f"{parameters.inertial[10 * b]:.2f}",
-                f"{parameters.inertial_std[10 * b]:.2f}",
-            )
+            known = (truth["nominal"][body], truth["true"][body])
+            learned = (parameters.inertial[10 * b], parameters.inertial_std[10 * b])
+            masses.add_row(body, *(f"{value:.2f}" for value in (*known, *learned)))
         console.print(masses)
-    draw(log, PHASES, (RELEASE, PICK_UP, PUT_DOWN, END), LOAD_MASS, out / "demo.png")
+    draw(seen, PHASES, (RELEASE, PICK_UP, PUT_DOWN, END), LOAD_MASS, out / "demo.png")
     figures = {
         "phases": rows,
-        "gate_opened_after": None if opened is None else opened - RELEASE,
+        "gate_opened_after": opened,
         "payload": load,
         "payload_true": LOAD_MASS,
     }
@@ -293,37 +282,26 @@ def main() -> int:
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     os.environ.setdefault("ROS_DOMAIN_ID", str(20 + os.getpid() % 80))
-    truth = out / "ground_truth.json"
-    up = [
-        sys.executable,
-        "-m",
-        "sysid_core.cli.main",
-        "up",
-        str(ROOT / "launch/sim.launch.yaml"),
-        f"robot:={given.robot}",
-        f"truth_seed:={given.seed}",
-        f"ground_truth_file:={truth}",
-    ]
-    log = out / "log.txt"
+    truth, log = out / "ground_truth.json", out / "log.txt"
+    up = (sys.executable, "-m", "sysid_core.cli.main", "up", str(ROOT / "launch/sim.launch.yaml"))
+    arguments = (f"robot:={given.robot}", f"truth_seed:={given.seed}")
     console.print(
         f"Starting simulator, recorder, identifier, controller; log: {log}", soft_wrap=True
     )
-    with Nodes(up, log) as nodes:
-        rclpy.init()
-        node = Watcher(nodes)
+    with (
+        Nodes((*up, *arguments, f"ground_truth_file:={truth}"), log) as nodes,
+        open_session("demo") as session,
+    ):
+        watcher = Watcher(session, nodes)
         try:
-            spans = play(node, console)
-            live = ExportModel.Request(directory=str(out / "live"))
-            node.ask(ExportModel, "identifier/export", live)
-            bag = SaveBuffer.Request(directory=str(out / "bag"))
-            node.ask(SaveBuffer, "recorder/save", bag, timeout=60.0)
+            spans = play(watcher, console)
+            watcher.ask("sysid_msgs/ExportModel", "identifier/export", directory=str(out / "live"))
+            bag = str(out / "bag")
+            watcher.ask("sysid_msgs/SaveBuffer", "recorder/save", 60.0, directory=bag)
         except KeyboardInterrupt:
             return 130
-        finally:
-            node.destroy_node()
-            rclpy.try_shutdown()
     robot = load_robot(given.robot)
-    show(console, node.log, true_masses(truth, robot), out)
+    show(console, watcher, true_masses(truth, robot), out)
     report(console, out, robot, *spans)
     return 0
 

@@ -32,16 +32,17 @@ def _smooth(time: np.ndarray, values: np.ndarray, span: float) -> np.ndarray:
 
 
 def draw(
-    log: Any, phases: Sequence[Any], moments: Sequence[float], mass: float, path: Path
+    seen: Any, phases: Sequence[Any], moments: Sequence[float], mass: float, path: Path
 ) -> None:
-    """Draw the demo's log to a PNG.
+    """Draw what the demo saw, messages by topic, to a PNG.
 
     The moments (4,) [s] are release of the identifier, pick-up, put-down and end; the true load
     has a mass in kg.
     """
     release, *_, end = moments
-    time = np.array([row[0] for row in log.tracking])
-    error = 1e3 * np.linalg.norm(np.array([row[1] for row in log.tracking]), axis=1)
+    time = np.array([t for t, _ in seen["tracking"]])
+    errors = np.array([message.position_error for _, message in seen["tracking"]])
+    error = 1e3 * np.linalg.norm(errors, axis=1)
     figure, (top, middle, bottom) = plt.subplots(
         3, 1, figsize=(10.0, 7.5), sharex=True, height_ratios=(3, 1.3, 2), layout="constrained"
     )
@@ -66,8 +67,8 @@ def draw(
     low, high = top.get_ylim()
     top.set_ylim(low, high * 2.2)
     _note((top, middle, bottom), moments, mass)
-    _draw_status(middle, log, release, end)
-    _draw_payload(bottom, log, moments, mass)
+    _draw_status(middle, seen, release, end)
+    _draw_payload(bottom, seen, moments, mass)
     bottom.set_xlabel("time [s]")
     bottom.set_xlim(0.0, end)
     figure.savefig(path, dpi=130)
@@ -98,15 +99,15 @@ def _note(fields: tuple[Any, Any, Any], moments: Sequence[float], mass: float) -
         )
 
 
-def _draw_status(axes: Any, log: Any, release: float, end: float) -> None:
+def _draw_status(axes: Any, seen: Any, release: float, end: float) -> None:
     axes.axhline(0.95, color=_GREY, lw=0.8, ls="--")
     axes.set_ylim(0.85, 1.02)
     axes.set_ylabel("R²\n(predicted)")
-    status = [row for row in log.status if row[0] >= release]
+    status = [(t, message) for t, message in seen["status"] if t >= release]
     if not status:
         return
-    times = [row[0] for row in status]
-    states = [row[1] for row in status]
+    times = [t for t, _ in status]
+    states = [message.state for _, message in status]
     axes.text(
         0.5 * release,
         0.925,
@@ -120,14 +121,14 @@ def _draw_status(axes: Any, log: Any, release: float, end: float) -> None:
     for start, stop, state in zip(times, [*times[1:], end], states, strict=True):
         axes.axvspan(start, stop, color=_STATES[state], lw=0, alpha=0.8)
         lasted[state] += stop - start
-    r2 = [row[2] or np.nan for row in status]  # 0 until it is known
+    r2 = [message.r2 or np.nan for _, message in status]  # 0 until it is known
     axes.plot(times, r2, color=_BLUE, lw=1.5)
     seen = sorted(state for state, span in lasted.items() if span > _VISIBLE_S)
     handles = [Patch(color=_STATES[s]) for s in seen]
     axes.legend(handles, [_NAMES[s] for s in seen], loc="lower right", ncols=len(seen), fontsize=8)
 
 
-def _draw_payload(axes: Any, log: Any, moments: Sequence[float], mass: float) -> None:
+def _draw_payload(axes: Any, seen: Any, moments: Sequence[float], mass: float) -> None:
     _, pick_up, put_down, end = moments
     axes.step(
         [0.0, pick_up, put_down, end],
@@ -138,10 +139,10 @@ def _draw_payload(axes: Any, log: Any, moments: Sequence[float], mass: float) ->
         ls="--",
         label="true",
     )
-    if log.payload:
-        time = np.array([row[0] for row in log.payload])
-        estimate = np.array([row[2] if row[1] else 0.0 for row in log.payload])
-        std = np.array([row[3] if row[1] else 0.0 for row in log.payload])
+    if seen["payload"]:
+        time = np.array([t for t, _ in seen["payload"]])
+        known = [(m.mass, m.mass_std) if m.attached else (0.0, 0.0) for _, m in seen["payload"]]
+        estimate, std = np.array(known).T
         axes.plot(time, estimate, color=_BLUE, lw=1.8, label="identified")
         axes.fill_between(
             time,

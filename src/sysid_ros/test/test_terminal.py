@@ -143,18 +143,16 @@ def test_the_view_names_gate_torques_and_the_payloads_interval() -> None:
     messages = importlib.import_module("sysid_msgs.msg")
     view = WatchView(["FILLING", "NOMINAL", "IDENTIFIED"], ["DISABLED", "WAITING"])
     assert view.line() == "identifier: silent | controller: silent | no payload"
-    view.on_status(fill(messages.IdentificationStatus(), STATUS))
-    view.on_tracking(
-        SimpleNamespace(
-            state=1,
-            identified=True,
-            position_error=[-0.002],
-            joint_names=["a"],
-            effort=[3.0],
-            warnings=["reference refused"],
-        )
+    view.status = fill(messages.IdentificationStatus(), STATUS)
+    view.tracking = SimpleNamespace(
+        state=1,
+        identified=True,
+        position_error=[-0.002],
+        joint_names=["a"],
+        effort=[3.0],
+        warnings=["reference refused"],
     )
-    view.on_payload(SimpleNamespace(attached=True, mass=2.0, mass_std=0.1))
+    view.payload = SimpleNamespace(attached=True, mass=2.0, mass_std=0.1)
     assert "gate IDENTIFIED" in view.line()
     assert "error 2.0 mrad, reference refused" in view.line()
     assert "payload 2.000 kg (95 %: 1.804 to 2.196)" in view.line()

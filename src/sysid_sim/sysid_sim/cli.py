@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import argparse
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from sysid_core.cli.subcommand import Subcommand
+from sysid_core.untrusted import read_yaml
 
-__all__ = ["simulate"]
+__all__ = ["read_scenarios", "simulate"]
 
-
+_SCENARIOS = Path(__file__).with_name("scenarios.yaml")
 _SHORTEST, _LONGEST = 0.1, 3600.0
 
 
@@ -51,14 +54,18 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _epilog() -> str:
-    from sysid_sim.scenarios import known_scenarios  # simulates, so takes long to import
+@cache
+def read_scenarios() -> dict[str, Any]:
+    """Return what ``scenarios.yaml`` says: families and scenarios by name."""
+    told: dict[str, Any] = read_yaml(_SCENARIOS)
+    return told
 
-    scenarios = known_scenarios().values()
-    width = max(len(scenario.name) for scenario in scenarios)
-    return "scenarios:\n" + "\n".join(
-        f"  {scenario.name:{width}}  {scenario.summary}" for scenario in scenarios
-    )
+
+def _epilog() -> str:
+    scenarios = read_scenarios()["scenarios"]
+    width = max(map(len, scenarios))
+    lines = (f"  {name:{width}}  {told['summary']}" for name, told in scenarios.items())
+    return "\n".join(["scenarios:", *lines])
 
 
 simulate = Subcommand(

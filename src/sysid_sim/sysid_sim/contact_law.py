@@ -14,6 +14,7 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
 from sysid_core.dynamics.contact_kinematics import BASE
 from sysid_core.robot import Robot
+from sysid_sim.plant import rotation_of
 
 __all__ = ["BASE_BANDWIDTH", "ContactLaw", "ContactReference", "ContactState"]
 
@@ -129,8 +130,7 @@ class ContactLaw:
 def base_acceleration(reference: ContactReference, state: ContactState) -> FloatArray:
     """Return the wanted derivative (6,) of the twist's components."""
     kp, kd = BASE_BANDWIDTH**2, 2.0 * BASE_BANDWIDTH
-    R = pin.Quaternion(state.pose[3:]).toRotationMatrix()
-    desired = pin.Quaternion(reference.pose[3:]).toRotationMatrix()
+    R, desired = rotation_of(state.pose[3:]), rotation_of(reference.pose[3:])
     linear, angular = state.twist[:3], state.twist[3:]
     world = (
         reference.acceleration[:3]

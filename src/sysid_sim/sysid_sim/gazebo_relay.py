@@ -137,17 +137,10 @@ class GazeboRelay(Node):
             self._publish_base(message.header.stamp, newest)
         self._clock.publish(Clock(clock=message.header.stamp))
         position, velocity = joint_arrays(message)
-        position = self._rest + position[self._index]
-        driver = self._driver
-        self._states.publish(
-            joint_state_message(
-                self.robot.actuated_names,
-                message.header.stamp,
-                driver.published_position(position),
-                driver.published_velocity(velocity[self._index]),
-                driver.command(self._effort - driver.unpublished(position)),
-            )
-        )
+        position, velocity = self._rest + position[self._index], velocity[self._index]
+        shown = self._driver.published(position, velocity, self._effort)
+        names, stamp = self.robot.actuated_names, message.header.stamp
+        self._states.publish(joint_state_message(names, stamp, *shown))
 
     def _note_jump(self, newest: int) -> None:
         """Notice a world that was reset, or that runs without being asked."""

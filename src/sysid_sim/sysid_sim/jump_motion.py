@@ -13,10 +13,10 @@ from sysid_sim.legged_motion import (
     Sensed,
     about_up,
     at_rest,
-    attitude_of,
     quaternion_of,
     yaw_of,
 )
+from sysid_sim.plant import rotation_of
 
 __all__ = ["Jump"]
 
@@ -95,7 +95,7 @@ class Jump:
 
     def _fly(self, reference: ContactReference, since: float, sensed: Sensed) -> Plan:
         stance = self._stance
-        moving = attitude_of(sensed.pose) @ sensed.twist[LINEAR]
+        moving = rotation_of(sensed.pose[3:]) @ sensed.twist[LINEAR]
         flight = 2.0 * self._velocity[2] / 9.81
         if since > self._AIRBORNE * stance.time:
             self._landed |= sensed.touching

@@ -12,6 +12,7 @@ import pinocchio as pin
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.stance import Stance
 from sysid_sim.contact_law import ContactReference
+from sysid_sim.plant import rotation_of
 
 __all__ = [
     "ANGULAR",
@@ -24,7 +25,6 @@ __all__ = [
     "Wander",
     "about_up",
     "at_rest",
-    "attitude_of",
     "quaternion_of",
     "yaw_of",
 ]
@@ -62,14 +62,9 @@ def quaternion_of(yaw: float, roll: float = 0.0, pitch: float = 0.0) -> FloatArr
     return np.array(pin.Quaternion(pin.rpy.rpyToMatrix(roll, pitch, yaw)).coeffs())
 
 
-def attitude_of(pose: FloatArray) -> FloatArray:
-    """Return the rotation (3, 3) of a pose (7,)."""
-    return np.array(pin.Quaternion(pose[3:]).toRotationMatrix())
-
-
 def yaw_of(pose: FloatArray) -> float:
     """Return a pose's (7,) angle [rad] about the vertical."""
-    return float(pin.rpy.matrixToRpy(attitude_of(pose))[2])
+    return float(pin.rpy.matrixToRpy(rotation_of(pose[3:]))[2])
 
 
 def about_up(yaw: float) -> FloatArray:

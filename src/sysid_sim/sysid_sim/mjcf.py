@@ -182,22 +182,14 @@ def _add_feet(body: ET.Element, robot: Robot, index: int) -> None:
             )
 
 
-def _loop_sites(robot: Robot) -> dict[int, list[tuple[str, pin.SE3]]]:
-    """Return name and placement of the sites that close the loops, per carrying joint."""
-    sites: dict[int, list[tuple[str, pin.SE3]]] = {}
-    for loop in robot.description.loops:
-        for end, frame in (("a", loop.frame_a), ("b", loop.frame_b)):
-            parent, placement = robot.place(frame)
-            sites.setdefault(parent, []).append((f"loop/{loop.name}/{end}", placement))
-    return sites
-
-
 def _add_bodies(
-    world: ET.Element, robot: Robot, parameters: FloatArray, config: PhysicsConfig
+    world: ET.Element,
+    robot: Robot,
+    parameters: FloatArray,
+    friction: dict[str, _Shares],
+    config: PhysicsConfig,
 ) -> None:
     model, layout = robot.model, robot.layout
-    friction = {term: _shares(robot, parameters, term) for term in _SHARED}
-    sites = _loop_sites(robot)
     elements = {0: world}
     for index in range(1, model.njoints):
         name = layout.bodies[index - 1]
@@ -213,24 +205,24 @@ def _add_bodies(
         else:
             _add_joint(body, robot, index, friction, config.joint_limits)
         _add_feet(body, robot, index)
-    for index, placed in sites.items():
-        for name, placement in placed:
-            _add(elements[index], "site", name=name, **_placement(placement))
+    for loop in robot.description.loops:
+        for end, frame in (("a", loop.frame_a), ("b", loop.frame_b)):
+            parent, placement = robot.place(frame)
+            _add(elements[parent], "site", name=f"loop/{loop.name}/{end}", **_placement(placement))
 
 
-def _add_couplings(root: ET.Element, robot: Robot, parameters: FloatArray) -> None:
+def _add_couplings(root: ET.Element, robot: Robot, friction: dict[str, _Shares]) -> None:
     if not robot.couplings:
         return
-    shares = {term: _shares(robot, parameters, term).couplings for term in _SHARED}
     tendons = _add(root, "tendon")
     for c, coupling in enumerate(robot.couplings):
         fixed = _add(
             tendons,
             "fixed",
             name=coupling.name,
-            damping=_text([shares["viscous"][c]]),
-            frictionloss=_text([shares["coulomb"][c]]),
-            armature=_text([shares["armature"][c]]),
+            damping=_text([friction["viscous"].couplings[c]]),
+            frictionloss=_text([friction["coulomb"].couplings[c]]),
+            armature=_text([friction["armature"].couplings[c]]),
         )
         for joint, coefficient in zip(robot.joint_names, coupling.direction, strict=True):
             if coefficient != 0.0:
@@ -318,8 +310,9 @@ def build_mjcf(robot: Robot, parameters: FloatArray, config: PhysicsConfig | Non
             friction=_text([GROUND_FRICTION, 0.0, 0.0]),
             solref=_text([_GROUND_TIME, 1.0]),
         )
-    _add_bodies(world, robot, parameters, config)
-    _add_couplings(root, robot, parameters)
+    friction = {term: _shares(robot, parameters, term) for term in _SHARED}
+    _add_bodies(world, robot, parameters, friction, config)
+    _add_couplings(root, robot, friction)
     _add_equalities(root, robot)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode")

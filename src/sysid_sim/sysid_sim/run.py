@@ -119,13 +119,8 @@ def _recording(robot: Robot, readings: list[Reading], source: str) -> Recording:
     """Return what the robot's driver publishes; real robots rarely measure passive joints."""
     time = np.array([reading.time for reading in readings])
     joints = np.array([(r.position, r.velocity, r.effort) for r in readings])
-    position, velocity, effort = np.moveaxis(joints[:, :, robot.actuated], 1, 0)
-    driver = JointConversion.described(robot)
-    shown = (
-        driver.published_position(position),
-        driver.published_velocity(velocity),
-        driver.command(effort - driver.unpublished(position)),
-    )
+    states = np.moveaxis(joints[:, :, robot.actuated], 1, 0)
+    shown = JointConversion.described(robot).published(*states)
     bases = [reading.base for reading in readings if reading.base is not None]
     parts = _base_parts(robot, time, bases) if bases else {}
     return Recording(time, robot.actuated_names, *shown, source=source, **parts)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named scenarios: a robot, what it does, how noisy its sensors are and what happens to it."""
+"""Named scenarios, as ``scenarios.yaml`` describes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -12,13 +12,14 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot, load_robot
+from sysid_sim.cli import read_scenarios
 from sysid_sim.errors import SimulationError
 from sysid_sim.nominal_control import TrajectoryTracker
 from sysid_sim.sensors import SENSORS, SensorConfig
 from sysid_sim.simulation import Simulation, SimulationConfig, Stribeck
 from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory
 from sysid_sim.truth import TruthSpread
-from sysid_sim.walker import MOTIONS, MotionFactory, Walker
+from sysid_sim.walker import MOTIONS, Walker
 
 __all__ = [
     "Behaviour",
@@ -58,9 +59,9 @@ class PayloadEvent:
 
     time: float  # [s]
     mass: float  # [kg]
-    com: tuple[float, float, float] = (0.0, 0.0, 0.0)  # [m] centre of mass in the tool frame
-    size: tuple[float, float, float] = (0.1, 0.1, 0.1)
-    """[m] edges of the uniform box that has its inertia."""
+    com: Sequence[float] = (0.0, 0.0, 0.0)  # (3,) [m] centre of mass in the tool frame
+    size: Sequence[float] = (0.1, 0.1, 0.1)
+    """(3,) [m] edges of the uniform box that has its inertia."""
 
     @property
     def inertia(self) -> FloatArray:
@@ -97,133 +98,35 @@ def _excite(excitation: ExcitationConfig, robot: Robot, seed: int, period: float
     return TrajectoryTracker(robot, trajectory, bandwidth=_BANDWIDTH, period=period)
 
 
-def exciting(**excitation: Any) -> BehaviourFactory:
-    """Return a behaviour that tracks a trajectory made by the fields of `ExcitationConfig`."""
-    return partial(_excite, ExcitationConfig(**excitation))
-
-
-def _digit(name: str, robot: str, summary: str, **excitation: float) -> Scenario:
+def _scenario(name: str, **given: Any) -> Scenario:
+    """Return a scenario from what ``scenarios.yaml`` says of it and of its family."""
+    told = {**read_scenarios()["families"][given["family"]], **given}
+    sensors, period = told["sensors"], told.get("period", SimulationConfig.period)
     return Scenario(
         name,
-        robot,
-        summary,
-        exciting(**excitation),
+        told["robot"],
+        told["summary"],
+        partial(Walker, MOTIONS[told["motion"]])
+        if "motion" in told
+        else partial(_excite, ExcitationConfig(**told["excite"])),
+        told.get("duration", Scenario.duration),
+        rate=told.get("rate", 1.0 / period),
         config=SimulationConfig(
-            latency=1, sensors=SENSORS["digit"], stribeck=Stribeck(level=0.1, velocity=0.05)
+            period=period,
+            latency=told.get("latency", 0),
+            sensors=SENSORS[sensors] if isinstance(sensors, str) else SensorConfig(**sensors),
+            stribeck=Stribeck(**told.get("stribeck", {})),
         ),
+        spread=TruthSpread(**told.get("spread", {})),
+        payloads=tuple(PayloadEvent(**each) for each in told.get("payloads", ())),
     )
-
-
-def _arm(name: str, robot: str, summary: str, rate: float = 500.0) -> Scenario:
-    return Scenario(
-        name,
-        robot,
-        summary,
-        exciting(),
-        rate=rate,
-        config=SimulationConfig(sensors=SENSORS["good"]),
-    )
-
-
-_LEG = {"period": 5.0, "amplitude": 0.8}
-
-# Encoders behind the gear, motor currents known to a hundredth of the limit, a base state that
-# was fused from an inertial unit and leg odometry or motion capture.
-_LEGGED_SENSORS = SensorConfig(
-    position_resolution=3.5e-5,
-    position_noise=1e-4,
-    velocity_noise=0.01,
-    effort_noise=0.01,
-    base_position_noise=1e-3,
-    base_orientation_noise=1e-3,
-    base_velocity_noise=5e-3,
-    gyroscope_noise=3e-3,
-    accelerometer_noise=0.05,
-)
-
-
-def _legged(
-    name: str,
-    summary: str,
-    motion: MotionFactory,
-    duration: float = 20.0,
-    payload: PayloadEvent | None = None,
-) -> Scenario:
-    robot = name.split("_")[0]
-    # as their drivers publish: the master board at 1000 Hz, the SDK at 333 Hz
-    period = 0.003 if robot == "spot" else 0.001
-    return Scenario(
-        name,
-        robot,
-        summary,
-        partial(Walker, motion),
-        duration,
-        rate=1.0 / period,
-        config=SimulationConfig(period=period, latency=1, sensors=_LEGGED_SENSORS),
-        payloads=(payload,) if payload else (),
-    )
-
-
-_SCENARIOS = (
-    Scenario(
-        "panda_payload",
-        "panda",
-        "Panda on an exciting trajectory; after half the time it carries 2 kg at the flange",
-        exciting(effort=0.6),
-        duration=30.0,
-        config=SimulationConfig(sensors=SENSORS["good"]),
-        payloads=(PayloadEvent(15.0, 2.0, com=(0.02, -0.01, 0.08), size=(0.08, 0.08, 0.16)),),
-    ),
-    _arm("panda_excite", "panda", "Panda on an exciting trajectory"),
-    Scenario(
-        "valkyrie_arm",
-        "valkyrie_arm",
-        "Valkyrie's four-joint arm, far from its nominal model",
-        exciting(),
-        config=SimulationConfig(sensors=SENSORS["good"]),
-        spread=TruthSpread(mass=0.4, com=0.6, shape=0.2, friction=0.8),
-    ),
-    _arm("ur10_excite", "ur10", "UR10 on an exciting trajectory", rate=125.0),
-    _arm("ur10e_excite", "ur10e", "UR10e on an exciting trajectory"),
-    _arm("tx40_excite", "tx40", "TX40 with its coupled wrist on an exciting trajectory"),
-    Scenario(
-        "kuka_lwr",
-        "kuka_lwr",
-        "KUKA LWR on an exciting trajectory, sensors free of noise",
-        exciting(),
-    ),
-    _digit("digit_leg", "digit_left_leg", "Digit's left leg with its three loops, hung", **_LEG),
-    _digit("digit_right_leg", "digit_right_leg", "Digit's right leg, hung", **_LEG),
-    _digit("digit_arm", "digit_left_arm", "Digit's left arm", period=6.0),
-    _digit("digit_right_arm", "digit_right_arm", "Digit's right arm", period=6.0),
-    _legged("solo12_trot", "Solo12 trots", MOTIONS["trot"]),
-    _legged("solo12_new_trot", "Solo12 trots faster, backward and sideways", MOTIONS["new_trot"]),
-    _legged("solo12_crawl", "Solo12 sets one foot after the other", MOTIONS["crawl"]),
-    _legged("solo12_wobble", "Solo12 sways over four standing feet", MOTIONS["wobble"]),
-    _legged("solo12_jump", "Solo12 jumps again and again", MOTIONS["jump"]),
-    _legged("spot_trot", "Spot trots", MOTIONS["trot"]),
-    _legged("spot_new_trot", "Spot trots faster, backward and sideways", MOTIONS["new_trot"]),
-    _legged("spot_jump", "Spot jumps again and again", MOTIONS["jump"]),
-    _legged(
-        "solo12_payload",
-        "Solo12 trots; after half the time it carries 1 kg on its trunk",
-        MOTIONS["trot"],
-        30.0,
-        PayloadEvent(15.0, 1.0, com=(0.03, -0.01, 0.06), size=(0.15, 0.1, 0.06)),
-    ),
-    _legged(
-        "spot_payload",
-        "Spot trots; after half the time it carries 5 kg on its trunk",
-        MOTIONS["trot"],
-        30.0,
-        PayloadEvent(15.0, 5.0, com=(0.08, -0.02, 0.14), size=(0.3, 0.2, 0.12)),
-    ),
-)
 
 
 def known_scenarios() -> dict[str, Scenario]:
     """Return all scenarios by name."""
-    return {scenario.name: scenario for scenario in _SCENARIOS}
+    return {
+        name: _scenario(name, **given) for name, given in read_scenarios()["scenarios"].items()
+    }
 
 
 def scenario_of(robot: str) -> Scenario:
@@ -235,16 +138,17 @@ def scenario_of(robot: str) -> Scenario:
         If the robot cannot be loaded, or has a floating base and not four feet.
     """
     loaded = load_robot(robot)
+    told = {"robot": robot, "summary": ""}
     if not loaded.floating:
-        return _arm(loaded.name, robot, "")
+        return _scenario(loaded.name, family="arm", **told)
     feet = len(loaded.description.contacts)
     if feet != 4:
         raise SimulationError(
             f"robot '{loaded.name}' has a floating base and {feet} contacts; only four feet can "
             "walk by themselves: fix its base, or record the real robot"
         )
-    walking = _legged(loaded.name, "", MOTIONS["trot"])
-    return replace(walking, robot=robot)
+    usual = read_scenarios()["scenarios"].get(f"{loaded.name}_trot", {"family": "legged"})
+    return _scenario(loaded.name, **{**usual, "motion": "trot", **told})
 
 
 def find_scenario(name: str) -> Scenario:
@@ -255,7 +159,7 @@ def find_scenario(name: str) -> Scenario:
     SimulationError
         If there is none; the message lists those there are.
     """
-    known = known_scenarios()
+    known = read_scenarios()["scenarios"]
     if name not in known:
         raise SimulationError(f"unknown scenario '{name}'; known scenarios: {', '.join(known)}")
-    return known[name]
+    return _scenario(name, **known[name])

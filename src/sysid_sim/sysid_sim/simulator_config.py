@@ -15,7 +15,7 @@ from sysid_core.settings import check_config, parameter
 from sysid_ros.robot_config import RobotConfig
 from sysid_sim.sensors import SENSORS
 from sysid_sim.simulation import SimulationConfig, Stribeck
-from sysid_sim.truth import TruthSpread, draw_truth, read_truth, with_true_friction
+from sysid_sim.truth import draw_truth, read_truth
 from sysid_sim.walker import MOTIONS, Walker
 
 __all__ = ["SimulatorConfig", "chosen_start"]
@@ -157,30 +157,18 @@ class SimulatorConfig(RobotConfig):
             )
         return Walker(MOTIONS[self.behaviour], robot, self.behaviour_seed, 1.0 / self.rate)
 
-    def with_friction(self, robot: Robot) -> Robot:
-        """Return the robot with the friction terms of the file that holds its truth.
+    def true_robot(self, robot: Robot) -> tuple[Robot, FloatArray]:
+        """Return the robot with its true friction terms, and its true parameters (p,).
 
         Raises
         ------
         SysidError
-            If the file does not hold such terms of this robot.
-        """
-        return (
-            robot if self.truth in ("nominal", "drawn") else with_true_friction(robot, self.truth)
-        )
-
-    def true_parameters(self, robot: Robot) -> FloatArray:
-        """Return the true parameters (p,).
-
-        Raises
-        ------
-        SysidError
-            If a file is named that does not hold this robot's parameters.
+            If a file is named that does not hold this robot's.
         """
         if self.truth == "nominal":
-            return robot.consistent_nominal.copy()
+            return robot, robot.consistent_nominal.copy()
         if self.truth == "drawn":
-            return draw_truth(robot, self.truth_seed, TruthSpread())
+            return robot, draw_truth(robot, self.truth_seed)
         return read_truth(robot, self.truth)
 
 

@@ -57,8 +57,7 @@ class SimulatorNode(Node):
         super().__init__("simulator")
         self.node_parameters = NodeParameters(self, SimulatorConfig())
         config = self.node_parameters.config
-        self.robot = config.with_friction(config.load_robot(self))
-        truth = config.true_parameters(self.robot)
+        self.robot, truth = config.true_robot(config.load_robot(self))
         self._behaviour = config.new_behaviour(self.robot)
         self._simulation = Simulation(
             self.robot,
@@ -175,14 +174,9 @@ class SimulatorNode(Node):
         if reading.base is not None:
             self._publish_base(reading.base, when)
         # last, for they set off a controller's tick, which wants the base of the same instant
-        names, actuated = self.robot.actuated_names, self.robot.actuated
-        position, driver = reading.position[actuated], self._driver
-        shown = (
-            driver.published_position(position),
-            driver.published_velocity(reading.velocity[actuated]),
-            driver.command(reading.effort[actuated] - driver.unpublished(position)),
-        )
-        self._joint_states.publish(joint_state_message(names, when, *shown))
+        states = (reading.position, reading.velocity, reading.effort)
+        shown = self._driver.published(*(state[self.robot.actuated] for state in states))
+        self._joint_states.publish(joint_state_message(self.robot.actuated_names, when, *shown))
 
     def _publish_base(self, base: BaseReading, when: Time) -> None:
         frame = self.robot.layout.bodies[0]

@@ -18,7 +18,7 @@ from sysid_core.robot.description import RobotDescription
 from sysid_core.untrusted import read_json
 from sysid_sim.errors import SimulationError
 
-__all__ = ["TruthSpread", "draw_truth", "read_truth", "with_true_friction"]
+__all__ = ["TruthSpread", "draw_truth", "read_truth"]
 
 _UNKNOWN = (0.005, 0.02)
 """Where the description gives none: range of a motor's friction torque (Coulomb, and viscous at
@@ -125,35 +125,22 @@ def _draw_couplings(robot: Robot, truth: FloatArray, rng: np.random.Generator) -
             truth[layout.coupling_term(term)][c] = rng.uniform(0.1, 0.4) * own.min()
 
 
-def with_true_friction(robot: Robot, path: str | Path) -> Robot:
-    """Return the robot with the friction terms of a ground truth's or an estimate's JSON.
+def read_truth(robot: Robot, path: str | Path) -> tuple[Robot, FloatArray]:
+    """Read a ground truth's or an estimate's JSON: its friction terms, as a robot, and parameters.
 
     Raises
     ------
     DataError
-        If the file cannot be read or the robot cannot have them.
-    """
-    try:
-        document = read_json(Path(path))
-        chosen = document.get("friction") if isinstance(document, dict) else None
-        return robot if chosen is None else robot.with_friction(checked_friction(chosen))
-    except SysidError as error:
-        raise DataError(str(error), source=str(path)) from error
-
-
-def read_truth(robot: Robot, path: str | Path) -> FloatArray:
-    """Read parameters (p,) from a ground truth's or an estimate's JSON.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read or does not hold parameters of this robot.
+        If the file cannot be read or does not hold parameters (p,) of this robot.
     """
     source = str(path)
     try:
         document = read_json(Path(path))
+        chosen = document.get("friction")
+        robot = robot if chosen is None else robot.with_friction(checked_friction(chosen))
         bodies = {name: np.array(phi, dtype=float) for name, phi in document["bodies"].items()}
-        return robot.layout.assemble(bodies, document["joints"], document.get("couplings"))
+        couplings = document.get("couplings")
+        return robot, robot.layout.assemble(bodies, document["joints"], couplings)
     except SysidError as error:
         raise DataError(str(error), source=source) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:

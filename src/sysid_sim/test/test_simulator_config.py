@@ -61,8 +61,8 @@ def test_values_that_contradict_each_other_are_refused(
 
 def test_the_truth_is_drawn_nominal_or_read(panda: Robot, tmp_path: Path) -> None:
     drawn = draw_truth(panda, 1, TruthSpread())
-    np.testing.assert_array_equal(SimulatorConfig().true_parameters(panda), drawn)
-    nominal = SimulatorConfig(truth="nominal").true_parameters(panda)
+    np.testing.assert_array_equal(SimulatorConfig().true_robot(panda)[1], drawn)
+    _, nominal = SimulatorConfig(truth="nominal").true_robot(panda)
     np.testing.assert_array_equal(nominal, panda.consistent_nominal)
     with pytest.raises(SysidError, match="cannot be read"):
-        SimulatorConfig(truth=str(tmp_path / "none.json")).true_parameters(panda)
+        SimulatorConfig(truth=str(tmp_path / "none.json")).true_robot(panda)

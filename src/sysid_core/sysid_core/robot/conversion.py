@@ -91,6 +91,13 @@ class JointConversion:
         """Return what the driver calls joint torques (…, na) [N·m]."""
         return (effort @ self._inverse if self.motor_side else effort) / self._gain
 
+    def published(
+        self, position: FloatArray, velocity: FloatArray, effort: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what the driver says of joint positions, velocities and torques (…, na)."""
+        shown = self.command(effort - self.unpublished(position))
+        return self.published_position(position), self.published_velocity(velocity), shown
+
     def published_position(self, position: FloatArray) -> FloatArray:
         """Return what the driver calls joint positions (…, na) [rad]."""
         if not self.motor_side:

@@ -14,20 +14,6 @@ from sysid_ros.terminal.session import Session, import_type, open_session
 
 __all__ = ["run"]
 
-_FIELDS = (
-    "",
-    "bool_value",
-    "integer_value",
-    "double_value",
-    "string_value",
-    "byte_array_value",
-    "bool_array_value",
-    "integer_array_value",
-    "double_array_value",
-    "string_array_value",
-)
-"""Fields of a ``ParameterValue`` by its type."""
-
 
 def run(args: argparse.Namespace) -> int:
     """Run the subcommand and return its exit status."""
@@ -96,7 +82,17 @@ def _values(session: Session, node: str, names: list[str], timeout: float) -> li
     values = list(answer.values)
     if len(values) != len(names) or (len(names) == 1 and values[0].type == 0):
         raise ParameterError(_unknown(node, ", ".join(names)))
-    return [plain(getattr(value, _FIELDS[value.type])) if value.type else None for value in values]
+    return [
+        plain(_parameter(name, value).value) for name, value in zip(names, values, strict=True)
+    ]
+
+
+def _parameter(name: str, value: Any) -> Any:
+    """Return what a ``ParameterValue`` holds as rclpy has it."""
+    from rclpy.parameter import Parameter
+
+    message = import_type("rcl_interfaces/msg/Parameter", "msg")
+    return Parameter.from_parameter_msg(message(name=name, value=value))
 
 
 def _unknown(node: str, name: str) -> str:
@@ -107,26 +103,27 @@ def _set(session: Session, node: str, args: argparse.Namespace) -> int:
     now = _ask(session, node, "GetParameters", args.timeout, names=[args.name]).values
     if not now or not now[0].type:
         raise ParameterError(_unknown(node, args.name))
-    value, field = now[0], _FIELDS[now[0].type]
+    parameter = _parameter(args.name, now[0])
+    kind = parameter.type_
     try:
-        setattr(value, field, _converted(args.value, field))
+        parameter = type(parameter)(args.name, kind, _converted(args.value, kind.name))
+        message = parameter.to_parameter_msg()
     except (AssertionError, TypeError, ValueError, OverflowError, UnreadableError) as error:
-        kind = field.removesuffix("_value").replace("_", " ")
-        raise ParameterError(f"'{args.value}' is not what '{args.name}' is: {kind}") from error
-    parameter = import_type("rcl_interfaces/msg/Parameter", "msg")(name=args.name, value=value)
-    answer = _ask(session, node, "SetParameters", args.timeout, parameters=[parameter])
+        what = kind.name.lower().replace("_", " ")
+        raise ParameterError(f"'{args.value}' is not what '{args.name}' is: {what}") from error
+    answer = _ask(session, node, "SetParameters", args.timeout, parameters=[message])
     result = answer.results[0]
     print("done" if result.successful else f"refused: {result.reason}")
     return int(not result.successful)
 
 
-def _converted(text: str, field: str) -> Any:
+def _converted(text: str, kind: str) -> Any:
     """Return what a text means as a parameter of its present type."""
-    if field == "string_value":
+    if kind == "STRING":
         return text
     value = parse_yaml(text)
-    if "array" in field and not isinstance(value, list):
+    if kind.endswith("_ARRAY") and not isinstance(value, list):
         value = [value]
-    if field == "double_value":
+    if kind == "DOUBLE":
         return float(value)
-    return [float(each) for each in value] if field == "double_array_value" else value
+    return [float(each) for each in value] if kind == "DOUBLE_ARRAY" else value

@@ -9,6 +9,7 @@ import select
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +56,9 @@ def _subscribed(session: Session, namespace: str) -> WatchView:
     from sysid_msgs.msg import IdentificationStatus, Payload, TrackingStatus
 
     view = WatchView(_names(IdentificationStatus, _GATES), _names(TrackingStatus, _STATES))
-    for topic, kind, take in (
-        ("status", IdentificationStatus, view.on_status),
-        ("payload", Payload, view.on_payload),
-        ("tracking", TrackingStatus, view.on_tracking),
-    ):
+    kinds = {"status": IdentificationStatus, "payload": Payload, "tracking": TrackingStatus}
+    for topic, kind in kinds.items():
+        take = partial(setattr, view, topic)
         session.node.create_subscription(kind, f"{namespace}/{topic}", take, 10)
     return view
 

@@ -28,23 +28,11 @@ class WatchView:
 
     def __init__(self, gates: Sequence[str], states: Sequence[str]) -> None:
         self._gates, self._states = gates, states
-        self.status: Any = None
+        self.status: Any = None  # the newest messages of these topics
         self.payload: Any = None
         self.tracking: Any = None
         self.told = ""
         self._torques: deque[Sequence[float]] = deque(maxlen=_TRACE)
-
-    def on_status(self, message: Any) -> None:
-        """Take the identifier's status."""
-        self.status = message
-
-    def on_payload(self, message: Any) -> None:
-        """Take a payload."""
-        self.payload = message
-
-    def on_tracking(self, message: Any) -> None:
-        """Take the controller's status."""
-        self.tracking = message
 
     @property
     def enabled(self) -> bool:
