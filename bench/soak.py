@@ -26,11 +26,11 @@ from bench.soak_faults import FAULTS, ROBOT, Probe
 __all__ = ["run"]
 
 NODES = {
-    "simulator": "sysid_sim.simulator_node",
-    "recorder": "sysid_online.recorder_node",
-    "identifier": "sysid_online.identifier_node",
-    "controller": "sysid_controller.controller_node",
-    "reference": "sysid_sim.reference_node",
+    "simulator": "sysid_sim",
+    "recorder": "sysid_online",
+    "identifier": "sysid_online",
+    "controller": "sysid_controller",
+    "reference": "sysid_sim",
 }
 LONGEST_FAULT = 0.5
 """Seconds that a fault lasts at most."""
@@ -68,8 +68,10 @@ def _start(stack: contextlib.ExitStack, rate: float) -> dict[str, Any]:
         "reference": ["amplitude:=0.3", "speed:=0.2"],
     }
     processes = {}
-    for name, module in NODES.items():
-        runner = ("-m", "sysid_embedded.run", module) if EMBEDDED else ("-m", module)
+    for name, package in NODES.items():
+        runner: tuple[str, ...] = ("-c", f"from {package}.programs import {name}; {name}()")
+        if EMBEDDED:
+            runner = ("-m", "sysid_embedded.run", f"{package}.programs:{name}")
         settings = [f"robot:={ROBOT}", "use_sim_time:=" + str(name != "simulator").lower()]
         words = [w for item in (*settings, *own.get(name, [])) for w in ("-p", item)]
         processes[name] = stack.enter_context(node_process(*runner, "--ros-args", *words))

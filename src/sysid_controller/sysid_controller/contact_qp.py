@@ -55,15 +55,8 @@ class ContactForceQp:
 
     Variables are the acceleration and all contacts' forces; those in the air are held at zero
     by their bounds, so that the problem keeps its shape and each solve starts from the last.
-
-    Parameters
-    ----------
-    limit : (nj,) [N·m]
-        Torque limits.
-    friction : float [-]
-        Friction coefficient; the cone is replaced by the pyramid inside it.
-    force_weight : float
-        ε, weight of squared forces [N²] against squared acceleration errors [m²/s⁴, rad²/s⁴].
+    Torque limits are (nj,) [N·m]; the pyramid inside it stands for the cone of a friction
+    coefficient; ε weighs squared forces [N²] against squared accelerations [m²/s⁴, rad²/s⁴].
     """
 
     def __init__(
@@ -92,15 +85,9 @@ class ContactForceQp:
     def solve(
         self, terms: ContactTerms, wanted: FloatArray, feet: FloatArray, active: BoolArray
     ) -> QpSolution:
-        """Solve one tick.
+        """Solve one tick for an acceleration v̇* (nv,).
 
-        Parameters
-        ----------
-        wanted : (nv,)
-            Acceleration v̇*.
-        feet : (nc, 6) [m/s², rad/s²]
-            Accelerations that feet in contact must have.
-        active : (nc,) bool
+        Those of the active feet (nc,) have the accelerations (nc, 6) [m/s², rad/s²] of `feet`.
         """
         A, low, high, J = self._constraints(terms, feet, active)
         forces = len(self._owner)

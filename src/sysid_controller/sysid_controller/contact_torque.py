@@ -75,17 +75,10 @@ class ContactTorque:
     def choose(
         self, method: str, limit: FloatArray, *, friction: float, force_weight: float
     ) -> None:
-        """Choose how contact forces are shared out.
+        """Choose how contact forces are shared out; limits (nj,) [N·m] as for a `ContactForceQp`.
 
-        Parameters
-        ----------
-        method : str
-            ``projected``: least torque, whatever the contact forces (Mistry & Righetti 2011);
-            ``qp``: forces inside friction cones and torques within limits.
-        limit : (nj,) [N·m]
-            Torque limits.
-        friction, force_weight : float
-            See `ContactForceQp`.
+        ``projected`` is least torque, whatever the contact forces (Mistry & Righetti 2011), ``qp``
+        forces inside friction cones and torques within limits.
         """
         self.fallback = None
         self._qp = None

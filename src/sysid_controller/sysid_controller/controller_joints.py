@@ -14,16 +14,10 @@ __all__ = ["ControllerJoints"]
 
 
 class ControllerJoints:
-    """The joints of the controller of ros2_control behind a topic, where there is one.
+    """The joints of the controller of ros2_control behind a topic, whose parent is its name.
 
-    Parameters
-    ----------
-    topic : str
-        Its parent is the name of the controller.
-    robot : Robot
-        Its actuated joints are in the order of the commands.
-    ordered : bool
-        Whether the controller goes by order, as those of torques do, or by names.
+    An `ordered` one goes by the order of the robot's actuated joints, as those of torques do, the
+    others by names.
     """
 
     def __init__(self, node: Node, topic: str, robot: Robot, *, ordered: bool) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -339,7 +338,3 @@ class ControllerNode(Node):
 def main(args: Sequence[str] | None = None) -> int:
     """Run the controller node."""
     return run_node("controller", ControllerNode, args)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -113,14 +113,8 @@ class FeedForward:
 
     Open gains are accelerations per error, and go through the model: their part of K_p and K_d is
     M(q_d) times them. Diagonals of M would do no good there: they give coupled joints many times
-    the bandwidth that was asked for, more than delays bear.
-
-    Parameters
-    ----------
-    gains : Gains
-        [N·m/rad] and [N·m·s/rad]; zero where open.
-    open_gains : Gains or None
-        [1/s²] and [1/s]; zero where given in torque. None: none are open.
+    the bandwidth that was asked for, more than delays bear. Gains are [N·m/rad] and [N·m·s/rad],
+    open ones [1/s²] and [1/s]; each is zero where the other is given.
     """
 
     def __init__(self, gains: Gains, open_gains: Gains | None = None) -> None:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
@@ -21,31 +22,33 @@ Ended = Callable[[str, bool], None]
 """Takes why a motion ended, and whether the robot moved."""
 
 
-class MotionTarget(Protocol):
-    """Moves the robot."""
+class MotionTarget(ABC):
+    """Moves the robot; a controller of ros2_control is asked for its joints."""
 
-    def is_there(self) -> bool:
-        """Whether it listens."""
-        ...
+    def __init__(self, joints: ControllerJoints | None) -> None:
+        self._joints = joints
 
     def fault(self) -> str:
         """Say why it cannot move this robot; empty if it can, or did not tell yet."""
-        ...
+        return "" if self._joints is None else self._joints.look()
 
+    @abstractmethod
+    def is_there(self) -> bool:
+        """Whether it listens."""
+
+    @abstractmethod
     def follow(self, motion: JointTrajectory) -> None:
         """Have the robot follow a motion."""
 
+    @abstractmethod
     def brake(self, here: JointTrajectory) -> None:
         """Have the robot come to rest; `here` is a point at which it can."""
 
 
-class _Topic:
+class _Topic(MotionTarget):
     def __init__(self, node: Node, name: str, joints: ControllerJoints | None) -> None:
+        super().__init__(joints)
         self._publisher = node.create_publisher(JointTrajectory, name, 10)
-        self._joints = joints
-
-    def fault(self) -> str:
-        return self._joints.look() if self._joints is not None else ""
 
     def is_there(self) -> bool:
         return bool(self._publisher.get_subscription_count() > 0)
@@ -57,7 +60,7 @@ class _Topic:
         self._publisher.publish(JointTrajectory() if self._joints is None else here)
 
 
-class _Goal:
+class _Goal(MotionTarget):
     """A goal of an action; its server holds the robot once the goal is cancelled."""
 
     def __init__(
@@ -65,16 +68,14 @@ class _Goal:
     ) -> None:
         from rclpy.action import ActionClient
 
-        self._kind, self._ended, self._joints = kind, ended, joints
+        super().__init__(joints)
+        self._kind, self._ended = kind, ended
         self._client = ActionClient(node, kind, name)
         self._handle: Any = None
         self._unwanted = False
 
     def is_there(self) -> bool:
         return bool(self._client.server_is_ready())
-
-    def fault(self) -> str:
-        return self._joints.look()
 
     def follow(self, motion: JointTrajectory) -> None:
         sent = self._client.send_goal_async(self._kind.Goal(trajectory=motion))

@@ -82,13 +82,8 @@ class MotionWatch:
     ) -> str:
         """Say why the robot must stop; empty while it need not.
 
-        Parameters
-        ----------
-        time : float [s]
-            Of the joint states.
-        asked, velocity : (na,) [rad/s]
-        error : (na,) [rad]
-            What was asked for less what was measured.
+        Velocities asked for and measured are (na,) [rad/s], the error (na,) [rad] is the wanted
+        position less the measured one, all at the time of joint states [s].
         """
         return self._follows(time, asked - velocity, error) or self._goes_on(
             time, asked, velocity, error

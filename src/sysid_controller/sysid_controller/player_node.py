@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -268,7 +267,3 @@ def main(args: Sequence[str] | None = None, config: PlayerConfig | None = None) 
     if not made or status:
         return status
     return made[0].status if made[0].finished else 1  # told to end
-
-
-if __name__ == "__main__":
-    sys.exit(main())

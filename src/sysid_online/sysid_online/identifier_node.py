@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import gc
-import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -341,10 +339,6 @@ def _make() -> IdentifierNode:
     return node
 
 
-def main(args: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run the identifier node."""
-    return run_node("identifier", _make, args)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return run_node("identifier", _make)

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -270,11 +269,7 @@ class RecorderNode(Node):
             self._contact_source = source
 
 
-def main(args: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run the recorder node."""
     return_freed_memory()
-    return run_node("recorder", RecorderNode, args)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return run_node("recorder", RecorderNode)

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import merge
 from typing import Any
@@ -144,10 +143,6 @@ class ReplayNode(Node):
             self.get_logger().info("replay finished")
 
 
-def main(args: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run the replay node until the recording ends."""
-    return run_node("replay", ReplayNode, args, done=lambda node: node.done)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return run_node("replay", ReplayNode, done=lambda node: node.done)

@@ -71,6 +71,6 @@ def _epilog() -> str:
 simulate = Subcommand(
     "a bag from the simulator, with its ground truth beside it",
     _add_arguments,
-    "sysid_sim.simulate",
+    "sysid_sim.run",
     _epilog,
 )

@@ -163,7 +163,3 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     print(f"{given.out}: start it with launch/gazebo.launch.yaml, folder:={given.out}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

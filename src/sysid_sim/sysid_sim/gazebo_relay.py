@@ -7,8 +7,6 @@ which its friction does not show. What was commanded stands in for both.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -174,10 +172,6 @@ def _interfaces() -> tuple[Any, Any]:
     return GazeboContacts, ControlWorld
 
 
-def main(args: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run the relay."""
-    return run_node("gazebo_relay", GazeboRelay, args)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return run_node("gazebo_relay", GazeboRelay)

@@ -265,12 +265,8 @@ def _defaults(root: ET.Element, config: PhysicsConfig) -> None:
 def build_mjcf(robot: Robot, parameters: FloatArray, config: PhysicsConfig | None = None) -> str:
     """Return a MuJoCo model of a robot that has the given parameters.
 
-    Torque offsets have no counterpart in MJCF: whoever applies torques subtracts them.
-
-    Parameters
-    ----------
-    parameters : (p,)
-        In the robot's layout; friction terms at least zero, bodies physically consistent.
+    Torque offsets have no counterpart in MJCF: whoever applies torques subtracts them. Parameters
+    (p,) have friction terms of at least zero, and bodies that are physically consistent.
 
     Raises
     ------

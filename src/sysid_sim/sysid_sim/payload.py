@@ -22,14 +22,8 @@ def payload_parameters(
 ) -> FloatArray:
     """Return the parameters (10,) of a payload about the frame that it is attached to.
 
-    Parameters
-    ----------
-    mass : float [kg]
-    com : (3,) [m]
-    about_com : (3, 3) [kg·m²] or None
-        Inertia about the centre of mass; None: a point mass.
-    carrier : float [kg]
-        The robot's mass.
+    It has a mass [kg], a centre of mass (3,) [m] and an inertia (3, 3) [kg·m²] about that, none
+    for a point mass; `carrier` [kg] is the robot's mass.
 
     Raises
     ------

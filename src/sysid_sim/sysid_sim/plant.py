@@ -188,18 +188,10 @@ class Plant:
     # -- dynamics ---------------------------------------------------------------------------
 
     def advance(self, torque: FloatArray, steps: int = 1) -> PlantState:
-        """Hold the motor torques for some time steps.
+        """Hold motor torques (nj,) [N·m], zero for passive joints, for some time steps.
 
-        Parameters
-        ----------
-        torque : (nj,) [N·m]
-            Motor torque per moving joint; zero for passive ones.
-
-        Returns
-        -------
-        PlantState
-            At the beginning: the one whose acceleration the torques cause. Contacts, brakes
-            and forces that are asked for afterwards belong to it too if `steps` is 1.
+        Returns the state at the beginning, whose acceleration they cause. Contacts, brakes and
+        forces that are asked for afterwards belong to it too if `steps` is 1.
         """
         q, v = self.configuration(), self.velocity()
         self.data.qfrc_applied[self._dof] = torque - self._offset

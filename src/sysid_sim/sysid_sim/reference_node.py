@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +17,7 @@ from sysid_ros.fields import stamp
 from sysid_ros.node_main import run_node
 from sysid_ros.parameters import NodeParameters
 from sysid_ros.robot_config import RobotConfig
-from sysid_sim.stance_trajectory import StanceTrajectory
-from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory
+from sysid_sim.trajectories import ExcitationConfig, StanceTrajectory, exciting_trajectory
 
 __all__ = ["ReferenceConfig", "ReferenceNode", "main"]
 
@@ -130,10 +127,6 @@ class ReferenceNode(Node):
         self._publisher.publish(message)
 
 
-def main(args: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run the reference node."""
-    return run_node("reference", ReferenceNode, args)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return run_node("reference", ReferenceNode)

@@ -1,32 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a scenario and writes its bag with the ground truth in it."""
+"""``sysid simulate``: runs a scenario and writes its bag with the ground truth in it."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
+from rich.progress import Progress
 
 from sysid_core.arrays import FloatArray
 from sysid_core.data import write_recording
+from sysid_core.errors import OutputError
 from sysid_core.estimate_json import identity_json
 from sysid_core.files import appearing, json_text
 from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.conversion import JointConversion
 from sysid_sim.errors import SimulationError
-from sysid_sim.scenarios import PayloadEvent, Scenario
+from sysid_sim.scenarios import PayloadEvent, Scenario, find_scenario, scenario_of
 from sysid_sim.sensors import BaseReading, Reading
 from sysid_sim.simulation import Simulation
 from sysid_sim.truth import draw_truth
 
-__all__ = ["Run", "run_scenario", "write_run"]
+__all__ = ["Run", "run", "run_scenario", "write_run"]
 
 GROUND_TRUTH = "ground_truth.json"
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def run_scenario(
     *,
     seed: int = 1,
     duration: float | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Run:
     """Simulate a scenario, some seconds if not its own; `progress` gets the simulated time [s].
 
@@ -166,3 +169,36 @@ def write_run(run: Run, folder: str | Path) -> None:
     with appearing(Path(folder)) as unfinished:
         write_recording(run.recording, unfinished)
         (unfinished / GROUND_TRUTH).write_text(json_text(run.ground_truth(), 2), encoding="utf-8")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Simulate and write.
+
+    Raises
+    ------
+    SysidError
+        If the scenario is unknown or the bag cannot be written.
+    """
+    if (args.scenario is None) == (args.robot is None):
+        raise SimulationError("give a scenario, or a robot with --robot")
+    scenario = scenario_of(args.robot) if args.robot else find_scenario(args.scenario)
+    target = Path(args.out).expanduser()
+    if target.exists():  # said now, not after the simulation
+        raise OutputError(f"{target}: exists already; choose another name or delete it")
+    duration = args.duration or scenario.duration
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        bar.disable = not bar.console.is_terminal
+        task = bar.add_task(scenario.name, total=duration)
+        done = run_scenario(
+            scenario,
+            seed=args.seed,
+            duration=duration,
+            progress=lambda time: bar.update(task, completed=time),
+        )
+        write_run(done, target)
+    recording = done.recording
+    print(
+        f"{target}: {len(recording)} samples of {len(recording.joint_names)} joints in "
+        f"{duration:g} s, robot {done.robot.name}, seed {done.seed}"
+    )
+    return 0

@@ -275,15 +275,9 @@ class Simulation:
     ) -> None:
         """Attach a rigid payload to a frame; it replaces the one there, a mass of 0 takes it off.
 
-        Parameters
-        ----------
-        frame : str
-            Link of the URDF; empty: the tool frame.
-        mass : float [kg]
-        com : (3,) [m]
-            Centre of mass in that frame.
-        inertia : (3, 3) [kg·m²], optional
-            About the centre of mass, in the frame's axes; default: a point mass.
+        The frame is a link of the URDF; if empty, the tool frame. The mass is in [kg], the centre
+        of mass (3,) [m] in that frame, and the inertia (3, 3) [kg·m²], by default none, about the
+        centre of mass in the frame's axes.
 
         Raises
         ------

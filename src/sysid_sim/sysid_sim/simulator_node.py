@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -241,7 +240,3 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run the simulator node."""
     return_freed_memory()  # each payload takes a new model and data of MuJoCo's
     return run_node("simulator", SimulatorNode, args)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

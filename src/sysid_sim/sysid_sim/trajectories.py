@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exciting reference trajectories: seeded Fourier series within a robot's limits."""
+"""Reference trajectories: Fourier series for arms and legs, sways for quadrupeds that stand."""
 
 from __future__ import annotations
 
@@ -9,19 +9,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.stance import rest_configuration
-from sysid_core.excitation.fourier import FadedMotion, FourierMotion
+from sysid_core.dynamics.stance import StandingFeet, rest_configuration
+from sysid_core.excitation.fourier import FadedMotion, FourierMotion, States
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
+from sysid_sim.legged_motion import SwayConfig, quaternion_of
 from sysid_sim.nominal_control import nominal_dynamics
 
-__all__ = ["ExcitationConfig", "exciting_trajectory"]
+__all__ = ["ExcitationConfig", "StanceTrajectory", "exciting_trajectory"]
 
 _GRID = 120
 _SHRINK = 0.8
 _SHRINKS = 20
 _GROW = 1.25
 _MARGIN = 0.05  # [rad] of passive joints: who is left without a reference brakes beyond its end
+_STEP = 1e-3  # [s] of the differences
+_SWAY_CHECKED = 60.0  # [s] of a sway whose range is looked at
+_SWAY_GRID = 600
+_SWAY_SHRINKS = 10
+_SWAY_MARGIN = 0.1  # [rad] to the position limits
 
 
 @dataclass(frozen=True)
@@ -129,3 +135,61 @@ def _joint_scales(
     speed = excitation.speed * velocity
     reach = np.abs(moved.position - trajectory.series.centre).max(axis=0)
     return np.minimum(room / reach, speed / np.abs(moved.velocity).max(axis=0))
+
+
+class StanceTrajectory:
+    """The base sways and turns; the joints follow so that all feet stay where they stand.
+
+    `amplitude` is a share of the usual sway, `speed` one of the velocity limits; the motion grows
+    from rest within `fade` [s].
+
+    Raises
+    ------
+    SysidError
+        If the robot does not stand on legs of three joints each, or cannot sway at all.
+    """
+
+    def __init__(
+        self, robot: Robot, seed: int, *, amplitude: float, speed: float, fade: float
+    ) -> None:
+        self._feet = StandingFeet(robot)
+        self.stance = self._feet.stance
+        self._share = amplitude
+        self._sway = SwayConfig().wander(self.stance, np.random.default_rng(seed), fade)
+        self._fit(robot, speed)
+
+    def _fit(self, robot: Robot, speed: float) -> None:
+        """Shrink the sway until the joints stay within their limits."""
+        lower, upper, fastest, _ = robot.limits
+        time = np.linspace(0.0, _SWAY_CHECKED, _SWAY_GRID)
+        for _ in range(_SWAY_SHRINKS):
+            moved = self.at(time)
+            inside = (moved.position > lower + _SWAY_MARGIN) & (
+                moved.position < upper - _SWAY_MARGIN
+            )
+            if (inside & (np.abs(moved.velocity) < speed * fastest)).all():
+                return
+            self._share *= _SHRINK
+        raise SimulationError(
+            f"robot '{robot.name}' cannot sway over its feet within its joints' limits; "
+            "allow more speed"
+        )
+
+    def base(self, time: FloatArray) -> FloatArray:
+        """Return the base's poses (n, 7) at times (n,) [s]; before time zero it rests."""
+        pose = np.tile(self.stance.pose, (len(time), 1))
+        for row, t in zip(pose, np.maximum(time, 0.0), strict=True):
+            x = self._share * self._sway.at(t)[0]
+            row[:3] += x[:3]
+            row[3:] = quaternion_of(x[5], x[3], x[4])
+        return pose
+
+    def at(self, time: FloatArray) -> States:
+        """Return the joints' motion at times (n,) [s]; before time zero they rest."""
+        time = np.asarray(time, dtype=float)
+        n = len(time)
+        around = np.concatenate([time - _STEP, time, time + _STEP])
+        joints = self._feet.configurations(self.base(around))[:, 7:]
+        before, now, after = joints[:n], joints[n : 2 * n], joints[2 * n :]
+        velocity = (after - before) / (2.0 * _STEP)
+        return States(now, velocity, (after - 2.0 * now + before) / _STEP**2)

@@ -61,18 +61,9 @@ class _Phase(NamedTuple):
 def _phase_of(
     offsets: Mapping[Leg, float], duty: float, cycle: float, places: FloatArray
 ) -> _Phase:
-    """Return where the legs are.
+    """Return where the legs are; those with offset zero begin to stand at whole cycles.
 
-    Parameters
-    ----------
-    offsets : Mapping
-        Share of the cycle by which each leg is ahead.
-    duty : float [-]
-        Share of the cycle that a foot stands.
-    cycle : float [-]
-        Cycles since the start; legs with offset zero begin to stand at whole numbers.
-    places : (nc, 2) [m]
-        Where the feet stand at rest, seen from the base: this tells which leg is which.
+    Places (nc, 2) [m] at rest, seen from the base, tell which leg is which.
     """
     ahead = np.array([offsets[bool(x > 0.0), bool(y > 0.0)] for x, y in places])
     part = (cycle + ahead) % 1.0

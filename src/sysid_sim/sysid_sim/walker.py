@@ -13,8 +13,7 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.stance import Stance, stance_of
 from sysid_core.robot import Robot
 from sysid_sim.contact_law import BASE_BANDWIDTH, ContactLaw, ContactState
-from sysid_sim.jump_motion import Jump
-from sysid_sim.legged_motion import LeggedMotion, Sensed, Sway, SwayConfig
+from sysid_sim.legged_motion import Jump, LeggedMotion, Sensed, Sway, SwayConfig
 from sysid_sim.plant import rotation_of
 from sysid_sim.simulation import Simulation
 from sysid_sim.walk_motion import CRAWL, Walk, WalkConfig

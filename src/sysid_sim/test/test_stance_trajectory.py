@@ -14,7 +14,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.contact_kinematics import ContactKinematics
 from sysid_core.errors import SysidError
 from sysid_core.robot import Robot, load_robot
-from sysid_sim.stance_trajectory import StanceTrajectory
+from sysid_sim.trajectories import StanceTrajectory
 
 
 def sway(robot: Robot, **changes: float) -> StanceTrajectory:
