@@ -11,7 +11,7 @@ from typing import Any
 from sysid_core.cli.subcommand import Subcommand
 from sysid_core.settings import settings_of
 
-__all__ = ["PLAYING", "calibrate", "flag", "play"]
+__all__ = ["PLAYING", "calibrate", "flag", "play", "run_play"]
 
 
 PLAYING = ("target", "speed", "approach_speed", "tolerance", "wait")
@@ -49,11 +49,25 @@ def _play(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--namespace", metavar="NS", default="", help="of the nodes")
 
 
+def run_play(args: argparse.Namespace) -> int:
+    """Run the player node in this process; return 1 if the robot was stopped midway."""
+    from sysid_ros.terminal.session import provide_rclpy
+
+    provide_rclpy()
+    from sysid_controller.player_config import PlayerConfig
+    from sysid_controller.player_node import main
+
+    names = (setting.name for setting in settings_of(PlayerConfig))
+    config = PlayerConfig(**{name: getattr(args, name) for name in names})
+    namespace = args.namespace.strip("/")
+    return main(["--ros-args", "-r", f"__ns:=/{namespace}"] if namespace else [], config)
+
+
 play = Subcommand(
     "play an exciting motion: slowly to its start, then watched; stop with Ctrl-C, the service "
     "player/stop, or true on the topic stop",
     _play,
-    "sysid_controller.play",
+    "sysid_controller.cli:run_play",
 )
 
 

@@ -34,13 +34,14 @@ class Subcommand(NamedTuple):
 
     help: str
     add_arguments: Callable[[argparse.ArgumentParser], None]  # Declares the arguments to a parser
-    module: str  # Has ``run(args) -> int``, which does the work and returns the exit status
+    module: str  # Whose ``run(args) -> int``, or ``module:function``, does the work
     epilog: Callable[[], str] | None = None
     """Returns the text below the help; called when the help is shown."""
 
     def run(self, args: argparse.Namespace) -> int:
         """Import the module, do the work and return the exit status."""
-        return int(importlib.import_module(self.module).run(args))
+        module, _, function = self.module.partition(":")
+        return int(getattr(importlib.import_module(module), function or "run")(args))
 
 
 class LateChoices:

@@ -42,7 +42,7 @@ def _call(parser: argparse.ArgumentParser) -> None:
     _add_wait(parser, "the service, and then its answer,")
 
 
-call = Subcommand("call a service; exit status 1 if it answers no", _call, f"{_RUNS}.call")
+call = Subcommand("call a service; exit status 1 if it answers no", _call, f"{_RUNS}.verbs:call")
 
 
 def _echo(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +53,7 @@ def _echo(parser: argparse.ArgumentParser) -> None:
     _add_wait(parser, "a publisher")
 
 
-echo = Subcommand("print the messages of a topic", _echo, f"{_RUNS}.echo")
+echo = Subcommand("print the messages of a topic", _echo, f"{_RUNS}.verbs:echo")
 
 
 def _pub(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +66,7 @@ def _pub(parser: argparse.ArgumentParser) -> None:
     _add_wait(parser, "a subscriber with --once or --times")
 
 
-pub = Subcommand("publish a message", _pub, f"{_RUNS}.pub")
+pub = Subcommand("publish a message", _pub, f"{_RUNS}.verbs:pub")
 
 
 def _param(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +85,7 @@ def _param(parser: argparse.ArgumentParser) -> None:
         _add_wait(sub, "the node")
 
 
-param = Subcommand("read and set parameters of running nodes", _param, f"{_RUNS}.param")
+param = Subcommand("read and set parameters of running nodes", _param, f"{_RUNS}.verbs:param")
 
 
 def _watch(parser: argparse.ArgumentParser) -> None:

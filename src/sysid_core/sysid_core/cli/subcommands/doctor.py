@@ -149,7 +149,7 @@ def _subcommands() -> list[Check]:
     good = []
     for name, subcommand in subcommands.items():
         try:
-            importlib.import_module(subcommand.module)
+            importlib.import_module(subcommand.module.partition(":")[0])
         except (ImportError, OSError) as error:
             troubles += (f"cannot load '{name}': {first_line(error)}",)
         else:

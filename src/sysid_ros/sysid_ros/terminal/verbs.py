@@ -1,22 +1,123 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sysid param VERB``: reads and sets parameters of running nodes."""
+"""What ``sysid call``, ``echo``, ``pub`` and ``param`` do, in the form of ros2cli's verbs."""
 
 from __future__ import annotations
 
 import argparse
+import math
+import re
 import sys
+from functools import reduce
 from typing import Any
 
 from sysid_core.errors import DataError, ParameterError, UnreadableError
 from sysid_core.untrusted import parse_yaml
-from sysid_ros.plain import message_text, plain
+from sysid_ros.plain import fill, message_text, plain, read_values
 from sysid_ros.terminal.session import Session, import_type, open_session
 
-__all__ = ["run"]
+__all__ = ["call", "echo", "param", "pub"]
+
+_TYPE = re.compile(r"\w+(/srv)?/\w+")
+_DEPTH = 100  # Messages that wait to be printed at most
+_LINGER = 0.2
+"""Time [s] that a publisher stays after its last message, which is on its way."""
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the subcommand and return its exit status."""
+def call(args: argparse.Namespace) -> int:
+    """Call a service; return 1 if it answers no."""
+    words = list(args.words)
+    given = words.pop(0) if words and _TYPE.fullmatch(words[0]) else None
+    if len(words) > 1:
+        raise ParameterError(f"'{words[1]}' is one word too many; quote the values")
+    values = read_values(words[0] if words else "{}")
+    with open_session("sysid_call") as session:
+        service = session.full_name(args.service)
+        kind = import_type(given or session.service_type(service, args.timeout), "srv")
+        request = fill(kind.Request(), values)
+        answer = plain(session.ask(kind, service, request, args.timeout))
+    answer.pop("structure_needs_at_least_one_member", None)
+    print(message_text(answer), end="")
+    return int(answer.get("success") is False)
+
+
+def pub(args: argparse.Namespace) -> int:
+    """Publish a message once, some times, or until told to end."""
+    if not (math.isfinite(args.rate) and args.rate > 0.0):
+        raise ParameterError(f"--rate must be above zero, got {args.rate:g}")
+    values = read_values(args.values)
+    count = 1 if args.once else args.times
+    with open_session("sysid_pub") as session:
+        topic = session.full_name(args.topic)
+        message = fill(import_type(args.type, "msg")(), values)
+        publisher = session.node.create_publisher(type(message), topic, 10)
+        if count is not None and not session.until(publisher.get_subscription_count, args.timeout):
+            raise DataError(f"nobody listens to '{topic}' with type {args.type}")
+        done = 0
+        while session.context.ok():
+            publisher.publish(message)
+            done += 1
+            if done == count:
+                break
+            session.until(lambda: False, 1.0 / args.rate)
+        session.until(lambda: False, _LINGER)
+    return 0
+
+
+def echo(args: argparse.Namespace) -> int:
+    """Print the messages of a topic."""
+    with open_session("sysid_echo") as session:
+        topic = session.full_name(args.topic)
+        kind = import_type(args.type or session.topic_type(topic, args.timeout), "msg")
+        path = args.field.split(".") if args.field else []
+        _check_field(kind(), path)
+        seen = 0
+
+        def show(message: Any) -> None:
+            nonlocal seen
+            seen += 1
+            if seen == 1 or not args.once:
+                value = plain(reduce(getattr, path, message))
+                print(f"{message_text(value)}---", flush=True)
+
+        session.node.create_subscription(kind, topic, show, _offered(session, topic))
+        while session.context.ok() and not (args.once and seen):
+            session.spin(0.1)
+    return 0
+
+
+def _check_field(message: Any, path: list[str]) -> None:
+    """Refuse a field that a message does not have."""
+    for name in path:
+        known: dict[str, str] = getattr(message, "get_fields_and_field_types", dict)()
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise ParameterError(f"there is no field '{name}'; there are: {names}")
+        message = getattr(message, name)
+
+
+def _offered(session: Session, topic: str) -> Any:
+    """Return what takes all that the publishers offer, and earlier messages where they keep them.
+
+    A subscription that asks for more than one of them offers would hear nothing of that one.
+    """
+    from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
+    offers = [info.qos_profile for info in session.node.get_publishers_info_by_topic(topic)]
+    keeps = all(offer.durability == DurabilityPolicy.TRANSIENT_LOCAL for offer in offers)
+    sure = all(offer.reliability == ReliabilityPolicy.RELIABLE for offer in offers)
+    return QoSProfile(
+        depth=_DEPTH,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL
+        if offers and keeps
+        else DurabilityPolicy.VOLATILE,
+        reliability=ReliabilityPolicy.RELIABLE
+        if offers and sure
+        else ReliabilityPolicy.BEST_EFFORT,
+    )
+
+
+def param(args: argparse.Namespace) -> int:
+    """Read or set parameters of running nodes; return 1 if one is refused."""
     with open_session("sysid_param") as session:
         if args.verb == "list":
             return _list(session, args)
