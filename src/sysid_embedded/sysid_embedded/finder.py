@@ -12,6 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from sysid_core.cli.subcommand import first_line
+
 from . import interfaces
 
 __all__ = ["install", "is_installed", "reason"]
@@ -91,8 +93,7 @@ def _import_real() -> str:
     except ImportError as error:
         for name in [name for name in sys.modules if name.split(".")[0] == "rclpy"]:
             del sys.modules[name]
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return f"rclpy at {spec.origin} cannot be imported here ({first})"
+        return f"rclpy at {spec.origin} cannot be imported here ({first_line(error)})"
     return ""
 
 

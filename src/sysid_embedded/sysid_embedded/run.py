@@ -10,6 +10,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from sysid_core.cli.subcommand import first_line
+
 from .errors import StartError
 from .finder import install
 
@@ -51,11 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ImportError, OSError) as error:  # OSError: a library that a package opens itself
         if os.environ.get(_DEBUG):
             raise
-        why = next(iter(str(error).splitlines()), type(error).__name__)
-        print(
-            f"{module} cannot be loaded: {why}; 'sysid doctor' says what to install",
-            file=sys.stderr,
-        )
+        why = f"cannot be loaded: {first_line(error)}; 'sysid doctor' says what to install"
+        print(f"{module} {why}", file=sys.stderr)
         return 2
     try:
         result = getattr(loaded, function or "main")()

@@ -21,6 +21,10 @@ from sysid_ros.fields import doubles, known_doubles, nanoseconds, rows, stamp, v
 __all__ = ["parameters_from_message", "parameters_message", "payload_message", "status_message"]
 
 
+_CHOSEN = {term.name + of for term in FRICTION if term.chosen for of in ("", "_scale")}
+"""Arrays that are empty where no joint has the term."""
+
+
 def _known(value: float) -> float:
     """Return a number for a message: 0 where it is unknown."""
     return value if np.isfinite(value) else 0.0
@@ -72,7 +76,7 @@ def parameters_from_message(message: DynamicParameters, robot: Robot) -> Paramet
     try:
         width = len(INERTIAL_TERMS)
         inertial = rows(message.inertial, len(message.bodies), width, "inertial")
-        friction = _friction(message)
+        friction = _terms(message, message.joints, FRICTION_TERMS)
         coupling = _terms(message, message.couplings, COUPLING_TERMS, "coupling_")
         _check_scales(message, robot)
     except DataError as error:
@@ -81,23 +85,12 @@ def parameters_from_message(message: DynamicParameters, robot: Robot) -> Paramet
     return ParameterSet(*identity, True, robot.layout.assemble(bodies, friction, coupling))
 
 
-def _per_joint(message: DynamicParameters, name: str) -> FloatArray:
-    """Return a chosen term's numbers per joint: zeros where nothing was chosen."""
+def _numbers(message: DynamicParameters, name: str, count: int) -> FloatArray:
+    """Return a term's numbers (count,): of a chosen one zeros, where nothing was chosen."""
     values = getattr(message, name)
-    if not len(values):
-        return np.zeros(len(message.joints))
-    return rows(values, len(message.joints), 1, name)[:, 0]
-
-
-def _friction(message: DynamicParameters) -> dict[str, dict[str, float]]:
-    least = [term.name for term in FRICTION if not term.chosen]
-    friction = _terms(message, message.joints, least, "")
-    for term in FRICTION:
-        if term.chosen:
-            values = _per_joint(message, term.name)
-            for joint, value in zip(message.joints, values.tolist(), strict=True):
-                friction[joint][term.name] = value
-    return friction
+    if name in _CHOSEN and not len(values):
+        return np.zeros(count)
+    return rows(values, count, 1, name)[:, 0]
 
 
 def _check_scales(message: DynamicParameters, robot: Robot) -> None:
@@ -107,7 +100,7 @@ def _check_scales(message: DynamicParameters, robot: Robot) -> None:
         if not term.chosen:
             continue
         name = f"{term.name}_scale"
-        given = _per_joint(message, name)[order]
+        given = _numbers(message, name, len(message.joints))[order]
         if len(given) == len(scales) and not np.allclose(given, scales, rtol=1e-9, atol=0.0):
             raise ParameterError(
                 f"{name} is {given.tolist()}, but robot '{robot.name}' has {scales.tolist()}; "
@@ -116,13 +109,10 @@ def _check_scales(message: DynamicParameters, robot: Robot) -> None:
 
 
 def _terms(
-    message: DynamicParameters, names: Sequence[str], terms: Sequence[str], prefix: str
+    message: DynamicParameters, names: Sequence[str], terms: Sequence[str], prefix: str = ""
 ) -> dict[str, dict[str, float]]:
     """Return the terms of each name from the arrays that a message has by term."""
-    values = {
-        term: rows(getattr(message, prefix + term), len(names), 1, prefix + term)[:, 0].tolist()
-        for term in terms
-    }
+    values = {term: _numbers(message, prefix + term, len(names)).tolist() for term in terms}
     return {name: {term: values[term][i] for term in terms} for i, name in enumerate(names)}
 
 

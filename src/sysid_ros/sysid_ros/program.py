@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 
+from sysid_core.cli.subcommand import first_line
 from sysid_core.threads import limit_threads
 
 __all__ = ["run_program"]
@@ -25,10 +26,7 @@ def run_program(module: str) -> int:
     try:
         main = importlib.import_module(module).main
     except (ImportError, OSError) as error:  # OSError: a library that a package opens itself
-        why = next(iter(str(error).splitlines()), type(error).__name__)
-        print(
-            f"{module} cannot be loaded: {why}; 'sysid doctor' says what to install",
-            file=sys.stderr,
-        )
+        why = f"cannot be loaded: {first_line(error)}; 'sysid doctor' says what to install"
+        print(f"{module} {why}", file=sys.stderr)
         return 2
     return int(main())

@@ -16,7 +16,7 @@ from sysid_core.dynamics.contact_kinematics import BASE
 from sysid_core.robot import Robot
 from sysid_sim.plant import rotation_of
 
-__all__ = ["BASE_BANDWIDTH", "ContactLaw", "ContactReference", "ContactState"]
+__all__ = ["BASE_BANDWIDTH", "ContactLaw", "ContactReference"]
 
 BASE_BANDWIDTH = 12.0
 """Of the base's closed loop ω [rad/s]: gains ω² and 2ω, as for the feet."""
@@ -26,16 +26,6 @@ _LEG_DAMPING = 1e-6  # [-] keeps stretched legs from asking for endless accelera
 _SIGN_WIDTH = 0.05  # [rad/s] of the smoothed sign of Coulomb friction
 _FRICTION = 0.5  # [-] a margin to the ground's friction
 _FORCE_WEIGHT = 1e-5  # of squared forces [N²] against squared acceleration errors
-
-
-class ContactState(NamedTuple):
-    """Measured state of a legged robot."""
-
-    pose: FloatArray  # (7,) base position in the world [m], unit quaternion x, y, z, w
-    twist: FloatArray  # (6,) linear [m/s] and angular [rad/s] velocity in the base frame
-    position: FloatArray  # (nj,) [rad, rad/s]
-    velocity: FloatArray  # (nj,) [rad, rad/s]
-    contacts: BoolArray  # (nc,) feet that are to carry load now
 
 
 class ContactReference(NamedTuple):
@@ -77,29 +67,36 @@ class ContactLaw:
             force_weight=_FORCE_WEIGHT,
         )
 
-    def __call__(self, reference: ContactReference, state: ContactState) -> QpSolution:
-        """Return torques within the robot's limits; where the QP fails, the least ones."""
-        q = np.concatenate([state.pose, state.position])
-        v = np.concatenate([state.twist, state.velocity])
+    def __call__(
+        self, reference: ContactReference, q: FloatArray, v: FloatArray, contacts: BoolArray
+    ) -> QpSolution:
+        """Return torques within the robot's limits; where the QP fails, the least ones.
+
+        The measured q (nq,) and v (nv,) are in Pinocchio's convention; the contacts (nc,) are feet
+        that are to carry load now.
+        """
         terms = self.dynamics.terms(q, v)
-        feet = self._foot_accelerations(reference, state, terms)
-        wanted = self._wanted(terms, base_acceleration(reference, state), feet, state.contacts)
-        solution = self._qp.solve(terms, wanted, feet, state.contacts)
+        feet = self._foot_accelerations(reference, v, contacts, terms)
+        wanted = self._wanted(terms, base_acceleration(reference, q, v), feet, contacts)
+        solution = self._qp.solve(terms, wanted, feet, contacts)
         effort = solution.effort
         if solution.failure is not None:
-            J, _ = self.dynamics.constraint(terms, state.contacts)
+            J, _ = self.dynamics.constraint(terms, contacts)
             effort = projected_torque(terms, J, wanted, np.zeros_like(effort))
         return solution._replace(effort=np.clip(effort, -self._limit, self._limit))
 
     def _foot_accelerations(
-        self, reference: ContactReference, state: ContactState, terms: ContactTerms
+        self,
+        reference: ContactReference,
+        v: FloatArray,
+        contacts: BoolArray,
+        terms: ContactTerms,
     ) -> FloatArray:
         """Return the wanted accelerations (nc, 6) of the feet; angular ones bring them to rest."""
         kp, kd = _FOOT_BANDWIDTH**2, 2.0 * _FOOT_BANDWIDTH
-        v = np.concatenate([state.twist, state.velocity])
         motion = self.dynamics.kinematics.at_ground(terms.jacobian) @ v
         wanted = -_CONTACT_DAMPING * motion
-        swing = ~state.contacts
+        swing = ~contacts
         wanted[swing, :3] = (
             reference.foot_acceleration
             + kd * (reference.foot_velocity - terms.velocity)
@@ -127,15 +124,15 @@ class ContactLaw:
         return np.concatenate([base, joints])
 
 
-def base_acceleration(reference: ContactReference, state: ContactState) -> FloatArray:
+def base_acceleration(reference: ContactReference, q: FloatArray, v: FloatArray) -> FloatArray:
     """Return the wanted derivative (6,) of the twist's components."""
     kp, kd = BASE_BANDWIDTH**2, 2.0 * BASE_BANDWIDTH
-    R, desired = rotation_of(state.pose[3:]), rotation_of(reference.pose[3:])
-    linear, angular = state.twist[:3], state.twist[3:]
+    R, desired = rotation_of(q[3:7]), rotation_of(reference.pose[3:])
+    linear, angular = v[:3], v[3:6]
     world = (
         reference.acceleration[:3]
         + kd * (reference.velocity[:3] - R @ linear)
-        + kp * (reference.pose[:3] - state.pose[:3])
+        + kp * (reference.pose[:3] - q[:3])
     )
     turn = (
         reference.acceleration[3:]

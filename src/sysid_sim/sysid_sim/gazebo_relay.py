@@ -33,7 +33,8 @@ from sysid_ros.sensors import (
     joint_state_message,
     odometry_message,
 )
-from sysid_sim.gazebo_world import PERIOD, WORLD, start_configuration, steps_of
+from sysid_sim.gazebo_world import PERIOD, WORLD, steps_of
+from sysid_sim.simulator_config import start_configuration
 
 __all__ = ["GazeboRelay", "main"]
 

@@ -9,13 +9,13 @@ import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.stance import foot_radii, standing_configuration
+from sysid_core.dynamics.stance import foot_radii
 from sysid_core.inertia import central_inertia
 from sysid_core.robot import Robot
 from sysid_core.robot.description import FrameOnLink
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import GROUND_FRICTION, joint_axis
-from sysid_sim.simulator_config import chosen_start
+from sysid_sim.simulator_config import start_configuration
 
 __all__ = [
     "LOAD",
@@ -24,7 +24,6 @@ __all__ = [
     "contact_topic",
     "force_topic",
     "load_sdf",
-    "start_configuration",
     "steps_of",
     "world_sdf",
 ]
@@ -48,12 +47,6 @@ def steps_of(robot: Robot) -> int:
     """
     held = robot.description.loops or robot.description.contacts
     return _STEPS_HELD if held else _STEPS
-
-
-def start_configuration(robot: Robot) -> FloatArray:
-    """Return the configuration (nq,) that a world describes: at rest, a quadruped's knees bent."""
-    start = chosen_start(robot, None)
-    return standing_configuration(robot) if start is None else start
 
 
 def force_topic(robot: Robot, joint: str) -> str:

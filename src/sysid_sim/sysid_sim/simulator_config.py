@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.stance import stance_of
+from sysid_core.dynamics.stance import stance_of, standing_configuration
 from sysid_core.errors import ParameterError, SysidError
 from sysid_core.robot import Robot
 from sysid_core.settings import check_config, parameter
@@ -18,7 +18,7 @@ from sysid_sim.simulation import SimulationConfig, Stribeck
 from sysid_sim.truth import draw_truth, read_truth
 from sysid_sim.walker import MOTIONS, Walker
 
-__all__ = ["SimulatorConfig", "chosen_start"]
+__all__ = ["SimulatorConfig", "start_configuration"]
 
 _SEEDS = (0, 2**31 - 1)
 
@@ -172,17 +172,15 @@ class SimulatorConfig(RobotConfig):
         return read_truth(robot, self.truth)
 
 
-def chosen_start(robot: Robot, behaviour: Walker | None) -> FloatArray | None:
-    """Return the configuration (nq,) to start from; None: at rest.
+def start_configuration(robot: Robot) -> FloatArray:
+    """Return the configuration (nq,) that a robot without a behaviour starts from, at rest.
 
     A quadruped starts with bent knees, since straight legs cannot be driven.
     """
-    if behaviour is not None:
-        return behaviour.start
     if not robot.floating:
-        return None
+        return standing_configuration(robot)
     try:
         stance = stance_of(robot)
     except SysidError:  # not a quadruped, or one whose legs do not have three joints
-        return None
+        return standing_configuration(robot)
     return np.concatenate([stance.pose, stance.joints])

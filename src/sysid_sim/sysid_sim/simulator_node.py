@@ -39,7 +39,7 @@ from sysid_ros.sensors import (
 from sysid_sim.pacing import CommandGate, Pacing
 from sysid_sim.sensors import BaseReading, Reading
 from sysid_sim.simulation import Simulation
-from sysid_sim.simulator_config import SimulatorConfig, chosen_start
+from sysid_sim.simulator_config import SimulatorConfig, start_configuration
 
 __all__ = ["SimulatorNode", "main"]
 
@@ -57,13 +57,10 @@ class SimulatorNode(Node):
         self.node_parameters = NodeParameters(self, SimulatorConfig())
         config = self.node_parameters.config
         self.robot, truth = config.true_robot(config.load_robot(self))
-        self._behaviour = config.new_behaviour(self.robot)
+        walker = self._behaviour = config.new_behaviour(self.robot)
+        start = start_configuration(self.robot) if walker is None else walker.start
         self._simulation = Simulation(
-            self.robot,
-            truth,
-            config.simulation,
-            seed=_NOISE_SEED,
-            start=chosen_start(self.robot, self._behaviour),
+            self.robot, truth, config.simulation, seed=_NOISE_SEED, start=start
         )
         self._period = 1.0 / config.rate
         _write_truth(config.truth_path, identity_json(self.robot, truth))

@@ -12,7 +12,7 @@ import pinocchio as pin
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.stance import Stance, stance_of
 from sysid_core.robot import Robot
-from sysid_sim.contact_law import BASE_BANDWIDTH, ContactLaw, ContactState
+from sysid_sim.contact_law import BASE_BANDWIDTH, ContactLaw
 from sysid_sim.legged_motion import Jump, LeggedMotion, Sensed, Sway, SwayConfig
 from sysid_sim.plant import rotation_of
 from sysid_sim.simulation import Simulation
@@ -81,8 +81,8 @@ class Walker:
             foot_position=np.where(searching[:, None], feet, reference.foot_position),
             foot_velocity=np.where(searching[:, None], down, reference.foot_velocity),
         )
-        state = ContactState(pose, twist, position, velocity, plan.loaded & ~searching)
-        return self._law(reference, state).effort
+        v = np.concatenate([twist, velocity])
+        return self._law(reference, q, v, plan.loaded & ~searching).effort
 
     def _search(self, loaded: BoolArray, touching: BoolArray) -> BoolArray:
         """Return the feet (nc,) that are to carry load but must reach for the ground first."""

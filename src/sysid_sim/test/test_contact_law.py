@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -18,7 +19,7 @@ from sysid_core.dynamics.contact_dynamics import ContactDynamics
 from sysid_core.dynamics.select import Dynamics
 from sysid_core.errors import ModelError
 from sysid_core.robot import Robot, load_robot
-from sysid_sim.contact_law import ContactLaw, ContactReference, ContactState, base_acceleration
+from sysid_sim.contact_law import ContactLaw, ContactReference, base_acceleration
 from sysid_sim.truth import draw_truth
 
 STANDING = np.array([0.0, 0.7, -1.4] * 2 + [0.0, -0.7, 1.4] * 2)
@@ -31,7 +32,15 @@ def solo12() -> Robot:
     return load_robot("solo12")
 
 
-def standing_state(robot: Robot, seed: int, contacts: BoolArray = FOUR) -> ContactState:
+class State(NamedTuple):
+    """Measured state of a legged robot."""
+
+    q: FloatArray
+    v: FloatArray
+    contacts: BoolArray
+
+
+def standing_state(robot: Robot, seed: int, contacts: BoolArray = FOUR) -> State:
     """Return a state near standing, its stance feet at rest."""
     rng = np.random.default_rng(seed)
     position = STANDING + rng.uniform(-0.1, 0.1, 12)
@@ -44,24 +53,16 @@ def standing_state(robot: Robot, seed: int, contacts: BoolArray = FOUR) -> Conta
     J = jacobian[:, :3].reshape(12, 18)  # of where the feet touch the ground: they roll
     velocity = -np.linalg.solve(J[:, 6:], J[:, :6] @ twist)
     velocity = velocity + np.where(np.repeat(contacts, 3), 0.0, rng.normal(size=12))
-    return ContactState(pose, twist, position, np.asarray(velocity, np.float64), contacts)
+    return State(q, np.concatenate([twist, velocity]), contacts)
 
 
-def joined(state: ContactState) -> tuple[FloatArray, FloatArray]:
-    return (
-        np.concatenate([state.pose, state.position]),
-        np.concatenate([state.twist, state.velocity]),
-    )
-
-
-def reference_at(robot: Robot, state: ContactState) -> ContactReference:
+def reference_at(robot: Robot, state: State) -> ContactReference:
     """Return a reference that asks for some acceleration at the present state."""
-    q, v = joined(state)
-    terms = ContactDynamics(robot).terms(q, v)
-    R = pin.Quaternion(state.pose[3:]).toRotationMatrix()
+    terms = ContactDynamics(robot).terms(state.q, state.v)
+    R = pin.Quaternion(state.q[3:7]).toRotationMatrix()
     return ContactReference(
-        state.pose + np.array([0.005, -0.003, 0.004, 0, 0, 0, 0]),
-        np.concatenate([R @ state.twist[:3], state.twist[3:]]),
+        state.q[:7] + np.array([0.005, -0.003, 0.004, 0, 0, 0, 0]),
+        np.concatenate([R @ state.v[:3], state.v[3:6]]),
         np.array([0.3, -0.2, 0.5, 0.5, -0.4, 0.3]),
         terms.position + 0.001,
         terms.velocity,
@@ -73,7 +74,7 @@ def reference_at(robot: Robot, state: ContactState) -> ContactReference:
 def test_projected_torque_is_that_of_mistry_and_righetti(solo12: Robot, seed: int) -> None:
     dynamics = ContactDynamics(solo12)
     state = standing_state(solo12, seed)
-    terms = dynamics.terms(*joined(state))
+    terms = dynamics.terms(state.q, state.v)
     a = np.random.default_rng(seed).normal(size=18)
     for active in (FOUR, TROT, np.zeros(4, dtype=bool)):
         J, _ = dynamics.constraint(terms, active)
@@ -90,12 +91,12 @@ def test_torques_make_the_wanted_motion(solo12: Robot, seed: int) -> None:
     state = standing_state(solo12, seed)
     law = ContactLaw(solo12)
     reference = reference_at(solo12, state)
-    output = law(reference, state)
+    output = law(reference, *state)
     assert output.failure is None
-    moved = law.dynamics.forward(law.dynamics.terms(*joined(state)), output.effort, FOUR)
+    moved = law.dynamics.forward(law.dynamics.terms(state.q, state.v), output.effort, FOUR)
     # OSQP stops at residuals of 1e-5, which light legs turn into 1e-2 rad/s²
     np.testing.assert_allclose(moved.acceleration, output.acceleration, atol=0.05)
-    wanted = base_acceleration(reference, state)
+    wanted = base_acceleration(reference, state.q, state.v)
     np.testing.assert_allclose(output.acceleration[:3], wanted[:3], atol=0.02)
 
 
@@ -103,8 +104,8 @@ def test_forces_and_torques_obey_the_equations_of_motion(solo12: Robot) -> None:
     for active in (FOUR, TROT):
         state = standing_state(solo12, 5, active)
         law = ContactLaw(solo12)
-        output = law(reference_at(solo12, state), state)
-        terms = law.dynamics.terms(*joined(state))
+        output = law(reference_at(solo12, state), *state)
+        terms = law.dynamics.terms(state.q, state.v)
         left = terms.inertia @ output.acceleration + terms.bias
         left[6:] -= output.effort
         left -= np.einsum("ckv,ck->v", terms.jacobian, output.wrenches)
@@ -114,11 +115,11 @@ def test_forces_and_torques_obey_the_equations_of_motion(solo12: Robot) -> None:
 
 def test_standing_carries_the_weight(solo12: Robot) -> None:
     pose = np.array([0.0, 0.0, 0.25, 0.0, 0.0, 0.0, 1.0])
-    state = ContactState(pose, np.zeros(6), STANDING, np.zeros(12), FOUR)
+    state = State(np.concatenate([pose, STANDING]), np.zeros(18), FOUR)
     zero = np.zeros((4, 3))
     reference = ContactReference(pose, np.zeros(6), np.zeros(6), zero, zero, zero)
     weight = 9.81 * solo12.nominal[solo12.layout.masses].sum()
-    output = ContactLaw(solo12)(reference, state)
+    output = ContactLaw(solo12)(reference, *state)
     assert output.wrenches[:, 2].sum() == pytest.approx(weight, rel=1e-3)
     np.testing.assert_allclose(output.acceleration, 0.0, atol=2e-2)
 
@@ -129,7 +130,7 @@ def test_forces_stay_inside_friction_cones(solo12: Robot) -> None:
     wanted = reference_at(solo12, state)
     wanted = wanted._replace(acceleration=np.array([0.0, 15.0, 0.0, 0.0, 0.0, 0.0]))
     for friction in (0.3, 0.8):
-        output = ContactLaw(solo12, friction)(wanted, state)
+        output = ContactLaw(solo12, friction)(wanted, *state)
         assert output.failure is None
         tangential = np.linalg.norm(output.wrenches[:, :2], axis=1)
         assert (tangential <= friction * output.wrenches[:, 2] + 0.01).all()
@@ -143,7 +144,7 @@ def test_torques_stay_within_limits(solo12: Robot) -> None:
     state = standing_state(weak, 7)
     wanted = reference_at(weak, state)
     wanted = wanted._replace(acceleration=np.array([0.0, 0.0, 20.0, 0.0, 0.0, 0.0]))
-    output = ContactLaw(weak)(wanted, state)
+    output = ContactLaw(weak)(wanted, *state)
     assert 0.85 < np.abs(output.effort).max() <= 0.9
 
 
@@ -152,11 +153,11 @@ def test_without_a_solution_the_least_torque_stands_in(
 ) -> None:
     state, law = standing_state(solo12, 7), ContactLaw(solo12)
     wanted = reference_at(solo12, state)
-    before = law(wanted, state)
+    before = law(wanted, *state)
     failed = before._replace(effort=np.full(12, np.nan), failure=Diagnostic("qp", "none"))
     monkeypatch.setattr(ContactForceQp, "solve", lambda *_: failed)
     moved = law.dynamics.forward(
-        law.dynamics.terms(*joined(state)), law(wanted, state).effort, FOUR
+        law.dynamics.terms(state.q, state.v), law(wanted, *state).effort, FOUR
     )
     np.testing.assert_allclose(moved.acceleration, before.acceleration, atol=0.05)
 
@@ -168,10 +169,10 @@ def test_parameters_take_effect(solo12: Robot) -> None:
     reference = reference_at(solo12, state)
     plant = ContactDynamics(solo12, 0.05)
     plant.set_parameters(truth)
-    terms = plant.terms(*joined(state))
-    before = law(reference, state)
+    terms = plant.terms(state.q, state.v)
+    before = law(reference, *state)
     law.dynamics.set_parameters(truth)
-    after = law(reference, state)
+    after = law(reference, *state)
     errors = [
         np.abs(plant.forward(terms, output.effort, FOUR).acceleration - output.acceleration).max()
         for output in (before, after)
@@ -198,7 +199,7 @@ def test_a_swaying_base_is_tracked_on_fixed_feet(solo12: Robot) -> None:
         velocity = np.concatenate([0.015 * rate * np.sin(phase), np.zeros(3)])
         acceleration = np.concatenate([0.015 * rate**2 * np.cos(phase), np.zeros(3)])
         reference = ContactReference(pose, velocity, acceleration, zero, zero, zero)
-        output = law(reference, ContactState(q[:7], v[:6], q[7:], v[6:], FOUR))
+        output = law(reference, q, v, FOUR)
         terms = plant.terms(q, v)
         J, _ = plant.constraint(terms, FOUR)
         moved = plant.forward(terms, output.effort, FOUR, -20.0 * J @ v)
@@ -215,20 +216,20 @@ def test_joint_laws_drive_a_robot_in_contact(solo12: Robot) -> None:
     assert np.isnan(dynamics.gravity(STANDING)).all()
     assert "give odometry" in str(dynamics.failure)
     state = standing_state(solo12, 10)
-    dynamics.set_base(state.pose, state.twist, FOUR)
+    dynamics.set_base(state.q[:7], state.v[:6], FOUR)
     assert dynamics.failure is None
     plant = ContactDynamics(solo12, 0.05)
-    terms = plant.terms(*joined(state))
+    terms = plant.terms(state.q, state.v)
     J, drift = plant.constraint(terms, FOUR)
     base = np.array([0.5, -0.3, 0.4, 1.0, -1.0, 0.5])
     wanted = np.linalg.solve(J[:, 6:], -drift - J[:, :6] @ base)
     law = ComputedTorque(Gains(np.zeros(12), np.zeros(12)))
-    desired = Motion(state.position, state.velocity, wanted)
-    effort = law(checked, desired, state.position, state.velocity).effort
+    desired = Motion(state.q[7:], state.v[6:], wanted)
+    effort = law(checked, desired, state.q[7:], state.v[6:]).effort
     moved = plant.forward(terms, effort, FOUR).acceleration
     np.testing.assert_allclose(moved[6:], wanted, atol=1e-6)
     np.testing.assert_allclose(moved[:6], base, atol=1e-6)
-    inertia = dynamics.inertia(state.position)
+    inertia = dynamics.inertia(state.q[7:])
     np.testing.assert_allclose(inertia, inertia.T)
     assert (np.linalg.eigvalsh(inertia) > 0.0).all()
 
@@ -252,10 +253,10 @@ def test_flat_feet_bound_their_centre_of_pressure(solo12: Robot) -> None:
     contacts = tuple(replace(c, type="flat") for c in solo12.description.contacts)
     robot = load_robot(replace(solo12.description, contacts=contacts))
     pose = np.array([0.0, 0.0, 0.25, 0.0, 0.0, 0.0, 1.0])
-    state = ContactState(pose, np.zeros(6), STANDING, np.zeros(12), FOUR)
+    state = State(np.concatenate([pose, STANDING]), np.zeros(18), FOUR)
     zero = np.zeros((4, 3))
     reference = ContactReference(pose, np.zeros(6), np.zeros(6), zero, zero, zero)
-    output = ContactLaw(robot)(reference, state)
+    output = ContactLaw(robot)(reference, *state)
     assert output.failure is None
     vertical = output.wrenches[:, 2]
     assert (np.abs(output.wrenches[:, 3]) <= 0.03 * vertical + 1e-3).all()

@@ -23,7 +23,8 @@ from sysid_core.arrays import FloatArray
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.robot import Robot
 from sysid_sim.gazebo import gazebo_truth, main
-from sysid_sim.gazebo_world import PERIOD, start_configuration, steps_of, world_sdf
+from sysid_sim.gazebo_world import PERIOD, steps_of, world_sdf
+from sysid_sim.simulator_config import start_configuration
 from sysid_sim.truth import draw_truth
 
 SEED = 3

@@ -19,7 +19,7 @@ from sysid_msgs.msg import Contacts
 from sysid_ros.fields import stamp
 from sysid_ros.sensors import contacts_message, joint_state_message
 from sysid_sim import gazebo_relay
-from sysid_sim.gazebo_world import start_configuration
+from sysid_sim.simulator_config import start_configuration
 
 
 class Log(list[Any]):
