@@ -19,8 +19,13 @@ from sysid_core.batch import (
     scored_rows,
     training_rows,
 )
-from sysid_core.dynamics.correlation import effective_sample_factor
-from sysid_core.dynamics.rows import LeftOut, Regression, RowBlock, Rows
+from sysid_core.dynamics.rows import (
+    LeftOut,
+    Regression,
+    RowBlock,
+    Rows,
+    effective_sample_factor,
+)
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError
 from sysid_core.gathering import Gathered

@@ -11,7 +11,7 @@ import scipy.optimize
 from sysid_core.arrays import FloatArray
 from sysid_core.compliance.poses import Poses, differentiate_poses
 from sysid_core.compliance.wrenches import JointLoad, joint_loads
-from sysid_core.dynamics.correlation import effective_sample_factor
+from sysid_core.dynamics.rows import effective_sample_factor
 from sysid_core.estimation.conic import cvxpy, run
 from sysid_core.robot.model import Robot
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.contacts.estimate import LOAD_OFF, contact_loads
 from sysid_core.contacts.feet import (
+    LOAD_OFF,
     ContactConfig,
     FootMotion,
     check_feet,
     check_wrenches,
+    contact_loads,
     foot_motion,
 )
 from sysid_core.contacts.noticed import Noticed, noticed

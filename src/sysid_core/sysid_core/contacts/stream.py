@@ -10,8 +10,7 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.condition import corrected, judge_contacts
-from sysid_core.contacts.estimate import loaded_contacts
-from sysid_core.contacts.feet import ContactConfig, FootMotion, foot_motion
+from sysid_core.contacts.feet import ContactConfig, FootMotion, foot_motion, loaded_contacts
 from sysid_core.contacts.noticed import Noticed
 from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.stance import StanceMotion

@@ -14,31 +14,25 @@ from sysid_core.arrays import FloatArray
 from sysid_core.data.clock import Stream
 from sysid_core.data.message_types import CONTACTS, IMU, ODOMETRY
 from sysid_core.errors import DataError
-from sysid_core.recording import MOST_JOINTS, BaseRecording, ContactRecording, ImuRecording
+from sysid_core.recording import (
+    MOST_JOINTS,
+    BaseRecording,
+    ContactRecording,
+    ImuRecording,
+    Recording,
+)
 
-__all__ = ["SENSOR_READERS", "JointRows", "SensorReader", "joints_of"]
+__all__ = ["SENSOR_READERS", "SensorReader", "joints_of"]
 
 _QUANTITIES = ("position", "velocity", "effort")
 
 
-@dataclass(frozen=True)
-class JointRows:
-    """Joint states in one order of joints; NaN where a message lacked a joint or a quantity."""
-
-    time: FloatArray  # (n,) [s]
-    names: tuple[str, ...]
-    position: FloatArray  # (n, nj)
-    velocity: FloatArray | None  # (n, nj)
-    effort: FloatArray | None  # (n, nj)
-    warnings: tuple[str, ...]
-
-
-def joints_of(stream: Stream, time: FloatArray) -> JointRows:
+def joints_of(stream: Stream, time: FloatArray) -> Recording:
     """Collect joint states; the order of joints is that of their first appearance.
 
     Drivers may publish in changing order, or disjoint groups of joints in separate messages: the
     names decide the column, and consecutive messages of disjoint groups with the same stamp
-    become one row.
+    become one row. NaN stands where a message lacked a joint or a quantity.
 
     Raises
     ------
@@ -67,13 +61,13 @@ def joints_of(stream: Stream, time: FloatArray) -> JointRows:
         "these values are left out"
         for quantity, count in misfits.items()
     ]
-    return JointRows(
+    return Recording(
         merged,
         tuple(columns),
         arrays["position"],
         _present(arrays["velocity"]),
         _present(arrays["effort"]),
-        tuple(warnings),
+        warnings=tuple(warnings),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from sysid_core.recording import LEAST_REACHES, Part, Recording, TopicInfo, cut
 from sysid_core.untrusted import existing
 from sysid_core.wording import one_line
 
-__all__ = ["bag_parts", "read_bag", "read_parts", "read_recording", "read_robot_description"]
+__all__ = ["read_parts", "read_recording", "read_robot_description"]
 
 _NANOSECONDS = 1e9
 _STRING = "std_msgs/msg/String"
@@ -28,18 +29,6 @@ _USUAL_NAMES = {
     JOINT_STATE: "joint_states",
     **{reader.type: reader.topic for reader in SENSOR_READERS},
 }
-
-
-def read_bag(path: Path, *, joint_topic: str | None = None) -> Recording:
-    """Read joint states, and odometry, inertial data and contacts where present.
-
-    Raises
-    ------
-    DataError
-        If the bag cannot be read, is empty or has no usable joint states.
-    """
-    (whole,) = bag_parts(path, joint_topic=joint_topic)
-    return whole.recording
 
 
 def read_robot_description(path: Path) -> str:
@@ -62,7 +51,7 @@ def read_robot_description(path: Path) -> str:
         )
 
 
-def bag_parts(
+def _bag_parts(
     path: Path,
     *,
     joint_topic: str | None = None,
@@ -121,17 +110,8 @@ def _recording(
         for reader in SENSOR_READERS
         if reader.type in streams
     }
-    return Recording(
-        time=joints.time,
-        joint_names=joints.names,
-        position=joints.position,
-        velocity=joints.velocity,
-        effort=joints.effort,
-        source=str(path),
-        topics=topics,
-        warnings=(*warnings, *clock_warnings, *joints.warnings),
-        **sensors,
-    )
+    told = (*warnings, *clock_warnings, *joints.warnings)
+    return replace(joints, source=str(path), topics=topics, warnings=told, **sensors)
 
 
 def _choose_topics(
@@ -191,7 +171,7 @@ def read_parts(
     if _is_table(target):
         yield from cut(read_recording(target, joint_topic=joint_topic), rows, reach)
     else:
-        yield from bag_parts(target, joint_topic=joint_topic, rows=rows, reach=reach)
+        yield from _bag_parts(target, joint_topic=joint_topic, rows=rows, reach=reach)
 
 
 def read_recording(path: str | Path, *, joint_topic: str | None = None) -> Recording:
@@ -209,7 +189,8 @@ def read_recording(path: str | Path, *, joint_topic: str | None = None) -> Recor
     """
     target = _existing(path)
     if not _is_table(target):
-        return read_bag(target, joint_topic=joint_topic)
+        (whole,) = _bag_parts(target, joint_topic=joint_topic)
+        return whole.recording
     if joint_topic is not None:
         raise DataError(
             f"a table has no topics; leave out the topic '{joint_topic}'", source=str(target)

@@ -20,6 +20,12 @@ __all__ = ["JointSummary", "RecordingSummary", "StreamSummary", "summarise"]
 
 _GAP = 5.0
 _AT_REST = 1e-9
+_SENSORS = {
+    "odometry": ("base", ("position", "orientation", "twist")),
+    "imu": ("imu", ("angular_velocity", "linear_acceleration")),
+    "contacts": ("contacts", ("wrenches",)),
+}
+"""Sensor → field of the recording, and those of its fields that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -74,18 +80,12 @@ def summarise(recording: Recording) -> RecordingSummary:
     }
     present = [values for values in quantities.values() if values is not None]
     streams = [_stream("joint states", recording.time, present)]
-    if recording.base is not None:
-        base = recording.base
-        streams.append(
-            _stream("odometry", base.time, [base.position, base.orientation, base.twist])
-        )
-    if recording.imu is not None:
-        imu = recording.imu
-        streams.append(_stream("imu", imu.time, [imu.angular_velocity, imu.linear_acceleration]))
-    if recording.contacts is not None:
-        wrenches = recording.contacts.wrenches
-        flat = [] if wrenches is None else [wrenches.reshape(len(wrenches), -1)]
-        streams.append(_stream("contacts", recording.contacts.time, flat))
+    for name, (field, parts) in _SENSORS.items():
+        sensor = getattr(recording, field)
+        if sensor is not None:
+            values = [getattr(sensor, part) for part in parts]
+            flat = [value.reshape(len(value), -1) for value in values if value is not None]
+            streams.append(_stream(name, sensor.time, flat))
     joints = tuple(
         _joint(name, number, quantities) for number, name in enumerate(recording.joint_names)
     )
@@ -161,11 +161,7 @@ def _missing(recording: Recording, joints: tuple[JointSummary, ...]) -> tuple[st
     still = [j.name for j in joints if not j.moves and "position" not in j.missing]
     if still:
         found.append(f"no motion of {', '.join(still)}")
-    for name, stream in (
-        ("odometry", recording.base),
-        ("imu", recording.imu),
-        ("contacts", recording.contacts),
-    ):
-        if stream is None:
+    for name, (field, _) in _SENSORS.items():
+        if getattr(recording, field) is None:
             found.append(f"no {name} (floating bases need odometry and contacts)")
     return tuple(found)

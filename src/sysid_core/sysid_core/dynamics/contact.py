@@ -21,10 +21,9 @@ from sysid_core.dynamics.contact_kinematics import (
     project,
     whitened,
 )
-from sysid_core.dynamics.correlation import effective_sample_factor
 from sysid_core.dynamics.friction import FRICTION
 from sysid_core.dynamics.open_tree import OpenTree, random_states
-from sysid_core.dynamics.rows import Regression, RowBlock, Rows
+from sysid_core.dynamics.rows import Regression, RowBlock, Rows, effective_sample_factor
 from sysid_core.errors import DataError, ModelError, ParameterError
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot

@@ -6,17 +6,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
+from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.friction import FRICTION
+from sysid_core.errors import RobotError
 from sysid_core.robot.known import Relations
 
 __all__ = [
     "UNCOMPENSATED",
     "Contact",
+    "Coupling",
     "DescribedSignals",
     "FrameOnLink",
     "Loop",
@@ -80,6 +83,14 @@ class Contact:
     radius: float = 0.0
 
 
+class Coupling(NamedTuple):
+    """A motor that turns with more than one joint."""
+
+    name: str
+    direction: FloatArray
+    """(nj,) [-] the motor's speed referred to its own joint is ``direction @ q̇``."""
+
+
 @dataclass(frozen=True)
 class Transmission:
     """Coupled motors: positions = matrix · joint positions, joint torques = matrixᵀ · theirs."""
@@ -89,6 +100,26 @@ class Transmission:
     side: str = "auto"
     """Side that recorded data are on: ``joint``, ``motor``, or ``auto``, which takes positions
     beyond the joints' limits as the motors'."""
+
+    def couplings(self, joint_names: tuple[str, ...]) -> tuple[Coupling, ...]:
+        """Return the motors that turn with more than one of the robot's joints.
+
+        Raises
+        ------
+        RobotError
+            If the matrix is singular.
+        """
+        matrix = np.array(self.matrix)
+        if abs(np.linalg.det(matrix)) < 1e-9 * np.abs(matrix).max() ** len(matrix):
+            raise RobotError("effort.transmission.matrix is singular: motors must move all joints")
+        couplings = []
+        for i, (joint, row) in enumerate(zip(self.joints, matrix, strict=True)):
+            if np.count_nonzero(row) > 1:
+                own = row[i] if row[i] != 0.0 else row[np.flatnonzero(row)[0]]
+                direction = np.zeros(len(joint_names))
+                direction[[joint_names.index(name) for name in self.joints]] = row / own
+                couplings.append(Coupling(f"{joint}_motor", direction))
+        return tuple(couplings)
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,10 @@ import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.friction import FRICTION, FrictionTerm
-from sysid_core.errors import ModelError, RobotError
+from sysid_core.errors import ModelError, RobotError, found_in
 from sysid_core.inertia import Ellipsoid, spatial_inertia
 from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
 from sysid_core.robot.bounds import bounding_ellipsoids, shape_of
-from sysid_core.robot.couplings import find_couplings
 from sysid_core.robot.description import FrameOnLink, RobotDescription, Vector3
 from sysid_core.robot.imu import imu_mounting
 from sysid_core.robot.nominal import consistent, inertia_warnings, nominal_parameters
@@ -90,10 +89,9 @@ class Robot:
                 "all actuated; leave it out"
             )
         self.actuated_names = tuple(n for n in self.joint_names if n not in passive)
-        try:
-            self.couplings = find_couplings(description.transmission, self.joint_names)
-        except ValueError as error:
-            raise self._error(str(error)) from error
+        gears = description.transmission
+        with found_in(description.source or self.name):
+            self.couplings = () if gears is None else gears.couplings(self.joint_names)
         self.layout = self._build_layout()
         self.limits = self._find_limits()
         self.nominal = nominal_parameters(description, urdf, self.model, self.layout)

@@ -13,12 +13,14 @@ import pytest
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts import feet
 from sysid_core.contacts.condition import condition_contacts
-from sysid_core.contacts.estimate import (
+from sysid_core.contacts.feet import (
     LOAD_OFF,
+    ContactConfig,
+    check_feet,
     contact_loads,
+    foot_motion,
     hysteresis,
 )
-from sysid_core.contacts.feet import ContactConfig, check_feet, foot_motion
 from sysid_core.contacts.stream import ContactStream
 from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.dynamics.contact_kinematics import ContactKinematics, configuration

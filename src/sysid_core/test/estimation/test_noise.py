@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from sysid_core.dynamics.correlation import effective_sample_factor
+from sysid_core.dynamics.rows import effective_sample_factor
 from sysid_core.errors import ParameterError
 from sysid_core.estimation import Entropic, estimator
 
