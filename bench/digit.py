@@ -9,16 +9,19 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from bench.digit_experiments import (
+from bench.digit_plant import (
     CENTRE,
+    EFFECTS,
     SIGN_WIDTH,
+    Log,
     Tracking,
+    draw_parameters,
     follow,
     multi_sine,
+    simulate,
     simulate_segments,
     track,
 )
-from bench.digit_plant import EFFECTS, Log, draw_parameters, simulate
 from bench.runner import Result, run_benchmark, say, show_table
 from sysid_controller.laws import Gains
 from sysid_core.arrays import FloatArray

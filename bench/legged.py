@@ -25,13 +25,16 @@ from typing import Any
 
 import numpy as np
 
-from bench.legged_data import MOTIONS, Data, pick, simulate
-from bench.legged_models import (
+from bench.legged_data import (
+    MOTIONS,
+    Data,
     Projector,
     careful_rows,
     features,
     fit_consistent,
     fit_svd,
+    pick,
+    simulate,
     time_offline,
 )
 from bench.runner import Result, Table, run_benchmark, say, show_rows

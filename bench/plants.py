@@ -134,8 +134,7 @@ class Plant:
 
     def wide_error(self, parameters: FloatArray) -> float:
         """Return a model's error on another wide motion, relative to the nominal model's."""
-        motion = self.states(1, 0.0, _PERIOD)
-        motion = _thinned(motion, 10)
+        motion = Motion(*(values[::10] for values in self.states(1, 0.0, _PERIOD)))
         true = self.torque(motion)
         nominal = np.linalg.norm(self._predicted(self.robot.nominal, motion) - true)
         return float(np.linalg.norm(self._predicted(parameters, motion) - true) / nominal)
@@ -151,11 +150,6 @@ class Plant:
 
 
 _TERMS = ("viscous", "coulomb", "armature", "offset")
-
-
-def _thinned(motion: Motion, step: int) -> Motion:
-    """Return every so manyth state."""
-    return Motion(*(values[::step] for values in motion))
 
 
 def _rnea(model: pin.Model, motion: Motion) -> FloatArray:

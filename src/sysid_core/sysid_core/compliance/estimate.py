@@ -145,7 +145,9 @@ def _coupled(load: JointLoad) -> JointCompliance:
     columns, wrench = _columns(load)
     scale = np.maximum(np.linalg.norm(columns, axis=0), _TINY)
     Q, R = np.linalg.qr(columns / scale)
-    noise = np.maximum(_free_residuals(columns / scale, wrench), 1e-9 * np.linalg.norm(wrench))
+    free = np.linalg.lstsq(columns / scale, wrench, rcond=None)[0]
+    left = np.linalg.norm(wrench - columns / scale @ free, axis=0)
+    noise = np.maximum(left, 1e-9 * np.linalg.norm(wrench))
     # scaled from both sides the matrices stay symmetric: K = K̃ / (s sᵀ)
     K, D = cp.Variable((6, 6), PSD=True), cp.Variable((6, 6), PSD=True)
     half = np.ones((6, 1))
@@ -163,12 +165,6 @@ def _coupled(load: JointLoad) -> JointCompliance:
         each = _std(columns / scale, wrench[:, k] - modelled[:, k]) / scale
         std[:, k] = each[[k, 6 + k]]
     return _result(load, stiffness, damping, std)
-
-
-def _free_residuals(A: FloatArray, wrench: FloatArray) -> FloatArray:
-    """Return the norms (6,) of the residuals that unconstrained matrices leave."""
-    solution = np.linalg.lstsq(A, wrench, rcond=None)[0]
-    return np.asarray(np.linalg.norm(wrench - A @ solution, axis=0))
 
 
 def _result(

@@ -152,7 +152,10 @@ class ClosedChainDynamics:
         self.failure: Diagnostic | None = None  # Why the last result is NaN
         self.tree = OpenTree(robot, sign_width)  # The robot with its loops cut
         self.set_parameters = self.tree.set_parameters
-        self.rest = self._find_rest(robot)
+        middle = np.mean(robot.sampling_range, axis=0)[robot.actuated]
+        found = self.closure.solve(middle)
+        fits = found.converged and self.closure.inside(found.configuration)
+        self.rest = found.configuration if fits else self.closure.home
         # home, rest: (na,), (nq,) [rad] actuated and all positions in the middle of the ranges, or
         # in the closure's home.
         self.home = self.rest[self.closure.equations.actuated]
@@ -160,12 +163,6 @@ class ClosedChainDynamics:
         self._jacobian: FloatArray | None = None  # at `configuration`, where it is known
         self._closed = True
         self._robot = robot
-
-    def _find_rest(self, robot: Robot) -> FloatArray:
-        middle = np.mean(robot.sampling_range, axis=0)[robot.actuated]
-        found = self.closure.solve(middle)
-        fits = found.converged and self.closure.inside(found.configuration)
-        return found.configuration if fits else self.closure.home
 
     @property
     def friction(self) -> FrictionLaw:

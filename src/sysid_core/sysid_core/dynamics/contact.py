@@ -121,7 +121,8 @@ class ContactRegression(Regression):
         stances = self._stances(samples, state)
         sizes = np.zeros(len(samples), dtype=np.intp)
         for stance in stances:
-            sizes[stance.sample] = self._row_count(stance.active)
+            held = int(stance.active @ np.where(self.kinematics.flat, 6, 3))
+            sizes[stance.sample] = max(self.robot.model.nv - held, 0)
         start = np.concatenate([[0], np.cumsum(sizes)])
         matrix = np.empty((start[-1], self.base.size))
         target = np.empty(start[-1])
@@ -204,10 +205,6 @@ class ContactRegression(Regression):
             force += geometry.generalised(stance.wrenches)
         J = self.kinematics.constraint_rows(geometry.jacobian, stance.active)
         return force, null_space(J)
-
-    def _row_count(self, active: BoolArray) -> int:
-        held = int(active @ np.where(self.kinematics.flat, 6, 3))
-        return max(self.robot.model.nv - held, 0)
 
     def _still_velocity(self, still_velocity: FloatArray | float) -> FloatArray:
         """Return speeds (nv,) below which dry friction is unknown; the base has none."""

@@ -50,19 +50,18 @@ def project(N: FloatArray, force: FloatArray) -> FloatArray:
     return np.asarray((N @ (np.swapaxes(N, 1, 2) @ force[:, :, None]))[:, :, 0])
 
 
-def _divide(N: FloatArray, variance: FloatArray) -> FloatArray:
-    """Whiten bases N (n, nv, r) by the Cholesky factor of ``Nᵀ diag(variance) N``."""
-    NT = np.swapaxes(N, 1, 2)
-    L = np.linalg.cholesky(NT @ (variance[..., None] * N))
-    return np.asarray(np.swapaxes(np.linalg.solve(L, NT), 1, 2))
-
-
 def whitened(N: FloatArray, still: BoolArray) -> FloatArray:
-    """Return bases (n, nv, r) whose rows have errors of the same size; `still` is (n, nv)."""
+    """Return bases (n, nv, r) whose rows have errors of the same size; `still` is (n, nv).
+
+    They are whitened by the Cholesky factor of ``Nᵀ diag(variance) N``.
+    """
     stuck = np.flatnonzero(still.any(axis=1))
     if len(stuck) and N.shape[2]:
         N = np.array(N)
-        N[stuck] = _divide(N[stuck], np.where(still[stuck], 1.0 + _STICTION, 1.0))
+        variance = np.where(still[stuck], 1.0 + _STICTION, 1.0)
+        NT = np.swapaxes(N[stuck], 1, 2)
+        L = np.linalg.cholesky(NT @ (variance[..., None] * N[stuck]))
+        N[stuck] = np.swapaxes(np.linalg.solve(L, NT), 1, 2)
     return N
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
-from sysid_core.excitation.fourier import FourierMotion
+from sysid_core.excitation.fourier import FourierMotion, States
 from sysid_core.robot.model import Robot
 
 __all__ = ["MotionLimits", "fit_into", "motion_limits"]
@@ -43,6 +43,21 @@ class MotionLimits:
             raise ParameterError("limits of effort must be positive")
         if not (np.isfinite(self.upper - self.lower).all() and (self.upper >= self.lower).all()):
             raise ParameterError("position limits must be finite, no lower above its upper")
+
+    def usage(self, states: States, torque: FloatArray) -> dict[str, FloatArray]:
+        """Return the largest share (nj,) [-] of each kind of limit that a motion uses.
+
+        Of states (n, nj) with torques (n, nj) [N·m].
+        """
+        middle = 0.5 * (self.lower + self.upper)
+        half = np.maximum(self.upper - middle, _TINY)  # a joint without a range rests in it
+        shares = {
+            "position": (states.position - middle) / half,
+            "velocity": states.velocity / self.velocity,
+            "acceleration": states.acceleration / self.acceleration,
+            "effort": torque / self.effort,
+        }
+        return {kind: np.abs(part).max(axis=0) for kind, part in shares.items()}
 
 
 def motion_limits(

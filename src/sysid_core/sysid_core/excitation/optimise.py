@@ -25,7 +25,6 @@ _RATE = 20.0
 """Rate at which motions are compared [Hz]."""
 _BANDWIDTH = 10.0
 """Of data whose cut-off is not known [Hz]; samples at twice of it are independent."""
-_TINY = 1e-12
 _RANDOM = 15
 """Random motions that the result is compared with."""
 _STANDING = 40
@@ -101,6 +100,7 @@ def excite(
     for motion in _improved(design, [compared[k] for k in order], progress):
         if information.merit(found := gained(motion)) > most:
             best, most, sharpest = motion, information.merit(found), found
+    states = best.states(best.times(CHECK_RATE))
     return Excitation(
         best,
         tuple(robot.actuated_names[k] for k in information.moving),
@@ -108,7 +108,8 @@ def excite(
         information.condition(sharpest),
         float(np.median([information.condition(M) for M in told])),
         float(np.median([information.sharpness(sharpest, M) for M in told])),
-        *_usage(information, limits, best),
+        limits.usage(states, information.demands(states).torque),
+        information.lowest(states),
     )
 
 
@@ -179,19 +180,3 @@ def _known(
     for states in earlier:
         information.count(states)
     return information
-
-
-def _usage(
-    information: Information, limits: MotionLimits, motion: FourierMotion
-) -> tuple[dict[str, FloatArray], float]:
-    """Return the largest share of each limit that a motion uses, and its least height [m]."""
-    states = motion.states(motion.times(CHECK_RATE))
-    demands = information.demands(states)
-    middle, half = 0.5 * (limits.lower + limits.upper), 0.5 * (limits.upper - limits.lower)
-    usage = {
-        "position": np.abs(states.position - middle).max(axis=0) / np.maximum(half, _TINY),
-        "velocity": np.abs(states.velocity).max(axis=0) / limits.velocity,
-        "acceleration": np.abs(states.acceleration).max(axis=0) / limits.acceleration,
-        "effort": np.abs(demands.torque).max(axis=0) / limits.effort,
-    }
-    return usage, information.lowest(states)

@@ -37,7 +37,6 @@ _NOISE = 0.01
 _CHECK_RATE = 50.0
 """Rate at which the final motion is held against the limits [Hz]: ten times its frequencies."""
 _STEP = 1e-3  # [s] of the differences
-_TINY = 1e-12
 
 
 class WholeMotion(Protocol):
@@ -176,17 +175,9 @@ class StandingLimits:
         self, q: FloatArray, v: FloatArray, a: FloatArray, torque: FloatArray
     ) -> dict[str, FloatArray]:
         """Return the largest share (na,) of each limit that states and torques (n, na) use."""
-        limits, joints = self.limits, self.robot.actuated
-        position, speed, change = (part[:, -len(joints) :][:, joints] for part in (q, v, a))
-        middle = 0.5 * (limits.lower + limits.upper)
-        half = np.maximum(limits.upper - middle, _TINY)  # a joint without a range rests in it
-        shares = {
-            "position": (position - middle) / half,
-            "velocity": speed / limits.velocity,
-            "acceleration": change / limits.acceleration,
-            "effort": torque / limits.effort,
-        }
-        return {kind: np.abs(part).max(axis=0) for kind, part in shares.items()}
+        joints = self.robot.actuated
+        parts = (part[:, -len(joints) :][:, joints] for part in (q, v, a))
+        return self.limits.usage(States(*parts), torque)
 
 
 class StandingDesign(StandingLimits):

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ _BACKWARD_PERIODS = 5.0
 """Rows that are late by more sampling periods are no mere jitter of the transport."""
 _JOINT_STATE = "sensor_msgs/msg/JointState"
 _QUANTITIES = ("position", "velocity", "effort")
+_MOST_SHOWN = 12
 
 
 def interpret(
@@ -47,17 +49,8 @@ def interpret(
     with found_in(recording.source):
         warnings = list(recording.warnings)
         found = _columns(robot, recording, warnings)
-        position = _take(recording.position, found)
-        velocity = None if recording.velocity is None else _take(recording.velocity, found)
-        effort = None if recording.effort is None else _take(recording.effort, found)
-        chosen = replace(
-            recording,
-            joint_names=robot.joint_names,
-            position=position,
-            velocity=velocity,
-            effort=effort,
-            warnings=(),
-        )
+        taken = _quantities(recording, lambda values: _take(values, found))
+        chosen = replace(recording, joint_names=robot.joint_names, warnings=(), **taken)
         feet = tuple(contact.name for contact in robot.description.contacts)
         if recording.contacts is not None and feet:
             chosen = replace(chosen, contacts=recording.contacts.of(feet) or recording.contacts)
@@ -109,9 +102,9 @@ def _columns(robot: Robot, recording: Recording, warnings: list[str]) -> IndexAr
     return found
 
 
-def _quote(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(names[:most])
-    return f"[{shown}{', …' if len(names) > most else ''}]"
+def _quote(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST_SHOWN])
+    return f"[{shown}{', …' if len(names) > _MOST_SHOWN else ''}]"
 
 
 def _hint(missing: Sequence[str], extra: Sequence[str]) -> str:
@@ -141,6 +134,14 @@ def _other_topics(recording: Recording) -> str:
     return f". Joint states are on several topics ({', '.join(topics)}): choose with --topic"
 
 
+def _quantities(
+    recording: Recording, change: Callable[[FloatArray], FloatArray]
+) -> dict[str, Any]:
+    """Return position, velocity and effort (n, nj), as far as recorded, after a change."""
+    found = {quantity: getattr(recording, quantity) for quantity in _QUANTITIES}
+    return {quantity: change(values) for quantity, values in found.items() if values is not None}
+
+
 def _take(values: FloatArray, columns: IndexArray) -> FloatArray:
     taken = np.array(values[:, np.maximum(columns, 0)], dtype=float)
     taken[:, columns < 0] = np.nan
@@ -157,26 +158,19 @@ def _clean(robot: Robot, recording: Recording, lenient: bool, warnings: list[str
     back = np.flatnonzero(step < -_BACKWARD_PERIODS * period)
     if len(back) and not lenient:
         row = int(back[0])
+        more = "" if len(back) == 1 else f" and {len(back) - 1} more times"
         raise DataError(
             f"time goes back by {-step[row]:.4g} s after t = {recording.time[row]:.6g} s"
-            f"{_times(len(back))}; split the recording there, or use --lenient to take each "
+            f"{more}; split the recording there, or use --lenient to take each "
             "part as a stretch of its own"
         )
     invalid = _invalid(robot, recording, lenient)
     if not invalid.any():
         return recording
     warnings.append(f"{int(invalid.any(axis=1).sum())} rows with NaN or inf were left out")
-    velocity, effort = recording.velocity, recording.effort
     return replace(
-        recording,
-        position=np.where(invalid, np.nan, recording.position),
-        velocity=None if velocity is None else np.where(invalid, np.nan, velocity),
-        effort=None if effort is None else np.where(invalid, np.nan, effort),
+        recording, **_quantities(recording, lambda values: np.where(invalid, np.nan, values))
     )
-
-
-def _times(count: int) -> str:
-    return "" if count == 1 else f" and {count - 1} more times"
 
 
 def _invalid(robot: Robot, recording: Recording, lenient: bool) -> BoolArray:
@@ -185,8 +179,7 @@ def _invalid(robot: Robot, recording: Recording, lenient: bool) -> BoolArray:
     A row in which a joint has no value at all lacked it. A joint that has some quantities in a
     row and NaN for another, which it has elsewhere, was published with NaN.
     """
-    present = [q for q in _QUANTITIES if getattr(recording, q) is not None]
-    arrays = {q: getattr(recording, q) for q in present}
+    arrays = _quantities(recording, np.asarray)
     given = {q: ~np.isnan(values) for q, values in arrays.items()}
     some = np.any(list(given.values()), axis=0)
     invalid = np.zeros(recording.position.shape, dtype=bool)

@@ -97,11 +97,12 @@ def _efforts(robot: Robot, recording: Recording) -> list[str]:
             )
     if robot.floating or robot.linked:
         return warnings  # contact and loop forces carry the weight: gravity alone says nothing
-    return [*warnings, *_excluded(robot, recording), *_scale(robot, recording)]
+    states = recording.position, recording.effort
+    return [*warnings, *_excluded(robot, *states), *_scale(robot, *states)]
 
 
-def _scale(robot: Robot, recording: Recording) -> list[str]:
-    ratio = _gravity_ratio(robot, recording)
+def _scale(robot: Robot, position: FloatArray, effort: FloatArray) -> list[str]:
+    ratio = _gravity_ratio(robot, position, effort)
     if ratio is None:
         return []
     if ratio < 0.0:
@@ -118,17 +119,15 @@ def _scale(robot: Robot, recording: Recording) -> list[str]:
     return []
 
 
-def _excluded(robot: Robot, recording: Recording) -> list[str]:
+def _excluded(robot: Robot, position: FloatArray, effort: FloatArray) -> list[str]:
     """Say where efforts at standstill hold gravity that they are said to lack, or lack it."""
-    if recording.effort is None:
-        return []
-    step = max(1, len(recording) // _ROWS)
-    moved = np.abs(recording.position[step:] - recording.position[:-step]).max(axis=1)
+    step = max(1, len(position) // _ROWS)
+    moved = np.abs(position[step:] - position[:-step]).max(axis=1)
     rows = np.flatnonzero(np.append(moved < STILL, np.zeros(step, dtype=bool)))
     if not len(rows):
         return []
-    rows = rows[np.linspace(0, len(rows) - 1, min(_ROWS, len(rows))).astype(int)]
-    gravity, effort = _nominal_gravity(robot, recording, rows), recording.effort[rows]
+    rows = _some(rows)
+    gravity, effort = _nominal_gravity(robot, position[rows]), effort[rows]
     said = "gravity" in robot.description.effort_excludes
     effort = effort - gravity if said else effort
     size = np.linalg.norm(gravity)
@@ -144,27 +143,28 @@ def _excluded(robot: Robot, recording: Recording) -> list[str]:
     return []
 
 
-def _nominal_gravity(robot: Robot, recording: Recording, rows: IndexArray) -> FloatArray:
-    """Return the nominal model's gravity torques (m, nj) [N·m] in some rows."""
+def _some(rows: IndexArray) -> IndexArray:
+    """Return some rows of many, evenly spread."""
+    return rows[np.linspace(0, len(rows) - 1, min(_ROWS, len(rows))).astype(int)]
+
+
+def _nominal_gravity(robot: Robot, position: FloatArray) -> FloatArray:
+    """Return the nominal model's gravity torques (m, nj) [N·m] at positions (m, nj)."""
     data = robot.model.createData()
-    torques = (
-        pin.computeGeneralizedGravity(robot.model, data, q) for q in recording.position[rows]
-    )
+    torques = (pin.computeGeneralizedGravity(robot.model, data, q) for q in position)
     return np.array([torque.copy() for torque in torques])
 
 
-def _gravity_ratio(robot: Robot, recording: Recording) -> float | None:
+def _gravity_ratio(robot: Robot, position: FloatArray, effort: FloatArray) -> float | None:
     """Return the factor from the nominal model's gravity torques to the efforts, if they agree."""
-    if recording.effort is None:
-        return None
-    complete = np.isfinite(recording.position).all(axis=1)
-    complete &= np.isfinite(recording.effort[:, robot.actuated]).all(axis=1)
+    complete = np.isfinite(position).all(axis=1)
+    complete &= np.isfinite(effort[:, robot.actuated]).all(axis=1)
     rows = np.flatnonzero(complete)
     if len(rows) < 20:
         return None
-    rows = rows[np.linspace(0, len(rows) - 1, min(_ROWS, len(rows))).astype(int)]
-    gravity = _nominal_gravity(robot, recording, rows)[:, robot.actuated]
-    effort = recording.effort[rows][:, robot.actuated]
+    rows = _some(rows)
+    gravity = _nominal_gravity(robot, position[rows])[:, robot.actuated]
+    effort = effort[rows][:, robot.actuated]
     gravity, effort = gravity - gravity.mean(axis=0), effort - effort.mean(axis=0)
     # joints share one scale only roughly: the strongest few decide, friction is left to the rest
     strong = gravity.std(axis=0) > 0.1 * max(float(gravity.std(axis=0).max()), 1e-12)

@@ -7,9 +7,8 @@ import argparse
 from pathlib import Path
 
 from rich.markup import escape
-from rich.table import Table
 
-from sysid_core.cli.console import print_json, progress_bar, stdout, warn, with_std
+from sysid_core.cli.console import named_table, print_json, progress_bar, stdout, warn, with_std
 from sysid_core.compliance.estimate import AXES, Compliance, identify_compliance
 from sysid_core.compliance.poses import read_poses
 from sysid_core.compliance.report import FILES, write_compliance
@@ -42,13 +41,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(found: Compliance, out: Path) -> None:
     console = stdout()
-    table = Table(
-        title=f"{len(found.time)} poses at {found.rate:.4g} Hz · per direction of the joint's "
-        "frame",
-        title_justify="left",
-        title_style="bold",
-    )
-    table.add_column("joint")
+    title = f"{len(found.time)} poses at {found.rate:.4g} Hz · per direction of the joint's frame"
+    table = named_table(title, "joint")
     for heading in ("", "stiffness [N/m, N·m/rad]", "damping [N·s/m, N·m·s/rad]", "R²"):
         table.add_column(escape(heading), justify="right" if heading else "left")
     for joint in found.joints:

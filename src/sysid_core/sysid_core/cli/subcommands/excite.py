@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
-from rich.table import Table
 
-from sysid_core.cli.console import print_json, progress_bar, stdout
+from sysid_core.cli.console import named_table, print_json, progress_bar, stdout
 from sysid_core.errors import ParameterError
 from sysid_core.estimate_file import read_estimate
 from sysid_core.excitation.design import ExciteConfig
@@ -55,7 +54,9 @@ def run(args: argparse.Namespace) -> int:
         obstacles=Obstacles(args.apart, tuple(map(tuple, args.box)), args.floor),
         joints=None if args.joints is None else tuple(args.joints),
     )
-    estimates = [path for path in args.after if _is_estimate(path)]
+    estimates = [
+        path for path in args.after if path.suffix == ".json" or (path / "estimate.json").is_file()
+    ]
     if len(estimates) > 1:
         raise ParameterError("--after takes one estimate and any number of motions")
     estimate = read_estimate(estimates[0]) if estimates else None
@@ -73,10 +74,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(robot, found, args.out)
     return 0
-
-
-def _is_estimate(path: Path) -> bool:
-    return path.suffix == ".json" or (path / "estimate.json").is_file()
 
 
 def _states(robot: Robot, path: Path) -> States:
@@ -113,14 +110,13 @@ def _summary(robot: Robot, found: Excitation, options: ExciteConfig) -> dict[str
 
 def _show(robot: Robot, found: Excitation, out: Path) -> None:
     console = stdout()
-    table = Table(
-        title=f"{robot.name}, {found.motion.period:g} s, {found.motion.harmonics} harmonics · "
+    table = named_table(
+        f"{robot.name}, {found.motion.period:g} s, {found.motion.harmonics} harmonics · "
         "largest share of each limit that is used",
-        title_justify="left",
-        title_style="bold",
+        "joint",
     )
-    for heading in ("joint", escape("start [rad]"), *found.usage):
-        table.add_column(heading, justify="left" if heading == "joint" else "right")
+    for heading in (escape("start [rad]"), *found.usage):
+        table.add_column(heading, justify="right")
     start = found.motion.states(found.motion.times(1.0)[:1]).position[0]
     for j, joint in enumerate(robot.actuated_names):
         shares = [f"{values[j]:.0%}" for values in found.usage.values()]
