@@ -17,19 +17,7 @@ from sysid_core.cli.arguments import (
 )
 from sysid_core.cli.subcommand import LateChoices, Subcommand
 
-__all__ = [
-    "compare",
-    "compliance",
-    "doctor",
-    "excite",
-    "identify",
-    "info",
-    "init",
-    "replay",
-    "validate",
-]
-
-_RUNS = "sysid_core.cli.subcommands"
+__all__ = ["SUBCOMMANDS"]
 
 
 def _add_out(parser: argparse.ArgumentParser, holds: str) -> None:
@@ -77,21 +65,10 @@ def _init(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="replace an existing file")
 
 
-init = Subcommand("write a robot description for a URDF", _init, f"{_RUNS}.init")
-
-
 def _info(parser: argparse.ArgumentParser) -> None:
     add_data(parser, required=False)
     add_robot(parser, required=False)
     add_json(parser, "everything")
-
-
-info = Subcommand(
-    "show topics, joints, rates and gaps of a recording, and what is missing; or, with --robot "
-    "alone, a robot and whether its loops close",
-    _info,
-    f"{_RUNS}.info",
-)
 
 
 def _identify(parser: argparse.ArgumentParser) -> None:
@@ -147,13 +124,6 @@ def _identify(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "the estimate")
 
 
-identify = Subcommand(
-    "identify a robot from recordings, and validate it on the parts held out",
-    _identify,
-    f"{_RUNS}.identify",
-)
-
-
 def _validate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "estimate", metavar="ESTIMATE", type=Path, help="estimate.json of 'sysid identify'"
@@ -169,11 +139,6 @@ def _validate(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "joints, rmse and r2")
 
 
-validate = Subcommand(
-    "torque errors of nominal and identified model on other data", _validate, f"{_RUNS}.validate"
-)
-
-
 def _compare(parser: argparse.ArgumentParser) -> None:
     for name in ("first", "second"):
         parser.add_argument(
@@ -183,14 +148,6 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     add_robot(parser, required=False)
     add_signals(parser)
     add_json(parser, "the comparison")
-
-
-compare = Subcommand(
-    "two estimates side by side, and with DATA the torques that they predict; exit status 0: they "
-    "agree, 1: they differ by more than their uncertainty, or torques by more than their error",
-    _compare,
-    f"{_RUNS}.compare",
-)
 
 
 def _replay(parser: argparse.ArgumentParser) -> None:
@@ -213,11 +170,6 @@ def _replay(parser: argparse.ArgumentParser) -> None:
     _add_method(parser)
     add_signals(parser)
     add_json(parser, "an object per update, then a summary,")
-
-
-replay = Subcommand(
-    "run the online pipeline over a recording, as fast as it goes", _replay, f"{_RUNS}.replay"
-)
 
 
 def _excite(parser: argparse.ArgumentParser) -> None:
@@ -268,11 +220,6 @@ def _excite(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "the summary")
 
 
-excite = Subcommand(
-    "design an exciting trajectory within a robot's limits", _excite, f"{_RUNS}.excite"
-)
-
-
 def _compliance(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "data",
@@ -291,17 +238,37 @@ def _compliance(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "the result")
 
 
-compliance = Subcommand(
-    "identify joints' stiffness and damping in six directions from link poses",
-    _compliance,
-    f"{_RUNS}.compliance",
-)
-
-
 def _doctor(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "the checks")
 
 
-doctor = Subcommand(
-    "show what is installed, what is missing, and what to do", _doctor, f"{_RUNS}.doctor"
-)
+_DECLARED = {
+    "init": (_init, "write a robot description for a URDF"),
+    "info": (
+        _info,
+        "show topics, joints, rates and gaps of a recording, and what is missing; or, with "
+        "--robot alone, a robot and whether its loops close",
+    ),
+    "identify": (
+        _identify,
+        "identify a robot from recordings, and validate it on the parts held out",
+    ),
+    "validate": (_validate, "torque errors of nominal and identified model on other data"),
+    "compare": (
+        _compare,
+        "two estimates side by side, and with DATA the torques that they predict; exit status 0: "
+        "they agree, 1: they differ by more than their uncertainty, or torques by more than their "
+        "error",
+    ),
+    "replay": (_replay, "run the online pipeline over a recording, as fast as it goes"),
+    "excite": (_excite, "design an exciting trajectory within a robot's limits"),
+    "compliance": (
+        _compliance,
+        "identify joints' stiffness and damping in six directions from link poses",
+    ),
+    "doctor": (_doctor, "show what is installed, what is missing, and what to do"),
+}
+SUBCOMMANDS = {
+    name: Subcommand(text, add_arguments, f"sysid_core.cli.subcommands.{name}")
+    for name, (add_arguments, text) in _DECLARED.items()
+}

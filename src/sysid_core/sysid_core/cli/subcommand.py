@@ -6,25 +6,13 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Callable, Iterator
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from typing import NamedTuple
 
 __all__ = ["LateChoices", "Subcommand", "find_subcommands", "first_line"]
 
 _DECLARATIONS = "sysid_core.cli.declarations"
-_BUILT_IN = (
-    "init",
-    "info",
-    "identify",
-    "validate",
-    "compare",
-    "replay",
-    "excite",
-    "compliance",
-    "doctor",
-)
-"""Subcommands of the core, each declared under its name in `_DECLARATIONS`."""
-
+"""Has the subcommands of the core; it imports this module."""
 _GROUP = "sysid.subcommands"
 """Entry points by which the packages above the core add subcommands of their own."""
 
@@ -60,12 +48,12 @@ class LateChoices:
 
 def find_subcommands(wanted: str | None = None) -> tuple[dict[str, Subcommand], tuple[str, ...]]:
     """Return the subcommands by name, and in words which could not be loaded and why."""
-    points = [EntryPoint(name, f"{_DECLARATIONS}:{name}", _GROUP) for name in _BUILT_IN]
-    if wanted not in _BUILT_IN:  # to search the installed packages takes time
-        points += sorted(entry_points(group=_GROUP), key=lambda point: point.name)
+    found: dict[str, Subcommand] = dict(importlib.import_module(_DECLARATIONS).SUBCOMMANDS)
+    if wanted in found:  # to search the installed packages takes time
+        return {wanted: found[wanted]}, ()
+    points = sorted(entry_points(group=_GROUP), key=lambda point: point.name)
     if any(point.name == wanted for point in points):
-        points = [point for point in points if point.name == wanted]
-    found: dict[str, Subcommand] = {}
+        points, found = [point for point in points if point.name == wanted], {}
     failed: dict[str, list[str]] = {}
     for point in points:
         try:

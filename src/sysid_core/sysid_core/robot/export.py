@@ -148,18 +148,11 @@ def _write_inertial(link: ET.Element, phi: FloatArray) -> None:
     for child in list(element):
         element.remove(child)
     xyz = " ".join(_text(v) for v in inertia.lever)
-    I = inertia.inertia  # noqa: E741
     ET.SubElement(element, "origin", xyz=xyz, rpy="0 0 0")
     ET.SubElement(element, "mass", value=_text(inertia.mass))
-    entries = {
-        "ixx": I[0, 0],
-        "ixy": I[0, 1],
-        "ixz": I[0, 2],
-        "iyy": I[1, 1],
-        "iyz": I[1, 2],
-        "izz": I[2, 2],
-    }
-    ET.SubElement(element, "inertia", {key: _text(value) for key, value in entries.items()})
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    entries = zip(names, inertia.inertia[np.triu_indices(3)], strict=True)
+    ET.SubElement(element, "inertia", {key: _text(value) for key, value in entries})
     ET.indent(element, space="  ", level=2)
     if old is None:
         link.insert(0, element)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from rosbags.rosbag2 import Reader, Writer
 
 from sysid_core.arrays import FloatArray
 from sysid_core.cli import subcommand as subcommand_module
+from sysid_core.cli.declarations import SUBCOMMANDS
 from sysid_core.cli.main import main
 from sysid_core.cli.subcommand import find_subcommands
 from sysid_core.data import write_csv, write_recording
@@ -274,7 +276,7 @@ def test_subcommands_of_other_packages_are_found(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     group = [
-        EntryPoint("again", "sysid_core.cli.declarations:doctor", "sysid.subcommands"),
+        SimpleNamespace(name="again", load=lambda: SUBCOMMANDS["doctor"]),
         EntryPoint("broken", "sysid_core.nowhere:broken", "sysid.subcommands"),
     ]
     monkeypatch.setattr(subcommand_module, "entry_points", lambda **_: group)

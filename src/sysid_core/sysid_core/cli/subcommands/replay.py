@@ -36,7 +36,9 @@ def run(args: argparse.Namespace) -> int:
     warn(interpret(robot, recording, lenient=args.lenient).warnings)
     stream = stream_settings_for(recording, robot, cutoff=args.cutoff)
     start, span = float(recording.time[0]), float(np.ptp(recording.time)) or 1.0
-    summary = _Summary(start)
+    solve_ms: list[float] = []
+    accepted: list[float] = []
+    updates, shown = 0, None
     begin = time.perf_counter()
     with progress_bar() as progress:
         for step in replay(
@@ -48,59 +50,35 @@ def run(args: argparse.Namespace) -> int:
             clock=time.perf_counter,
             tell=warn,
         ):
-            progress("replay", (step.update.time - start) / span)
-            summary.add(step)
+            update, since = step.update, step.update.time - start
+            progress("replay", since / span)
+            updates += 1
+            if math.isfinite(step.solve_time):
+                solve_ms.append(1e3 * step.solve_time)
+            if update.changed and update.identified:
+                accepted.append(since)
+            news = (update.state, update.payload_attached, int(since / _LINE_EVERY))
             if args.json:
                 print_json(_line(step), line=True)
-            elif summary.worth_a_line:
-                _show(step.update, start)
-    totals = summary.totals(time.perf_counter() - begin)
+            elif news != shown:
+                _show(update, start)
+            shown = news
+    elapsed = time.perf_counter() - begin
+    samples = update.samples if updates else 0
+    p50, p99, most = np.percentile(solve_ms or [np.nan], [50, 99, 100])
+    totals = {
+        "updates": updates,
+        "accepted": len(accepted),
+        "first_accepted_s": accepted[0] if accepted else None,
+        "solve_ms": {"p50": p50, "p99": p99, "max": most},
+        "samples": samples,
+        "samples_per_s": samples / max(elapsed, 1e-9),
+    }
     if args.json:
         print_json({"summary": totals}, line=True)
     else:
         _show_totals(totals)
     return 0
-
-
-class _Summary:
-    """Counts and times over a replay."""
-
-    def __init__(self, start: float) -> None:
-        self._start = start
-        self._solve_ms: list[float] = []
-        self._updates = self._accepted = self._samples = 0
-        self._first: float | None = None
-        self._shown = ("", False, -1)
-        self.worth_a_line = False
-
-    def add(self, step: ReplayStep) -> None:
-        update = step.update
-        self._updates += 1
-        self._samples = update.samples
-        if math.isfinite(step.solve_time):
-            self._solve_ms.append(1e3 * step.solve_time)
-        if update.changed and update.identified:
-            self._accepted += 1
-            if self._first is None:
-                self._first = update.time - self._start
-        shown = (
-            update.state.name,
-            update.payload_attached,
-            int((update.time - self._start) / _LINE_EVERY),
-        )
-        self.worth_a_line, self._shown = shown != self._shown, shown
-
-    def totals(self, elapsed: float) -> dict[str, Any]:
-        times = np.array(self._solve_ms) if self._solve_ms else np.full(1, np.nan)
-        p50, p99 = np.percentile(times, [50, 99])
-        return {
-            "updates": self._updates,
-            "accepted": self._accepted,
-            "first_accepted_s": self._first,
-            "solve_ms": {"p50": p50, "p99": p99, "max": times.max()},
-            "samples": self._samples,
-            "samples_per_s": self._samples / max(elapsed, 1e-9),
-        }
 
 
 def _payload(update: Update) -> dict[str, Any] | None:
