@@ -17,7 +17,7 @@ import yaml
 import zstandard
 from rosbags.rosbag2 import StoragePlugin, Writer
 
-from bench.trees import chain_urdf
+from bench.arms import chain_urdf
 from sysid_core.data import write_csv, write_recording
 from sysid_core.data.message_types import JOINT_STATE, message_types
 from sysid_core.recording import Recording

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from bench.arms import tree_urdf
 from bench.runner import Result, Table, run_benchmark, show_rows
-from bench.trees import tree_urdf
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.excitation.fourier import random_motion
 from sysid_core.excitation.limits import fit_into, motion_limits

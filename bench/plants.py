@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from bench.trees import chain_urdf
+from bench.arms import chain_urdf
 from sysid_core.arrays import FloatArray
 from sysid_core.excitation.fourier import FourierMotion, random_motion
 from sysid_core.excitation.limits import fit_into, motion_limits

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from bench.arms import chain_urdf, perturbed
 from bench.runner import Result, run_benchmark, say, show_rows
-from bench.trees import chain_urdf, perturbed
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
 from sysid_core.identification import Identification, IdentifyConfig, identify

@@ -16,9 +16,9 @@ import numpy as np
 import pinocchio as pin
 from scipy.linalg import lapack
 
+from bench.arms import synthetic_problem, tree_urdf
 from bench.conic import solve_conic
 from bench.runner import Result, paired, run_benchmark, show_rows, timed
-from bench.trees import synthetic_problem, tree_urdf
 from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.dynamics.select import make_dynamics

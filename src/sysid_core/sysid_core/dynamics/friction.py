@@ -51,7 +51,6 @@ class FrictionTerm:
     """One term of the friction law, linear in its parameter."""
 
     name: str
-    symbol: str
     unit: str
     column: Callable[[JointMotion], FloatArray] | None
     """Derivative of the torque with respect to the parameter, for a `JointMotion`; None: 1."""
@@ -77,7 +76,6 @@ class FrictionTerm:
 FRICTION = (
     FrictionTerm(
         "viscous",
-        "Fv",
         "N·m·s/rad",
         lambda motion: motion.velocity,
         lambda scale: _FRICTION_SHARE * scale.torque / scale.speed,
@@ -85,7 +83,6 @@ FRICTION = (
     ),
     FrictionTerm(
         "coulomb",
-        "Fc",
         "N·m",
         lambda motion: motion.sign,
         lambda scale: _FRICTION_SHARE * scale.torque,
@@ -94,7 +91,6 @@ FRICTION = (
     ),
     FrictionTerm(
         "armature",
-        "Ia",
         "kg·m²",
         lambda motion: motion.acceleration,
         lambda scale: np.maximum(
@@ -102,10 +98,9 @@ FRICTION = (
         ),
         coupling="cross",
     ),
-    FrictionTerm("offset", "β", "N·m", None, None, lower=-np.inf),
+    FrictionTerm("offset", "N·m", None, None, lower=-np.inf),
     FrictionTerm(
         "load",
-        "μ",
         "-",
         lambda motion: motion.load * motion.sign,
         lambda scale: np.full_like(scale.torque, _FRICTION_SHARE),
@@ -115,7 +110,6 @@ FRICTION = (
     ),
     FrictionTerm(
         "sigmoid",
-        "Fσ",
         "N·m",
         lambda motion: np.tanh(motion.velocity / motion.scale),
         lambda scale: _FRICTION_SHARE * scale.torque,
@@ -124,7 +118,6 @@ FRICTION = (
     ),
     FrictionTerm(
         "stribeck",
-        "Fs",
         "N·m",
         lambda motion: np.exp(-((motion.velocity / motion.scale) ** 2)) * motion.sign,
         lambda scale: _FRICTION_SHARE * scale.torque,
@@ -134,7 +127,6 @@ FRICTION = (
     ),
     FrictionTerm(
         "spring",
-        "K",
         "N·m/rad",
         lambda motion: motion.position,
         None,

@@ -41,7 +41,6 @@ class TreeGradient:
         above: list[list[int]] = []
         for k, parent in enumerate(self._parents):
             above.append((above[parent] if parent >= 0 else []) + ([k] if k in moves else []))
-        self._above = above
         ends = np.cumsum([len(joints) for joints in above])
         self._slices = [slice(e - len(a), e) for a, e in zip(above, ends, strict=True)]
         pairs = [(j, b) for b, joints in enumerate(above) for j in joints]
