@@ -22,7 +22,7 @@ INERTIA_SCALE = 3.0
 _THIN = 1e-3
 """Half of the thickness that anything has at least [m]."""
 _STEPS = 2000
-_CLOSE = 0.02
+_CLOSE = 0.1
 """Excess of the farthest point over its distance in the least ellipsoid, 4, that is let be."""
 _SIGNS = np.array(list(product((-1.0, 1.0), repeat=3)))
 _AXES = np.concatenate([np.eye(3), -np.eye(3)])
@@ -66,7 +66,7 @@ def _corners(model: pin.Model, urdf: Urdf, index: int) -> FloatArray:
 
 
 def around(points: FloatArray) -> Ellipsoid:
-    """Return the least ellipsoid around points (k, 3) [m], to a percent of its volume.
+    """Return the least ellipsoid around points (k, 3) [m], to 2 % of its axes.
 
     Khachiyan's algorithm: Todd, M. and Yıldırım, E., On Khachiyan's algorithm for the computation
     of minimum-volume enclosing ellipsoids, Discrete Applied Mathematics 155, 2007.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -37,14 +38,11 @@ class Limits(NamedTuple):
 
 
 def _parse(urdf: Urdf, floating: bool) -> pin.Model:
+    base = (pin.JointModelFreeFlyer(),) if floating else ()
     try:
-        if floating:
-            model = pin.buildModelFromXML(urdf.xml, pin.JointModelFreeFlyer())
-        else:
-            model = pin.buildModelFromXML(urdf.xml)
+        return pin.buildModelFromXML(urdf.xml, *base)
     except (ValueError, RuntimeError) as error:
         raise RobotError(f"Pinocchio cannot read it ({error})", source=str(urdf.path)) from error
-    return model
 
 
 class Robot:
@@ -83,11 +81,7 @@ class Robot:
             passive |= set(self.joint_names) - set(description.actuated)
         self.passive: BoolArray = np.array([name in passive for name in self.joint_names])
         self.actuated: BoolArray = ~self.passive
-        if description.friction_chosen and not self.is_tree:
-            raise self._error(
-                "friction.chosen needs a robot on a fixed base, without loops, whose joints are "
-                "all actuated; leave it out"
-            )
+        self._check_chosen()
         self.actuated_names = tuple(n for n in self.joint_names if n not in passive)
         gears = description.transmission
         with found_in(description.source or self.name):
@@ -145,7 +139,7 @@ class Robot:
         return model
 
     def _check_names(self) -> None:
-        description = self.description
+        description, gain = self.description, self.description.effort_gain
         known = set(self.joint_names)
         named = {
             "joints.actuated": description.actuated or (),
@@ -157,11 +151,7 @@ class Robot:
             "effort.transmission.joints": (
                 description.transmission.joints if description.transmission else ()
             ),
-            "effort.gain": (
-                tuple(description.effort_gain)
-                if not isinstance(description.effort_gain, (int, float))
-                else ()
-            ),
+            "effort.gain": tuple(gain) if isinstance(gain, Mapping) else (),
         }
         for where, names in named.items():
             unknown = sorted(set(names) - known)
@@ -172,6 +162,13 @@ class Robot:
         both = set(description.actuated or ()) & {*description.passive, *description.mimic}
         if both:
             raise self._error(f"{sorted(both)} cannot be actuated and passive at once")
+
+    def _check_chosen(self) -> None:
+        if self.description.friction_chosen and not self.is_tree:
+            raise self._error(
+                "friction.chosen needs a robot on a fixed base, without loops, whose joints are "
+                "all actuated; leave it out"
+            )
 
     def _build_layout(self) -> ParameterLayout:
         child = {joint.name: joint.child for joint in self.urdf.joints.values()}
@@ -185,15 +182,12 @@ class Robot:
     def _find_limits(self) -> Limits:
         model, overrides = self.model, self.description.limits
         nq, nv = model.nq - len(self.joint_names), model.nv - len(self.joint_names)
+        effort = "upperEffortLimit" if hasattr(model, "upperEffortLimit") else "effortLimit"
         arrays = {
             "lower": np.array(model.lowerPositionLimit[nq:]),
             "upper": np.array(model.upperPositionLimit[nq:]),
             "velocity": np.array(model.velocityLimit[nv:]),
-            "effort": np.array(
-                model.upperEffortLimit[nv:]
-                if hasattr(model, "upperEffortLimit")
-                else model.effortLimit[nv:]
-            ),
+            "effort": np.array(getattr(model, effort)[nv:]),
         }
         arrays["lower"][arrays["lower"] < -1e8] = -np.inf
         arrays["upper"][arrays["upper"] > 1e8] = np.inf
@@ -241,7 +235,12 @@ class Robot:
         RobotError
             If a joint is unknown.
         """
-        return Robot(replace(self.description, friction_chosen=chosen), self.urdf)
+        robot = copy(self)  # shares all that friction has no part in
+        robot.description = replace(self.description, friction_chosen=chosen)
+        robot.__dict__.pop("friction_scales", None)
+        robot._check_names()
+        robot._check_chosen()
+        return robot
 
     def in_gravity(self, gravity: FloatArray | Vector3) -> Robot:
         """Return the robot where gravity (3,) [m/s²] acts in another direction."""

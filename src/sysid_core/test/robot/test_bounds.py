@@ -67,7 +67,7 @@ def test_ellipsoids_touch_the_points_that_they_hold() -> None:
     points = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 3)) + 1.0
     reach = _reach(around(points), points)
     assert reach.max() == pytest.approx(1.0)
-    assert (reach > 0.97).sum() >= 4  # fewer would leave room for a smaller one
+    assert (reach > 0.95).sum() >= 4  # fewer would leave room for a smaller one
 
 
 @pytest.mark.parametrize("mesh", ["missing.stl", "arm.dae", "short.stl"])
