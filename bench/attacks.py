@@ -36,6 +36,7 @@ _BEGIN = 0.4  # [s] before the first hostile thing arrives
 _END = 2.0  # [s] after which none arrives any more
 _FAST = 1.5  # [-] of the velocity limit
 _REST = 0.2  # [rad/s] below which a joint rests
+_TRIES = 8  # of parameters, until some are taken
 
 ROBOTS = ("panda", "digit_left_leg", "solo12")
 
@@ -97,18 +98,24 @@ class Loop:
         points = TrajectoryPoints(self.controller.joint_names, None, time, position)
         self.refused += self.controller.take_reference(points, self.time) is not None
 
-    def offer(self, vector: FloatArray) -> None:
-        """Publish parameters (p,)."""
+    def offer(self, vector: FloatArray) -> bool:
+        """Publish parameters (p,); return whether they are taken."""
         self.revision += 1
         offered = ParameterSet(
             self.robot.name, self.robot.model_hash, self.revision, self.time, True, vector
         )
-        self.refused += self.controller.take_parameters(offered) is not None
+        refusal = self.controller.take_parameters(offered)
+        self.refused += refusal is not None
+        return refusal is None
 
     # -- what is sent -----------------------------------------------------------------------
 
     def parameters(self) -> None:
-        """Publish bodies, friction and offsets of any size, all of them consistent."""
+        """Publish bodies, friction and offsets of any size, all of them consistent.
+
+        What is refused is tried again half as far from the nominal: most harm is done by what is
+        just taken.
+        """
         rng, layout = self.rng, self.robot.layout
         vector = self.robot.consistent_nominal.copy()
         spread = rng.uniform(0.1, 2.0)
@@ -119,7 +126,10 @@ class Loop:
         for term in ("viscous", "coulomb", "armature"):
             vector[layout.term(term)] += rng.random() * size * limit * rng.random(len(limit))
         vector[layout.term("offset")] += size * limit * rng.uniform(-1.0, 1.0, len(limit))
-        self.offer(vector)
+        nominal = self.robot.consistent_nominal
+        for share in 0.5 ** np.arange(_TRIES):
+            if self.offer(nominal + share * (vector - nominal)):
+                break
 
     def offsets(self) -> None:
         """Publish the truth with an offset on one joint beyond its torque limit."""
