@@ -77,6 +77,7 @@ class OnlineIdentifier:
     def reset(self) -> None:
         """Forget all data and go back to the nominal parameters."""
         config, epoch = self.config, self._learner.epoch
+        del self._learner  # first, since the heap would stay as large as for two at once
         self._learner = Learner(self.robot, self.regression, config, epoch)
         self._tracker = PayloadTracker(self._loads, config.sample_rate)
         self._changed_at, self._robot_changed = -np.inf, False
