@@ -9,6 +9,7 @@ trajectory, without and with 2.805 kg, are joined at various times.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -37,6 +38,7 @@ _REAL_MASS, _REAL_WEIGHED = 2.805, 6.0  # [kg, s]
 _REAL_ROWS = {"14harm50sec": slice(194, 4966), "14harm50secLoad": slice(307, 5071)}
 _UPDATE_RATE = 10.0  # [Hz]
 _HOURS = 10.0  # that false loads are counted over
+_STRETCH = 600.0  # [s] that one arm picks and places for at most
 
 
 class Pickup(NamedTuple):
@@ -120,6 +122,13 @@ def pick_and_place(name: str, seed: int, seconds: float) -> int:
     return int(np.sum(np.diff(np.array([False, *told]).astype(int)) > 0))
 
 
+def _false_loads(arms: Sequence[str], seed: int, seconds: float) -> int:
+    """Count the loads that are told in so long without one, each arm of a kind being another."""
+    rounds = math.ceil(seconds / (_STRETCH * len(arms)))
+    each = [(name, seed + k) for k in range(rounds) for name in arms]
+    return sum(pick_and_place(*one, seconds / len(each)) for one in each)
+
+
 def splice(root: Path, at: float) -> Pickup:
     """Join the real UR10e's runs at a time [s] of its trajectory."""
     robot = load_robot("ur10e")
@@ -176,8 +185,7 @@ def run(given: argparse.Namespace) -> Result:
         for mass in MASSES:
             pickups += [pick_up(name, given.seed + k, mass) for k in range(given.seeds)]
         say(f"{name} done")
-    seconds = 3600.0 * given.hours / len(given.arms)
-    false = sum(pick_and_place(name, given.seed, seconds) for name in given.arms)
+    false = _false_loads(given.arms, given.seed, 3600.0 * given.hours)
     root = Path(os.environ.get("SYSID_DATA", "../shared/data"))
     real: list[Pickup] = []
     if (root / "ur10e").is_dir():

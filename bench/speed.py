@@ -172,7 +172,7 @@ def check_window(samples: int, seed: int) -> dict[str, float]:
     tracemalloc.stop()
     newest = kept[-(window.samples // batch) :]
     rows = Rows((RowBlock(*(np.concatenate(f) for f in zip(*newest, strict=True))),))
-    expected, actual = Statistics.of(rows), window.statistics()
+    expected, actual = Statistics.of(rows), window.sums().statistics()
     diagonal = np.sqrt(np.diag(expected.gram[0]))
     error = np.abs(actual.gram[0] - expected.gram[0]) / np.outer(diagonal, diagonal)
     return {

@@ -57,18 +57,21 @@ class Evidence(NamedTuple):
         """Return the evidence on some coefficients where the others are zero."""
         return Evidence(self.information[np.ix_(index, index)], self.moment[index])
 
-    def explained(self, std: FloatArray) -> tuple[float, float]:
-        """Return what coefficients that were thought N(0, std²) explain, and what they cost.
+    def likeness(self, std: FloatArray) -> tuple[float, float]:
+        """Return what coefficients thought N(0, std²) explain, and what they would by chance.
 
-        The two are ``hᵀ(J + P)⁻¹h`` and ``½ log det(I + P⁻¹J)``: half the one less the other is
-        the logarithm of the Bayes factor.
+        The two are ``hᵀ(J + P)⁻¹h`` and its mean without a change, ``tr (J + P)⁻¹J``.
         """
-        whole = np.arange(len(std))[None]
-        explained, cost = self.explained_each(whole, std[None])
-        return float(explained[0]), float(cost[0])
+        both = np.column_stack([self.moment, self.information])
+        found = np.linalg.solve(self.information + np.diag(1.0 / std**2), both)
+        return float(self.moment @ found[:, 0]), float(np.trace(found[:, 1:]))
 
     def explained_each(self, index: IndexArray, std: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the same (m,) for m changes of some coefficients (m, k) each, of `std` (m, k)."""
+        """Return what m changes, each of some coefficients (m, k), explain and what they cost.
+
+        For coefficients that were thought N(0, std²) the two (m,) are ``hᵀ(J + P)⁻¹h`` and
+        ``½ log det(I + P⁻¹J)``: half the one less the other is the logarithm of the Bayes factor.
+        """
         information = self.information[index[:, :, None], index[:, None, :]]
         scaled = std[:, :, None] * information * std[:, None, :]
         root = np.linalg.cholesky(np.eye(index.shape[1]) + scaled)

@@ -10,7 +10,6 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import Regression, Rows
-from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation import (
     Constraints,
     Estimate,
@@ -76,7 +75,7 @@ class Learner:
         # until the first estimate, the nominal model is what the candidate is compared with
         self._candidate_base = self._nominal_base
         self.estimate: Estimate | None = None  # The newest one; None before the first solution
-        self._learned = self.statistics
+        self._learned = self.window.learned
         # Of groups whose torque was certainly wrong and has not been shown to be right since: a
         # motion that shows less of it mends nothing
         self.suspects: dict[int, TorqueVerdict] = {}
@@ -207,11 +206,6 @@ class Learner:
         """Windows of informative samples that came since the data were last dropped [-]."""
         return (self.informative - self._forgot) / self.window.config.samples
 
-    @property
-    def statistics(self) -> Statistics:
-        """Of the window and its memory."""
-        return self.window.learned
-
     def request(self, *, opening: bool = False, judging: bool = True) -> Request | None:
         """Return the solve that the present data ask for; None without informative new ones.
 
@@ -221,7 +215,7 @@ class Learner:
         if self._solved_at == self.informative or self.window.samples < 2:
             return None
         self._solved_at = self.informative
-        self._learned = statistics = self.statistics
+        self._learned = statistics = self.window.learned
         groups = self.regression.groups
         problem = Problem(
             self.robot.layout,

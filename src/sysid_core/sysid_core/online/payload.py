@@ -164,6 +164,10 @@ class PayloadEstimator:
         spread = 0.5 * self._map * self._likely
         return np.asarray(spread @ spread.T)
 
+    def likeness(self, innovations: Innovations) -> tuple[float, float]:
+        """Return how much of innovations looks like a load, and how much would by chance."""
+        return innovations.evidence(self._map).likeness(self._likely)
+
     def loaded_problem(
         self, prior: Prior, constraints: Constraints, load: PayloadEstimate
     ) -> tuple[Prior, Constraints]:
@@ -293,15 +297,12 @@ class PayloadEstimator:
         """Return the log Bayes factor of a load (10,) against none."""
         information, moment = innovations.evidence(self._map)
         explained = float((2.0 * moment - information @ parameters) @ parameters)
-        odds = []
-        for scale in SCALES:
-            std = scale * self._likely
-            _, cost = Evidence(information, moment).explained(std)
-            unlikely = float(np.sum((parameters / std) ** 2))
-            odds.append(
-                log_odds(explained - unlikely, cost, innovations.square, innovations.count)
-            )
-        return max(odds)
+        std = np.outer(SCALES, self._likely)
+        whole = np.tile(np.arange(len(parameters)), (len(std), 1))
+        _, costs = Evidence(information, moment).explained_each(whole, std)
+        gains = explained - ((parameters / std) ** 2).sum(axis=1)
+        size = innovations.square, innovations.count
+        return max(log_odds(*each, *size) for each in zip(gains, costs, strict=True))
 
     def _kept(self, innovations: Innovations, load: PayloadEstimate) -> float:
         """Return the log Bayes factor of a load, as far as it is known, against none."""

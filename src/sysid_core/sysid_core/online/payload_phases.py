@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.statistics import Statistics
@@ -12,7 +14,21 @@ from sysid_core.online.innovations import Noise
 from sysid_core.online.payload import PayloadEstimate
 from sysid_core.online.update import ModelInUse
 
-__all__ = ["Alarmed", "Carrying", "Following", "Phase", "Starting", "Watching"]
+__all__ = [
+    "Alarmed",
+    "Following",
+    "LoadLikeness",
+    "Phase",
+    "Starting",
+    "Unloaded",
+    "Watching",
+]
+
+_STRETCHES = 12
+"""Stretches that are looked at: as long together as what is usual is remembered."""
+
+_DEGREES = 5.0
+"""Degrees of freedom that the ratio of one is thought as good as [-]."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +67,52 @@ class Alarmed:
     clear: bool = False  # Whether one explanation was certain
 
 
+class LoadLikeness:
+    """How much of the innovations without a load looks like one.
+
+    Their noise is known by its size and colour alone, and the model by its covariance; how much
+    of both lies along a load depends on the motion. The ratio of what is found there to what
+    would be by chance scales both when a load is weighed (Birge 1932, "The calculation of errors
+    by the method of least squares").
+    """
+
+    def __init__(self, span: float) -> None:
+        self._span = span
+        self._seen: deque[tuple[float, float, float]] = deque(maxlen=_STRETCHES)
+
+    def due(self, time: float) -> bool:
+        """Whether a stretch [s] passed since the last one that was looked at."""
+        return not self._seen or time >= self._seen[-1][0] + self._span
+
+    def note(self, time: float, found: float, expected: float) -> None:
+        """Take in what was found in the stretch that ends now."""
+        self._seen.append((time, found, expected))
+
+    def forget_since(self, time: float) -> None:
+        """Drop the stretches that a change may be in which was noticed at a time [s]."""
+        while self._seen and self._seen[-1][0] > time - LAG:
+            self._seen.pop()
+
+    @property
+    def ratio(self) -> float:
+        """What was found relative to what would be by chance [-]."""
+        found, expected = (sum(one[i] for one in self._seen) for i in (1, 2))
+        return (_DEGREES + found) / (_DEGREES + expected)
+
+
+class Unloaded(NamedTuple):
+    """What is known of the robot without any payload."""
+
+    model: ModelInUse
+    noise: Noise  # Of its innovations
+    covariance: FloatArray  # (b, b) of its base parameters, as loads are weighed with
+
+
 @dataclass(frozen=True)
 class Following:
     """A payload was noticed and is estimated."""
 
-    noise: Noise  # Of the innovations before the step
-    empty: ModelInUse  # The robot without any payload
+    empty: Unloaded
     load: PayloadEstimate
     attached: bool  # Whether the load counts as real
     before: Statistics  # From before the step
@@ -66,17 +122,6 @@ class Following:
     samples: int  # Number of those
     clean: bool  # Whether `load` rests on `since` alone
     started: float  # [s]
-
-
-@dataclass(frozen=True)
-class Carrying:
-    """A load is part of the model in use."""
-
-    empty: ModelInUse  # The robot without any payload
-    load: PayloadEstimate
-    noise: Noise  # Of the innovations before it came
-    since: Statistics  # Seen since it came
-    samples: int  # Number of those
 
 
 Phase = Starting | Watching | Alarmed | Following

@@ -16,10 +16,11 @@ from sysid_core.online.innovations import Innovations, Noise
 from sysid_core.online.payload import PayloadEstimate, PayloadEstimator
 from sysid_core.online.payload_phases import (
     Alarmed,
-    Carrying,
     Following,
+    LoadLikeness,
     Phase,
     Starting,
+    Unloaded,
     Watching,
 )
 from sysid_core.online.update import ModelInUse
@@ -71,8 +72,8 @@ class PayloadTracker:
         estimator: PayloadEstimator,
         sample_rate: float,
     ) -> None:
-        self.phase: Phase = Starting()
-        self.carried: Carrying | None = None  # The load that is part of the model
+        self.phase: Phase
+        self.carried: Following | None = None  # The load that is part of the model
         self.estimate: PayloadEstimate | None = None  # Of the newest load, real or not
         self.attached = False  # Whether that load counts as real
         self.detected_after = 0.0  # [s] between its step and its detection
@@ -80,6 +81,7 @@ class PayloadTracker:
         self.before_change: ModelInUse | None = None
         self._estimator = estimator
         self._rate = sample_rate
+        self.forget()
         self._told = False
         self._looks, self._looked = 0, -np.inf
 
@@ -116,6 +118,7 @@ class PayloadTracker:
             before = self.phase.remembering(model, time)
         else:
             before = Watching(((time, model),))
+        self._note_likeness(window, before.reference, colours, time)
         found = None
         for newest in window.newest(*self._due(window.samples, time)):
             noise = colours.used.noise(newest)
@@ -140,6 +143,7 @@ class PayloadTracker:
             return None
         alarm = self.phase if isinstance(self.phase, Alarmed) else Alarmed(before, time)
         self.phase = alarm = replace(alarm, clear=alarm.clear or found.clear)
+        self._likeness.forget_since(alarm.since)
         if time - alarm.since > _SETTLE:
             # no payload came of it: this is how the robot is now
             self.phase = Starting()
@@ -163,9 +167,18 @@ class PayloadTracker:
                 sizes.append(self._samples(span))
         return [size for size in sizes if size <= held]
 
+    def _note_likeness(
+        self, window: SlidingWindow, model: ModelInUse, colours: Colours, time: float
+    ) -> None:
+        size = self._samples(_SPANS[-1])
+        alarmed = isinstance(self.phase, Alarmed)
+        if self._likeness.due(time) and window.samples >= size and not alarmed:
+            newest = next(window.newest(size))
+            innovations = _innovations(newest.statistics(), model, colours.used.noise(newest))
+            self._likeness.note(time, *self._estimator.likeness(innovations))
+
     def _judge(self, recent: Statistics, model: ModelInUse, noise: Noise) -> Verdict | None:
-        innovations = Innovations(recent, model.base, model.base_covariance, noise)
-        return self._estimator.test(innovations)
+        return self._estimator.test(_innovations(recent, model, noise))
 
     def _recognised(
         self,
@@ -177,17 +190,19 @@ class PayloadTracker:
         time: float,
     ) -> bool:
         """Begin to follow a payload if one that can be explains the innovations."""
-        empty = model if self.carried is None else self.carried.empty
-        found = self._estimate(recent, empty, noise)
+        empty = model if self.carried is None else self.carried.empty.model
+        found = self._estimate(recent, Unloaded(empty, noise, empty.base_covariance))
         if not (self._is_load(found) if self.carried is None else found.change_odds >= CERTAIN):
             return False
         older = self._samples(_SPANS[-1]) + round((time - since) * self._rate)
         shift = np.zeros_like(empty.base)
         if self.attached and self.estimate is not None:
             shift = self._estimator.base_shift(self.estimate.parameters)
+        self._likeness.forget_since(since)
+        doubt = self._likeness.ratio
+        noise = noise._replace(variance=doubt * noise.variance)
         self.phase = Following(
-            noise=noise,
-            empty=empty,
+            empty=Unloaded(empty, noise, doubt * empty.base_covariance),
             load=found,
             attached=self.carried is None or self.attached,
             before=window.older(older) + window.memory,
@@ -203,13 +218,14 @@ class PayloadTracker:
 
     def push(self, statistics: Statistics, samples: int) -> None:
         """Add samples taken since the step."""
-        phase, carried = self.phase, self.carried
-        if isinstance(phase, Following):
-            since = phase.since + statistics
-            self.phase = replace(phase, since=since, samples=phase.samples + samples)
-        elif carried is not None:
-            since = carried.since + statistics
-            self.carried = replace(carried, since=since, samples=carried.samples + samples)
+        phase = self.phase if isinstance(self.phase, Following) else self.carried
+        if phase is None:
+            return
+        more = replace(phase, since=phase.since + statistics, samples=phase.samples + samples)
+        if phase is self.phase:
+            self.phase = more
+        else:
+            self.carried = more
 
     @property
     def listening(self) -> bool:
@@ -230,7 +246,7 @@ class PayloadTracker:
         """
         clean = phase.samples >= self._samples(_CLEAN)
         seen = phase.since if clean else phase.since + phase.first
-        found = self._estimate(seen, phase.empty, phase.noise)
+        found = self._estimate(seen, phase.empty)
         # what was certain stays until the evidence is against it
         certain = phase.attached and self.carried is None
         attached = self._is_load(found, 0.0 if certain else CERTAIN)
@@ -250,12 +266,12 @@ class PayloadTracker:
         carried = self.carried
         if carried is None or isinstance(self.phase, Alarmed) or not self.listening:
             return
-        load = self._estimate(carried.since, carried.empty, carried.noise)
+        load = self._estimate(carried.since, carried.empty)
         self.carried, self.estimate = replace(carried, load=load), load
 
     def model_of(self, phase: Following, std: FloatArray) -> ModelInUse:
         """Return the robot with its payload; `std` (p,) are the deviations to tell."""
-        model = replace(phase.empty, std=std, identified=True)
+        model = replace(phase.empty.model, std=std, identified=True)
         if not phase.attached:
             return model
         return replace(
@@ -279,11 +295,7 @@ class PayloadTracker:
 
     def abandon(self, phase: Following) -> None:
         """End the episode without result."""
-        self.carried = None
-        if phase.attached:
-            self.carried = Carrying(
-                phase.empty, phase.load, phase.noise, phase.since, phase.samples
-            )
+        self.carried = phase if phase.attached else None
         self.phase = Starting()
 
     @property
@@ -301,14 +313,14 @@ class PayloadTracker:
 
     def forget(self) -> None:
         """Forget what errors are usual: another model comes into use."""
-        self.phase = Starting()
+        self.phase, self._likeness = Starting(), LoadLikeness(_SPANS[-1])
 
     def restart(self, time: float) -> None:
         """Go on at another time [s]: the clock was set."""
-        if isinstance(self.phase, Following):
-            self.phase = replace(self.phase, started=time)
-        else:
-            self.forget()
+        phase = self.phase
+        self.forget()
+        if isinstance(phase, Following):
+            self.phase = replace(phase, started=time)
 
     @property
     def clean_samples(self) -> int:
@@ -322,13 +334,10 @@ class PayloadTracker:
         heavy = found.mass > max(self._estimator.min_mass, _POSITIVE * found.mass_std)
         return heavy and found.odds >= odds
 
-    def _estimate(
-        self, statistics: Statistics, empty: ModelInUse, noise: Noise
-    ) -> PayloadEstimate:
-        return self._estimator.estimate(
-            statistics,
-            empty.base,
-            empty.base_covariance,
-            noise,
-            self.estimate,
-        )
+    def _estimate(self, statistics: Statistics, empty: Unloaded) -> PayloadEstimate:
+        base, covariance = empty.model.base, empty.covariance
+        return self._estimator.estimate(statistics, base, covariance, empty.noise, self.estimate)
+
+
+def _innovations(recent: Statistics, model: ModelInUse, noise: Noise) -> Innovations:
+    return Innovations(recent, model.base, model.base_covariance, noise)

@@ -174,10 +174,6 @@ class SlidingWindow:
             total.add(self._older[-1][1])
         return total
 
-    def statistics(self) -> Statistics:
-        """Return the statistics of the samples in the window (a copy)."""
-        return self.sums().statistics()
-
     def newest(self, *samples: int) -> Iterator[Sums]:
         """Yield the sums over at least the newest so many samples (whole blocks).
 

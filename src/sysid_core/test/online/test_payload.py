@@ -21,9 +21,9 @@ from sysid_core.inertia import from_mass_com_inertia, pseudo_inertia
 from sysid_core.online.changes import CERTAIN, Change, Verdict, describe
 from sysid_core.online.colour import LAG, ResidualColour
 from sysid_core.online.gate import GateState
-from sysid_core.online.innovations import Noise
+from sysid_core.online.innovations import Evidence, Noise
 from sysid_core.online.payload import PayloadConfig, PayloadEstimate, PayloadEstimator
-from sysid_core.online.payload_phases import Following, Watching
+from sysid_core.online.payload_phases import Following, LoadLikeness, Watching
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Update
@@ -418,13 +418,33 @@ def test_what_is_not_known_of_the_robot_widens_a_load_that_is_followed(
     unsure, stds = deepcopy(identifier), []
     phase = unsure._tracker.phase
     assert isinstance(phase, Following)
-    known = 1e4 * phase.empty.base_covariance
-    unsure._tracker.phase = replace(phase, empty=replace(phase.empty, base_covariance=known))
+    doubtful = phase.empty._replace(covariance=1e4 * phase.empty.covariance)
+    unsure._tracker.phase = replace(phase, empty=doubtful)
     for one in (identifier, unsure):
         found = run(one, panda.samples(10.6, 10.7, noise=0.05, load=load))[-1].payload
         assert found is not None
         stds.append(found.mass_std)
     assert stds[1] > 5.0 * stds[0]
+
+
+def test_what_looks_like_a_load_by_chance_is_what_is_expected() -> None:
+    rng = np.random.default_rng(4)
+    root, std = rng.normal(size=(10, 10)), rng.uniform(0.1, 10.0, 10)
+    moments = rng.normal(size=(4000, 10)) @ root.T
+    found = [Evidence(root @ root.T, moment).likeness(std) for moment in moments]
+    explained, expected = np.mean(found, axis=0)
+    np.testing.assert_allclose(explained, expected, rtol=0.05)
+
+
+def test_the_likeness_to_a_load_is_that_of_the_time_before_it() -> None:
+    seen = LoadLikeness(1.6)
+    for time in np.arange(12) * 1.6:
+        assert seen.due(time)
+        seen.note(time, 400.0 if time > 16.0 else 2.0, 8.0)
+        assert not seen.due(time + 0.8)
+    assert seen.ratio > 4.0
+    seen.forget_since(18.0)
+    np.testing.assert_allclose(seen.ratio, (5.0 + 10 * 2.0) / (5.0 + 10 * 8.0))
 
 
 def test_gains_that_are_too_high_are_seen_against_trusted_masses(

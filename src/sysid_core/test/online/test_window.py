@@ -64,7 +64,7 @@ def test_a_million_samples_leave_the_statistics_of_the_last_ones() -> None:
     tracemalloc.stop()
     held = window.samples
     assert 1000 <= held < 1050
-    assert_same(window.statistics(), Statistics.of(join(parts[-(held // 50) :])))
+    assert_same(window.sums().statistics(), Statistics.of(join(parts[-(held // 50) :])))
     assert late < 1.2 * early
 
 
@@ -79,7 +79,9 @@ def test_batches_of_any_size_are_counted_whole(size: int) -> None:
         parts.append(part)
         held = window.samples
         assert held % size == 0
-        assert_same(window.statistics(), Statistics.of(join(parts[-(held // size) :])), 1e-12)
+        assert_same(
+            window.sums().statistics(), Statistics.of(join(parts[-(held // size) :])), 1e-12
+        )
     assert window.fill == 1.0
 
 
@@ -89,7 +91,9 @@ def test_recent_and_older_share_the_window() -> None:
     for _ in range(57):
         window.push(batch(rng, 5), 5)
         assert_same(
-            window.older(20) + next(window.newest(20)).statistics(), window.statistics(), 1e-12
+            window.older(20) + next(window.newest(20)).statistics(),
+            window.sums().statistics(),
+            1e-12,
         )
     assert next(window.newest(20)).count[0] >= 20
 
