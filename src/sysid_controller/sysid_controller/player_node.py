@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,6 @@ from sysid_core.data.write import write_recording
 from sysid_core.errors import DataError, ParameterError, SysidError
 from sysid_core.excitation.motion_file import read_motion
 from sysid_core.files import output_folder
-from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
 from sysid_msgs.msg import Contacts, TrackingStatus
 from sysid_ros.control import trajectory_message
@@ -225,22 +225,16 @@ class PlayerNode(Node):
         largest = max(batches, key=lambda batch: len(batch.time))
         if len(largest.time) < _FEWEST:
             return
-        none = np.isnan(largest.velocity).all()
+        velocity = largest.velocity
+        if velocity is not None and np.isnan(velocity).all():
+            velocity = None
         sensors: dict[str, Any] = {}
         for topic, messages in self._sensed.items():
             parts = [getattr(r, topic.reader.field) for r in topic.recordings(messages)[0]]
             sensors[topic.reader.field] = max(parts, key=lambda p: len(p.time), default=None)
         try:
             write_recording(
-                Recording(
-                    largest.time,
-                    largest.names,
-                    largest.position,
-                    None if none else largest.velocity,
-                    largest.effort,
-                    source="player",
-                    **sensors,
-                ),
+                replace(largest, source="player", velocity=velocity, **sensors),
                 output_folder(self._config.out),
             )
         except SysidError as error:

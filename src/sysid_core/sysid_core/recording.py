@@ -126,7 +126,7 @@ class ContactRecording(_Rows):
 
 
 @dataclass(frozen=True)
-class Recording:
+class Recording(_Rows):
     """What a bag or table holds, before a robot description interprets it.
 
     Values that a message lacked are NaN. Time is as recorded: it may jitter, repeat or go back.

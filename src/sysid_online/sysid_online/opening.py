@@ -14,7 +14,6 @@ from sysid_core.online.stream_config import StreamConfig, stream_cutoff
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot import Robot
 from sysid_core.signals.timing import estimate_clock
-from sysid_ros.sensors import JointBatch
 
 __all__ = ["OpeningStream"]
 
@@ -41,7 +40,7 @@ class OpeningStream:
         self._config = config
         self._rate, self._cutoff = rate, cutoff
         self._inertial = False
-        self._batches: list[JointBatch] = []
+        self._batches: list[Recording] = []
         self._early: deque[Recording] = deque(maxlen=_MOST)
         if rate > 0.0 and not robot.floating:
             self._open(rate)
@@ -59,7 +58,7 @@ class OpeningStream:
         else:
             self._early.append(messages)
 
-    def push_joint_states(self, batch: JointBatch) -> list[Samples]:
+    def push_joint_states(self, batch: Recording) -> list[Samples]:
         """Take joint states and return the samples that they complete."""
         self._batches.append(batch)
         if self.stream is None:
@@ -68,8 +67,9 @@ class OpeningStream:
             return []
         batches, self._batches = self._batches, []
         done = [
-            self.stream.push_joint_states(each.time, each.names, each.position, each.effort)
-            for each in batches
+            self.stream.push_joint_states(b.time, b.joint_names, b.position, b.effort)
+            for b in batches
+            if b.effort is not None
         ]
         return [samples for samples in done if len(samples)]
 

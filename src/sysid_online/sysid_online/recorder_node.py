@@ -152,9 +152,9 @@ class RecorderNode(Node):
         self._last_arrival = time.monotonic()
         batches, faults = joint_batches(messages)
         self._faults.update(faults)
-        self._efforts |= any(batch.effort.any() for batch in batches)
+        self._efforts |= any(np.any(batch.effort) for batch in batches)
         for batch in batches:
-            self._buffer.add_joints(batch)
+            self._buffer.add(batch)
             for samples in self._source.push_joint_states(batch):
                 self._publish(samples)
         if self._source.stream is not None and not self._announced:

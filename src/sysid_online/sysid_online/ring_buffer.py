@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
 from sysid_core.recording import Recording
 from sysid_core.signals.sensors import SOURCES
-from sysid_ros.sensors import JointBatch
 
 __all__ = ["RingBuffer"]
 
@@ -60,21 +61,21 @@ class RingBuffer:
         self._joints = _Parts(duration)
         self._sensors = {source: _Parts(duration) for source in SOURCES}
 
-    def add_joints(self, batch: JointBatch) -> None:
-        """Add joint states."""
-        jumps = np.flatnonzero(np.diff(batch.time) < -_ANOTHER_RUN)
-        if len(jumps):
-            rest = slice(int(jumps[-1]) + 1, None)
-            batch = JointBatch(batch.names, *(np.asarray(part)[rest] for part in batch[1:]))
-        self._run += bool(len(jumps)) or bool(batch.time[-1] < self._joints.newest - _ANOTHER_RUN)
-        self._joints.add(batch, self._run)
-
     def add(self, messages: Recording) -> None:
-        """Add messages of the sensors beside the joints'."""
+        """Add joint states, or messages of the other sensors."""
+        if len(messages):
+            self._add_joints(messages)
         for source, parts in self._sensors.items():
             part = getattr(messages, source)
             if part is not None and len(part.time):
                 parts.add(part, self._run)
+
+    def _add_joints(self, batch: Recording) -> None:
+        jumps = np.flatnonzero(np.diff(batch.time) < -_ANOTHER_RUN)
+        if len(jumps):
+            batch = batch.select(slice(int(jumps[-1]) + 1, None))
+        self._run += bool(len(jumps)) or bool(batch.time[-1] < self._joints.newest - _ANOTHER_RUN)
+        self._joints.add(batch, self._run)
 
     def snapshot(self) -> Recording:
         """Return what is in the buffer, of those joints that most was told of.
@@ -84,27 +85,26 @@ class RingBuffer:
         DataError
             If no joint states came yet.
         """
-        batches: list[JointBatch] = self._joints.last(self._run)
+        batches: list[Recording] = self._joints.last(self._run)
         if not batches:
             raise DataError("the buffer is empty: no joint states came yet")
         sizes: Counter[tuple[str, ...]] = Counter()
         for batch in batches:  # a gripper's own messages share the topic
-            sizes[batch.names] += batch.position.size
+            sizes[batch.joint_names] += batch.position.size
         names = max(sizes, key=lambda each: sizes[each])
-        batches = [batch for batch in batches if batch.names == names]
-        time, position, velocity, effort = (
-            np.concatenate([getattr(batch, field) for batch in batches])
-            for field in ("time", "position", "velocity", "effort")
-        )
-        return Recording(
-            time,
-            names,
-            position,
-            None if np.isnan(velocity).all() else velocity,
-            None if np.isnan(effort).all() else effort,
+        joined = Recording.concatenate([each for each in batches if each.joint_names == names])
+        sensors = {key: _joined(parts.last(self._run)) for key, parts in self._sensors.items()}
+        return replace(
+            joined,
+            velocity=_measured(joined.velocity),
+            effort=_measured(joined.effort),
             source="ring buffer",
-            **{key: _joined(parts.last(self._run)) for key, parts in self._sensors.items()},
+            **sensors,
         )
+
+
+def _measured(values: FloatArray | None) -> FloatArray | None:
+    return None if values is None or np.isnan(values).all() else values
 
 
 def _joined(parts: list[Any]) -> Any:

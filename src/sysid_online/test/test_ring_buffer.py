@@ -13,15 +13,14 @@ from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, 
 pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
 
 from sysid_online.ring_buffer import RingBuffer
-from sysid_ros.sensors import JointBatch
 
 NAMES = ("a", "b")
 
 
-def batch(start: float, count: int = 10, names: tuple[str, ...] = NAMES) -> JointBatch:
+def batch(start: float, count: int = 10, names: tuple[str, ...] = NAMES) -> Recording:
     time = start + np.arange(count) / 100.0
     values = np.repeat(time[:, None], len(names), axis=1)
-    return JointBatch(names, time, values, np.full_like(values, np.nan), values)
+    return Recording(time, names, values, np.full_like(values, np.nan), values)
 
 
 def sensors(time: float, wrenches: FloatArray | None = None) -> Recording:
@@ -42,7 +41,7 @@ def sensors(time: float, wrenches: FloatArray | None = None) -> Recording:
 def test_only_the_last_seconds_stay() -> None:
     buffer = RingBuffer(1.0)
     for i in range(100):
-        buffer.add_joints(batch(0.1 * i))
+        buffer.add(batch(0.1 * i))
         buffer.add(sensors(0.1 * i))
     recording = buffer.snapshot()
     assert 1.0 <= recording.time[-1] - recording.time[0] <= 1.1
@@ -60,7 +59,7 @@ def test_only_the_last_seconds_stay() -> None:
 
 def test_contact_wrenches_stay_where_all_contacts_have_them() -> None:
     buffer = RingBuffer(10.0)
-    buffer.add_joints(batch(0.0))
+    buffer.add(batch(0.0))
     wrenches = np.array([np.arange(6.0), np.ones(6)])
     for i in range(3):
         buffer.add(sensors(0.1 * i, wrenches))
@@ -78,7 +77,7 @@ def test_it_stays_small_without_joint_states() -> None:
     buffer = RingBuffer(1.0)
     for i in range(1000):
         buffer.add(sensors(0.1 * i))
-    buffer.add_joints(batch(99.9))
+    buffer.add(batch(99.9))
     recording = buffer.snapshot()
     assert recording.base is not None
     assert recording.imu is not None
@@ -89,26 +88,25 @@ def test_it_stays_small_without_joint_states() -> None:
 
 def test_a_clock_that_goes_back_begins_anew() -> None:
     buffer = RingBuffer(10.0)
-    buffer.add_joints(batch(100.0))
-    buffer.add_joints(batch(1.0))
+    buffer.add(batch(100.0))
+    buffer.add(batch(1.0))
     assert buffer.snapshot().time[-1] < 2.0
-    both = [np.concatenate(parts) for parts in zip(batch(9.0)[1:], batch(0.5)[1:], strict=True)]
-    buffer.add_joints(JointBatch(NAMES, *both))
+    buffer.add(Recording.concatenate([batch(9.0), batch(0.5)]))
     np.testing.assert_array_equal(buffer.snapshot().time, batch(0.5).time)
 
 
 def test_what_is_merely_late_costs_nothing() -> None:
     buffer = RingBuffer(10.0)
     for start in (1.0, 1.1, 1.08, 1.2):
-        buffer.add_joints(batch(start))
+        buffer.add(batch(start))
     assert len(buffer.snapshot()) == 40
 
 
 def test_other_joints_do_not_mix() -> None:
     buffer = RingBuffer(10.0)
-    buffer.add_joints(batch(0.0, names=("a",)))
-    buffer.add_joints(batch(0.1))
-    buffer.add_joints(batch(0.2, count=3, names=("gripper",)))
+    buffer.add(batch(0.0, names=("a",)))
+    buffer.add(batch(0.1))
+    buffer.add(batch(0.2, count=3, names=("gripper",)))
     recording = buffer.snapshot()
     assert recording.joint_names == NAMES
     assert len(recording) == 10
@@ -122,7 +120,7 @@ def test_an_empty_buffer_says_so() -> None:
 def test_stamps_that_stand_still_do_not_fill_the_memory() -> None:
     buffer = RingBuffer(1.0)
     for _ in range(3000):
-        buffer.add_joints(batch(5.0, count=1))
+        buffer.add(batch(5.0, count=1))
         buffer.add(sensors(5.0))
     assert len(buffer.snapshot()) == 1000
 
@@ -131,12 +129,12 @@ def test_stamps_that_jump_do_not_empty_the_memory() -> None:
     """What is kept takes its room once: it does not grow again after each fault."""
     buffer = RingBuffer(2.0)
     for i in range(100):
-        buffer.add_joints(batch(10.0 + 0.1 * i))
+        buffer.add(batch(10.0 + 0.1 * i))
     kept = len(buffer._joints._parts)
     for stamp in 10 * (0.0, 2.0**31 - 1.0, 5.0):
-        buffer.add_joints(batch(stamp, count=1))
+        buffer.add(batch(stamp, count=1))
         assert len(buffer.snapshot()) == 1
     assert len(buffer._joints._parts) == kept + 30
     for i in range(100):
-        buffer.add_joints(batch(20.0 + 0.1 * i))
+        buffer.add(batch(20.0 + 0.1 * i))
     assert len(buffer._joints._parts) == kept

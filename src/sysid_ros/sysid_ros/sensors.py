@@ -23,7 +23,6 @@ from sysid_ros.fields import doubles, quaternion, seconds, vector, vector_array
 
 __all__ = [
     "SENSOR_TOPICS",
-    "JointBatch",
     "SensorTopic",
     "contacts_message",
     "imu_message",
@@ -36,17 +35,6 @@ __all__ = [
 
 _UNKNOWN = -1.0
 """What a covariance begins with if its quantity is not measured, as ``sensor_msgs/Imu`` says."""
-
-
-class JointBatch(NamedTuple):
-    """Joint states with the same joints, as published."""
-
-    names: tuple[str, ...]
-    time: FloatArray  # (m,) [s]
-    # position, velocity, effort: (m, n): NaN where a message lacked them.
-    position: FloatArray
-    velocity: FloatArray
-    effort: FloatArray
 
 
 def joint_state_message(
@@ -73,10 +61,11 @@ def joint_arrays(message: JointState) -> tuple[FloatArray, FloatArray]:
     return np.array(message.position, dtype=float), np.array(message.velocity, dtype=float)
 
 
-def joint_batches(messages: Sequence[JointState]) -> tuple[list[JointBatch], dict[str, int]]:
-    """Return joint states as arrays, and how many had to be left out, by their fault.
+def joint_batches(messages: Sequence[JointState]) -> tuple[list[Recording], dict[str, int]]:
+    """Return joint states as recordings, and how many had to be left out, by their fault.
 
-    Messages that follow each other with the same joints share a batch.
+    Messages that follow each other with the same joints share one; velocities that a message lacks
+    are NaN.
     """
     faults = {
         "joint states without position or effort": 0,
@@ -97,11 +86,11 @@ def joint_batches(messages: Sequence[JointState]) -> tuple[list[JointBatch], dic
     return [_joint_batch(names, group) for names, group in groups], found
 
 
-def _joint_batch(names: tuple[str, ...], messages: list[JointState]) -> JointBatch:
+def _joint_batch(names: tuple[str, ...], messages: list[JointState]) -> Recording:
     unknown = np.full(len(names), np.nan)
-    return JointBatch(
-        names,
+    return Recording(
         np.array([seconds(message.header.stamp) for message in messages]),
+        names,
         np.array([message.position for message in messages]),
         np.array([m.velocity if len(m.velocity) else unknown for m in messages]),
         np.array([message.effort for message in messages]),

@@ -35,7 +35,7 @@ def test_joint_states_become_batches_and_bad_ones_counts() -> None:
     blind = joint_state_message(["a", "b"], NOW, np.ones(2))
     odd = joint_state_message(["a", "b"], NOW, np.ones(2), np.ones(1), np.ones(2))
     batches, faults = joint_batches([good, slow, blind, odd, other])
-    assert [batch.names for batch in batches] == [("a", "b"), ("c",)]
+    assert [batch.joint_names for batch in batches] == [("a", "b"), ("c",)]
     np.testing.assert_array_equal(batches[0].time, [3.5, 3.5])
     np.testing.assert_array_equal(batches[0].velocity, [[0.0, 0.0], [np.nan, np.nan]])
     np.testing.assert_array_equal(batches[0].effort, [[2.0, 2.0], [1.0, 1.0]])
