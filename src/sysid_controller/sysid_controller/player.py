@@ -112,13 +112,13 @@ class Player:
 
     def published(
         self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray
-    ) -> tuple[tuple[str, ...], FloatArray, FloatArray, FloatArray]:
+    ) -> tuple[tuple[str, ...], tuple[FloatArray, FloatArray, FloatArray]]:
         """Return names and motion (n, na) of the joints as their driver has them."""
-        return (
-            tuple(self._published.get(name, name) for name in self._names),
-            self._conversion.published_position(position),
-            self._conversion.published_velocity(velocity),
-            self._conversion.published_velocity(acceleration),
+        conversion, names = self._conversion, (self._published.get(n, n) for n in self._names)
+        return tuple(names), (
+            conversion.published_position(position),
+            conversion.published_velocity(velocity),
+            conversion.published_velocity(acceleration),
         )
 
     def stop(self, reason: str) -> None:

@@ -186,7 +186,7 @@ class PlayerNode(Node):
             plan = player.begin(dry_run=self._config.dry_run)
             if plan is not None:
                 log.info(f"moves to the start in {plan.approach:.1f} s, then plays")
-                self._target.follow(self._message(*plan.points))
+                self._target.follow(self._message(plan.points.time, plan.points[1:]))
         if player.phase in (Phase.DONE, Phase.STOPPED):
             if player.moved and player.phase is Phase.STOPPED:
                 self._brake()
@@ -198,24 +198,17 @@ class PlayerNode(Node):
             self.status = 0 if player.phase is Phase.DONE else 1 if player.moved else 2
             self._write()
 
-    def _message(
-        self,
-        times: FloatArray,
-        position: FloatArray,
-        velocity: FloatArray,
-        acceleration: FloatArray,
-    ) -> JointTrajectory:
-        names: tuple[str, ...] = self.robot.actuated_names
-        states: list[FloatArray] = [position, velocity, acceleration]
+    def _message(self, times: FloatArray, motion: Sequence[FloatArray]) -> JointTrajectory:
+        names = self.robot.actuated_names
         if self._config.target != "controller":
-            names, *states = self.player.published(*states)
-        return trajectory_message(names, stamp(0.0), times, *states)
+            names, motion = self.player.published(*motion)
+        return trajectory_message(names, stamp(0.0), times, motion)
 
     def _brake(self) -> None:
         """Have the robot come to rest, at once or where it can."""
         there = (self.player.position + 0.5 * _HOLD_TIME * self.player.velocity)[None]
         rest = np.zeros_like(there)
-        self._target.brake(self._message(np.array([_HOLD_TIME]), there, rest, rest))
+        self._target.brake(self._message(np.array([_HOLD_TIME]), (there, rest, rest)))
 
     def _write(self) -> None:
         """Write the bag and say what to do with it."""

@@ -39,18 +39,16 @@ def command_array(message: Float64MultiArray) -> FloatArray:
 
 
 def trajectory_message(
-    names: Sequence[str],
-    start: Time,
-    time: FloatArray,
-    position: FloatArray,
-    velocity: FloatArray,
-    acceleration: FloatArray,
+    names: Sequence[str], start: Time, time: FloatArray, motion: Sequence[FloatArray]
 ) -> JointTrajectory:
-    """Return a motion, arrays (n, na), at times (n,) [s] after `start` as a joint trajectory."""
+    """Return a motion at times (n,) [s] after `start` as a joint trajectory.
+
+    It is positions, velocities and accelerations, each (n, na).
+    """
     message = JointTrajectory()
     message.header.stamp = start
     message.joint_names = list(names)
-    for after, *row in zip(time.tolist(), position, velocity, acceleration, strict=True):
+    for after, *row in zip(time.tolist(), *motion, strict=True):
         point = JointTrajectoryPoint(time_from_start=duration(after))
         point.positions, point.velocities, point.accelerations = map(doubles, row)
         message.points.append(point)

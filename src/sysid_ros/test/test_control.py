@@ -63,7 +63,7 @@ def test_trajectories_with_holes_are_refused() -> None:
 
 def test_a_motion_comes_back_from_its_message() -> None:
     time, motion = np.array([0.0, 0.25]), np.arange(12.0).reshape(3, 2, 2)
-    points = trajectory_points(trajectory_message(["a", "b"], Time(sec=3), time, *motion), 0)
+    points = trajectory_points(trajectory_message(["a", "b"], Time(sec=3), time, [*motion]), 0)
     assert points.start == 3.0
     np.testing.assert_array_equal(points.time, time)
     for name, values in zip(("position", "velocity", "acceleration"), motion, strict=True):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -120,10 +121,10 @@ class Wander:
 class SwayConfig:
     """How far and how fast the base sways around where it should be."""
 
-    shift: tuple[float, float, float] = (0.12, 0.1, 0.08)
-    """[-] forward, sideways and up, as shares of the height."""
-    tilt: tuple[float, float, float] = (0.15, 0.15, 0.2)  # [rad] roll, pitch and yaw
-    band: tuple[float, float] = (0.05, 0.35)  # [-] frequencies, in units of 1/√(h/g)
+    shift: Sequence[float] = (0.12, 0.1, 0.08)
+    """(3,) [-] forward, sideways and up, as shares of the height."""
+    tilt: Sequence[float] = (0.15, 0.15, 0.2)  # (3,) [rad] roll, pitch and yaw
+    band: Sequence[float] = (0.05, 0.35)  # (2,) [-] frequencies, in units of 1/√(h/g)
 
     def wander(self, stance: Stance, rng: np.random.Generator, fade: float = 1.0) -> Wander:
         """Return the sway's shift [m] and tilt [rad], six numbers; it grows for `fade` [s]."""

@@ -122,7 +122,7 @@ class ReferenceNode(Node):
         # Stamped with now: the time until the first point is what there is to get there.
         after = self._begin + _LEAD + phase - now
         message = trajectory_message(
-            self.robot.actuated_names, stamp(now), after, *self._trajectory.at(phase)
+            self.robot.actuated_names, stamp(now), after, self._trajectory.at(phase)
         )
         self._publisher.publish(message)
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.robot import Robot
+from sysid_sim.cli import read_scenarios
 from sysid_sim.errors import SimulationError
 from sysid_sim.plant import FootContacts, PlantState, cross, rotation_of
 
@@ -42,27 +43,8 @@ class SensorConfig:
                 raise SimulationError(f"{field.name} must be at least zero, got {value!r}")
 
 
-_GOOD = SensorConfig(
-    position_resolution=1e-5,
-    position_noise=1e-5,
-    velocity_noise=1e-3,
-    effort_noise=1e-3,
-    base_position_noise=1e-4,
-    base_orientation_noise=1e-4,
-    base_velocity_noise=1e-3,
-    gyroscope_noise=2e-3,
-    accelerometer_noise=0.02,
-)
-
-SENSORS = {
-    "ideal": SensorConfig(),
-    "good": _GOOD,
-    "digit": SensorConfig(
-        position_resolution=2e-5, position_noise=2e-5, velocity_noise=5e-3, effort_noise=2e-3
-    ),
-    "quadruped": replace(_GOOD, effort_noise=0.01, base_velocity_noise=5e-3),
-}
-"""Sensors by name; noise as in data sheets or recordings of such robots."""
+SENSORS = {name: SensorConfig(**noise) for name, noise in read_scenarios()["sensors"].items()}
+"""Sensors by name."""
 
 
 class BaseState(NamedTuple):

@@ -25,6 +25,8 @@ _SEEDS = (0, 2**31 - 1)
 _STRIBECK_VELOCITY = 0.05
 """Speed [rad/s] at which breakaway friction has fallen to 37 %, as of geared motors."""
 
+_BEHAVIOURS = ", ".join(sorted(MOTIONS))
+
 _NONE = ("", "none")
 """Texts that choose nothing: a launch file's arguments cannot be empty."""
 
@@ -48,7 +50,7 @@ class SimulatorConfig(RobotConfig):
     behaviour: str = parameter(
         "",
         "What a quadruped does by itself, as with the walking controller of a real one: "
-        + ", ".join(MOTIONS)
+        + _BEHAVIOURS
         + "; empty or none: it obeys effort_controller/commands",
         read_only=True,
     )
@@ -153,7 +155,7 @@ class SimulatorConfig(RobotConfig):
             return None
         if self.behaviour not in MOTIONS:
             raise ParameterError(
-                f"behaviour must be empty or one of {', '.join(MOTIONS)}, got '{self.behaviour}'"
+                f"behaviour must be empty or one of {_BEHAVIOURS}, got '{self.behaviour}'"
             )
         return Walker(MOTIONS[self.behaviour], robot, self.behaviour_seed, 1.0 / self.rate)
 

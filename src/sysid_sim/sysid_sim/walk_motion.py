@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.stance import Stance
 from sysid_core.excitation.fourier import quintic_step
+from sysid_sim.cli import read_scenarios
 from sysid_sim.contact_law import ContactReference
 from sysid_sim.legged_motion import (
     LINEAR,
@@ -26,29 +27,10 @@ from sysid_sim.legged_motion import (
 )
 from sysid_sim.plant import rotation_of
 
-__all__ = ["CRAWL", "TROT", "Walk", "WalkConfig"]
+__all__ = ["Walk", "WalkConfig"]
 
 Leg = tuple[bool, bool]
 """Whether a leg is in front, and whether it is on the left."""
-
-_FRONT_LEFT, _FRONT_RIGHT = (True, True), (True, False)
-_REAR_LEFT, _REAR_RIGHT = (False, True), (False, False)
-
-TROT: Mapping[Leg, float] = {
-    _FRONT_LEFT: 0.0,
-    _FRONT_RIGHT: 0.5,
-    _REAR_LEFT: 0.5,
-    _REAR_RIGHT: 0.0,
-}
-"""Share of the cycle by which a leg is ahead: diagonal pairs step together."""
-
-CRAWL: Mapping[Leg, float] = {
-    _FRONT_LEFT: 0.5,
-    _FRONT_RIGHT: 0.0,
-    _REAR_LEFT: 0.75,
-    _REAR_RIGHT: 0.25,
-}
-"""The same where one leg steps after the other, a front one after the rear one of its side."""
 
 
 class _Phase(NamedTuple):
@@ -75,14 +57,13 @@ def _phase_of(
 class WalkConfig:
     """A gait and how it varies; lengths, speeds and times in units of h, √(g h) and √(h/g)."""
 
-    offsets: Mapping[Leg, float] = field(default_factory=lambda: TROT)
-    """Share of the cycle by which each leg is ahead."""
+    offsets: Mapping[Leg, float]  # [-] share of the cycle by which each leg is ahead
     duty: float = 0.6  # [-] share of the cycle that a foot stands
     period: float = 2.3  # [-] of a cycle
-    velocity: tuple[float, float] = (0.15, 0.0)  # [-] forward and sideways, on the average
+    velocity: Sequence[float] = (0.15, 0.0)  # (2,) [-] forward and sideways, on the average
     turning: float = 0.0  # [-] on the average
-    variation: tuple[float, float, float] = (0.15, 0.06, 0.08)
-    """[-] of the two velocities and the turning, slowly."""
+    variation: Sequence[float] = (0.15, 0.06, 0.08)
+    """(3,) [-] of the two velocities and the turning, slowly."""
     clearance: float = 0.2  # [-] height of a swinging foot
     lean: float = 0.0
     """[-] share of the way from the middle of all feet to that of the standing ones that the base
@@ -90,6 +71,14 @@ class WalkConfig:
     sway: SwayConfig = field(
         default_factory=lambda: SwayConfig(shift=(0.0, 0.0, 0.05), tilt=(0.06, 0.06, 0.0))
     )
+
+    @classmethod
+    def told(cls, gait: str, sway: Mapping[str, Any] | None = None, **varied: Any) -> WalkConfig:
+        """Return a walk as ``scenarios.yaml`` describes it."""
+        steps = read_scenarios()["gaits"][gait].items()
+        if sway is not None:
+            varied["sway"] = SwayConfig(**sway)
+        return cls({("front" in leg, "left" in leg): share for leg, share in steps}, **varied)
 
 
 class Walk:

@@ -12,11 +12,12 @@ import pinocchio as pin
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.stance import Stance, stance_of
 from sysid_core.robot import Robot
+from sysid_sim.cli import read_scenarios
 from sysid_sim.contact_law import BASE_BANDWIDTH, ContactLaw
-from sysid_sim.legged_motion import Jump, LeggedMotion, Sensed, Sway, SwayConfig
+from sysid_sim.legged_motion import Jump, LeggedMotion, Sensed, Sway
 from sysid_sim.plant import rotation_of
 from sysid_sim.simulation import Simulation
-from sysid_sim.walk_motion import CRAWL, Walk, WalkConfig
+from sysid_sim.walk_motion import Walk, WalkConfig
 
 __all__ = ["MOTIONS", "MotionFactory", "Walker"]
 
@@ -107,31 +108,10 @@ class Walker:
         return bool(low or rotation_of(pose[3:])[2, 2] < 0.5)
 
 
+_WALKS = {name: WalkConfig.told(**told) for name, told in read_scenarios()["walks"].items()}
 MOTIONS: Mapping[str, MotionFactory] = {
-    "crawl": partial(
-        Walk,
-        WalkConfig(
-            offsets=CRAWL,
-            duty=0.85,
-            period=8.0,
-            velocity=(0.05, 0.0),
-            variation=(0.05, 0.03, 0.04),
-            lean=0.5,
-        ),
-    ),
+    **{name: partial(Walk, config) for name, config in _WALKS.items()},
     "jump": Jump,
-    "new_trot": partial(
-        Walk,
-        WalkConfig(
-            period=2.0,
-            velocity=(-0.12, 0.08),
-            turning=0.06,
-            variation=(0.2, 0.08, 0.08),
-            clearance=0.25,
-            sway=SwayConfig(shift=(0.0, 0.0, 0.06), tilt=(0.08, 0.08, 0.0), band=(0.1, 0.45)),
-        ),
-    ),
-    "trot": partial(Walk, WalkConfig()),
     "wobble": Sway,
 }
 """What a quadruped can do, by name."""
