@@ -12,6 +12,7 @@ from sysid_controller.command import ControlState
 from sysid_controller.joint_states import JointStates
 from sysid_controller.motion_plan import MotionPlan, MotionPlanner
 from sysid_controller.motion_watch import ContactWatch, MotionWatch
+from sysid_controller.player_config import PlayerConfig
 from sysid_controller.standing import StandingWatch
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
@@ -51,37 +52,23 @@ class Phase(Enum):
 
 
 class Player:
-    """Plays a motion once; times are the stamps of joint states, or steady ones [s].
+    """Plays a motion once; times are the stamps of joint states, or steady ones [s]."""
 
-    Speeds are as for the `MotionPlanner`, the tolerance as for the `MotionWatch`. Joint states and
-    a controller have to show themselves within `patience` [s]; a controller that is asked has to
-    tell its state.
-    """
-
-    def __init__(
-        self,
-        robot: Robot,
-        motion: JointMotion,
-        *,
-        speed: float,
-        approach_speed: float,
-        tolerance: float,
-        patience: float,
-        asks_controller: bool,
-        records: bool = False,
-    ) -> None:
-        self.planner = MotionPlanner(robot, motion, speed=speed, approach_speed=approach_speed)
+    def __init__(self, robot: Robot, motion: JointMotion, config: PlayerConfig) -> None:
+        self.planner = MotionPlanner(
+            robot, motion, speed=config.speed, approach_speed=config.approach_speed
+        )
         limits, names = self.planner.limits, robot.actuated_names
         # moved: whether anything was sent.
         # reason: why it stopped.
         self.phase, self.reason, self.moved = Phase.WAITING, "", False
-        self.watch = MotionWatch(names, tolerance)
+        self.watch = MotionWatch(names, config.tolerance)
         # the ground's forces are not known, so torques of a standing robot tell no contact
         self._contact = None if robot.floating else ContactWatch(robot)
         self.standing = StandingWatch(robot, limits) if robot.floating else None
-        self._patience = patience
-        self._asks, self._limits, self._names = asks_controller, limits, names
-        self._records, self._measures = records, True
+        self._config, self._limits, self._names = config, limits, names
+        self._asks = config.target == "controller"  # which has to tell its state
+        self._measures = True
         self._robot = robot
         self._conversion = JointConversion.described(robot)
         aliases = robot.description.names
@@ -234,7 +221,7 @@ class Player:
             self._rests = not lack
             if self._rests and self._rested >= _LEARN:
                 self.phase = Phase.READY
-            elif lack and steady - self._since > self._patience:
+            elif lack and steady - self._since > self._config.wait:
                 self.stop(lack)
         elif self.phase is Phase.PLAYING and self._silent > _SILENCE:
             self.stop(f"joint states are silent for {_SILENCE:g} s: is the driver running?")
@@ -248,7 +235,7 @@ class Player:
             return "joint states come, but their stamps stand still: does the robot's clock go?"
         if self._count < _FEWEST:
             return f"only {self._count} joint states came"
-        if self._records and not self._measures:
+        if self._config.out and not self._measures:
             return (
                 "joint states have no efforts, which a recording is made for: let the driver "
                 "publish them, or give no bag to record to"

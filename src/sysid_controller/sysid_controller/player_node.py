@@ -75,16 +75,7 @@ class PlayerNode(Node):
         self.robot = self._load_robot(motion.description, motion.robot)
         if config.out and output_folder(config.out).exists():
             raise DataError("exists already; choose another bag or delete it", source=config.out)
-        self.player = Player(
-            self.robot,
-            motion,
-            speed=config.speed,
-            approach_speed=config.approach_speed,
-            tolerance=config.tolerance,
-            patience=config.wait,
-            asks_controller=config.target == "controller",
-            records=bool(config.out),
-        )
+        self.player = Player(self.robot, motion, config)
         if config.learned:
             self.player.learn(read_recording(Path(config.learned).expanduser()))
         self._messages: list[JointState] = []

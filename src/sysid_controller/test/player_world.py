@@ -9,6 +9,7 @@ import numpy as np
 
 from sysid_controller.controller import Controller
 from sysid_controller.player import Phase, Player
+from sysid_controller.player_config import PlayerConfig
 from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeDynamics
@@ -50,11 +51,7 @@ class World:
         self.player = Player(
             robot,
             sway(robot) if motion is None else motion,
-            speed=1.0,
-            approach_speed=0.2,
-            tolerance=0.2,
-            patience=5.0,
-            asks_controller=asks,
+            PlayerConfig(target="controller" if asks else "trajectory"),
         )
         self.q, self.v = HOME + 0.2, np.zeros(7)
         self.ticks = 0

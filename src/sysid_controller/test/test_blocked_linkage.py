@@ -8,6 +8,7 @@ import pytest
 
 from sysid_controller.controller import Controller
 from sysid_controller.player import Phase, Player
+from sysid_controller.player_config import PlayerConfig
 from sysid_controller.settings import ControllerConfig
 from sysid_core.exchange import TrajectoryPoints
 from sysid_core.excitation.motion_file import JointMotion
@@ -33,11 +34,7 @@ def test_a_blocked_joint_of_a_leg_stops_it_within_a_fifth_of_a_second(joint: int
     player = Player(
         robot,
         motion,
-        speed=1.0,
-        approach_speed=0.2,
-        tolerance=0.2,
-        patience=5.0,
-        asks_controller=True,
+        PlayerConfig(),
     )
     effort, blocked = np.zeros(len(names)), np.inf
     while player.phase is not Phase.STOPPED and plant.time < blocked + 0.2:

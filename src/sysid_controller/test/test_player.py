@@ -14,6 +14,7 @@ from player_world import HOME, PERIOD, World, sway
 from sysid_controller.motion_plan import MotionPlanner
 from sysid_controller.motion_watch import ContactWatch, MotionWatch
 from sysid_controller.player import Phase, Player
+from sysid_controller.player_config import PlayerConfig
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.errors import ParameterError
@@ -218,12 +219,7 @@ def test_what_is_missing_is_said_and_nothing_moves(broken: str, says: str, panda
     player = Player(
         panda,
         sway(panda),
-        speed=1.0,
-        approach_speed=0.2,
-        tolerance=0.2,
-        patience=5.0,
-        asks_controller=True,
-        records=True,
+        PlayerConfig(out="bag"),
     )
     effort = np.zeros(0 if broken == "effortless" else 7)
     for k in range(400):
@@ -251,11 +247,7 @@ def test_joints_are_published_by_the_names_that_their_driver_uses(panda: Robot) 
         player = Player(
             panda,
             sway(panda),
-            speed=1.0,
-            approach_speed=0.2,
-            tolerance=0.2,
-            patience=5.0,
-            asks_controller=False,
+            PlayerConfig(target="trajectory"),
         )
         player.take_joint_states(used, HOME, 0.0 * HOME, np.zeros(7), 1.0)
         rows = np.zeros((1, 7))

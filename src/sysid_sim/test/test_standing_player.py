@@ -11,6 +11,7 @@ import pytest
 from sysid_controller.controller import Controller
 from sysid_controller.motion_plan import MotionPlanner
 from sysid_controller.player import Phase, Player
+from sysid_controller.player_config import PlayerConfig
 from sysid_controller.settings import ControllerConfig
 from sysid_core.dynamics.stance import stance_of
 from sysid_core.errors import ParameterError
@@ -53,11 +54,7 @@ class World:
         self.player = Player(
             robot,
             sway(),
-            speed=1.0,
-            approach_speed=0.2,
-            tolerance=0.2,
-            patience=2.0,
-            asks_controller=True,
+            PlayerConfig(wait=2.0),
         )
         self.feet = [contact.name for contact in robot.description.contacts]
         self.lifted, self.tilted, self.blind = -1, False, False
