@@ -28,7 +28,8 @@ from rich.table import Table
 
 from sysid_core.errors import SysidError
 from sysid_core.robot import Robot, load_robot
-from sysid_ros.terminal.session import Session, import_type, open_session
+from sysid_ros.plain import import_type
+from sysid_ros.terminal.session import Session, open_session
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = {

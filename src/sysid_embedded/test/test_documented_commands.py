@@ -30,8 +30,7 @@ from sysid_core.recording import Recording
 from sysid_core.robot import load_robot
 from sysid_embedded.launch.reader import read
 from sysid_embedded.launch.up import find_launch_file
-from sysid_ros.plain import fill, read_values
-from sysid_ros.terminal.session import import_type
+from sysid_ros.plain import fill, import_type, read_values
 
 TOP = Path(__file__).resolve().parents[3]
 PAGES = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted(TOP.glob("docs/*.md"))]

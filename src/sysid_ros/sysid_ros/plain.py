@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ import yaml
 from sysid_core.errors import ParameterError, UnreadableError
 from sysid_core.untrusted import parse_yaml
 
-__all__ = ["fill", "message_text", "plain", "read_values"]
+__all__ = ["fill", "import_type", "message_text", "plain", "read_values"]
 
 _MESSAGES = re.compile(r"(?:sequence<)?(\w+)/(\w+)(?:>|, \d+>|\[\d+\])?")
 """A field's type where its values are messages: ``pkg/Name``, alone, in a sequence or an array."""
@@ -37,6 +38,21 @@ def read_values(text: str) -> Mapping[str, Any]:
     if not isinstance(values, Mapping):
         raise ParameterError(f"'{text:.60}' gives no fields; write e.g. '{{data: true}}'")
     return values
+
+
+def import_type(name: str, folder: str) -> Any:
+    """Return the class of an interface such as ``std_srvs/srv/SetBool``, or ``std_srvs/SetBool``.
+
+    Raises
+    ------
+    ParameterError
+        If there is none of that name.
+    """
+    parts = name.split("/")
+    if len(parts) == 2 or parts[1:-1] == [folder]:
+        with contextlib.suppress(ImportError, AttributeError, ValueError):
+            return getattr(importlib.import_module(f"{parts[0]}.{folder}"), parts[-1])
+    raise ParameterError(f"there is no type '{name}'; the form is package/{folder}/Name")
 
 
 def fill(message: Any, values: Mapping[str, Any], where: str = "") -> Any:
@@ -65,7 +81,7 @@ def _field(kind: str, now: Any, value: Any, path: str) -> Any:
     if inner and isinstance(value, Mapping):
         return fill(now, value, f"{path}.")
     if inner and isinstance(value, list):
-        made = getattr(importlib.import_module(f"{inner[1]}.msg"), inner[2])
+        made = import_type(f"{inner[1]}/{inner[2]}", "msg")
         return [fill(made(), each, f"{path}[{i}].") for i, each in enumerate(value)]
     if isinstance(now, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)

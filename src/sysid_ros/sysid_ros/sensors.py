@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from sysid_core.data.decode import SENSOR_READERS, SensorReader
 from sysid_core.recording import Recording
 from sysid_msgs.msg import Contacts
 from sysid_ros.fields import doubles, quaternion, seconds, vector, vector_array
+from sysid_ros.plain import import_type
 
 __all__ = [
     "SENSOR_TOPICS",
@@ -189,13 +189,7 @@ def _form(message: Any) -> tuple[tuple[str, ...], bool]:
     return tuple(message.names), 0 < count == len(message.wrenches)
 
 
-def _message_class(name: str) -> type:
-    package, folder, stem = name.split("/")
-    found: type = getattr(importlib.import_module(f"{package}.{folder}"), stem)
-    return found
-
-
 SENSOR_TOPICS = tuple(
-    SensorTopic(reader.topic, _message_class(reader.type), reader) for reader in SENSOR_READERS
+    SensorTopic(reader.topic, import_type(reader.type, "msg"), reader) for reader in SENSOR_READERS
 )
 """What the recorder listens to beside joint states, for a floating base."""

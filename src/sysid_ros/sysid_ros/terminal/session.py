@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 from sysid_core.errors import DataError, ParameterError
 
-__all__ = ["Session", "import_type", "open_session", "provide_rclpy"]
+__all__ = ["Session", "open_session", "provide_rclpy"]
 
 _LOOK = 0.05
 """Time [s] between two looks at the graph."""
@@ -29,14 +28,14 @@ class Session:
         """Run callbacks for a time, or until one was run."""
         self._executor.spin_once(timeout_sec=seconds)
 
-    def until(self, done: Callable[[], Any], seconds: float) -> bool:
-        """Run callbacks until something holds; False if it does not in time."""
+    def until(self, look: Callable[[], Any], seconds: float) -> Any:
+        """Run callbacks until something is found; return what was found last."""
         end = time.monotonic() + seconds
-        while not done():
+        while not (found := look()):
             if time.monotonic() > end or not self.context.ok():
-                return False
+                break
             self.spin(_LOOK)
-        return True
+        return found
 
     def full_name(self, name: str) -> str:
         """Return a name with its namespace."""
@@ -69,13 +68,8 @@ class Session:
         DataError
             If nobody does in time.
         """
-        infos: list[Any] = []
-
-        def published() -> bool:
-            infos[:] = self.node.get_publishers_info_by_topic(topic)
-            return bool(infos)
-
-        if self.until(published, timeout):
+        infos = self.until(lambda: self.node.get_publishers_info_by_topic(topic), timeout)
+        if infos:
             return str(infos[0].topic_type)
         raise DataError(_nowhere("topic", topic, self.node.get_topic_names_and_types()))
 
@@ -87,36 +81,17 @@ class Session:
         DataError
             If nobody offers it in time.
         """
-        known: dict[str, list[str]] = {}
-
-        def offered() -> bool:
-            known.update(self.node.get_service_names_and_types())
-            return service in known
-
-        if self.until(offered, timeout):
-            return known[service][0]
-        others = [(name, kinds) for name, kinds in known.items() if "rcl_interf" not in kinds[0]]
+        known = self.node.get_service_names_and_types
+        kinds: list[str] | None = self.until(lambda: dict(known()).get(service), timeout)
+        if kinds:
+            return kinds[0]
+        others = [(name, kinds) for name, kinds in known() if "rcl_interf" not in kinds[0]]
         raise DataError(_nowhere("service", service, others))
 
 
 def _nowhere(what: str, name: str, known: Sequence[tuple[str, list[str]]]) -> str:
     names = ", ".join(sorted(other for other, _ in known)[:20])
     return f"{what} '{name}' is not there; there are: {names or 'none'} (ROS_DOMAIN_ID counts)"
-
-
-def import_type(name: str, folder: str) -> Any:
-    """Return the class of an interface such as ``std_srvs/srv/SetBool``, or ``std_srvs/SetBool``.
-
-    Raises
-    ------
-    ParameterError
-        If there is none of that name.
-    """
-    parts = name.split("/")
-    if len(parts) == 2 or parts[1:-1] == [folder]:
-        with contextlib.suppress(ImportError, AttributeError, ValueError):
-            return getattr(importlib.import_module(f"{parts[0]}.{folder}"), parts[-1])
-    raise ParameterError(f"there is no type '{name}'; the form is package/{folder}/Name")
 
 
 def provide_rclpy() -> bool:

@@ -12,8 +12,8 @@ from typing import Any
 
 from sysid_core.errors import DataError, ParameterError, UnreadableError
 from sysid_core.untrusted import parse_yaml
-from sysid_ros.plain import fill, message_text, plain, read_values
-from sysid_ros.terminal.session import Session, import_type, open_session
+from sysid_ros.plain import fill, import_type, message_text, plain, read_values
+from sysid_ros.terminal.session import Session, open_session
 
 __all__ = ["call", "echo", "param", "pub"]
 
