@@ -14,7 +14,6 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
 from sysid_core.dynamics.contact_kinematics import BASE
 from sysid_core.robot import Robot
-from sysid_sim.plant import rotation_of
 
 __all__ = ["BASE_BANDWIDTH", "ContactLaw", "ContactReference"]
 
@@ -127,7 +126,8 @@ class ContactLaw:
 def base_acceleration(reference: ContactReference, q: FloatArray, v: FloatArray) -> FloatArray:
     """Return the wanted derivative (6,) of the twist's components."""
     kp, kd = BASE_BANDWIDTH**2, 2.0 * BASE_BANDWIDTH
-    R, desired = rotation_of(q[3:7]), rotation_of(reference.pose[3:])
+    R = pin.Quaternion(q[3:7]).toRotationMatrix()
+    desired = pin.Quaternion(reference.pose[3:]).toRotationMatrix()
     linear, angular = v[:3], v[3:6]
     world = (
         reference.acceleration[:3]

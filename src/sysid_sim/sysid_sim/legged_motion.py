@@ -13,7 +13,6 @@ import pinocchio as pin
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.stance import Stance
 from sysid_sim.contact_law import ContactReference
-from sysid_sim.plant import rotation_of
 
 __all__ = [
     "LINEAR",
@@ -26,6 +25,7 @@ __all__ = [
     "Wander",
     "about_up",
     "at_rest",
+    "attitude_of",
     "quaternion_of",
     "yaw_of",
 ]
@@ -63,9 +63,14 @@ def quaternion_of(yaw: float, roll: float = 0.0, pitch: float = 0.0) -> FloatArr
     return np.array(pin.Quaternion(pin.rpy.rpyToMatrix(roll, pitch, yaw)).coeffs())
 
 
+def attitude_of(pose: FloatArray) -> FloatArray:
+    """Return the rotation (3, 3) of a pose (7,)."""
+    return np.array(pin.Quaternion(pose[3:]).toRotationMatrix())
+
+
 def yaw_of(pose: FloatArray) -> float:
     """Return a pose's (7,) angle [rad] about the vertical."""
-    return float(pin.rpy.matrixToRpy(rotation_of(pose[3:]))[2])
+    return float(pin.rpy.matrixToRpy(attitude_of(pose))[2])
 
 
 def about_up(yaw: float) -> FloatArray:
@@ -224,7 +229,7 @@ class Jump:
 
     def _fly(self, reference: ContactReference, since: float, sensed: Sensed) -> Plan:
         stance = self._stance
-        moving = rotation_of(sensed.pose[3:]) @ sensed.twist[LINEAR]
+        moving = attitude_of(sensed.pose) @ sensed.twist[LINEAR]
         flight = 2.0 * self._velocity[2] / 9.81
         if since > self._AIRBORNE * stance.time:
             self._landed |= sensed.touching

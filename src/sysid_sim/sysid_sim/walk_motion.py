@@ -22,10 +22,10 @@ from sysid_sim.legged_motion import (
     Wander,
     about_up,
     at_rest,
+    attitude_of,
     quaternion_of,
     yaw_of,
 )
-from sysid_sim.plant import rotation_of
 
 __all__ = ["Walk", "WalkConfig"]
 
@@ -175,7 +175,7 @@ class Walk:
     ) -> ContactReference:
         stance, duty = self._stance, self._config.duty
         swing_time = (1.0 - duty) * self._period
-        moving = rotation_of(sensed.pose[3:]) @ sensed.twist[LINEAR]
+        moving = attitude_of(sensed.pose) @ sensed.twist[LINEAR]
         left = (1.0 - share)[:, None] * swing_time
         turn = about_up(self._yaw)
         place = sensed.pose[:3] + self._places @ turn.T + left * moving
