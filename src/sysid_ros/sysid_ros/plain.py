@@ -102,7 +102,7 @@ def plain(message: Any) -> Any:
         return message[0] if len(message) == 1 else list(message)
     if isinstance(message, np.generic):  # first: numpy's float64 is a float, too
         return message.item()
-    if isinstance(message, (str, bool, int, float)):
+    if message is None or isinstance(message, (str, bool, int, float)):
         return message
     return [plain(value) for value in message]
 
