@@ -112,6 +112,8 @@ def stance_of(robot: Robot) -> Stance:
     ModelError
         If the robot does not stand on legs of three joints each.
     """
+    if not robot.floating:
+        raise ModelError(f"robot '{robot.name}' does not stand, for it has no floating base")
     kinematics = ContactKinematics(robot)
     q = rest_configuration(robot)
     geometry = kinematics.evaluate(q[None])
