@@ -29,7 +29,7 @@ class Workers(Protocol):
     """Keeps the pieces of recordings and maps functions over them, always in their order."""
 
     def align(self, how: Aligning, sources: Sequence[Source]) -> list[_Overview]:
-        """Align recordings, keep their pieces, and return what these span, and warnings."""
+        """Align recordings, keep their pieces alone, and return what these span, and warnings."""
         ...
 
     def map(self, task: Callable[[Piece], _Result]) -> Iterator[_Result]:
@@ -67,9 +67,10 @@ class _Here:
     """The calling process."""
 
     def __init__(self, folder: Path) -> None:
-        self._shelf = _Shelf(folder)
+        self._folder = folder
 
     def align(self, how: Aligning, sources: Sequence[Source]) -> list[_Overview]:
+        self._shelf = _Shelf(self._folder)
         return [align_source(how, n, s, self._shelf.keep) for n, s in enumerate(sources)]
 
     def map(self, task: Callable[[Piece], _Result]) -> Iterator[_Result]:
@@ -100,6 +101,7 @@ class _Processes:
             for number, source in enumerate(sources)
         ]
         overviews = []
+        self._kept = []
         for future in futures:
             overview, kept = future.result()
             overviews.append(overview)

@@ -14,6 +14,7 @@ from sysid_core.recording import Recording
 from sysid_core.robot import load_robot
 from sysid_core.signals.options import SignalConfig
 from sysid_core.validation import validate
+from sysid_core.workers import workers
 
 CONFIG = IdentifyConfig(friction="described", signals=SignalConfig(cutoff=8.0))
 
@@ -44,6 +45,23 @@ def test_gravity_in_another_direction_is_named_with_its_angle(
     assert found.gravity == pytest.approx(gravity, abs=0.1)
     errors = [float(np.linalg.norm(each.train.rmse_identified)) for each in (found, right)]
     assert errors[0] < 1.01 * errors[1]
+
+
+def test_workers_keep_nothing_of_the_gravity_described(
+    make_recording: Callable[..., Recording],
+) -> None:
+    robot = load_robot("kuka_lwr")
+    ramp = load_robot(replace(robot.description, gravity=(0.0, 1.70, -9.66)))
+    recording = make_recording(ramp, robot.consistent_nominal * 1.1, duration=10.0, noise=0.3)
+    alone = identify(robot, recording, CONFIG)
+    for processes in (1, 2):
+        with workers(processes) as pool:
+            found = identify(robot, recording, CONFIG, pool=pool)
+        assert found.gravity is not None
+        assert found.train.samples == alone.train.samples
+        np.testing.assert_allclose(
+            found.estimate.parameters, alone.estimate.parameters, rtol=1e-6, atol=1e-9
+        )
 
 
 def test_a_robot_that_was_mounted_otherwise_is_told_so_on_validation(

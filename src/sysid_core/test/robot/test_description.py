@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sysid_core.errors import RobotError
-from sysid_core.robot import parse_description
+from sysid_core.robot import load_robot, parse_description
 
 
 @pytest.mark.parametrize(
@@ -20,3 +22,10 @@ def test_a_name_that_would_be_a_path_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["ur10", "digit_left_leg", "Spot-2.1", "7dof"])
 def test_usual_names_are_taken(name: str) -> None:
     assert parse_description({"name": name, "urdf": "robot.urdf"}).name == name
+
+
+@pytest.mark.parametrize("text", ["", "~", "urdf: x.urdf", "{}"])
+def test_a_description_without_a_name_says_what_it_lacks(text: str, tmp_path: Path) -> None:
+    (tmp_path / "robot.yaml").write_text(text)
+    with pytest.raises(RobotError, match="'name' is missing: add it"):
+        load_robot(tmp_path / "robot.yaml")
