@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -107,39 +107,23 @@ class Ladder:
         top = best = next(rungs, None)
         if top is None or best is None:
             return choice, None
-        missed, seen = 0, [top]
+        missed = 0
         for lower in rungs:
-            seen.append(lower)
             if self._is_better(lower, best, _MANIFOLD if missed else _CLEARLY):
                 best, missed = lower, 0
             elif (missed := missed + 1) == _PATIENCE:
                 break
-        kept = self._with_best_friction(top if choice.given else best, seen)
         if best is top:
-            return self._with_lag(replace(choice, cutoff=top.cutoff), regression, kept)
+            return self._with_lag(replace(choice, cutoff=top.cutoff), regression, top)
         worse = float(np.exp(np.mean(self._errors(top, best) - self._errors(best, best))))
         reason = (
             f"{best.cutoff:.3g} Hz predicts held-out torque {worse:.2f} times better than "
             f"{top.cutoff:.3g} Hz, "
             + ("which was asked for" if choice.given else "which the spectrum would allow")
         )
+        kept = top if choice.given else best
         choice = replace(choice, cutoff=best.cutoff, reason=reason)
         return self._with_lag(choice, regression, kept)
-
-    def _with_best_friction(self, rung: _Rung, seen: Sequence[_Rung]) -> _Rung:
-        """Return a rung with the friction that predicts it best, of those settled at some rungs.
-
-        Terms are added one by one, so that some that help together are missed where noise hides
-        what the first of them alone would gain; another rung may have found them.
-        """
-        tried, least = {_terms(rung)}, self._errors(rung, rung).mean()
-        for other in seen:
-            if _terms(other) not in tried:
-                tried.add(_terms(other))
-                moved = self._learned(rung.cutoff, other.regression, rung.batch)
-                error = self._errors(moved, moved).mean()
-                rung, least = (moved, error) if error < least else (rung, least)
-        return rung
 
     def _with_lag(
         self, choice: CutoffChoice, least: Regression, rung: _Rung
@@ -259,12 +243,6 @@ class Ladder:
         """Whether the lower of two rungs predicts its own rows better by a log ratio `least`."""
         excess = self._errors(higher, lower) - self._errors(lower, lower)
         return is_clear(excess, least, _LIKELY)
-
-
-def _terms(rung: _Rung) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the chosen friction terms of each joint, without their scales."""
-    chosen = rung.regression.robot.description.friction_chosen
-    return tuple((joint, tuple(sorted(terms))) for joint, terms in sorted(chosen.items()))
 
 
 def _statistics(rows: Rows, chosen: BoolArray) -> Statistics:
