@@ -50,6 +50,8 @@ class ContactDynamics:
     """
 
     def __init__(self, robot: Robot, sign_width: float | None = None) -> None:
+        if not robot.floating:
+            raise ModelError(f"robot '{robot.name}' needs a floating base to stand in contact")
         if robot.passive.any() or robot.linked:
             raise ModelError(
                 f"robot '{robot.name}' has passive joints or loops, which dynamics in contact "

@@ -332,7 +332,7 @@ class PayloadTracker:
 
     def _is_load(self, found: PayloadEstimate, odds: float = CERTAIN) -> bool:
         heavy = found.mass > max(self._estimator.min_mass, _POSITIVE * found.mass_std)
-        return heavy and found.odds >= odds
+        return bool(heavy and found.odds >= odds)
 
     def _estimate(self, statistics: Statistics, empty: Unloaded) -> PayloadEstimate:
         base, covariance = empty.model.base, empty.covariance

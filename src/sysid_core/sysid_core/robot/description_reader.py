@@ -303,7 +303,7 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
     with found_in(source or "robot description"):
         given = _fields(data, _KEYS)
         for key in ("name", "urdf"):
-            if key not in given:
+            if not isinstance((data or {}).get(key), str):
                 raise RobotError(f"'{key}' is missing: add it at the top of the file")
         check_name(given["name"])
         _settle_excludes(given)
