@@ -97,17 +97,20 @@ def test_a_clock_before_zero_does_not_end_a_node() -> None:
     assert "Traceback" not in ended.stderr
 
 
-SAVING = """
+RESIDENT = """
 import contextlib, importlib
 with contextlib.suppress(ImportError):
     importlib.import_module("sysid_embedded").install()
 import numpy as np
-from sysid_ros.node_main import return_freed_memory
+from sysid_ros.node_main import return_freed_memory, trim_memory
 
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096
-
+"""
+SAVING = (
+    RESIDENT
+    + """
 return_freed_memory()
 before = resident()
 for _ in range(5):
@@ -115,6 +118,7 @@ for _ in range(5):
     del parts
 print(resident() - before)
 """
+)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of another C library")
@@ -123,6 +127,28 @@ def test_large_arrays_are_given_back() -> None:
         [sys.executable, "-c", SAVING], capture_output=True, text=True, timeout=LIMIT
     )
     assert int(ended.stdout.split()[-1]) < 2_000_000, ended.stderr
+
+
+GAPS = (
+    RESIDENT
+    + """
+before = resident()
+parts = [np.ones(512) for _ in range(10_000)]
+parts = parts[::100]
+with_gaps = resident() - before
+trim_memory()
+print(with_gaps, resident() - before)
+"""
+)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of another C library")
+def test_gaps_between_arrays_are_given_back() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", GAPS], capture_output=True, text=True, timeout=LIMIT
+    )
+    with_gaps, left = map(int, ended.stdout.split()[-2:])
+    assert left < 5_000_000 < 30_000_000 < with_gaps, ended.stderr
 
 
 def test_a_node_that_cannot_start_says_why_in_a_line(capfd: pytest.CaptureFixture[str]) -> None:

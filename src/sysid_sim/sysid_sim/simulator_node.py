@@ -28,7 +28,7 @@ from sysid_msgs.srv import AttachPayload
 from sysid_ros.control import command_array, payload_arrays
 from sysid_ros.diagnostics import diagnostics_message
 from sysid_ros.fields import stamp
-from sysid_ros.node_main import return_freed_memory, run_node
+from sysid_ros.node_main import return_freed_memory, run_node, trim_memory
 from sysid_ros.parameters import NodeParameters
 from sysid_ros.sensors import (
     contacts_message,
@@ -124,6 +124,7 @@ class SimulatorNode(Node):
         except SysidError as error:
             response.success, response.message = False, str(error)
             return response
+        trim_memory()  # MuJoCo's model and data were replaced
         response.success = True
         response.message = (
             f"attached {mass:g} kg to '{frame}'" if mass else f"took the payload off '{frame}'"
