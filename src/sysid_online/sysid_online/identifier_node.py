@@ -30,7 +30,7 @@ from sysid_msgs.msg import DynamicParameters, IdentificationStatus, JointSamples
 from sysid_msgs.srv import ExportModel
 from sysid_ros.diagnostics import clock_fault, diagnostics_message
 from sysid_ros.identification import parameters_message, payload_message, status_message
-from sysid_ros.node_main import run_node
+from sysid_ros.node_main import run_node, trim_memory
 from sysid_ros.parameters import NodeParameters
 from sysid_ros.qos import latched
 from sysid_ros.robot_config import RobotConfig
@@ -268,6 +268,7 @@ class IdentifierNode(Node):
             self._identifier.reset()
             self._update = self._identifier.apply(None)
             self._publish(self._update, True)
+        trim_memory()  # the learner was made anew
         response.success, response.message = True, "back to the nominal parameters, window empty"
         return response
 
