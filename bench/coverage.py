@@ -15,7 +15,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +64,7 @@ def _share(inside: Sequence[np.ndarray]) -> float:
 
 def _half(recording: Recording, first: bool) -> Recording:
     middle = recording.time[0] + 0.5 * np.ptp(recording.time)
-    chosen = (recording.time < middle) == first
-    arrays = {
-        name: value[chosen]
-        for name in ("time", "position", "velocity", "effort")
-        if (value := getattr(recording, name)) is not None
-    }
-    return replace(recording, **arrays)
+    return recording.select((recording.time < middle) == first)
 
 
 def halves(case: Case, root: Path) -> dict[str, Any]:

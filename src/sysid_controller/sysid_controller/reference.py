@@ -60,15 +60,11 @@ class _Track:
 
 
 def _add(a: Motion, b: Motion) -> Motion:
-    return Motion(
-        a.position + b.position, a.velocity + b.velocity, a.acceleration + b.acceleration
-    )
+    return Motion(*(x + y for x, y in zip(a, b, strict=True)))
 
 
 def _subtract(a: Motion, b: Motion) -> Motion:
-    return Motion(
-        a.position - b.position, a.velocity - b.velocity, a.acceleration - b.acceleration
-    )
+    return Motion(*(x - y for x, y in zip(a, b, strict=True)))
 
 
 class Reference:

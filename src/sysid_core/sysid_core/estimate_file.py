@@ -17,6 +17,18 @@ from sysid_core.errors import ModelError, ParameterError, UnreadableError
 from sysid_core.parameters import COUPLING_TERMS, INERTIAL_TERMS, ParameterLayout
 from sysid_core.robot.model import Robot
 from sysid_core.untrusted import existing, read_json
+from sysid_core.values import (
+    Reader,
+    choice,
+    items_of,
+    mapping,
+    mapping_of,
+    number,
+    numbers,
+    positive,
+    text,
+    vector,
+)
 from sysid_core.wording import one_line
 
 if TYPE_CHECKING:  # the nodes write such files too, and do without all that identifies offline
@@ -24,12 +36,12 @@ if TYPE_CHECKING:  # the nodes write such files too, and do without all that ide
 
 __all__ = [
     "EstimateFile",
-    "checked_friction",
+    "friction_scales",
     "read_estimate",
 ]
 
 
-_CHOSEN_TERMS = {term.name for term in FRICTION if term.chosen}
+_CHOSEN_TERMS = tuple(term.name for term in FRICTION if term.chosen)
 _LEAST_TERMS = tuple(term.name for term in FRICTION if not term.chosen)
 
 
@@ -148,8 +160,8 @@ class EstimateFile:
                     label = f"{name}.{term}" + (f" (with {law})" if law else "")
                     found["friction", label] = (value, std[section][name][term])
         for entry in self._data.get("base_parameters", ()):
-            if _is_numbers([entry.get("value"), entry.get("std")], 2):
-                found["base", entry["expression"]] = (entry["value"], entry["std"])
+            if None not in (pair := (entry.get("value"), entry.get("std"))):
+                found["base", entry["expression"]] = pair
         return found
 
 
@@ -177,100 +189,86 @@ def read_estimate(path: str | Path) -> EstimateFile:
         if target.is_dir():
             target = target / "estimate.json"
         data = read_json(target)
+        _check(data)
     except UnreadableError as error:
         raise ModelError(
             f"{one_line(path)}: {error}; give the estimate.json that 'sysid identify' wrote"
         ) from error
-    _check(data, str(target))
     return EstimateFile(
         data["robot"], data.get("description"), data["model_hash"], data["method"], target, data
     )
 
 
-def _check(data: Any, source: str) -> None:
+def _terms(*needed: str) -> Reader:
+    """Return the reader of a joint's friction, whose least terms are needed."""
+
+    def read(value: Any, where: str) -> dict[str, float]:
+        found: dict[str, float] = mapping_of(number)(value, where)
+        if not found.keys() >= set(needed):
+            raise UnreadableError(f"'{where}' needs the numbers {', '.join(needed)}")
+        return found
+
+    return read
+
+
+def friction_scales(value: Any, where: str) -> dict[str, dict[str, float]]:
+    """Return what a file says of chosen friction terms: joint → term → scale; see `Reader`."""
+    found: dict[str, dict[str, float]] = mapping_of(mapping_of(positive))(value, where)
+    for joint, terms in found.items():
+        for term in terms:
+            choice(*_CHOSEN_TERMS)(term, f"{where}.{joint}")
+    return found
+
+
+def _triangle(value: Any, where: str) -> None:
+    for k, row in enumerate(items_of(lambda row, _: row)(value, where), 1):
+        numbers(k)(row, f"{where}[{k - 1}]")
+
+
+def _combination(value: Any, where: str) -> None:
+    given = mapping(value, where)
+    text(given.get("expression"), f"{where}.expression")
+    for key in ("value", "std"):
+        if given.get(key) is not None:
+            number(given[key], f"{where}.{key}")
+
+
+_MODEL: Mapping[str, Reader] = {
+    "bodies": mapping_of(numbers(len(INERTIAL_TERMS))),
+    "joints": mapping_of(_terms(*_LEAST_TERMS)),
+    "couplings": mapping_of(_terms(*COUPLING_TERMS)),
+}
+"""What parameters consist of; robots without coupled motors need not tell of couplings."""
+_DETAILS: Mapping[str, Reader] = {
+    "base_covariance": _triangle,
+    "discrepancy": items_of(number),
+    "base_parameters": items_of(_combination),
+    "gravity": vector,
+    "friction": friction_scales,
+}
+"""What files of older versions lack."""
+
+
+def _check(data: Any) -> None:
     """Check that parsed JSON has the form of an estimate."""
-
-    def fail(where: str, what: str) -> ModelError:
-        return ModelError(f"{source}: '{where}' {what}; is this an estimate.json of 'sysid'?")
-
     if not isinstance(data, dict):
-        raise ModelError(f"{source}: holds no estimate; give a file that 'sysid identify' wrote")
+        raise UnreadableError("holds no estimate")
     for key in ("robot", "model_hash", "method"):
-        if not isinstance(data.get(key), str):
-            raise fail(key, "is missing or no text")
-    for prefix in ("", "std.", "nominal."):
-        section = data if not prefix else data.get(prefix[:-1])
-        if prefix == "nominal." and section is None:
+        text(data.get(key), key)
+    for where, part in (("", data), ("std", data.get("std")), ("nominal", data.get("nominal"))):
+        if where == "nominal" and part is None:
             continue
-        if not isinstance(section, dict):
-            raise fail(prefix[:-1], "is missing")
-        bodies = section.get("bodies")
-        if not isinstance(bodies, dict):
-            raise fail(f"{prefix}bodies", "is missing")
-        for name, values in bodies.items():
-            if not _is_numbers(values, len(INERTIAL_TERMS)):
-                raise fail(f"{prefix}bodies.{name}", "must be 10 finite numbers")
-        for kind, terms in (("joints", _LEAST_TERMS), ("couplings", COUPLING_TERMS)):
-            group = section.get(kind, {} if kind == "couplings" else None)
-            if not isinstance(group, dict):
-                raise fail(f"{prefix}{kind}", "is missing")
-            for name, entry in group.items():
-                if not isinstance(entry, dict) or not _is_numbers(
-                    [entry.get(term) for term in {*terms, *entry}], len({*terms, *entry})
-                ):
-                    raise fail(f"{prefix}{kind}.{name}", f"needs the numbers {', '.join(terms)}")
-
-    for kind in ("bodies", "joints", "couplings"):
+        for key, read in _MODEL.items():
+            place = f"{where}.{key}" if where else key
+            if not isinstance(part, dict) or (key not in part and key != "couplings"):
+                raise UnreadableError(f"'{place if isinstance(part, dict) else where}' is missing")
+            read(part.get(key), place)
+    for kind in _MODEL:
         names, std = data.get(kind, {}), data["std"].get(kind, {})
         if names.keys() != std.keys() or any(
             names[name].keys() - std[name].keys() for name in names if kind != "bodies"
         ):
-            raise fail(f"std.{kind}", f"must name what '{kind}' names")
-    covariance, error = data.get("base_covariance", []), data.get("discrepancy", [])
-    if not isinstance(covariance, list) or not all(
-        _is_numbers(row, k) for k, row in enumerate(covariance, 1)
-    ):
-        raise fail("base_covariance", "must be a triangle of numbers")
-    if not isinstance(error, list) or not _is_numbers(error, len(error)):
-        raise fail("discrepancy", "must be a list of numbers")
-    combinations = data.get("base_parameters", [])
-    if not isinstance(combinations, list) or not all(
-        isinstance(each, dict) and isinstance(each.get("expression"), str) for each in combinations
-    ):
-        raise fail("base_parameters", "must be a list of expressions with values")
-    if "gravity" in data and not _is_numbers(data["gravity"], 3):
-        raise fail("gravity", "must be 3 finite numbers")
-    try:
-        checked_friction(data.get("friction", {}))
-    except ModelError as wrong:
-        raise ModelError(f"{source}: {wrong}") from wrong
-
-
-def checked_friction(friction: Any) -> dict[str, dict[str, float]]:
-    """Return what a file says of chosen friction terms.
-
-    Raises
-    ------
-    ModelError
-        If it does not map joints to terms to scales above zero.
-    """
-    if not isinstance(friction, dict):
-        raise ModelError("'friction' must map joints to terms")
-    for joint, terms in friction.items():
-        known = isinstance(terms, dict) and terms.keys() <= _CHOSEN_TERMS
-        if not known or not _is_numbers(list(terms.values()), len(terms)):
-            raise ModelError(f"'friction.{joint}' may have numbers for {sorted(_CHOSEN_TERMS)}")
-        if any(scale <= 0.0 for scale in terms.values()):
-            raise ModelError(f"'friction.{joint}' needs scales above zero")
-    return friction
-
-
-def _is_numbers(values: Any, count: int) -> bool:
-    return (
-        isinstance(values, list)
-        and len(values) == count
-        and all(
-            isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v)
-            for v in values
-        )
-    )
+            raise UnreadableError(f"'std.{kind}' must name what '{kind}' names")
+    for key, read in _DETAILS.items():
+        if key in data:
+            read(data[key], key)

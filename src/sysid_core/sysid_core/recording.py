@@ -48,16 +48,16 @@ class TopicInfo:
 
 
 class _Rows:
-    """What recordings of one source share: arrays with a row per message."""
+    """What recordings and samples share: arrays with a row per message or sample."""
 
-    def select(self, chosen: slice) -> Self:
-        """Return the messages that a slice picks."""
+    def select(self, chosen: slice | npt.NDArray[Any]) -> Self:
+        """Return the rows that a slice, mask or index array picks."""
         arrays = {name: v[chosen] for name, v in vars(self).items() if isinstance(v, np.ndarray)}
         return replace(self, **arrays)  # type: ignore[type-var]
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
-        """Join messages; an array that some of the parts lack is left out."""
+        """Join rows in their order; an array that some of the parts lack is left out."""
         arrays: dict[str, FloatArray | None] = {}
         for name in vars(parts[-1]):
             values = [getattr(part, name) for part in parts]
@@ -180,17 +180,13 @@ def cut(recording: Recording, rows: int, reach: float) -> Iterator[Part]:
         last = stop >= len(time)
         stop = min(stop, len(time))
         span = time[first], time[stop - 1]
-        arrays = {
-            name: value[first:stop]
-            for name in ("time", "position", "velocity", "effort")
-            if (value := getattr(recording, name)) is not None
-        }
+        parts = {}
         for name in sensors:
             if (sensor := getattr(recording, name)) is not None:
                 edges = np.searchsorted(sensor.time, span)
-                arrays[name] = sensor.select(slice(max(int(edges[0]) - 1, 0), int(edges[1]) + 1))
+                parts[name] = sensor.select(slice(max(int(edges[0]) - 1, 0), int(edges[1]) + 1))
         end = np.inf if last else float(span[1]) - reach
-        yield Part(replace(recording, **arrays), start, end)
+        yield Part(replace(recording.select(slice(first, stop)), **parts), start, end)
         if last:
             return
         start = end
@@ -198,7 +194,7 @@ def cut(recording: Recording, rows: int, reach: float) -> Iterator[Part]:
 
 
 @dataclass(frozen=True)
-class Samples:
+class Samples(_Rows):
     """Uniform, filtered and differentiated samples in a robot's joint order, SI units."""
 
     time: FloatArray  # (n,) [s]
@@ -229,29 +225,10 @@ class Samples:
     def __len__(self) -> int:
         return len(self.time)
 
-    def select(self, index: slice | npt.NDArray[Any]) -> Samples:
-        """Return the samples that a slice, mask or index array picks."""
-        chosen: dict[str, Any] = {
-            entry.name: None
-            if getattr(self, entry.name) is None
-            else getattr(self, entry.name)[index]
-            for entry in fields(self)
-        }
-        return replace(self, **chosen)
-
-    @staticmethod
-    def concatenate(parts: Sequence[Samples]) -> Samples:
+    @classmethod
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
         """Join batches in time order; a field must be present in all of them or in none."""
-        if not parts:
-            raise DataError("nothing to concatenate: give at least one batch of samples")
-        joined: dict[str, Any] = {}
-        for entry in fields(parts[0]):
-            values = [getattr(part, entry.name) for part in parts]
-            missing = [value is None for value in values]
-            if all(missing):
-                joined[entry.name] = None
-            elif any(missing):
+        for entry in fields(cls):
+            if len({getattr(part, entry.name) is None for part in parts}) > 1:
                 raise DataError(f"{entry.name} is missing from some of the batches")
-            else:
-                joined[entry.name] = np.concatenate(values)
-        return Samples(**joined)
+        return super().concatenate(parts)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,12 @@ from sysid_core.inertia import from_mass_com_inertia
 from sysid_core.recording import ContactRecording, Part, Recording, cut
 from sysid_core.robot.model import Robot
 from sysid_core.untrusted import existing, read_yaml
+from sysid_core.values import built, items_of, mapping, positive, strings, text, vector
 
 __all__ = ["PART_ROWS", "KnownLoad", "Source", "parse_load", "read_sources"]
 
 PART_ROWS = 40_000
 """Rows of a part, forty seconds at 1 kHz: more take more memory, less filter more overlaps."""
-_KEYS = {"data", "weight", "load", "contacts", "topic"}
-_LOAD_KEYS = {"body", "mass", "com"}
 
 
 @dataclass(frozen=True)
@@ -150,62 +149,22 @@ def read_sources(paths: Sequence[Path], topic: str | None = None) -> list[Source
 
 
 def _listed(path: Path, topic: str | None) -> list[Source]:
+    def data(value: Any, where: str) -> Path:
+        return path.parent / Path(text(value, where)).expanduser()
+
+    load = built(KnownLoad, body=text, mass=positive, com=vector)
+    named = {"data": data, "weight": positive, "load": load, "contacts": strings, "topic": text}
+    read = built(Source, **named)
+
+    def entry(value: Any, where: str) -> Source:
+        found: Source = read({"data": value} if isinstance(value, str) else value, where)
+        return replace(found, topic=found.topic or topic)
+
     try:
-        content = read_yaml(existing(path))
+        content = mapping(read_yaml(existing(path)), "the file")
+        sources = items_of(entry)(content.get("recordings"), "recordings")
+        if not sources:
+            raise UnreadableError("'recordings' lists none")
     except UnreadableError as error:
         raise DataError(f"{error}; mend it", source=str(path)) from error
-    entries = content.get("recordings") if isinstance(content, dict) else None
-    if not isinstance(entries, list) or not entries:
-        raise DataError("needs a list 'recordings' of entries with 'data'", source=str(path))
-    return [_entry(path, number, entry, topic) for number, entry in enumerate(entries, 1)]
-
-
-def _entry(path: Path, number: int, entry: Any, topic: str | None) -> Source:
-    def fail(what: str) -> DataError:
-        return DataError(f"recordings, entry {number}: {what}", source=str(path))
-
-    if isinstance(entry, str):
-        entry = {"data": entry}
-    if not isinstance(entry, dict) or not isinstance(entry.get("data"), str):
-        raise fail("needs 'data', the path of a recording")
-    if unknown := sorted(map(str, set(entry) - _KEYS)):
-        raise fail(f"does not know {unknown}; it may have {', '.join(sorted(_KEYS))}")
-    weight = entry.get("weight", 1.0)
-    if not _is_number(weight) or not 0.0 < weight < np.inf:
-        raise fail("'weight' must be a positive number")
-    contacts = entry.get("contacts")
-    if contacts is not None and not (
-        isinstance(contacts, list) and all(isinstance(name, str) for name in contacts)
-    ):
-        raise fail("'contacts' must be a list of contacts' names")
-    chosen = entry.get("topic", topic)
-    if chosen is not None and not isinstance(chosen, str):
-        raise fail("'topic' must be a name")
-    load = entry.get("load")
-    if load is not None and not _is_load(load):
-        raise fail("'load' needs 'body', 'mass' above 0 [kg] and 'com', three numbers [m]")
-    return Source(
-        path.parent / Path(entry["data"]).expanduser(),
-        float(weight),
-        None if load is None else KnownLoad(load["body"], load["mass"], tuple(load["com"])),
-        None if contacts is None else tuple(contacts),
-        chosen,
-    )
-
-
-def _is_load(load: Any) -> bool:
-    if not isinstance(load, Mapping) or set(load) != _LOAD_KEYS:
-        return False
-    com = load["com"]
-    return (
-        isinstance(load["body"], str)
-        and _is_number(load["mass"])
-        and 0.0 < load["mass"] < np.inf
-        and isinstance(com, list)
-        and len(com) == 3
-        and all(_is_number(value) and np.isfinite(value) for value in com)
-    )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return list(sources)

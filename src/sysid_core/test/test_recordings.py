@@ -155,12 +155,17 @@ def test_a_list_of_recordings_says_what_is_known_of_each(
     assert plain == Source(tables[0])
     assert loaded == Source(tables[1], 0.5, KnownLoad("wrist_3_link", 2, (0, 0, 0.1)))
     for text, words in (
-        ("recordings: []", "needs a list"),
-        ("recordings: [{weight: 1}]", "entry 1: needs 'data'"),
-        ("recordings: [{data: x, wieght: 1}]", "does not know"),
-        ("recordings: [{data: x, weight: -1}]", "positive number"),
-        ("recordings: [{data: x, load: {mass: 1}}]", "'load' needs"),
-        ("recordings: [{data: x, contacts: foot}]", "list of contacts"),
+        ("recordings: []", "lists none"),
+        ("recordings: x", "'recordings' must be a list"),
+        ("recordings: [{weight: 1}]", r"'recordings\[0\]' must have a 'data'"),
+        ("recordings: [{data: x, wieght: 1}]", r"unknown key \['wieght'\]"),
+        ("recordings: [{data: x, weight: -1}]", r"recordings\[0\].weight' must be"),
+        ("recordings: [{data: x, load: {mass: 1}}]", "load' must have a 'body'"),
+        (
+            "recordings: [{data: x, load: {body: b, mass: 1, com: [0]}}]",
+            "com' must be a list of 3",
+        ),
+        ("recordings: [{data: x, contacts: foot}]", "contacts' must be a list of names"),
     ):
         listed.write_text(text)
         with pytest.raises(DataError, match=words):

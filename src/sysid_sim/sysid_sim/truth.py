@@ -10,7 +10,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, SysidError
-from sysid_core.estimate_file import checked_friction
+from sysid_core.estimate_file import friction_scales
 from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
 from sysid_core.parameters import INERTIAL_TERMS
 from sysid_core.robot import Robot
@@ -137,7 +137,8 @@ def read_truth(robot: Robot, path: str | Path) -> tuple[Robot, FloatArray]:
     try:
         document = read_json(Path(path))
         chosen = document.get("friction")
-        robot = robot if chosen is None else robot.with_friction(checked_friction(chosen))
+        if chosen is not None:
+            robot = robot.with_friction(friction_scales(chosen, "friction"))
         bodies = {name: np.array(phi, dtype=float) for name, phi in document["bodies"].items()}
         couplings = document.get("couplings")
         return robot, robot.layout.assemble(bodies, document["joints"], couplings)

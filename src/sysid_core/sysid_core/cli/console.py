@@ -95,10 +95,15 @@ def with_std(value: float, std: float, digits: int = 3) -> str:
     return f"{number(value, digits)} ± {number(std, 2)}"
 
 
-def named_table(title: str, names: str) -> Table:
-    """Return a table whose first column holds names, never cut short however narrow the screen."""
+def named_table(title: str, names: str, *numbers: str) -> Table:
+    """Return a table whose first column holds names, and others numbers, by their headings.
+
+    Names are never cut short, however narrow the screen.
+    """
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     table.add_column(names, no_wrap=True, overflow="fold")
+    for heading in numbers:
+        table.add_column(escape(heading), justify="right")
     return table
 
 
@@ -114,9 +119,7 @@ def print_scores(console: Console, scores: Scores, title: str) -> None:
     """Print nominal against identified torque errors per joint."""
     from sysid_core.scores import SCORE_HEADINGS
 
-    table = named_table(title, SCORE_HEADINGS[0])
-    for heading in SCORE_HEADINGS[1:]:
-        table.add_column(escape(heading), justify="right")
+    table = named_table(title, *SCORE_HEADINGS)
     for (joint, before, after, *rest), better in scores.rows():
         colour = "green" if better else "red"
         table.add_row(escape(joint), before, f"[{colour}]{after}[/]", *rest)

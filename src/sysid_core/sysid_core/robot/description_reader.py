@@ -23,7 +23,8 @@ from sysid_core.robot.description import (
     Transmission,
 )
 from sysid_core.robot.known import AXES, LinearRelation, Relations, SameBodies
-from sysid_core.robot.yaml_values import (
+from sysid_core.untrusted import read_yaml
+from sysid_core.values import (
     at_least,
     built,
     choice,
@@ -31,13 +32,13 @@ from sysid_core.robot.yaml_values import (
     mapping,
     mapping_of,
     number,
+    numbers,
     positive,
     section,
     strings,
     text,
     vector,
 )
-from sysid_core.untrusted import read_yaml
 
 __all__ = ["check_name", "parse_description", "read_description"]
 
@@ -88,31 +89,21 @@ def _transmission(value: Any, where: str) -> Transmission:
     return found
 
 
-def _frame(value: Any, where: str) -> FrameOnLink:
-    if not isinstance(value, Mapping) or "link" not in value:
-        raise RobotError(f"'{where}' must have a 'link' and may have 'xyz' and 'rpy'")
-    turns = {key: vector(value[key], f"{where}.{key}") for key in ("xyz", "rpy") if key in value}
-    return FrameOnLink(str(value["link"]), **turns)
+_ON_LINK = {"link": text, "xyz": vector, "rpy": vector}
+_FRAME = built(FrameOnLink, **_ON_LINK)
+_LOOP = built(Loop, name=text, frame_a=_FRAME, frame_b=_FRAME, type=choice("point", "fixed"))
+_CONTACT = {"name": text, "type": choice("point", "flat"), "radius": at_least(0.0)}
 
 
-def _loop(value: Any, where: str) -> Loop:
-    given = mapping(value, where)
-    return Loop(
-        str(given.get("name", where)),
-        _frame(given.get("frame_a"), f"{where}.frame_a"),
-        _frame(given.get("frame_b"), f"{where}.frame_b"),
-        choice("point", "fixed")(given.get("type", Loop.type), f"{where}.type"),
-    )
+def _loop(value: Any, where: str) -> Any:
+    return _LOOP({"name": where, **mapping(value, where)}, where)
 
 
-def _contact(value: Any, where: str) -> Contact:
-    frame = _frame(value, where)
-    return Contact(
-        str(value.get("name", frame.link)),
-        frame,
-        choice("point", "flat")(value.get("type", Contact.type), f"{where}.type"),
-        number(value.get("radius", Contact.radius), f"{where}.radius", 0.0),
-    )
+def _contact(value: Any, where: str) -> Any:
+    given = section(value, where, _CONTACT | _ON_LINK)
+    frame = _FRAME({key: given.pop(key) for key in _ON_LINK if key in given}, where)
+    whole = {"name": frame.link, "frame": frame, **given}
+    return built(Contact, frame=lambda found, _: found, **_CONTACT)(whole, where)
 
 
 def _mass_bound(value: Any, where: str) -> tuple[float, float] | float:
@@ -138,7 +129,7 @@ def _limits(value: Any, where: str) -> dict[str, dict[str, float]]:
     kinds = {
         "effort": mapping_of(number),
         "velocity": mapping_of(number),
-        "position": mapping_of(_range),
+        "position": mapping_of(numbers(2)),
     }
     given = section(value, where, kinds)
     limits = {key: kinds[key](entry, f"{where}.{key}") for key, entry in given.items()}
@@ -146,12 +137,6 @@ def _limits(value: Any, where: str) -> dict[str, dict[str, float]]:
     for k, kind in enumerate(("lower", "upper")):
         limits[kind] = {joint: pair[k] for joint, pair in ranges.items()}
     return limits
-
-
-def _range(value: Any, where: str) -> tuple[float, ...]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise RobotError(f"'{where}' must be [lower, upper] in rad")
-    return tuple(number(v, where) for v in value)
 
 
 def _nominal_friction(value: Any, where: str) -> dict[str, float]:
@@ -241,7 +226,7 @@ _KEYS: Mapping[str, Any] = {
     },
     "loops": ("loops", items_of(_loop)),
     "contacts": ("contacts", items_of(_contact)),
-    "imu": ("imu", built(FrameOnLink, link=text, xyz=vector, rpy=vector)),
+    "imu": ("imu", _FRAME),
     "identify": {"inertias": ("inertias", _inertias)},
     "prior": ("prior", _PRIOR),
     "ellipsoids": ("ellipsoids", mapping),
@@ -301,13 +286,16 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
         If a key is unknown or a value is not of its kind; the message names the place.
     """
     with found_in(source or "robot description"):
-        given = _fields(data, _KEYS)
-        for key in ("name", "urdf"):
-            if not isinstance((data or {}).get(key), str):
-                raise RobotError(f"'{key}' is missing: add it at the top of the file")
-        check_name(given["name"])
-        _settle_excludes(given)
-        _settle_friction(given)
+        try:
+            given = _fields(data, _KEYS)
+            for key in ("name", "urdf"):
+                if key not in given:
+                    raise UnreadableError(f"'{key}' is missing: add it at the top of the file")
+            check_name(given["name"])
+            _settle_excludes(given)
+            _settle_friction(given)
+        except UnreadableError as error:
+            raise RobotError(str(error)) from error
         return RobotDescription(**given, source=source)
 
 

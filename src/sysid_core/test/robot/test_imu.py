@@ -87,7 +87,7 @@ def test_the_sensor_does_not_change_the_model(dog: Any) -> None:
         ({"link": "tail"}, "link 'tail' is not in the URDF"),
         ({"xyz": [0.0, 0.0, 0.0]}, "'imu' must have a 'link'"),
         ({"link": "trunk", "xyz": [0.0, float("nan"), 0.0]}, "'imu.xyz' must be finite"),
-        ({"link": "trunk", "rpy": [0.0]}, "'imu.rpy' must be a list of three"),
+        ({"link": "trunk", "rpy": [0.0]}, "'imu.rpy' must be a list of 3"),
         ({"link": "trunk", "position": [0.0, 0.0, 0.0]}, "unknown key .'position'. in imu"),
         ("trunk", "'imu' must be a mapping"),
     ],

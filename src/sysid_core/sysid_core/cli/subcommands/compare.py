@@ -55,9 +55,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(found: Comparison) -> None:
     strongest = sorted(found.differences, key=lambda d: -abs(d.z))[:_MOST_SHOWN]
-    table = named_table("largest differences, in standard deviations of both", "parameter")
-    for heading in ("first", "second", "z"):
-        table.add_column(heading, justify="right")
+    title = "largest differences, in standard deviations of both"
+    table = named_table(title, "parameter", "first", "second", "z")
     for d in strongest:
         if d.z == 0.0:
             break
@@ -74,9 +73,8 @@ def _show(found: Comparison) -> None:
 
 
 def _show_torque(torque: TorqueDifference) -> None:
-    table = named_table("predicted torque on the recording, RMS [N·m]", "joint")
-    for heading in ("error of first", "error of second", "between them"):
-        table.add_column(heading, justify="right")
+    headings = ("joint", "error of first", "error of second", "between them")
+    table = named_table("predicted torque on the recording, RMS [N·m]", *headings)
     rows = zip(torque.joints, torque.first, torque.second, torque.between, strict=True)
     for joint, first, second, between in rows:
         cell = number(between)

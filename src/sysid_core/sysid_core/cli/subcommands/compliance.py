@@ -42,9 +42,8 @@ def run(args: argparse.Namespace) -> int:
 def _show(found: Compliance, out: Path) -> None:
     console = stdout()
     title = f"{len(found.time)} poses at {found.rate:.4g} Hz · per direction of the joint's frame"
-    table = named_table(title, "joint")
-    for heading in ("", "stiffness [N/m, N·m/rad]", "damping [N·s/m, N·m·s/rad]", "R²"):
-        table.add_column(escape(heading), justify="right" if heading else "left")
+    headings = ("stiffness [N/m, N·m/rad]", "damping [N·s/m, N·m·s/rad]", "R²")
+    table = named_table(title, "joint", "", *headings)
     for joint in found.joints:
         for k, axis in enumerate(AXES):
             table.add_row(

@@ -113,10 +113,8 @@ def _show(robot: Robot, found: Excitation, out: Path) -> None:
     table = named_table(
         f"{robot.name}, {found.motion.period:g} s, {found.motion.harmonics} harmonics · "
         "largest share of each limit that is used",
-        "joint",
+        *("joint", "start [rad]", *found.usage),
     )
-    for heading in (escape("start [rad]"), *found.usage):
-        table.add_column(heading, justify="right")
     start = found.motion.states(found.motion.times(1.0)[:1]).position[0]
     for j, joint in enumerate(robot.actuated_names):
         shares = [f"{values[j]:.0%}" for values in found.usage.values()]

@@ -130,8 +130,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show_gains(gains: DriveGains) -> None:
-    table = named_table("drive gains: true torque over effort as described", "joint")
-    table.add_column(escape("gain [-]"), justify="right")
+    table = named_table("drive gains: true torque over effort as described", "joint", "gain [-]")
     for joint, gain, std in zip(gains.joints, gains.gain, gains.std, strict=True):
         table.add_row(escape(joint), _with_std(gain, std))
     stdout().print(table)
@@ -191,9 +190,8 @@ def _show_friction(found: Identification) -> None:
         return
     std = layout.joints_of(estimate.std)
     usual = [term for term in found.robot.friction_terms if not term.chosen]
-    table = named_table("friction and armature", "joint")
-    for term in usual:
-        table.add_column(escape(f"{term.name}\n[{term.unit}]"), justify="right")
+    headings = (f"{term.name}\n[{term.unit}]" for term in usual)
+    table = named_table("friction and armature", "joint", *headings)
     for joint, values in identified.items():
         if any(std[joint][term.name] > 0.0 for term in usual):  # else nothing was identified
             cells = (_with_std(values[term.name], std[joint][term.name]) for term in usual)

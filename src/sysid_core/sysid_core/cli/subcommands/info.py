@@ -109,14 +109,11 @@ def _show(summary: RecordingSummary) -> None:
         for topic in summary.topics:
             topics.add_row(escape(topic.name), topic.type, str(topic.count))
         console.print(topics)
-    streams = named_table("Signals", "")
-    for stream in summary.streams:
-        streams.add_column(stream.name, justify="right")
+    streams = named_table("Signals", "", *(stream.name for stream in summary.streams))
     for heading, value in _STREAM_ROWS.items():
         streams.add_row(escape(heading), *(value(stream) for stream in summary.streams))
     console.print(streams)
-    joints = named_table("Joints", "joint")
-    joints.add_column(escape("range [rad or m]"), justify="right")
+    joints = named_table("Joints", "joint", "range [rad or m]")
     joints.add_column("moves")
     joints.add_column("lacks")
     for joint in summary.joints:

@@ -83,14 +83,8 @@ def _show_forecasts(nominal: Forecast, identified: Forecast) -> None:
         f"simulated under the recorded torques: {identified.windows} windows of "
         f"{identified.seconds:.2g} s"
     )
-    table = named_table(title, "joint")
-    for heading in (
-        "position [rad]\nnominal",
-        "identified",
-        "velocity [rad/s]\nnominal",
-        "identified",
-    ):
-        table.add_column(escape(heading), justify="right")
+    headings = (f"{what}\nnominal" for what in ("position [rad]", "velocity [rad/s]"))
+    table = named_table(title, "joint", *(h for both in headings for h in (both, "identified")))
     errors = (nominal.position, identified.position, nominal.velocity, identified.velocity)
     for joint, *values in zip(identified.joints, *errors, strict=True):
         table.add_row(escape(joint), *map(number, values))

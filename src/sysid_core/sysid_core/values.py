@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of a YAML file's values: each takes a value and its place, and names that in errors.
+"""Readers of values in files that others made: each takes a value and its place, to name it.
 
-All raise a `RobotError` if a value is not of their kind. A key without a value counts as absent.
+All raise an `UnreadableError` if a value is not of their kind. A key without a value counts as
+absent.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from sysid_core.errors import RobotError
+from sysid_core.errors import UnreadableError
 
 __all__ = [
     "Reader",
@@ -22,6 +23,7 @@ __all__ = [
     "mapping",
     "mapping_of",
     "number",
+    "numbers",
     "positive",
     "section",
     "strings",
@@ -33,16 +35,18 @@ Reader = Callable[[Any, str], Any]
 
 
 def text(value: Any, where: str) -> str:
-    """Return a value as text."""
-    return str(value)
+    """Return a text."""
+    if not isinstance(value, str):
+        raise UnreadableError(f"'{where}' must be a text, got {value!r:.60}")
+    return value
 
 
 def number(value: Any, where: str, low: float = -math.inf) -> float:
     """Return a finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise RobotError(f"'{where}' must be a number, got {value!r}")
+        raise UnreadableError(f"'{where}' must be a number, got {value!r}")
     if not math.isfinite(value) or value < low:
-        raise RobotError(f"'{where}' must be finite and at least {low:g}, got {value!r}")
+        raise UnreadableError(f"'{where}' must be finite and at least {low:g}, got {value!r}")
     return float(value)
 
 
@@ -54,24 +58,32 @@ def at_least(low: float) -> Reader:
 def positive(value: Any, where: str) -> float:
     """Return a number above zero."""
     if number(value, where, 0.0) == 0.0:
-        raise RobotError(f"'{where}' must be above zero")
+        raise UnreadableError(f"'{where}' must be above zero")
     return float(value)
 
 
-def vector(value: Any, where: str) -> tuple[float, float, float]:
-    """Return three numbers."""
-    if not isinstance(value, (list, tuple)) or len(value) != 3:
-        raise RobotError(f"'{where}' must be a list of three numbers, got {value!r}")
-    x, y, z = (number(v, where) for v in value)
-    return (x, y, z)
+def numbers(count: int) -> Reader:
+    """Return the reader of a list of so many numbers."""
+
+    def read(value: Any, where: str) -> tuple[float, ...]:
+        if not isinstance(value, (list, tuple)) or len(value) != count:
+            raise UnreadableError(
+                f"'{where}' must be a list of {count} numbers, got {value!r:.60}"
+            )
+        return tuple(number(v, where) for v in value)
+
+    return read
+
+
+vector = numbers(3)
 
 
 def strings(value: Any, where: str) -> tuple[str, ...]:
     """Return a list of different names."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) for v in value):
-        raise RobotError(f"'{where}' must be a list of names, got {value!r}")
+        raise UnreadableError(f"'{where}' must be a list of names, got {value!r}")
     if len(set(value)) != len(value):
-        raise RobotError(f"'{where}' names something twice")
+        raise UnreadableError(f"'{where}' names something twice")
     return tuple(value)
 
 
@@ -80,7 +92,7 @@ def choice(*choices: str) -> Reader:
 
     def read(value: Any, where: str) -> str:
         if value not in choices:
-            raise RobotError(f"'{where}' must be one of {sorted(choices)}, got {value!r}")
+            raise UnreadableError(f"'{where}' must be one of {sorted(choices)}, got {value!r}")
         return str(value)
 
     return read
@@ -90,7 +102,7 @@ def mapping(value: Any, where: str) -> dict[str, Any]:
     """Return a mapping of names to anything; None is an empty one."""
     value = {} if value is None else value
     if not isinstance(value, Mapping):
-        raise RobotError(f"'{where}' must be a mapping of names to values, got {value!r:.60}")
+        raise UnreadableError(f"'{where}' must be a mapping of names to values, got {value!r:.60}")
     return {str(key): entry for key, entry in value.items()}
 
 
@@ -106,7 +118,7 @@ def items_of(read: Reader) -> Reader:
 
     def read_all(value: Any, where: str) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            raise RobotError(f"'{where}' must be a list, got {value!r:.60}")
+            raise UnreadableError(f"'{where}' must be a list, got {value!r:.60}")
         return tuple(read(item, f"{where}[{i}]") for i, item in enumerate(value))
 
     return read_all
@@ -116,7 +128,7 @@ def section(value: Any, where: str, known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that a section has, of known keys alone."""
     found = mapping(value, where or "the file")
     if unknown := sorted(found.keys() - known.keys()):
-        raise RobotError(
+        raise UnreadableError(
             f"unknown key {unknown} in {where or 'the file'}; known keys: {sorted(known)}"
         )
     return {key: entry for key, entry in found.items() if entry is not None}
@@ -130,7 +142,7 @@ def built(kind: type[Any], **readers: Reader) -> Reader:
         for field in fields(kind):
             required = field.default is MISSING and field.default_factory is MISSING
             if required and field.name not in given:
-                raise RobotError(f"'{where}' must have a '{field.name}'")
+                raise UnreadableError(f"'{where}' must have a '{field.name}'")
         return kind(**{key: readers[key](entry, f"{where}.{key}") for key, entry in given.items()})
 
     return read
