@@ -81,6 +81,8 @@ def _controllers(robot: Robot) -> dict[str, Any]:
     """Return the parameters of ros2_control's manager and of the controllers sysid talks to."""
     manager = {
         "update_rate": _RATE,
+        # by the URDF's limits, which are not those of joints that show zero at rest
+        "enforce_command_limits": False,
         "joint_state_broadcaster": {"type": "joint_state_broadcaster/JointStateBroadcaster"},
         "effort_controller": {"type": "forward_command_controller/ForwardCommandController"},
     }

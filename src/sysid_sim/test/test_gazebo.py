@@ -173,15 +173,19 @@ def test_the_bridge_and_ros2_control_name_every_motor_in_order(
     forces = [t["ros_topic_name"] for t in bridge if t["direction"] == "ROS_TO_GZ"]
     assert forces == [f"gazebo/force/{name}" for name in panda.actuated_names]
     world = ET.parse(folder / "world.sdf")
-    told = [
-        e.text for e in world.findall(".//plugin[@name='gz::sim::systems::ApplyJointForce']/*")
-    ]
-    assert told == list(panda.actuated_names)
+    pushed = world.findall(".//plugin[@name='gz::sim::systems::ApplyJointForce']/*")
+    assert [e.text for e in pushed] == list(panda.actuated_names)
     controlled = ET.parse(folder / "world_ros2_control.sdf")
     path = controlled.findtext(".//parameters")
     assert path == str(folder / "controllers.yaml")
-    driven = yaml.safe_load(Path(path).read_text())["effort_controller"]["ros__parameters"]
-    assert driven == {"joints": list(panda.actuated_names), "interface_name": "effort"}
+    told = {
+        name: each["ros__parameters"]
+        for name, each in yaml.safe_load(Path(path).read_text()).items()
+    }
+    wanted = {"joints": list(panda.actuated_names), "interface_name": "effort"}
+    assert told["effort_controller"] == wanted
+    # positions that are zero at rest must not be held against the URDF's limits
+    assert told["controller_manager"]["enforce_command_limits"] is False
     publisher = yaml.safe_load((folder / "robot_state_publisher.yaml").read_text())
     urdf = ET.fromstring(publisher["/**"]["ros__parameters"]["robot_description"])
     names = tuple(joint.get("name") for joint in urdf.findall("ros2_control/joint"))
