@@ -53,6 +53,8 @@ done
 shift
 # setuptools warns of spellings that older ones, as on ROS 2, still need
 PYTHONWARNINGS=ignore $pip install -q --no-deps --no-build-isolation "$@"
+# pip compiles what it copies, but not what stays where it is
+"$venv/bin/python" -m compileall -q src
 
 # Pinocchio's wheel brings all its libraries but OpenMP's, which the smallest systems lack.
 case $("$venv/bin/python" -c 'import pinocchio' 2>&1) in

@@ -47,6 +47,8 @@ _LAG_PAYS = float(np.log(1.5))
 """Log ratio of errors by which moving the efforts must predict better: friction that is felt late
 looks like a small lag, and whoever holds a model to efforts as they came would find it worse. A
 lag that counts leaves little else."""
+_LAG_SHOWS = 1.0 / 6.0
+"""Share of what is left that the slope over the lag explains of a sine whose lag pays so much."""
 _CERTAIN = 2.0
 """Standard errors by which it must: one would often be chance."""
 _LONGEST_LAG = 0.1
@@ -114,7 +116,7 @@ class Ladder:
             elif (missed := missed + 1) == _PATIENCE:
                 break
         if best is top:
-            return self._with_lag(replace(choice, cutoff=top.cutoff), regression, top)
+            return self._with_lag(replace(choice, cutoff=top.cutoff), top)
         worse = float(np.exp(np.mean(self._errors(top, best) - self._errors(best, best))))
         reason = (
             f"{best.cutoff:.3g} Hz predicts held-out torque {worse:.2f} times better than "
@@ -123,11 +125,9 @@ class Ladder:
         )
         kept = top if choice.given else best
         choice = replace(choice, cutoff=best.cutoff, reason=reason)
-        return self._with_lag(choice, regression, kept)
+        return self._with_lag(choice, kept)
 
-    def _with_lag(
-        self, choice: CutoffChoice, least: Regression, rung: _Rung
-    ) -> tuple[CutoffChoice, Regression]:
+    def _with_lag(self, choice: CutoffChoice, rung: _Rung) -> tuple[CutoffChoice, Regression]:
         """Return a choice with the lag of efforts, if held-out torque shows one, and its friction.
 
         Drivers that filter currents make efforts late; those that filter positions, early. The
@@ -142,10 +142,13 @@ class Ladder:
         weighed = [block.matrix / std for block, std in zip(blocks, noise, strict=True)]
         axes = np.linalg.qr(np.concatenate(weighed))[0]
 
+        def moved(lag: float) -> Batch:
+            measured = rung.batch.report.velocity == "measured"
+            return self._batch(regression.robot, rung.cutoff, lag, measured)
+
         def left(lag: float) -> FloatArray:
             """Return what no base parameters explain of the torques, over their noise."""
-            effort = self._batch(regression.robot, rung.cutoff, lag).samples.effort
-            more = (effort - rung.batch.samples.effort).T
+            more = (moved(lag).samples.effort - rung.batch.samples.effort).T
             targets = [
                 (block.target + own[block.sample]) / std
                 for block, own, std in zip(blocks, more, noise, strict=True)
@@ -159,17 +162,18 @@ class Ladder:
             slope, twice = late - early, late + early
             if not slope.any():  # the efforts are constant
                 return choice, regression
-            lag -= step * float(slope @ twice) / float(slope @ slope)
             sizes.append(float(np.linalg.norm(twice)))
+            along = float(slope @ twice) / float(slope @ slope)
+            if len(sizes) == 1 and along**2 * (slope @ slope) < _LAG_SHOWS * sizes[0] ** 2:
+                return choice, regression
+            lag -= step * along
         if not abs(lag) < _LONGEST_LAG or sizes[0] < np.exp(_LAG_PAYS) * sizes[1]:
             return choice, regression
-        moved = self._learned(
-            rung.cutoff, regression, self._batch(regression.robot, rung.cutoff, lag)
-        )
-        excess = self._errors(rung, rung) - self._errors(moved, moved)
+        timed = self._learned(rung.cutoff, regression, moved(lag))
+        excess = self._errors(rung, rung) - self._errors(timed, timed)
         if not is_clear(excess, _LAG_PAYS, _CERTAIN):
             return choice, regression
-        return replace(choice, lag=lag), self.settle(least, moved.batch)
+        return replace(choice, lag=lag), self.settle(regression, timed.batch)
 
     def _rungs(self, regression: Regression, choice: CutoffChoice) -> Iterator[_Rung]:
         """Yield the rungs that data suffice for, from the top down."""
@@ -182,6 +186,7 @@ class Ladder:
         for k in range(steps + 1):
             rung = self._rung(regression, choice.cutoff / _STEP**k, self.settle)
             if rung is not None:
+                regression = rung.regression
                 yield rung
 
     @property
@@ -191,12 +196,14 @@ class Ladder:
         start, end = grids[0].time[0], grids[-1].time[-1]
         return np.linspace(start, start + self.train * (end - start), _STRETCHES + 1)
 
-    def _batch(self, robot: Robot, cutoff: float, lag: float = 0.0) -> Batch:
-        """Return the samples to learn from."""
+    def _batch(
+        self, robot: Robot, cutoff: float, lag: float = 0.0, measured: bool | None = None
+    ) -> Batch:
+        """Return the samples to learn from; `measured` as in `filter_aligned`."""
         edges = self._edges
         oversampling = min(_OVERSAMPLING, _MOST_SAMPLES / (cutoff * (edges[-1] - edges[0])))
         choice = CutoffChoice(cutoff, 0.0, 0.0, "", lag=lag)
-        batch = batch_at(robot, self.aligned, choice, oversampling)
+        batch = batch_at(robot, self.aligned, choice, oversampling, measured=measured)
         return batch.before(int(np.searchsorted(batch.samples.time, edges[-1])))
 
     def _rung(self, regression: Regression, cutoff: float, settle: _Settle) -> _Rung | None:

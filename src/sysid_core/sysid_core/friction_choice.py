@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from sysid_core.dynamics.friction import FRICTION, FrictionTerm, JointMotion
 from sysid_core.dynamics.rows import PerJoint, Regression, Rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.estimation import Entropic, Problem
-from sysid_core.friction_filter import Nearby, filtered_column, joint_motion, nearby
+from sysid_core.friction_filter import filtered_column, joint_motion, nearby
 from sysid_core.scores import is_clear
 
 __all__ = ["FrictionChoice", "choose_friction"]
@@ -29,8 +28,8 @@ _SPEEDS = tuple(0.02 * 2.0 ** (k / 4.0) for k in range(17))
 """Where friction may bend, as shares of a joint's top speed: halfway, errors change by 0.2 %."""
 _APART = 4
 """Places between bends that are tried at first: halfway, errors change by 3 %."""
-_MOVES = (2, -2, 1, -1)
-"""Places by which a bend is moved then."""
+_SAME = float(np.log(2.0)) / 8.0
+"""Log ratio of two scales that are the same: half of a place."""
 _WORTH = 1.05
 """Ratio of errors that makes a term worth having at one standard error [-]."""
 _CERTAIN = 2.0
@@ -44,6 +43,8 @@ _TRIES = 3
 """Exchanges of many entries at once that may mend nothing, before they are exchanged singly."""
 _PIVOTS = 100
 """Exchanges at most: mostly there are two."""
+
+_Terms = Mapping[str, Mapping[str, float]]
 
 
 class _Candidate(NamedTuple):
@@ -63,6 +64,7 @@ class _Folds(NamedTuple):
     held: FloatArray  # (f, k, k)
     held_moment: FloatArray  # (f, k)
     held_square: FloatArray  # (f,)
+    bound: BoolArray  # (k,) whether a column's parameter may not be negative
 
 
 _LOAD_ROUNDS = 2
@@ -77,104 +79,145 @@ class FrictionChoice:
 
     problem: Callable[[Regression, Rows], Problem]  # Makes the estimation problem of training rows
     still: float  # [-] see `rest_speed`
-    choose: bool  # Whether terms may be added to those that the description names
+    choose: bool  # Whether a tree's joints may get terms in place of those that were chosen
 
     def __call__(self, regression: Regression, batch: Batch) -> Regression:
         """Return a regression with terms for each joint, and the load of a first estimate."""
-        robot = regression.robot
-        known = robot.description
-        described = known.friction_chosen or "friction" in known.effort_excludes
-        choose = self.choose and robot.is_tree and not described
-        if not choose and not robot.load_friction:
+        choose = self.choose and regression.robot.is_tree
+        if not choose and not regression.robot.load_friction:
             return regression
         rows = learning_rows(regression, batch, self.still)
         if sum(len(block.target) for block in rows.blocks) < regression.base.size:
             return regression
         parameters = self._solution(regression, rows)
-        for number in range(_ROUNDS if choose else 0):
-            chosen = choose_friction(regression, batch, rows, parameters, springs=number > 0)
-            if chosen == regression.robot.description.friction_chosen:
+        offers = _offers(regression, batch, rows) if choose else []
+        for _ in range(_ROUNDS if choose else 0):
+            present = regression.robot.description.friction_chosen
+            chosen = choose_friction(regression, rows, parameters, offers)
+            if _is_alike(chosen, present):
                 break
-            regression = make_regression(robot.with_friction(chosen))
+            regression = make_regression(regression.robot.with_friction(chosen))
             regression.assume_load(parameters)
             rows = learning_rows(regression, batch, self.still)
-            parameters = self._solution(regression, rows)
+            parameters = self._solution(regression, rows, parameters)
         for _ in range(_LOAD_ROUNDS if regression.robot.load_friction else 0):
-            parameters = self._solution(regression, regression.with_load(rows, parameters))
+            rows = regression.with_load(rows, parameters)
+            parameters = self._solution(regression, rows, parameters)
         regression.assume_load(parameters)
         return regression
 
-    def _solution(self, regression: Regression, rows: Rows) -> FloatArray:
-        return Entropic(covariance="none").solve(self.problem(regression, rows)).parameters
+    def _solution(
+        self, regression: Regression, rows: Rows, start: FloatArray | None = None
+    ) -> FloatArray:
+        problem = self.problem(regression, rows)
+        return Entropic(covariance="none").solve(problem, start).parameters
+
+
+def _is_alike(chosen: _Terms, present: _Terms) -> bool:
+    """Whether joints have the same terms, which bend where errors are the same."""
+    if any(chosen.get(j, {}).keys() != present.get(j, {}).keys() for j in {*chosen, *present}):
+        return False
+    pairs = [(s, present[j][name]) for j, terms in chosen.items() for name, s in terms.items()]
+    return all(abs(np.log(new / old)) < _SAME for new, old in pairs)
+
+
+class _Offer(NamedTuple):
+    """What a joint's law may be made of, with the columns of the joint's rows."""
+
+    least: list[FrictionTerm]  # Terms that it has anyway; their columns come first
+    candidates: list[_Candidate]
+    columns: FloatArray  # (m, k); those that depend on the load are for a load of 1 N·m
+    stretch: IndexArray  # (m,) the stretch that each row belongs to
+    unexplained: float  # [N²·m²] mean square of errors that nothing explains
+
+    def choose(self, target: FloatArray, load: FloatArray, springs: bool) -> dict[str, float]:
+        """Return the terms that predict a target (m,), with a load (m,), better: term → scale."""
+        candidates = [c for c in self.candidates if springs or c.term.lower == 0.0]
+        loaded = [c.column for c in candidates if c.term.name == "load"]
+        columns = self.columns.copy()
+        columns[:, loaded] *= np.abs(load)[:, None]
+        bound = np.ones(columns.shape[1], dtype=np.bool_)
+        bound[[k for k, term in enumerate(self.least) if term.lower < 0.0]] = False
+        bound[[c.column for c in candidates if c.term.lower < 0.0]] = False
+        folds = _folds(columns, target, self.stretch, self.unexplained, bound)
+        if len(folds.gram) < _LEAST:
+            return {}
+        return _forward(folds, list(range(len(self.least))), candidates)
+
+
+def _offers(regression: Regression, batch: Batch, rows: Rows) -> list[_Offer]:
+    """Return what each joint may get."""
+    robot, offers = regression.robot, []
+    edges = np.linspace(0, len(batch), _STRETCHES + 1)
+    for j, block in enumerate(rows.blocks):
+        motion = joint_motion(robot, batch.samples, batch.sign_factor, block.sample, j)
+        motion = motion._replace(load=1.0)
+        least = [
+            (term, float(scales[j]))
+            for term, scales in zip(FRICTION, robot.friction_scales, strict=True)
+            if term.name in robot.description.friction_terms and not term.chosen
+        ]
+        offered = _offered(motion, batch.report.sensor_rate)
+        candidates = [_Candidate(*each, k) for k, each in enumerate(offered, len(least))]
+        every = [*least, *((term, scale) for term, scale, _ in offered)]
+        finest = min((s for term, s in every if term.scale_unit == "rad/s"), default=np.inf)
+        near = nearby(batch.samples, block.sample, j, batch.report, finest)
+        columns = [filtered_column(term, motion._replace(scale=s), near) for term, s in every]
+        stretch = np.searchsorted(edges, block.sample, side="right") - 1
+        power = float(block.target @ block.target) / max(len(block.target), 1)
+        offers.append(
+            _Offer(
+                [term for term, _ in least],
+                candidates,
+                np.stack(columns, axis=1),
+                stretch,
+                _DISTORTION**2 * power,
+            )
+        )
+    return offers
 
 
 def choose_friction(
-    regression: Regression,
-    batch: Batch,
-    rows: Rows,
-    parameters: FloatArray,
-    *,
-    springs: bool,
+    regression: Regression, rows: Rows, parameters: FloatArray, offers: Sequence[_Offer]
 ) -> dict[str, dict[str, float]]:
     """Return the terms that each joint gains from: joint → term → scale.
 
     The rigid bodies and the coupled motors are taken from an estimate by the present law; what
     they leave of each joint's torque is fitted by non-negative least squares. Terms are added one
     by one. One stays if held-out stretches are predicted better by two standard errors over the
-    stretches, or by one and 5 %: where nothing predicts better, the law stays.
+    stretches, or by one and 5 %: where nothing predicts better, the law stays. Springs are offered
+    once a law was chosen: before dry friction is known, they make up for what it did to gravity.
 
     Parameters
     ----------
     regression : Regression
         With one group per joint of a tree on a fixed base; others have the least law.
-    batch : Batch
-        Samples of the training part.
     rows : Rows
         To learn from.
     parameters : (p,)
         Estimate by the present law.
-    springs : bool
-        Whether they are offered: before dry friction is known, they make up for what it did to
-        gravity.
+    offers : sequence of _Offer
+        Of the joints.
     """
     robot = regression.robot
-    if not (isinstance(regression, PerJoint) and robot.is_tree):
+    if not isinstance(regression, PerJoint):
         return {}
-    chosen: dict[str, dict[str, float]] = {}
-    edges = np.linspace(0, len(batch), _STRETCHES + 1)
+    rigid = parameters.copy()
+    for term in FRICTION:
+        rigid[robot.layout.term(term.name)] = 0.0
     loads = regression.rigid_torques(rows, parameters)
-    residuals = rows.residuals(regression.base.project(parameters))
-    for j, (block, load) in enumerate(zip(rows.blocks, loads, strict=True)):
-        motion = joint_motion(robot, batch.samples, batch.sign_factor, block.sample, j)
-        motion = motion._replace(load=np.abs(load))
-        present = [
-            (term, float(scales[j]))
-            for term, scales in zip(FRICTION, robot.friction_scales, strict=True)
-            if scales[j] > 0.0 and (term.chosen or term.name in robot.description.friction_terms)
-        ]
-        least = [(term, scale) for term, scale in present if not term.chosen]
-        offered = _offered(motion, batch.report.sensor_rate, springs=springs)
-        candidates = [_Candidate(*each, k) for k, each in enumerate(offered, len(least))]
-        every = [*least, *((term, scale) for term, scale, _ in offered)]
-        scales = [scale for term, scale in (*every, *present) if term.scale_unit == "rad/s"]
-        finest = min(scales, default=np.inf)
-        near = nearby(batch.samples, block.sample, j, batch.report, finest)
-        columns = _columns(motion, near, every)
-        values = np.array([parameters[robot.layout.term(term.name)][j] for term, _ in present])
-        own = _columns(motion, near, present) @ values
-        stretch = np.searchsorted(edges, block.sample, side="right") - 1
-        power = float(block.target @ block.target) / max(len(block.target), 1)
-        folds = _folds(columns, residuals[j] + own, stretch, _DISTORTION**2 * power)
-        if len(folds.gram) >= _LEAST:
-            terms = _forward(folds, [term for term, _ in least], candidates)
-            if terms:
-                chosen[robot.joint_names[j]] = terms
-    return chosen
+    targets = rows.residuals(regression.base.project(rigid))
+    springs = bool(robot.description.friction_chosen)
+    chosen = {
+        joint: offer.choose(target, load, springs)
+        for joint, offer, target, load in zip(
+            robot.joint_names, offers, targets, loads, strict=True
+        )
+    }
+    return {joint: terms for joint, terms in chosen.items() if terms}
 
 
-def _offered(
-    motion: JointMotion, rate: float, *, springs: bool
-) -> list[tuple[FrictionTerm, float, int]]:
+def _offered(motion: JointMotion, rate: float) -> list[tuple[FrictionTerm, float, int]]:
     """Return the terms that may be chosen, with their scales and the places of these.
 
     Interpolation draws a step of the torque out over two periods of the sensors, at a `rate` [Hz]:
@@ -189,26 +232,19 @@ def _offered(
     return [
         (term, scale, place)
         for term in FRICTION
-        if term.chosen and (springs or term.lower == 0.0)
+        if term.chosen
         for scale, place in (((1.0, 0),) if term.scale_unit == "-" else bends)
     ]
 
 
-def _columns(
-    motion: JointMotion, near: Nearby, terms: Sequence[tuple[FrictionTerm, float]]
-) -> FloatArray:
-    """Return the columns (m, k) of terms with their scales."""
-    columns = [filtered_column(term, motion._replace(scale=scale), near) for term, scale in terms]
-    return np.stack(columns, axis=1)
-
-
 def _folds(
-    columns: FloatArray, target: FloatArray, stretch: IndexArray, unexplained: float
+    columns: FloatArray,
+    target: FloatArray,
+    stretch: IndexArray,
+    unexplained: float,
+    bound: BoolArray,
 ) -> _Folds:
-    """Return the sums without each stretch that has rows, in turn.
-
-    `unexplained` [N²·m²] is the mean square of errors that nothing explains.
-    """
+    """Return the sums without each stretch that has rows, in turn."""
     parts = [(columns[stretch == k], target[stretch == k]) for k in np.unique(stretch)]
     grams = np.array([A.T @ A for A, _ in parts])
     moments = np.array([A.T @ b for A, b in parts])
@@ -220,87 +256,99 @@ def _folds(
         grams / counts[:, None, None],
         moments / counts[:, None],
         squares / counts + unexplained,
+        bound,
     )
 
 
-def _forward(
-    folds: _Folds, least: list[FrictionTerm], candidates: list[_Candidate]
-) -> dict[str, float]:
+def _forward(folds: _Folds, least: list[int], candidates: list[_Candidate]) -> dict[str, float]:
     """Add terms one by one while held-out stretches gain from it; return their scales.
 
     Where a term bends depends on what stands beside it, so all are moved after each addition.
     """
-    free = {k for k, term in enumerate(least) if term.lower < 0.0}
-    free |= {c.column for c in candidates if c.term.lower < 0.0}
     chosen: dict[str, _Candidate] = {}
 
-    def tried(c: _Candidate) -> FloatArray:
-        """Return the errors with a term that is added, or moved."""
-        used = {**chosen, c.term.name: c}.values()
-        return _errors(folds, [*range(len(least)), *(each.column for each in used)], free)
+    def tried(trials: list[_Candidate]) -> FloatArray:
+        """Return the errors (c, f) with each of some terms added, or moved."""
+        laws = [{**chosen, c.term.name: c}.values() for c in trials]
+        return _errors(folds, [[*least, *(each.column for each in law)] for law in laws])
 
-    errors = _errors(folds, list(range(len(least))), free)
-    while trials := [
-        (c, tried(c)) for c in candidates if c.term.name not in chosen and c.place % _APART == 0
-    ]:
-        added, with_it = min(trials, key=lambda trial: float(trial[1].mean()))
-        gain = errors - with_it
+    (errors,) = _errors(folds, [least])
+    while trials := [c for c in candidates if c.term.name not in chosen and c.place % _APART == 0]:
+        with_it = tried(trials)
+        best = int(with_it.mean(axis=1).argmin())
+        gain = errors - with_it[best]
         if not (is_clear(gain, float(np.log(_WORTH)), 1.0) or is_clear(gain, 0.0, _CERTAIN)):
             break
-        chosen[added.term.name], errors = added, with_it
-        for name, move in product(list(chosen), _MOVES):
-            own = chosen[name]
-            for c in candidates:
-                if c.term is own.term and c.place == own.place + move:
-                    moved = tried(c)
-                    if moved.mean() < errors.mean():
-                        chosen[name], errors = c, moved
+        chosen[trials[best].term.name], errors = trials[best], with_it[best]
+        for name, own in list(chosen.items()):
+            near = [c for c in _beside(own, candidates, _APART - 1) if c is not own]
+            if near:
+                moved = tried(near)
+                best = int(moved.mean(axis=1).argmin())
+                if moved[best].mean() < errors.mean():
+                    chosen[name], errors = near[best], moved[best]
     return {name: _between(c, candidates, tried) for name, c in chosen.items()}
 
 
+def _beside(own: _Candidate, candidates: list[_Candidate], reach: int) -> list[_Candidate]:
+    """Return a term's candidates up to so many places away, itself among them."""
+    return [c for c in candidates if c.term is own.term and abs(c.place - own.place) <= reach]
+
+
 def _between(
-    own: _Candidate, candidates: list[_Candidate], tried: Callable[[_Candidate], FloatArray]
+    own: _Candidate,
+    candidates: list[_Candidate],
+    tried: Callable[[list[_Candidate]], FloatArray],
 ) -> float:
     """Return the scale where a parabola through the errors of a term and its neighbours is least.
 
     On the places alone it would leap from one to the next with a little noise.
     """
-    beside = [c for c in candidates if c.term is own.term and abs(c.place - own.place) == 1]
-    if len(beside) < 2:
+    three = _beside(own, candidates, 1)
+    if len(three) < 3:
         return own.scale
-    finer, here, coarser = (float(tried(c).mean()) for c in (beside[0], own, beside[1]))
+    finer, here, coarser = tried(three).mean(axis=1).tolist()
     bend = finer - 2.0 * here + coarser
     shift = 0.5 * (finer - coarser) / bend if bend > 0.0 else 0.0
-    return own.scale * float((beside[1].scale / own.scale) ** np.clip(shift, -0.5, 0.5))
+    return own.scale * float((three[2].scale / own.scale) ** np.clip(shift, -0.5, 0.5))
 
 
-def _errors(folds: _Folds, used: list[int], free: set[int]) -> FloatArray:
-    """Return the log error of each stretch (f,), predicted from the others."""
-    gram, moment = folds.gram[:, used][:, :, used], folds.moment[:, used]
-    size = np.sqrt(np.maximum(np.diagonal(gram, axis1=1, axis2=2), np.finfo(float).tiny))
-    gram = gram / (size[:, :, None] * size[:, None]) + _RIDGE * np.eye(len(used))
-    x = _least_squares(gram, moment / size, np.array([k not in free for k in used])) / size
-    square = folds.held_square - 2.0 * np.einsum("fk,fk->f", folds.held_moment[:, used], x)
-    square += np.einsum("fk,fkl,fl->f", x, folds.held[:, used][:, :, used], x)
-    return np.asarray(0.5 * np.log(np.maximum(square, 1e-300)))
+def _errors(folds: _Folds, laws: list[list[int]]) -> FloatArray:
+    """Return the log error (c, f) of each stretch, predicted from the others by each law."""
+    used = np.array(laws)
+    size = used.shape[1]
+    gram = folds.gram[:, used[:, :, None], used[:, None]]
+    norm = np.sqrt(np.maximum(np.diagonal(gram, axis1=2, axis2=3), np.finfo(float).tiny))
+    gram = gram / (norm[..., :, None] * norm[..., None, :]) + _RIDGE * np.eye(size)
+    bound = np.broadcast_to(folds.bound[used], norm.shape)
+    x = _least_squares(
+        gram.reshape(-1, size, size),
+        (folds.moment[:, used] / norm).reshape(-1, size),
+        bound.reshape(-1, size),
+    ).reshape(norm.shape)
+    x = x / norm
+    held = folds.held[:, used[:, :, None], used[:, None]]
+    slope = (held @ x[..., None])[..., 0] - 2.0 * folds.held_moment[:, used]
+    square = folds.held_square[:, None] + (x * slope).sum(axis=2)
+    return np.asarray(0.5 * np.log(np.maximum(square, 1e-300))).T
 
 
 def _least_squares(gram: FloatArray, moment: FloatArray, bound: BoolArray) -> FloatArray:
-    """Return the least squares solutions (f, k) whose entries `bound` (k,) are not negative.
+    """Return the least squares solutions (f, k) whose `bound` (f, k) entries are not negative.
 
     Block principal pivoting for all `gram` (f, k, k) and `moment` (f, k) at once: Kim, J. and
     Park, H., Fast nonnegative matrix factorization: an active-set-like method and comparisons,
     SIAM J. Sci. Comput. 33(6), 2011.
     """
-    places = np.arange(len(bound))
+    places = np.arange(moment.shape[1])
     within = 1e-12 * np.abs(moment).max(axis=1, keepdims=True)
     inside = np.ones(moment.shape, dtype=bool)
-    least = np.full(len(moment), len(bound) + 1)
+    least = np.full(len(moment), len(places) + 1)
     tries = np.full(len(moment), _TRIES)
     for _ in range(_PIVOTS):
         both = inside[:, :, None] & inside[:, None]
         rest = np.where(inside, moment, 0.0)
-        x = np.linalg.solve(np.where(both, gram, np.eye(len(bound))), rest[:, :, None])[:, :, 0]
+        x = np.linalg.solve(np.where(both, gram, np.eye(len(places))), rest[:, :, None])[:, :, 0]
         slope = np.einsum("fkl,fl->fk", gram, x) - moment
         wrong = bound & np.where(inside, x < 0.0, slope < -within)
         count = wrong.sum(axis=1)

@@ -113,7 +113,9 @@ def _prepared(
     robot: Robot, sources: Sequence[Source], options: IdentifyConfig, pool: Workers | None
 ) -> _Prepared:
     """Read the recordings; choose the cut-off and each joint's friction."""
+    known = robot.description
     chosen = options.friction == "chosen" and options.only is None and options.start is None
+    chosen = chosen and not (known.friction_chosen or "friction" in known.effort_excludes)
     problem = options.posing.problem
     settle = FrictionChoice(problem, options.still, chosen)
     doubts: list[str] = []

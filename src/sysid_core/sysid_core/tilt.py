@@ -22,7 +22,7 @@ from sysid_core.estimation.setting import Setting
 __all__ = ["Tilt", "find_tilt"]
 
 _SAMPLES = 1000
-"""Samples that are looked at: of two numbers' doubt, most is the model's error."""
+"""Most samples that are looked at: of two numbers' doubt, most is the model's error."""
 _ROUNDS = 4
 """Most steps; from gravity upside down two were enough."""
 _SETTLED = 1.0
@@ -76,7 +76,7 @@ def find_tilt(
     Takes a robot on a fixed base, with rows per joint; `still` as in `rest_speed`, the estimate
     with the described direction, and the correlation (G,) of its residuals.
     """
-    step = max(1, len(batch) // _SAMPLES)
+    step = max(1, -(-len(batch) // _SAMPLES))
     batch = batch.select(slice(0, None, step))
     rest = rest_speed(batch.samples, still)
     colour = np.maximum(correlation / step, 1.0)
@@ -114,13 +114,15 @@ def _step(fit: _Fit, batch: Batch) -> tuple[FloatArray, float]:
     size, mean = float(np.linalg.norm(gravity)), problem.prior.mean
     position = batch.samples.position[:, robot.actuated]
 
+    bodies = mean.copy()
+    bodies[robot.layout.friction] = 0.0
+
     def holding(gravity: FloatArray) -> FloatArray:
         dynamics = make_dynamics(robot.in_gravity(gravity))
-        dynamics.set_parameters(mean)
+        dynamics.set_parameters(bodies)
         return np.array([dynamics.gravity(q) for q in position])
 
-    usual = holding(gravity)
-    along = np.stack([holding(gravity + size * axis) - usual for axis in np.eye(3)], axis=2)
+    along = np.stack([holding(size * axis) for axis in np.eye(3)], axis=2)
     setting = Setting(problem, 0.0)
     mapping = base.mapping[:, setting.coordinates.free]
     values, axes = np.linalg.eigh(mapping @ setting.gaussian.covariance @ mapping.T)

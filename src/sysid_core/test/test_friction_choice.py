@@ -95,7 +95,7 @@ def test_columns_that_agree_leave_a_solution() -> None:
     columns = np.hstack([free, bound, bound - free, free + 1e-9 * bound, -bound])
     target = 3.0 * bound[:, 0] - free[:, 0]
     gram, moment = columns.T @ columns + 1e-9 * np.eye(5), columns.T @ target
-    (x,) = _least_squares(gram[None], moment[None], np.arange(5) > 0)
+    (x,) = _least_squares(gram[None], moment[None], np.arange(5)[None] > 0)
     assert (x[1:] >= 0.0).all()
     np.testing.assert_allclose(columns @ x, target, atol=1e-3)
 
@@ -107,7 +107,7 @@ def test_bounded_least_squares_are_those_of_scipy() -> None:
     x = _least_squares(
         np.einsum("fmk,fml->fkl", columns, columns),
         np.einsum("fmk,fm->fk", columns, target),
-        bound,
+        np.tile(bound, (50, 1)),
     )
     for own, A, b in zip(x, columns, target, strict=True):
         known = lsq_linear(A, b, (np.where(bound, 0.0, -np.inf), np.inf), method="bvls").x
@@ -119,5 +119,5 @@ def test_no_bend_is_offered_that_is_finer_than_sensors_tell() -> None:
     velocity, acceleration = np.sin(2.0 * time), 2.0 * np.cos(2.0 * time)
     motion = JointMotion(-0.5 * acceleration, velocity, acceleration, np.sign(velocity))
     for rate in (50.0, 100.0, 1000.0):
-        scales = [scale for term, scale, _ in _offered(motion, rate, springs=True) if scale < 1.0]
+        scales = [scale for term, scale, _ in _offered(motion, rate) if scale < 1.0]
         assert min(scales) >= 0.95 * max(2.0 * 2.0 / rate, 0.02)

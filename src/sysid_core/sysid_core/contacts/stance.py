@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
-from scipy.spatial.transform import Rotation
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.base_noise import NoiseLearner
@@ -21,7 +20,7 @@ from sysid_core.dynamics.contact_kinematics import BASE, configuration, finite_s
 from sysid_core.dynamics.open_tree import OpenTree
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
-from sysid_core.signals.rotation import normalised, rotate_into_body
+from sysid_core.signals.rotation import normalised, rotate_into_body, turned
 
 __all__ = ["StanceMotion"]
 
@@ -139,8 +138,7 @@ class StanceMotion:
         acceleration = a[:, :BASE] - found.error
         self._lag = keep * self._lag + _lag(maps, motion.velocity, stands, acceleration)
         pose = np.array(samples.base_pose)
-        late = Rotation.from_quat(q[:, 3:7])
-        pose[:, 3:] = (late * Rotation.from_rotvec(v[:, 3:BASE] * self.lag)).as_quat()
+        pose[:, 3:] = turned(q[:, 3:7], v[:, 3:BASE] * self.lag)
         corrected = replace(
             samples, base_pose=pose, base_twist=v[:, :BASE], base_acceleration=acceleration
         )

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy.ndimage import median_filter
 
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.errors import ParameterError
@@ -65,7 +64,10 @@ def hampel(values: FloatArray, *, half_window: int = 5, threshold: float = 8.0) 
         if len(present) <= 2 * half_window:
             continue
         series = values[present, channel]
-        residual = np.abs(series - median_filter(series, 2 * half_window + 1, mode="mirror"))
+        around = sliding_window_view(
+            np.pad(series, half_window, mode="reflect"), 2 * half_window + 1
+        )
+        residual = np.abs(series - np.partition(around, half_window, axis=1)[:, half_window])
         least = _floor(series, residual)
         bad = residual > threshold * least
         # few samples are that far off: the scale around the others does not matter

@@ -16,6 +16,7 @@ __all__ = [
     "continuous",
     "normalised",
     "rotate_into_body",
+    "turned",
 ]
 
 _TINY = 1e-6
@@ -76,6 +77,20 @@ def rotate_into_body(quaternions: FloatArray, vectors: FloatArray) -> FloatArray
     axis, w = -quaternions[:, :3], quaternions[:, 3:]
     twice = 2.0 * np.cross(axis, vectors)
     return np.asarray(vectors + w * twice + np.cross(axis, twice))
+
+
+def turned(quaternions: FloatArray, turns: FloatArray) -> FloatArray:
+    """Turn orientations (n, 4) about axes of their own body by rotation vectors (n, 3) [rad]."""
+    angle = np.linalg.norm(turns, axis=1, keepdims=True)
+    axis = 0.5 * np.sinc(0.5 * angle / np.pi) * turns
+    real = np.cos(0.5 * angle)
+    vector, w = quaternions[:, :3], quaternions[:, 3:]
+    return np.hstack(
+        [
+            w * axis + real * vector + np.cross(vector, axis),
+            w * real - np.sum(vector * axis, axis=1, keepdims=True),
+        ]
+    )
 
 
 def _imaginary_of_product(a: FloatArray, b: FloatArray) -> FloatArray:
