@@ -81,7 +81,8 @@ def pseudo_inertia(phi: FloatArray) -> FloatArray:
     Of parameters (..., 10) [kg, kg·m, kg·m²], (..., 4, 4); positive definite exactly when a body
     with these parameters can exist.
     """
-    return np.tensordot(np.asarray(phi, dtype=float), _basis(), axes=1)
+    phi = np.asarray(phi, dtype=float)
+    return (phi @ _basis().reshape(10, 16)).reshape(*phi.shape[:-1], 4, 4)
 
 
 def from_pseudo_inertia(J: FloatArray) -> FloatArray:

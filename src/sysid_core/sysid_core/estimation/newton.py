@@ -87,7 +87,7 @@ class _Descent:
         self.objective, self.data, self.point = objective, data, point
         self.tolerance = tolerance
         self.finished = self.converged = False
-        self.error, self._own = 0.0, False
+        self.error, self._own, self._change = 0.0, False, np.inf
         self._start, self._eased = point, False
         self._share, self._growth, self._corrections = 1.0, 10.0, 0
         self._stale, self._fresh = True, False
@@ -101,26 +101,29 @@ class _Descent:
 
     def step(self) -> None:
         """Take one Newton step."""
-        if self._stale:
+        if self._stale or self._settling(self.error * self._change):
             self._factorise()
         square, length, largest, dx = self._direction()
         # only an exact Newton direction is worth a line search
-        settling = self.error > _CLOSE >= 2.0 * (1.0 + self.error) * largest
-        if not self._fresh and (settling or length < 1.0 - _FULL):
+        if not self._fresh and (self._settling(largest) or length < 1.0 - _FULL):
             self._factorise()
             square, length, largest, dx = self._direction()
         if length < _BLOCKED and not self._eased:
             self._ease(square)
             return
         self.point = self.objective.at(self.point.x + length * dx)
-        self._fresh = False
-        self.error += 2.0 * length * largest
+        self._fresh, self._change = False, length * largest
+        self.error += 2.0 * self._change
         full = abs(length - 1.0) <= _FULL
         self._stale = not full or self.error > _NEAR
         if self._share < 1.0:
             self._follow(largest)
         elif full:
             self._judge(square)
+
+    def _settling(self, change: float) -> bool:
+        """Whether a new factor would serve the covariance after a step of this change."""
+        return self.error > _CLOSE >= 2.0 * (1.0 + self.error) * change
 
     def settle(self) -> None:
         """Make the factor anew if it is not, or not closely, that of the point and all data."""

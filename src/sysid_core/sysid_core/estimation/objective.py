@@ -37,6 +37,8 @@ class Point(NamedTuple):
     x: FloatArray  # (n,)
     inverse: FloatArray  # (k, 4, 4): J⁻¹ of each body's pseudo-inertia
     slack: FloatArray  # (q,)
+    slope: FloatArray  # (n,) gradient in (z, β) of all terms but the data's
+    beta: FloatArray  # (r,)
 
 
 class Curvature(NamedTuple):
@@ -115,23 +117,24 @@ class Objective:
     def at(self, x: FloatArray) -> Point:
         """Return the point at a strictly feasible x."""
         inverse = np.asarray(np.linalg.inv(self.divergence.pseudo_inertias(x)), dtype=float)
-        return Point(x, inverse, self.inequalities.slack(x))
+        slack = self.inequalities.slack(x)
+        slope = self.coordinates.gradient(self.prior_gradient(x, inverse, slack))
+        return Point(x, inverse, slack, slope, self.coordinates.mapping @ x)
 
-    def prior_gradient(self, point: Point) -> FloatArray:
-        """Return the gradient (n,) in x of all terms but the data's."""
-        gradient = self.divergence.gradient(point.x, point.inverse)
-        if len(point.slack):
-            gradient -= (self.barrier_weight / point.slack) @ self.inequalities.matrix
+    def prior_gradient(self, x: FloatArray, inverse: FloatArray, slack: FloatArray) -> FloatArray:
+        """Return the gradient (n,) in x of all terms but the data's, given what `at` finds."""
+        gradient = self.divergence.gradient(x, inverse)
+        if len(slack):
+            gradient -= (self.barrier_weight / slack) @ self.inequalities.matrix
         if len(self.measured.rows):
-            gradient += self.measured.gradient(point.x)
+            gradient += self.measured.gradient(x)
         return gradient
 
     def gradient(self, point: Point, data: Data, share: float = 1.0) -> FloatArray:
         """Return the gradient (n,) in (z, β), with the data weighted by `share`."""
-        c = self.coordinates
-        gradient = c.gradient(self.prior_gradient(point))
-        pull = data.information @ (c.mapping @ point.x) - data.moment
-        gradient[len(c.others) :] += share * pull
+        gradient = point.slope.copy()
+        pull = data.information @ point.beta - data.moment
+        gradient[len(self.coordinates.others) :] += share * pull
         return gradient
 
     def prior_curvature(self, point: Point) -> Curvature:

@@ -46,7 +46,8 @@ class _Stretches:
     """
 
     def __init__(self, sample_rate: float) -> None:
-        self.length = 2.0 ** np.arange(1 + max(0, int(np.log2(max(1.0, _LONGEST * sample_rate)))))
+        levels = 1 + max(0, int(np.log2(max(1.0, _LONGEST * sample_rate))))
+        self.length = np.exp2(np.arange(levels, dtype=float))
         self.seen = 0  # Values
         self.power = np.zeros(len(self.length))  # Sums of the squares, faded
         self._open = [np.zeros(0) for _ in self.length]
@@ -64,10 +65,11 @@ class _Stretches:
                 break
             values = values[: 2 * pairs : 2] + values[1 : 2 * pairs : 2]
 
-    def grown(self, factors: FloatArray) -> FloatArray:
-        """Return factors (L,) ≥ 1 that only stretches seen often enough raise."""
-        usable = self.length * _FEWEST <= self.seen
-        return np.maximum.accumulate(np.where(usable, np.maximum(factors, 1.0), 1.0))
+
+def _grown(factors: FloatArray, length: FloatArray, seen: IndexArray | int) -> FloatArray:
+    """Return factors (…, L) ≥ 1 that only stretches seen often enough raise."""
+    usable = length * _FEWEST <= seen
+    return np.maximum.accumulate(np.where(usable, np.maximum(factors, 1.0), 1.0), axis=-1)
 
 
 class _Residuals(NamedTuple):
@@ -186,7 +188,10 @@ class ResidualColour(_Size):
     @property
     def factors(self) -> FloatArray:
         """The same (G, L) within stretches of 1, 2, 4, … rows, where errors vary less."""
-        return np.stack([s.grown(s.power / max(s.power[0], 1e-300)) for s in self._sums])
+        power = np.stack([sums.power for sums in self._sums])
+        relative = power / np.maximum(power[:, :1], 1e-300)
+        seen = np.array([[sums.seen] for sums in self._sums])
+        return _grown(relative, self._sums[0].length, seen)
 
     @property
     def cautious_factors(self) -> FloatArray:
@@ -231,7 +236,7 @@ class Bursts(_Size):
         """
         sums, whole = self._powers, max(self._total, 1e-300)
         scatter = self._count * sums.power / whole**2
-        factors = sums.grown(0.5 * (scatter - sums.length))
+        factors = _grown(0.5 * (scatter - sums.length), sums.length, sums.seen)
         level = min(int(np.log2(max(samples, 1))), len(factors) - 1)
         count = samples / float(factors[level])
         return square / samples * self._count / whole * count, count

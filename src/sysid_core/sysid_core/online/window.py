@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import accumulate
 
 import numpy as np
 
@@ -17,6 +19,13 @@ from sysid_core.errors import ParameterError
 __all__ = ["SlidingWindow", "Sums", "WindowConfig"]
 
 Supports = tuple[IndexArray, ...]
+
+
+@cache
+def _offsets(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return where each group's sums begin, of groups that touch so many columns, and the end."""
+    each = [n * (n + 1) for n in sizes]
+    return tuple(accumulate(each, initial=2 * len(sizes)))
 
 
 @dataclass(frozen=True)
@@ -43,17 +52,25 @@ class Sums:
     """A running sum of statistics, each group on the columns that its rows can touch."""
 
     def __init__(self, size: int, supports: Supports) -> None:
-        self._size, self._supports, groups = size, supports, len(supports)
+        self._size, self._supports = size, supports
         # all sums in one array, so that adding another is one operation
-        self._values = np.zeros(sum(len(s) * (len(s) + 1) for s in supports) + 2 * groups)
-        self.square, self.count = self._values[: 2 * groups].reshape(2, groups)
-        self.gram, self.moment, start = [], [], 2 * groups
-        for n in map(len, supports):
-            end = start + n * n
-            self.gram.append(self._values[start:end].reshape(n, n))
-            self.moment.append(self._values[end : end + n])
-            start = end + n
+        self._values = np.zeros(_offsets(tuple(map(len, supports)))[-1])
+        self.square, self.count = self._values[: 2 * len(supports)].reshape(2, len(supports))
         self.samples = 0
+
+    @cached_property
+    def gram(self) -> list[FloatArray]:
+        """Σ aᵀa of each group on its support."""
+        sizes = tuple(map(len, self._supports))
+        starts = zip(_offsets(sizes), sizes, strict=False)
+        return [self._values[start : start + n * n].reshape(n, n) for start, n in starts]
+
+    @cached_property
+    def moment(self) -> list[FloatArray]:
+        """Σ aᵀy of each group on its support."""
+        sizes = tuple(map(len, self._supports))
+        ends = zip(_offsets(sizes)[1:], sizes, strict=True)
+        return [self._values[end - n : end] for end, n in ends]
 
     @staticmethod
     def of(statistics: Statistics, supports: Supports) -> Sums:

@@ -114,7 +114,8 @@ def test_the_gradient_vanishes_at_the_result(panda: Synthetic) -> None:
     result = Entropic(tolerance=1e-9).solve(problem)
     solver = EntropicSolver(problem)
     data = solver.data(problem.statistics, np.full(7, 0.5), None)
-    gradient = solver.objective.prior_gradient(solver.objective.at(result.parameters))
+    point = solver.objective.at(result.parameters)
+    gradient = solver.objective.prior_gradient(point.x, point.inverse, point.slack)
     mapping = panda.base.mapping
     gradient += mapping.T @ (data.information @ result.base_parameters - data.moment)
     assert np.max(np.abs(gradient) * result.std) < 1e-7
