@@ -51,8 +51,6 @@ class MotionPlan(NamedTuple):
     points: PlanPoints
     path: Quintics  # The path through the points
     approach: float  # [s] time at which the motion itself begins
-    upright: tuple[FloatArray, FloatArray] | None = None
-    """Of a standing robot: times (n,) [s], and the vertical in the base's frame (n, 3)."""
 
     @property
     def duration(self) -> float:
@@ -134,8 +132,9 @@ class MotionPlanner:
         points = PlanPoints(*joined)
         check_point_count(len(points.time))
         path = self._path(points)
-        upright = None if self._standing is None else self._standing.upright(path)
-        return MotionPlan(points, path, approach, upright)
+        if self._standing is not None:
+            self._standing.check(path)
+        return MotionPlan(points, path, approach)
 
     def _ramped(self, motion: JointMotion) -> PlanPoints:
         """Return the motion with a phase that gains and loses its speed in `_RAMP`."""
@@ -168,7 +167,7 @@ class MotionPlanner:
     def _check(self, path: Quintics, points: PlanPoints) -> None:
         """Check the nominal torques of the motion, and of a standing robot its feet."""
         if self._standing is not None:
-            self._standing.upright(path)
+            self._standing.check(path)
         if self._dynamics is None:
             return
         torque = np.abs(self._dynamics.torques(*points[1:])).max(axis=0)

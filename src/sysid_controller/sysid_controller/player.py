@@ -186,10 +186,8 @@ class Player:
         if self.phase is not Phase.PLAYING or self._plan is None:
             return
         elapsed = stamp - self._begin
-        if self.standing is not None and self._plan.upright is not None:
-            time, ways = self._plan.upright
-            upright = np.array([np.interp(elapsed, time, way) for way in ways.T])
-            contact = self.standing.judge(stamp, upright, torque)
+        if self.standing is not None:
+            contact = self.standing.judge(stamp, self.position, torque)
         self._heed(contact)
         if not self._asks:
             desired = self._plan.path.at(elapsed)

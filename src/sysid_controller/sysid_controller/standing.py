@@ -9,6 +9,7 @@ import numpy as np
 
 from sysid_controller.trajectory import Quintics
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.stance import StandingFeet
 from sysid_core.errors import ParameterError
 from sysid_core.excitation.limits import MotionLimits
 from sysid_core.excitation.standing import StandingLimits, differentiated
@@ -24,6 +25,8 @@ _RATE = 25.0  # [Hz] at which paths are held against the limits
 _AGILE = 1e6  # [rad/s²] no limit
 _TILT = 0.15
 """Angle [rad] by which the base may tilt from where the joints take it."""
+_TILT_PERIOD = 0.05
+"""Time [s] between looks at that, each of 1.5 ms: a robot falls in several times that."""
 _LIFTED = 0.1
 """Time [s] for which a foot may have no load: landing feet bounce, and flags may err."""
 _SPENT, _LONG = 0.98, 0.1
@@ -68,8 +71,8 @@ class StandingPlanner:
         bounds = MotionLimits(limits.lower, limits.upper, limits.velocity, agile, limits.effort)
         self._limits = StandingLimits(robot, bounds)
 
-    def upright(self, path: Quintics) -> tuple[FloatArray, FloatArray]:
-        """Check a path; return times (n,) [s] and the vertical in the base's frame (n, 3).
+    def check(self, path: Quintics) -> None:
+        """Check a path.
 
         Raises
         ------
@@ -85,9 +88,6 @@ class StandingPlanner:
             )
         if reason:
             raise ParameterError(f"in its way is {reason}")
-        time = motion.times(_RATE)
-        q = motion.configurations(time)
-        return time, rotate_into_body(q[:, 3:7], np.tile([0.0, 0.0, 1.0], (len(q), 1)))
 
 
 class StandingWatch:
@@ -97,6 +97,8 @@ class StandingWatch:
         gravity = np.array(robot.description.gravity)
         self._up = -gravity / np.linalg.norm(gravity)
         self._joints, self._effort = robot.actuated_names, limits.effort
+        self._actuated, self._legs = robot.actuated, StandingFeet(robot)
+        self._looked = -np.inf
         self._feet = tuple(contact.name for contact in robot.description.contacts)
         self._loaded = np.full(len(self._feet), -np.inf)
         self._below = np.full(len(self._joints), -np.inf)
@@ -119,21 +121,31 @@ class StandingWatch:
             return "no odometry, without which nobody knows how the base is tilted"
         return self._lifted(stamp)
 
-    def judge(self, stamp: float, upright: FloatArray, torque: FloatArray) -> str:
+    def judge(self, stamp: float, position: FloatArray, torque: FloatArray) -> str:
         """Say why the robot must stop; empty while it need not.
 
-        `upright` (3,) is where the vertical should be in the base's frame, `torque` (na,) [N·m].
+        Positions and torques are those measured, (na,) [rad, N·m].
         """
-        if self._vertical is not None:
-            tilt = float(np.arccos(np.clip(self._vertical @ upright, -1.0, 1.0)))
+        if not 0.0 <= stamp - self._looked < _TILT_PERIOD:
+            self._looked, tilt = stamp, self._tilt(position)
             if tilt > _TILT:
-                return f"the base is tilted by {tilt:.2f} rad from where its joints should take it"
+                return f"the base is tilted by {tilt:.2f} rad from where its joints take it"
         spent = np.abs(torque) >= _SPENT * self._effort
         self._below = np.where(spent & (self._below <= stamp), self._below, stamp)
         if (stamp - self._below > _LONG).any():
             j = int(np.argmax(stamp - self._below))
             return f"joint '{self._joints[j]}' gives all its torque: is it blocked?"
         return self._lifted(stamp)
+
+    def _tilt(self, position: FloatArray) -> float:
+        """Return the angle [rad] between the vertical and where feet that stand have it."""
+        if self._vertical is None:
+            return 0.0
+        joints = self._legs.stance.joints.copy()
+        joints[self._actuated] = position
+        q, _ = self._legs.carried(joints[None])
+        upright = rotate_into_body(q[:, 3:7], np.array([[0.0, 0.0, 1.0]]))[0]
+        return float(np.arccos(np.clip(self._vertical @ upright, -1.0, 1.0)))
 
     def _lifted(self, stamp: float) -> str:
         if not (stamp - self._loaded > _LIFTED).any():

@@ -58,6 +58,7 @@ class World:
         )
         self.feet = [contact.name for contact in robot.description.contacts]
         self.lifted, self.tilted, self.blind = -1, False, False
+        self.delay, self.sent = 0.0, np.inf
         self.effort, self.fewest = np.zeros(12), len(self.feet)
 
     def run(self, until: float) -> None:
@@ -71,8 +72,9 @@ class World:
         names = solo12().joint_names
         position, velocity = plant.sense()
         pose, twist, active = plant.sense_base()
-        controller.take_odometry(pose, twist, now)
-        controller.take_contacts(self.feet, active.tolist(), now, now)
+        assert controller.base is not None
+        controller.base.take_odometry(pose, twist, now)
+        controller.base.take_contacts(self.feet, active.tolist(), now, now)
         controller.take_joint_states(names, position, velocity, now, now)
         command = controller.tick(now, now)
         assert player.standing is not None
@@ -92,8 +94,10 @@ class World:
         if player.phase is Phase.READY:
             plan = player.begin(dry_run=False)
             assert plan is not None, player.reason
-            points = TrajectoryPoints(names, None, *plan.points)
-            assert controller.take_reference(points, now) is None
+            self.points, self.sent = TrajectoryPoints(names, None, *plan.points), now
+        if now >= self.sent + self.delay:
+            self.sent = np.inf
+            assert controller.take_reference(self.points, now) is None
         self.effort = plant.step(command.output).effort
 
 
@@ -102,6 +106,14 @@ def test_a_motion_on_all_feet_is_played_to_its_end() -> None:
     world.run(20.0)
     assert world.player.phase is Phase.DONE, world.player.reason
     assert world.fewest == len(world.feet)
+
+
+def test_a_motion_that_begins_late_is_played_to_its_end() -> None:
+    """A busy computer delivers it late: what counts is where the joints are, not should be."""
+    world = World()
+    world.delay = 0.5
+    world.run(20.0)
+    assert world.player.phase is Phase.DONE, world.player.reason
 
 
 @pytest.mark.parametrize("fault", ["lifted", "tilted"])
