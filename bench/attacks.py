@@ -76,10 +76,10 @@ class Loop:
         """Let one period pass; return the true velocities (na,) [rad/s]."""
         controller, t = self.controller, self.time
         position, velocity = self.plant.sense()
-        if self.robot.floating:
+        if controller.base is not None:
             base = self.plant.sense_base()
-            controller.take_odometry(base.pose, base.twist, t)
-            controller.take_contacts(self.feet, base.contacts.tolist(), t, t)
+            controller.base.take_odometry(base.pose, base.twist, t)
+            controller.base.take_contacts(self.feet, base.contacts.tolist(), t, t)
         controller.take_joint_states(self.robot.joint_names, position, velocity, t, t)
         command = controller.tick(t, t)
         self.effort = command.effort

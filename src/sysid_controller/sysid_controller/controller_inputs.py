@@ -88,30 +88,6 @@ class ControllerInputs:
             self.watch.measure(self.joint_states.position, self.joint_states.velocity, stamp)
         return refusal
 
-    def take_odometry(
-        self, pose: FloatArray, twist: FloatArray, steady: float
-    ) -> Diagnostic | None:
-        """Take the base's pose (7,) and twist (6,) that arrived at `steady`, or say why not."""
-        if self.base is None:
-            return Diagnostic("refused", f"the base of robot '{self.robot.name}' is fixed")
-        return self.base.take_odometry(pose, twist, steady)
-
-    def take_contacts(
-        self, names: Sequence[str], active: Sequence[bool], stamp: float, steady: float
-    ) -> Diagnostic | None:
-        """Take the feet's contacts that arrived at `steady`, or say why not."""
-        if self.base is None:
-            return Diagnostic("refused", f"the base of robot '{self.robot.name}' is fixed")
-        return self.base.take_contacts(names, active, stamp, steady)
-
-    def take_contact_plan(
-        self, names: Sequence[str], active: Sequence[bool], start: float, now: float
-    ) -> Diagnostic | None:
-        """Take which feet are to carry load from `start` on, or say why not."""
-        if self.base is None:
-            return Diagnostic("refused", f"the base of robot '{self.robot.name}' is fixed")
-        return self.base.plan_contacts(names, active, start, now)
-
     def take_reference(
         self, points: TrajectoryPoints, now: float, *, at_once: bool = False
     ) -> Diagnostic | None:

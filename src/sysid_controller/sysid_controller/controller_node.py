@@ -23,6 +23,7 @@ from trajectory_msgs.msg import JointTrajectory
 from sysid_controller.command import Command, Publishers
 from sysid_controller.controller import Controller
 from sysid_controller.controller_joints import ControllerJoints
+from sysid_controller.floating_base import FloatingBase
 from sysid_controller.health import Health
 from sysid_controller.lifecycle import Lifecycle
 from sysid_controller.robot_time import NodeTimes
@@ -109,11 +110,14 @@ class ControllerNode(Node):
         self._interface = ControllerJoints(self, topic, robot, ordered=True)
         self._tracking = self.create_publisher(TrackingStatus, "tracking", 10)
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
-        if self.controller.base is not None:
+        if (base := self.controller.base) is not None:
             # before the joint states: these may set off a tick, which wants the newest base
-            self.create_subscription(Odometry, "odom", self._on_odometry, sensor)
-            self.create_subscription(Contacts, "contacts", self._on_contacts, sensor)
-            self.create_subscription(Contacts, "contact_reference", self._on_contact_reference, 10)
+            self.create_subscription(Odometry, "odom", partial(self._on_odometry, base), sensor)
+            self.create_subscription(
+                Contacts, "contacts", partial(self._on_contacts, base), sensor
+            )
+            planned = partial(self._on_contact_reference, base)
+            self.create_subscription(Contacts, "contact_reference", planned, 10)
         self.create_subscription(JointState, "joint_states", self._on_joint_states, sensor)
         self.create_subscription(JointTrajectory, _REFERENCE, self._on_reference, 10)
         self.create_subscription(DynamicParameters, "parameters", self._on_parameters, latched())
@@ -177,21 +181,19 @@ class ControllerNode(Node):
         if refusal is None and self.controller.config.trigger == "joint_states":
             self._tick()
 
-    def _on_odometry(self, message: Odometry) -> None:
-        refusal = self.controller.take_odometry(*odometry_arrays(message), self._steady())
+    def _on_odometry(self, base: FloatingBase, message: Odometry) -> None:
+        refusal = base.take_odometry(*odometry_arrays(message), self._steady())
         self._note("odometry", refusal)
 
-    def _on_contacts(self, message: Contacts) -> None:
+    def _on_contacts(self, base: FloatingBase, message: Contacts) -> None:
         stamp = nanoseconds(message.header.stamp) or self.get_clock().now().nanoseconds
-        refusal = self.controller.take_contacts(
-            message.names, message.active, _NANO * stamp, self._steady()
-        )
+        refusal = base.take_contacts(message.names, message.active, _NANO * stamp, self._steady())
         self._note("contacts", refusal)
 
-    def _on_contact_reference(self, message: Contacts) -> None:
+    def _on_contact_reference(self, base: FloatingBase, message: Contacts) -> None:
         now, stamp = self._now(), nanoseconds(message.header.stamp)
         start = _NANO * (stamp - self._times.origin) if stamp else now
-        refusal = self.controller.take_contact_plan(message.names, message.active, start, now)
+        refusal = base.plan_contacts(message.names, message.active, start, now)
         self._note("contact reference", refusal)
 
     def _on_reference(self, message: JointTrajectory) -> None:

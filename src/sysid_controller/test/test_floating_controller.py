@@ -39,6 +39,8 @@ class Bench:
     def __init__(self, robot: Robot, config: ControllerConfig = SETTINGS) -> None:
         self.robot = robot
         self.controller = Controller(robot, config)
+        assert self.controller.base is not None
+        self.base = self.controller.base
         self.plant = ContactDynamics(robot, 0.05)
         self.health = Health()
         self.feet = tuple(contact.name for contact in robot.description.contacts)
@@ -49,8 +51,8 @@ class Bench:
     def measure(self, *, base: bool = True, joints: bool = True) -> None:
         controller, t = self.controller, self.time
         if base:
-            assert controller.take_odometry(self.q[:7].copy(), self.v[:6].copy(), t) is None
-            assert controller.take_contacts(self.feet, self.standing.tolist(), t, t) is None
+            assert self.base.take_odometry(self.q[:7].copy(), self.v[:6].copy(), t) is None
+            assert self.base.take_contacts(self.feet, self.standing.tolist(), t, t) is None
         if joints:
             q, v = self.q[7:].copy(), self.v[6:].copy()
             assert controller.take_joint_states(self.robot.joint_names, q, v, t, t) is None
@@ -169,7 +171,7 @@ def test_a_planned_foot_lifts_and_the_others_carry(solo12: Robot, method: str) -
     # without a plan a standing foot is not pulled off the ground
     assert np.abs(command.position_error[:3]).max() > 0.05
     now = bench.time
-    assert bench.controller.take_contact_plan(bench.feet, lifted.tolist(), now, now) is None
+    assert bench.base.plan_contacts(bench.feet, lifted.tolist(), now, now) is None
     bench.standing = lifted
     command = bench.tick(150)  # soon it tips over: nobody shifts its weight over three feet
     assert command.state is ControlState.HOLDING
@@ -260,13 +262,6 @@ def test_a_weak_robot_never_leaves_its_limits(solo12: Robot) -> None:
         assert (np.abs(command.effort) <= limit * (1.0 + 1e-12)).all()
 
 
-def test_a_fixed_base_has_no_odometry(panda: Robot) -> None:
-    controller = Controller(panda, SETTINGS)
-    assert "fixed" in str(controller.take_odometry(START[:7], np.zeros(6), 0.0))
-    assert "fixed" in str(controller.take_contacts((), (), 0.0, 0.0))
-    assert "fixed" in str(controller.take_contact_plan((), (), 0.0, 0.0))
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_whatever_arrives_no_torque_leaves_its_limits(
     solo12: Robot, method: str, perturbed: Callable[..., FloatArray]
@@ -275,6 +270,8 @@ def test_whatever_arrives_no_torque_leaves_its_limits(
     rng = np.random.default_rng(5)
     config = replace(SETTINGS, contact_control=method)
     controller = Controller(solo12, config)
+    base = controller.base
+    assert base is not None
     limit = solo12.limits.effort
     vectors = [perturbed(solo12, seed) for seed in range(3)]
     now, steady, last, states = 10.0, 10.0, np.zeros(12), set()
@@ -293,15 +290,15 @@ def test_whatever_arrives_no_torque_leaves_its_limits(
                     array[rng.integers(len(array))] = rng.choice([np.nan, np.inf, 1e300])
             active = (rng.random(4) < 0.8).tolist()
             if i % 300 < 240:
-                controller.take_odometry(pose, twist, steady)
-                controller.take_contacts(feet, active[: rng.integers(3, 5)], now, steady)
+                base.take_odometry(pose, twist, steady)
+                base.take_contacts(feet, active[: rng.integers(3, 5)], now, steady)
             if i % 400 < 340:
                 controller.take_joint_states(solo12.joint_names, joints, speed, now, steady)
             if rng.random() < 0.02:
                 goal = STANDING + rng.normal(scale=0.2, size=(1, 12))
                 path = TrajectoryPoints(solo12.joint_names, None, rng.uniform(0, 3, 1), goal)
                 controller.take_reference(path, now)
-                controller.take_contact_plan(feet, active, now + float(rng.normal()), now)
+                base.plan_contacts(feet, active, now + float(rng.normal()), now)
                 vector = vectors[int(rng.integers(3))]
                 controller.take_parameters(offered(solo12, vector, float(rng.random())))
             if rng.random() < 0.01:

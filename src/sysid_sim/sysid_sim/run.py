@@ -30,6 +30,7 @@ from sysid_sim.truth import draw_truth
 __all__ = ["Run", "run", "run_scenario", "write_run"]
 
 GROUND_TRUTH = "ground_truth.json"
+_LONGEST = 3600.0  # [s]
 
 
 @dataclass(frozen=True)
@@ -79,13 +80,14 @@ def run_scenario(
     Raises
     ------
     SimulationError
-        If the duration is not above zero, or the robot fell or moved in impossible ways.
+        If the duration is not above zero or more than an hour, or the robot fell or moved in
+        impossible ways.
     """
     duration = scenario.duration if duration is None else duration
-    if not (np.isfinite(duration) and duration > 0.0) or seed < 0:
+    if not 0.0 < duration <= _LONGEST or seed < 0:
         raise SimulationError(
-            f"the duration must be above zero and the seed at least zero, got {duration:g} s "
-            f"and {seed}"
+            f"the duration must be above zero and at most {_LONGEST:g} s, and the seed at least "
+            f"zero, got {duration:g} s and {seed}"
         )
     robot = load_robot(scenario.robot)
     # Three streams of one seed: the truth stays the same if only the motion changes.
@@ -185,7 +187,7 @@ def run(args: argparse.Namespace) -> int:
     target = Path(args.out).expanduser()
     if target.exists():  # said now, not after the simulation
         raise OutputError(f"{target}: exists already; choose another name or delete it")
-    duration = args.duration or scenario.duration
+    duration = scenario.duration if args.duration is None else args.duration
     with Progress(console=Console(stderr=True), transient=True) as bar:
         bar.disable = not bar.console.is_terminal
         task = bar.add_task(scenario.name, total=duration)

@@ -184,9 +184,9 @@ def test_the_command_refuses_before_it_simulates(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [("--duration", "-1"), ("--duration", "nan"), ("--seed", "-1")])
 def test_the_command_refuses_nonsense(words: tuple[str, str], tmp_path: Path) -> None:
-    with pytest.raises(SystemExit) as ended:
-        arguments("valkyrie_arm", "--out", str(tmp_path / "bag"), *words)
-    assert ended.value.code == 2
+    with pytest.raises(SimulationError, match="duration must be above zero"):
+        simulate.run(arguments("valkyrie_arm", "--out", str(tmp_path / "bag"), *words))
+    assert not (tmp_path / "bag").exists()
 
 
 def test_a_run_without_duration_is_refused() -> None:
