@@ -24,8 +24,8 @@ from demo_picture import draw
 from demo_report import Span, report
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from sysid_core.cli.console import named_table
 from sysid_core.errors import SysidError
 from sysid_core.robot import Robot, load_robot
 from sysid_ros.plain import import_type
@@ -209,20 +209,12 @@ def gate_opening(seen: Seen) -> float | None:
     return None if first is None else first - RELEASE
 
 
-def table_of(title: str, *headings: str) -> Table:
-    """Return a table whose first column holds words and the others numbers."""
-    table = Table(title=escape(title))
-    for i, heading in enumerate(headings):
-        table.add_column(escape(heading), justify="right" if i else "left")
-    return table
-
-
 def show(console: Console, watcher: Watcher, truth: dict[str, Any], out: Path) -> None:
     """Print the tables and write the picture and the figures."""
     seen = watcher.seen
     rows, load, opened = phase_rows(seen), loads(seen), gate_opening(seen)
     headings = ("phase", "time [s]", "tracking RMS [mrad]", "against wrong model", "R²")
-    table = table_of("Tracking, phase by phase", *headings)
+    table = named_table("Tracking, phase by phase", *headings)
     for row in rows:
         table.add_row(
             row["phase"],
@@ -242,7 +234,7 @@ def show(console: Console, watcher: Watcher, truth: dict[str, Any], out: Path) -
             + ", ".join(f"{v:.3f}" for v in LOAD_COM)
             + ")."
         )
-    masses = table_of("Masses [kg]", "body", "URDF", "true", "identified", "±")
+    masses = named_table(escape("Masses [kg]"), "body", "URDF", "true", "identified", "±")
     parameters = watcher.newest.get("parameters")
     if parameters is not None and len(parameters.inertial_std):
         for b, body in enumerate(parameters.bodies):

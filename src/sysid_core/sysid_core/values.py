@@ -62,15 +62,15 @@ def positive(value: Any, where: str) -> float:
     return float(value)
 
 
-def numbers(count: int) -> Reader:
-    """Return the reader of a list of so many numbers."""
+def numbers(count: int, read_one: Reader = number) -> Reader:
+    """Return the reader of a list of so many numbers, each by a reader of its own."""
 
     def read(value: Any, where: str) -> tuple[float, ...]:
         if not isinstance(value, (list, tuple)) or len(value) != count:
             raise UnreadableError(
                 f"'{where}' must be a list of {count} numbers, got {value!r:.60}"
             )
-        return tuple(number(v, where) for v in value)
+        return tuple(read_one(v, where) for v in value)
 
     return read
 

@@ -30,21 +30,6 @@ _DIRECTIONS = np.array(list(product((-2.0, -1.0, 0.0, 1.0, 2.0), repeat=3)))
 """Towards these, the outermost corners stand for all."""
 
 
-def _from_description(description: RobotDescription, body: str) -> Ellipsoid:
-    entry = description.ellipsoids[body]
-    try:
-        center = np.array(entry["center"], dtype=float)
-        axes = np.array(entry["semi_axes"], dtype=float)
-    except (KeyError, TypeError, ValueError):
-        center, axes = np.zeros(0), np.zeros(0)
-    if center.shape != (3,) or axes.shape != (3,) or not (axes > 0.0).all():
-        raise RobotError(
-            f"ellipsoids.{body} needs 'center' and positive 'semi_axes', three numbers each [m]",
-            source=str(description.source or description.name),
-        )
-    return Ellipsoid(center, np.diag(axes**2))
-
-
 def _corners(model: pin.Model, urdf: Urdf, index: int) -> FloatArray:
     """Return the corners (k, 3) [m] of all collision shapes that move with a joint.
 
@@ -104,15 +89,9 @@ def _holds(ellipsoid: Ellipsoid, phi: FloatArray) -> bool:
 def shape_of(
     description: RobotDescription, urdf: Urdf, model: pin.Model, index: int, body: str
 ) -> Ellipsoid | None:
-    """Return the ellipsoid of a body (that of joint `index`) by description or collision shapes.
-
-    Raises
-    ------
-    RobotError
-        If the description's is malformed.
-    """
-    if body in description.ellipsoids:
-        return _from_description(description, body)
+    """Return a body's ellipsoid (that of joint `index`) by description or collision shapes."""
+    if given := description.ellipsoids.get(body):
+        return Ellipsoid(np.array(given.center), np.diag(np.square(given.semi_axes)))
     points = _corners(model, urdf, index)
     return around(points) if len(points) else None
 
@@ -129,7 +108,7 @@ def bounding_ellipsoids(
     Raises
     ------
     RobotError
-        If the description gives an ellipsoid for an unknown body or a malformed one.
+        If the description gives an ellipsoid for an unknown body.
     """
     unknown = set(description.ellipsoids) - set(nominal)
     if unknown:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -20,6 +20,7 @@ __all__ = [
     "UNCOMPENSATED",
     "Contact",
     "Coupling",
+    "DescribedEllipsoid",
     "DescribedSignals",
     "FrameOnLink",
     "Loop",
@@ -136,6 +137,14 @@ class PriorConfig:
 
 
 @dataclass(frozen=True)
+class DescribedEllipsoid:
+    """A bounding ellipsoid along the axes of a body's joint frame [m]."""
+
+    center: Vector3
+    semi_axes: Vector3
+
+
+@dataclass(frozen=True)
 class DescribedSignals:
     """Expected sensor rate and filter cut-off [Hz]; None: found from the data."""
 
@@ -173,7 +182,7 @@ class RobotDescription:
     imu: FrameOnLink | None = None
     inertias: tuple[str, ...] | str = "all"
     prior: PriorConfig = PriorConfig()
-    ellipsoids: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    ellipsoids: Mapping[str, DescribedEllipsoid] = field(default_factory=dict)
     mass_bounds: Mapping[str, tuple[float, float] | float] = field(default_factory=dict)
     relations: Relations = field(default_factory=Relations)
     total_mass: tuple[float, float] | None = None

@@ -14,6 +14,7 @@ from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot.description import (
     UNCOMPENSATED,
     Contact,
+    DescribedEllipsoid,
     DescribedSignals,
     FrameOnLink,
     Loop,
@@ -196,6 +197,7 @@ _PRIOR = built(
     offset_std=positive,
     confidence=mapping_of(positive),
 )
+_ELLIPSOID = built(DescribedEllipsoid, center=vector, semi_axes=numbers(3, positive))
 _MIMIC = built(Mimic, joint=text, multiplier=number, offset=number)
 _KEYS: Mapping[str, Any] = {
     "name": ("name", text),
@@ -229,7 +231,7 @@ _KEYS: Mapping[str, Any] = {
     "imu": ("imu", _FRAME),
     "identify": {"inertias": ("inertias", _inertias)},
     "prior": ("prior", _PRIOR),
-    "ellipsoids": ("ellipsoids", mapping),
+    "ellipsoids": ("ellipsoids", mapping_of(_ELLIPSOID)),
     "bounds": {
         "mass": ("mass_bounds", mapping_of(_mass_bound)),
         "total_mass": ("total_mass", _total_mass),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.errors import RobotError
 from sysid_core.inertia import Ellipsoid
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.robot.bounds import around
@@ -85,3 +86,18 @@ def test_a_body_without_mass_fills_its_shape(tmp_path: Path) -> None:
     np.testing.assert_allclose(phi[1:4] / phi[0], [0.3, 0.2, 0.1], atol=1e-9)
     (ellipsoid,) = robot.ellipsoids
     np.testing.assert_allclose(ellipsoid.center, [0.3, 0.2, 0.1], atol=1e-9)
+
+
+def test_a_described_ellipsoid_takes_the_place_of_shapes(tmp_path: Path) -> None:
+    (tmp_path / "r.urdf").write_text(BOX, encoding="utf-8")
+    said = {"name": "r", "urdf": str(tmp_path / "r.urdf")}
+    ball = {"center": [0.3, 0.2, 0.1], "semi_axes": [1, 2, 3]}
+    (found,) = load_robot(parse_description({**said, "ellipsoids": {"arm": ball}})).ellipsoids
+    np.testing.assert_array_equal(found.shape, np.diag([1.0, 4.0, 9.0]))
+    for wrong, words in (
+        ({"semi_axes": [1, 0, 3]}, "ellipsoids.arm.semi_axes' must be above zero"),
+        ({"semi_axes": [1, 2]}, "ellipsoids.arm.semi_axes' must be a list of 3 numbers"),
+        ({"centre": [0, 0, 0]}, "unknown key"),
+    ):
+        with pytest.raises(RobotError, match=words):
+            parse_description({**said, "ellipsoids": {"arm": {**ball, **wrong}}})
