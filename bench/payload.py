@@ -19,9 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.plants import ARMS, RATE, Load, Motion, Plant, arm, eased
+from bench.plants import ARMS, RATE, Load, Motion, Plant, arm
 from bench.runner import Result, run_benchmark, say, show_rows
 from sysid_core.arrays import FloatArray
+from sysid_core.excitation.fourier import quintic_step
 from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.online.update import Update
 from sysid_core.recording import Recording
@@ -100,14 +101,14 @@ def pick_and_place(name: str, seed: int, seconds: float) -> int:
     time = np.arange(round(seconds * RATE)) / RATE
     # two seconds there, two seconds back, a rest of half a second at either end
     back = (time // 2.5).astype(int) % 2 == 1
-    share, rate, bend = eased(time % 2.5, 2.0)
+    share, rate, bend = quintic_step(time % 2.5 / 2.0)
     sign = np.where(back, -1.0, 1.0)
     step = np.subtract(*ends[::-1])
     motion = Motion(
         time,
         ends[0] + np.outer(np.where(back, 1.0 - share, share), step),
-        np.outer(sign * rate, step),
-        np.outer(sign * bend, step),
+        np.outer(sign * rate / 2.0, step),
+        np.outer(sign * bend / 4.0, step),
     )
     seen = plant.recording(motion, plant.torque(motion))
     told = [u.payload_attached for u in _updates(plant.robot, seen)]

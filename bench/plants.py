@@ -17,12 +17,12 @@ import pinocchio as pin
 
 from bench.arms import chain_urdf
 from sysid_core.arrays import FloatArray
-from sysid_core.excitation.fourier import FourierMotion, random_motion
+from sysid_core.excitation.fourier import FourierMotion, quintic_step, random_motion
 from sysid_core.excitation.limits import fit_into, motion_limits
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot, parse_description
 
-__all__ = ["ARMS", "RATE", "Load", "Motion", "Plant", "arm", "eased"]
+__all__ = ["ARMS", "RATE", "Load", "Motion", "Plant", "arm"]
 
 ARMS = ("panda", "ur10", "chain")
 
@@ -52,14 +52,6 @@ class Motion(NamedTuple):
     position: FloatArray
     velocity: FloatArray
     acceleration: FloatArray
-
-
-def eased(time: FloatArray, span: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return a share that goes from 0 to 1 over a span [s] from time 0 on, and its derivatives."""
-    s = np.clip(time / span, 0.0, 1.0)
-    rate = 30.0 * s**2 * (1.0 - s) ** 2 / span
-    bend = 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / span**2
-    return s**3 * (10.0 - 15.0 * s + 6.0 * s**2), rate, bend
 
 
 def arm(name: str) -> Robot:
@@ -113,7 +105,7 @@ class Plant:
     def changing(self, when: float, stop: float) -> Motion:
         """Return a wide motion that turns into another one within the second about a time [s]."""
         one, other = (self.states(number, 0.0, stop) for number in (0, 2))
-        share, rate, bend = (x[:, None] for x in eased(one.time - when + 0.5, 1.0))
+        share, rate, bend = (x[:, None] for x in quintic_step(one.time - when + 0.5))
         q, v, a = (then - now for now, then in zip(one[1:], other[1:], strict=True))
         return Motion(
             one.time,

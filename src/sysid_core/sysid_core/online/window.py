@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
-from itertools import accumulate
+from functools import cached_property
 
 import numpy as np
 
@@ -19,13 +18,6 @@ from sysid_core.errors import ParameterError
 __all__ = ["SlidingWindow", "Sums", "WindowConfig"]
 
 Supports = tuple[IndexArray, ...]
-
-
-@cache
-def _offsets(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return where each group's sums begin, of groups that touch so many columns, and the end."""
-    each = [n * (n + 1) for n in sizes]
-    return tuple(accumulate(each, initial=2 * len(sizes)))
 
 
 @dataclass(frozen=True)
@@ -52,44 +44,41 @@ class Sums:
     """A running sum of statistics, each group on the columns that its rows can touch."""
 
     def __init__(self, size: int, supports: Supports) -> None:
-        self._size, self._supports = size, supports
+        self._size, self._supports, groups = size, supports, len(supports)
         # all sums in one array, so that adding another is one operation
-        self._values = np.zeros(_offsets(tuple(map(len, supports)))[-1])
-        self.square, self.count = self._values[: 2 * len(supports)].reshape(2, len(supports))
+        self._values = np.zeros(sum(len(s) * (len(s) + 1) for s in supports) + 2 * groups)
+        self.square, self.count = self._values[: 2 * groups].reshape(2, groups)
         self.samples = 0
 
     @cached_property
-    def gram(self) -> list[FloatArray]:
-        """Σ aᵀa of each group on its support."""
-        sizes = tuple(map(len, self._supports))
-        starts = zip(_offsets(sizes), sizes, strict=False)
-        return [self._values[start : start + n * n].reshape(n, n) for start, n in starts]
-
-    @cached_property
-    def moment(self) -> list[FloatArray]:
-        """Σ aᵀy of each group on its support."""
-        sizes = tuple(map(len, self._supports))
-        ends = zip(_offsets(sizes)[1:], sizes, strict=True)
-        return [self._values[end - n : end] for end, n in ends]
+    def parts(self) -> list[tuple[IndexArray, FloatArray, FloatArray]]:
+        """The support (k,) of each group, and Σ aᵀa (k, k) and Σ aᵀy (k,) on it (views)."""
+        parts, start = [], 2 * len(self._supports)
+        for support in self._supports:
+            n = len(support)
+            gram = self._values[start : start + n * n].reshape(n, n)
+            start += n * (n + 1)
+            parts.append((support, gram, self._values[start - n : start]))
+        return parts
 
     @staticmethod
     def of(statistics: Statistics, supports: Supports) -> Sums:
         """Return the same sums, of which only those on the supports are kept."""
         total = Sums(statistics.moment.shape[1], supports)
-        for g, support in enumerate(supports):
-            total.gram[g][:] = statistics.gram[g, support[:, None], support]
-            total.moment[g][:] = statistics.moment[g, support]
+        for g, (support, gram, moment) in enumerate(total.parts):
+            gram[:] = statistics.gram[g, support[:, None], support]
+            moment[:] = statistics.moment[g, support]
         total.square[:], total.count[:] = statistics.square, statistics.count
         return total
 
     def add_rows(self, rows: Rows, samples: int) -> None:
         """Add the rows of some samples."""
-        for g, (block, support) in enumerate(zip(rows.blocks, self._supports, strict=True)):
-            matrix = block.matrix
+        for g, (block, part) in enumerate(zip(rows.blocks, self.parts, strict=True)):
+            matrix, (support, gram, moment) = block.matrix, part
             if len(support) < matrix.shape[1]:
                 matrix = matrix.take(support, axis=1)
-            self.gram[g] += matrix.T @ matrix
-            self.moment[g] += block.target @ matrix
+            gram += matrix.T @ matrix
+            moment += block.target @ matrix
             self.square[g] += block.target @ block.target
             self.count[g] += len(block.target)
         self.samples += samples
@@ -105,24 +94,20 @@ class Sums:
 
     def predicted_square(self, base_vector: FloatArray) -> FloatArray:
         """Return Σ (a·β)² (G,) [N²·m²] per group for base parameters β (b,)."""
-        parts = [base_vector[support] for support in self._supports]
-        grams = zip(self.gram, parts, strict=True)
-        return np.array([part @ gram @ part for gram, part in grams])
+        return np.array([base_vector[s] @ gram @ base_vector[s] for s, gram, _ in self.parts])
 
     def residual_square(self, base_vector: FloatArray) -> FloatArray:
         """Return Σ (y − a·β)² (G,) [N²·m²] per group for base parameters β (b,)."""
-        moments = zip(self.moment, self._supports, strict=True)
-        along = np.array([moment @ base_vector[support] for moment, support in moments])
+        along = np.array([moment @ base_vector[support] for support, _, moment in self.parts])
         return np.maximum(self.square - 2.0 * along + self.predicted_square(base_vector), 0.0)
 
     def statistics(self) -> Statistics:
         """Return the same on all columns (a copy)."""
         total = Statistics.zero(len(self._supports), self._size)
-        for g, support in enumerate(self._supports):
-            total.gram[g, support[:, None], support] = self.gram[g]
-            total.moment[g, support] = self.moment[g]
-        total.square[:] = self.square
-        total.count[:] = self.count
+        for g, (support, gram, moment) in enumerate(self.parts):
+            total.gram[g, support[:, None], support] = gram
+            total.moment[g, support] = moment
+        total.square[:], total.count[:] = self.square, self.count
         return total
 
 
