@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, ParameterError
@@ -169,6 +170,7 @@ def _is_few(count: int, width: int, every: int) -> bool:
 
 def _weighted(weights: FloatArray, values: FloatArray, every: int) -> FloatArray:
     """Return weighted sums (k, m, ...) of every `every`-th neighbourhood; weights (k, width)."""
-    width = weights.shape[1]
-    starts = range(0, len(values) - width + 1, every)
-    return np.stack([weights @ values[i : i + width] for i in starts], axis=1)
+    flat = values.reshape(len(values), -1)
+    around = sliding_window_view(flat, weights.shape[1], axis=0)[::every]
+    sums = np.swapaxes(weights @ np.swapaxes(around, 1, 2), 0, 1)
+    return np.ascontiguousarray(sums).reshape(*sums.shape[:2], *values.shape[1:])
