@@ -55,7 +55,7 @@ def _bridge(robot: Robot) -> list[dict[str, str]]:
     topics = [(f"gazebo/force/{j}", force_topic(robot, j), *force) for j in robot.actuated_names]
     if robot.floating:
         topics += [
-            ("odom", f"/{WORLD}/odom", "nav_msgs/msg/Odometry", "Odometry", _TO_ROS),
+            ("gazebo/odom", f"/{WORLD}/odom", "nav_msgs/msg/Odometry", "Odometry", _TO_ROS),
             ("imu/data", f"/{WORLD}/imu", "sensor_msgs/msg/Imu", "IMU", _TO_ROS),
         ]
         kind = "ros_gz_interfaces/msg/Contacts"

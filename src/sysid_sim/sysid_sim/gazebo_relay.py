@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 from builtin_interfaces.msg import Time
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
@@ -19,6 +20,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Float64MultiArray
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.robot.conversion import JointConversion
 from sysid_msgs.msg import Contacts
@@ -31,6 +33,7 @@ from sysid_ros.sensors import (
     contacts_message,
     joint_arrays,
     joint_state_message,
+    odometry_arrays,
     odometry_message,
 )
 from sysid_sim.gazebo_world import PERIOD, WORLD, steps_of
@@ -83,6 +86,7 @@ class GazeboRelay(Node):
         if self.robot.floating:
             self._odometry = self.create_publisher(Odometry, "odom", _DEPTH)
             self._contacts = self.create_publisher(Contacts, "contacts", _DEPTH)
+            self.create_subscription(Odometry, "gazebo/odom", self._on_odometry, _WAITING)
         for contact in feet:
             take = partial(self._on_touch, contact.name)
             # the newest: those of every step would wait in line behind the joint states
@@ -112,6 +116,19 @@ class GazeboRelay(Node):
         if self._control.service_is_ready():
             self._asked, self._allowed = now, max(self._allowed, self._newest) + _PERIOD
             self._control.call_async(self._request)
+
+    def _on_odometry(self, message: Odometry) -> None:
+        """Publish how the base moves; Gazebo tells it of the model, which begins at the origin."""
+        pose, twist = odometry_arrays(message)
+        base = pin.XYZQUATToSE3(self._start[:7])
+        moved = pin.SE3ToXYZQUAT(pin.XYZQUATToSE3(pose) * base)
+        twist = base.actInv(pin.Motion(twist)).vector
+        self._tell_base(message.header.stamp, moved, twist)
+
+    def _tell_base(self, when: Time, pose: FloatArray, twist: FloatArray) -> None:
+        frame = self.robot.layout.bodies[0]
+        told = odometry_message(when, pose, twist, frame="odom", child_frame=frame)
+        self._odometry.publish(told)
 
     def _on_touch(self, name: str, message: Any) -> None:
         self._touched[name] = nanoseconds(message.header.stamp)
@@ -154,9 +171,7 @@ class GazeboRelay(Node):
         """Publish the feet's contacts, and the base's rest while the world waits."""
         if self._waits:
             self._touched = dict.fromkeys(self._touched, newest)
-            pose, frame = self._start[:7], self.robot.layout.bodies[0]
-            at_rest = odometry_message(when, pose, np.zeros(6), frame="odom", child_frame=frame)
-            self._odometry.publish(at_rest)
+            self._tell_base(when, self._start[:7], np.zeros(6))
         active = np.array([newest - touched <= _TOUCH for touched in self._touched.values()])
         self._contacts.publish(contacts_message(when, list(self._touched), active, None))
 

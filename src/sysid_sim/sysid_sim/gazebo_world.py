@@ -269,9 +269,6 @@ def _base_sensors(model: ET.Element, robot: Robot, base: ET.Element) -> None:
     ET.SubElement(sensor, "topic").text = f"/{WORLD}/imu"
     _text(sensor, "update_rate", _RATE)
     ET.SubElement(sensor, "always_on").text = "true"
-    # Gazebo tells how the model moves, whose frame is the world's where the robot begins
-    place = _placements(robot)[1]
-    xyz, rpy = place.translation.tolist(), pin.rpy.matrixToRpy(place.rotation).tolist()
     _plugin(
         model,
         "OdometryPublisher",
@@ -280,8 +277,6 @@ def _base_sensors(model: ET.Element, robot: Robot, base: ET.Element) -> None:
         robot_base_frame=_link(robot, 1),
         odom_publish_frequency=f"{_RATE:g}",
         dimensions="3",
-        xyz_offset=" ".join(map(repr, xyz)),
-        rpy_offset=" ".join(map(repr, rpy)),
     )
 
 

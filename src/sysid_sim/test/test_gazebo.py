@@ -118,20 +118,6 @@ def test_a_world_has_the_true_robot_at_rest(
             )
 
 
-def test_odometry_is_that_of_the_base(robot_of: Callable[[str], Robot]) -> None:
-    """Gazebo's is the model's, whose frame is the world's where the robot begins."""
-    robot = robot_of("solo12")
-    root = ET.fromstring(world_sdf(robot, gazebo_truth(robot, SEED)))
-    told = root.find(".//plugin[@name='gz::sim::systems::OdometryPublisher']")
-    assert told is not None
-    xyz, rpy = (
-        np.array((told.findtext(f"{kind}_offset") or "").split(), dtype=float)
-        for kind in ("xyz", "rpy")
-    )
-    base = pin.SE3(pin.rpy.rpyToMatrix(*rpy), xyz)
-    np.testing.assert_allclose(pin.SE3ToXYZQUAT(base), start_configuration(robot)[:7], atol=1e-12)
-
-
 @pytest.mark.parametrize("name", ["ur10e", "digit_left_leg"])
 def test_armature_becomes_inertia_that_a_body_can_have(
     name: str, robot_of: Callable[[str], Robot]

@@ -17,7 +17,12 @@ from std_msgs.msg import Float64MultiArray
 
 from sysid_msgs.msg import Contacts
 from sysid_ros.fields import stamp
-from sysid_ros.sensors import contacts_message, joint_state_message
+from sysid_ros.sensors import (
+    contacts_message,
+    joint_state_message,
+    odometry_arrays,
+    odometry_message,
+)
 from sysid_sim import gazebo_relay
 from sysid_sim.simulator_config import start_configuration
 
@@ -129,6 +134,21 @@ def test_a_world_that_somebody_lets_run_is_left_alone(
     relay._on_command(good)
     assert len(relay._states) == told
     assert not relay.requests
+
+
+def test_odometry_is_that_of_the_base_and_not_of_the_model_on_the_ground(
+    relay_of: Callable[[str], Any],
+) -> None:
+    relay = relay_of("solo12")
+    start = start_configuration(relay.robot)
+    origin = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+    twist = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    told = odometry_message(stamp(1.05), origin, twist, frame="odom", child_frame="model")
+    relay._on_odometry(told)
+    pose, moved = odometry_arrays(relay._odometry[-1])
+    np.testing.assert_allclose(pose, start[:7], atol=1e-12)
+    np.testing.assert_allclose(moved[:3], twist[:3] + np.cross(twist[3:], start[:3]))
+    np.testing.assert_allclose(moved[3:], twist[3:])
 
 
 def test_a_quadruped_stands_while_the_world_waits_and_then_where_it_touches(
