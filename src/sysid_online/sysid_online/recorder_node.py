@@ -19,6 +19,7 @@ from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
 from sysid_core.data import write_recording
+from sysid_core.data.message_types import message_types
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.errors import SysidError
 from sysid_core.files import output_folder
@@ -97,6 +98,7 @@ class RecorderNode(Node):
         self._arrived: dict[str, list[Any]] = {}
         self._buffer = RingBuffer(config.buffer_duration)
         self._writer = ThreadPoolExecutor(1)  # a bag takes seconds, and samples must not wait
+        self._writer.submit(message_types)  # megabytes that a first save would add else
         self._source = OpeningStream(
             self.robot, config.stream, rate=config.rate, cutoff=config.cutoff
         )
