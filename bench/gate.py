@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +20,6 @@ from bench.runner import Result, run_benchmark, say, show_rows
 from sysid_core.arrays import FloatArray
 from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.recording import Recording
-from sysid_core.robot import Robot
 
 __all__ = ["CASES", "Case", "Run", "observe", "run"]
 
@@ -92,11 +90,6 @@ class Run(NamedTuple):
     told: str  # Why the last state
 
 
-@cache
-def _robot(name: str) -> Robot:
-    return arm(name)
-
-
 def _recorded(plant: Plant, case: Case, seed: int) -> Recording:
     """Return the recording of a case."""
     joints = len(plant.robot.joint_names)
@@ -115,7 +108,7 @@ def _recorded(plant: Plant, case: Case, seed: int) -> Recording:
 
 def observe(name: str, label: str, seed: int) -> Run:
     """Run one case on one robot."""
-    robot, case = _robot(name), CASES[label]
+    robot, case = arm(name), CASES[label]
     plant = Plant(robot, seed)
     recording = _recorded(plant, case, seed)
     wide, last, in_use, changes = 0.0, 1.0, [], set[tuple[str, str]]()

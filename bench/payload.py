@@ -13,7 +13,6 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,9 +56,6 @@ class Pickup(NamedTuple):
     com_off: float
 
 
-_robot = cache(arm)
-
-
 def _updates(robot: Robot, recording: Recording) -> list[Update]:
     stream = stream_settings_for(recording, robot)
     steps = replay(recording, robot, stream=stream, update_rate=_UPDATE_RATE)
@@ -84,7 +80,7 @@ def _judged(
 
 def pick_up(name: str, seed: int, mass: float, *, elsewhere: bool = False) -> Pickup:
     """Let an arm pick up a load in motion, and move on as before or `elsewhere`."""
-    plant, end = Plant(_robot(name), seed), _BEFORE + _AFTER
+    plant, end = Plant(arm(name), seed), _BEFORE + _AFTER
     motion = plant.changing(_BEFORE, end) if elsewhere else plant.states(0, 0.0, end)
     torque = plant.torque(motion)
     held = motion.time >= _BEFORE
@@ -95,7 +91,7 @@ def pick_up(name: str, seed: int, mass: float, *, elsewhere: bool = False) -> Pi
 
 def pick_and_place(name: str, seed: int, seconds: float) -> int:
     """Return how often a load was told of an arm that moves between two places without one."""
-    plant = Plant(_robot(name), seed)
+    plant = Plant(arm(name), seed)
     places = plant.states(0, 0.0, 10.0)
     ends = places.position[[0, len(places.time) // 2]]
     time = np.arange(round(seconds * RATE)) / RATE

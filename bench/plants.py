@@ -8,6 +8,7 @@ falls with speed and grows with load, which the identified friction law does not
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -54,6 +55,7 @@ class Motion(NamedTuple):
     acceleration: FloatArray
 
 
+@cache
 def arm(name: str) -> Robot:
     """Return a robot by name; ``chain`` is an arm of six joints made here."""
     if name != "chain":

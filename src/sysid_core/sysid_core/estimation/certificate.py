@@ -40,7 +40,7 @@ class Optimum(NamedTuple):
 def certified(problem: Problem, coordinates: Coordinates, optimum: Optimum) -> Estimate:
     """Return the estimate of an optimum, with all figures recomputed from its parameters."""
     x = coordinates.full(optimum.free)
-    std, covariance, determined = _spread(problem, coordinates, optimum.certainty)
+    std, covariance, base_covariance, determined = _spread(problem, coordinates, optimum.certainty)
     consistency = smallest_eigenvalue(problem.layout.inertias(x))
     condition = scaled_condition(optimum.information)
     return Estimate(
@@ -48,7 +48,7 @@ def certified(problem: Problem, coordinates: Coordinates, optimum: Optimum) -> E
         parameters=x,
         base_parameters=problem.base.project(x),
         covariance=covariance,
-        base_covariance=_base_covariance(problem, optimum.certainty),
+        base_covariance=base_covariance,
         std=std,
         determined=determined,
         noise_std=optimum.noise_std,
@@ -81,17 +81,13 @@ def scaled_condition(information: FloatArray) -> float:
     return 1.0 / reciprocal if reciprocal > 0.0 else float("inf")
 
 
-def _base_covariance(problem: Problem, certainty: Certainty | None) -> FloatArray:
-    size = problem.base.size
-    return np.full((size, size), np.nan) if certainty is None else certainty.base
-
-
 def _spread(
     problem: Problem, coordinates: Coordinates, certainty: Certainty | None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    p, free = problem.layout.size, coordinates.free
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    p, free, b = problem.layout.size, coordinates.free, problem.base.size
     if certainty is None:
-        return np.full(p, np.nan), np.full((p, p), np.nan), np.full(problem.base.size, np.nan)
+        std, determined = np.full(p, np.nan), np.full(b, np.nan)
+        return std, np.full((p, p), np.nan), np.full((b, b), np.nan), determined
     variance = np.zeros(p)
     variance[free] = np.maximum(certainty.variance, 0.0)
     if certainty.covariance is None:
@@ -101,7 +97,7 @@ def _spread(
     else:
         covariance = np.zeros((p, p))
         covariance[np.ix_(free, free)] = certainty.covariance
-    return np.sqrt(variance), covariance, certainty.determined
+    return np.sqrt(variance), covariance, certainty.base, certainty.determined
 
 
 def _diagnostics(

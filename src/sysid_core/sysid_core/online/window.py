@@ -47,8 +47,21 @@ class Sums:
         self._size, self._supports, groups = size, supports, len(supports)
         # all sums in one array, so that adding another is one operation
         self._values = np.zeros(sum(len(s) * (len(s) + 1) for s in supports) + 2 * groups)
-        self.square, self.count = self._values[: 2 * groups].reshape(2, groups)
         self.samples = 0
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what a copy is made of: its views are its own."""
+        return {key: value for key, value in vars(self).items() if key != "parts"}
+
+    @property
+    def square(self) -> FloatArray:
+        """Σ y² of each group (G,), a view."""
+        return self._values[: len(self._supports)]
+
+    @property
+    def count(self) -> FloatArray:
+        """Number of rows of each group (G,), a view."""
+        return self._values[len(self._supports) : 2 * len(self._supports)]
 
     @cached_property
     def parts(self) -> list[tuple[IndexArray, FloatArray, FloatArray]]:

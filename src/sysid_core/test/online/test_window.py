@@ -2,6 +2,7 @@
 """The window's statistics equal a batch computation, however long it slides."""
 
 import tracemalloc
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -96,6 +97,19 @@ def test_recent_and_older_share_the_window() -> None:
             1e-12,
         )
     assert next(window.newest(20)).count[0] >= 20
+
+
+def test_a_copy_slides_on_by_itself() -> None:
+    rng = np.random.default_rng(4)
+    window = SlidingWindow(GROUPS, SIZE, WindowConfig(samples=40, blocks=4, memory_half_life=1.0))
+    window.push(batch(rng, 7), 7)
+    taken, until_now = deepcopy(window), window.learned
+    for _ in range(9):
+        rows = batch(rng, 9)
+        for one in (window, taken):
+            one.push(rows, 9)
+    assert_same(taken.learned, window.learned)
+    assert not np.array_equal(until_now.gram, window.learned.gram)
 
 
 def test_memory_halves_in_its_half_life() -> None:
