@@ -122,7 +122,7 @@ def _is_alike(chosen: _Terms, present: _Terms) -> bool:
 
 
 class _Offer(NamedTuple):
-    """What a joint's law may be made of, with the columns of the joint's rows."""
+    """What a joint's law may be made of, and what that does to the joint's rows."""
 
     least: list[FrictionTerm]  # Terms that it has anyway; their columns come first
     candidates: list[_Candidate]
@@ -132,17 +132,16 @@ class _Offer(NamedTuple):
 
     def choose(self, target: FloatArray, load: FloatArray, springs: bool) -> dict[str, float]:
         """Return the terms that predict a target (m,), with a load (m,), better: term → scale."""
-        candidates = [c for c in self.candidates if springs or c.term.lower == 0.0]
-        loaded = [c.column for c in candidates if c.term.name == "load"]
-        columns = self.columns.copy()
-        columns[:, loaded] *= np.abs(load)[:, None]
-        bound = np.ones(columns.shape[1], dtype=np.bool_)
-        bound[[k for k, term in enumerate(self.least) if term.lower < 0.0]] = False
-        bound[[c.column for c in candidates if c.term.lower < 0.0]] = False
+        terms = [*self.least, *(c.term for c in self.candidates)]
+        loaded = [term.name == "load" for term in terms]
+        columns = np.where(loaded, np.abs(load)[:, None], 1.0) * self.columns
+        columns /= np.maximum(np.linalg.norm(columns, axis=0), np.finfo(float).tiny)
+        bound = np.array([term.lower >= 0.0 for term in terms])
         folds = _folds(columns, target, self.stretch, self.unexplained, bound)
         if len(folds.gram) < _LEAST:
             return {}
-        return _forward(folds, list(range(len(self.least))), candidates)
+        offered = [c for c in self.candidates if springs or c.term.lower >= 0.0]
+        return _forward(folds, list(range(len(self.least))), offered)
 
 
 def _offers(regression: Regression, batch: Batch, rows: Rows) -> list[_Offer]:
@@ -317,16 +316,11 @@ def _errors(folds: _Folds, laws: list[list[int]]) -> FloatArray:
     """Return the log error (c, f) of each stretch, predicted from the others by each law."""
     used = np.array(laws)
     size = used.shape[1]
-    gram = folds.gram[:, used[:, :, None], used[:, None]]
-    norm = np.sqrt(np.maximum(np.diagonal(gram, axis1=2, axis2=3), np.finfo(float).tiny))
-    gram = gram / (norm[..., :, None] * norm[..., None, :]) + _RIDGE * np.eye(size)
-    bound = np.broadcast_to(folds.bound[used], norm.shape)
-    x = _least_squares(
-        gram.reshape(-1, size, size),
-        (folds.moment[:, used] / norm).reshape(-1, size),
-        bound.reshape(-1, size),
-    ).reshape(norm.shape)
-    x = x / norm
+    gram = folds.gram[:, used[:, :, None], used[:, None]] + _RIDGE * np.eye(size)
+    moment = folds.moment[:, used]
+    bound = np.tile(folds.bound[used], (len(gram), 1))
+    x = _least_squares(gram.reshape(-1, size, size), moment.reshape(-1, size), bound)
+    x = x.reshape(moment.shape)
     held = folds.held[:, used[:, :, None], used[:, None]]
     slope = (held @ x[..., None])[..., 0] - 2.0 * folds.held_moment[:, used]
     square = folds.held_square[:, None] + (x * slope).sum(axis=2)
