@@ -250,7 +250,7 @@ if __name__ == "__main__":
     sys.exit(
         run_benchmark(
             run,
-            files=(4000, "spoiled ones"),
+            files=(5000, "spoiled ones"),
             bombs=(300, "and special files"),
             arguments=(1000, "of bad commands"),
             robots=(2000, "random ones"),

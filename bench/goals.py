@@ -123,7 +123,7 @@ GOALS: Mapping[str, tuple[Goal, ...]] = {
         Goal("stops without a reason", 0, _DESIGN),
     ),
     "faults": (
-        Goal("files, arguments and robots", 7000, f"{_DESIGN}: as many at least", at_least=True),
+        Goal("files, arguments and robots", 8000, f"{_DESIGN}: as many at least", at_least=True),
         Goal("faults: crash", 0, _DESIGN),
         Goal("faults: hang", 0, f"{_DESIGN}: more than 5 s"),
         Goal("faults: memory", 0, f"{_DESIGN}: more than 1 GiB"),
