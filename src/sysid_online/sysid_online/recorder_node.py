@@ -32,7 +32,7 @@ from sysid_msgs.srv import SaveBuffer
 from sysid_online.opening import OpeningStream
 from sysid_online.ring_buffer import RingBuffer
 from sysid_ros.diagnostics import clock_fault, diagnostics_message
-from sysid_ros.node_main import return_freed_memory, run_node
+from sysid_ros.node_main import return_freed_memory, run_node, trim_memory
 from sysid_ros.parameters import NodeParameters
 from sysid_ros.qos import readings
 from sysid_ros.robot_config import RobotConfig
@@ -210,6 +210,8 @@ class RecorderNode(Node):
         except SysidError as error:
             response.success, response.message = False, str(error)
             return response
+        finally:
+            trim_memory()  # what was to be written was there twice
         response.success = True
         response.messages = len(recording)
         response.duration = float(recording.time[-1] - recording.time[0])
