@@ -11,6 +11,7 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.batch import Batch, learning_rows
+from sysid_core.bounded_least_squares import bounded_least_squares
 from sysid_core.dynamics.friction import FRICTION, FrictionTerm, JointMotion
 from sysid_core.dynamics.rows import PerJoint, Regression, Rows
 from sysid_core.dynamics.select import make_regression
@@ -39,10 +40,10 @@ _DISTORTION = 1e-3
 """Share of a joint's torque below which errors are the filter's: no term mends them [-]."""
 _RIDGE = 1e-9
 """Added to Gram matrices of unit columns, so that two that agree can be told apart."""
-_TRIES = 3
-"""Exchanges of many entries at once that may mend nothing, before they are exchanged singly."""
-_PIVOTS = 100
-"""Exchanges at most: mostly there are two."""
+_LOAD_ROUNDS = 2
+"""First estimates for the load that friction takes: a third would move it by a thousandth."""
+_ROUNDS = 4
+"""Choices of terms, each on an estimate with those before it: most laws stay after the third."""
 
 _Terms = Mapping[str, Mapping[str, float]]
 
@@ -65,12 +66,6 @@ class _Folds(NamedTuple):
     held_moment: FloatArray  # (f, k)
     held_square: FloatArray  # (f,)
     bound: BoolArray  # (k,) whether a column's parameter may not be negative
-
-
-_LOAD_ROUNDS = 2
-"""First estimates for the load that friction takes: a third would move it by a thousandth."""
-_ROUNDS = 4
-"""Choices of terms, each on an estimate with those before it: most laws stay after the third."""
 
 
 @dataclass(frozen=True)
@@ -319,37 +314,9 @@ def _errors(folds: _Folds, laws: list[list[int]]) -> FloatArray:
     gram = folds.gram[:, used[:, :, None], used[:, None]] + _RIDGE * np.eye(size)
     moment = folds.moment[:, used]
     bound = np.tile(folds.bound[used], (len(gram), 1))
-    x = _least_squares(gram.reshape(-1, size, size), moment.reshape(-1, size), bound)
+    x = bounded_least_squares(gram.reshape(-1, size, size), moment.reshape(-1, size), bound)
     x = x.reshape(moment.shape)
     held = folds.held[:, used[:, :, None], used[:, None]]
     slope = (held @ x[..., None])[..., 0] - 2.0 * folds.held_moment[:, used]
     square = folds.held_square[:, None] + (x * slope).sum(axis=2)
     return np.asarray(0.5 * np.log(np.maximum(square, 1e-300))).T
-
-
-def _least_squares(gram: FloatArray, moment: FloatArray, bound: BoolArray) -> FloatArray:
-    """Return the least squares solutions (f, k) whose `bound` (f, k) entries are not negative.
-
-    Block principal pivoting for all `gram` (f, k, k) and `moment` (f, k) at once: Kim, J. and
-    Park, H., Fast nonnegative matrix factorization: an active-set-like method and comparisons,
-    SIAM J. Sci. Comput. 33(6), 2011.
-    """
-    places = np.arange(moment.shape[1])
-    within = 1e-12 * np.abs(moment).max(axis=1, keepdims=True)
-    inside = np.ones(moment.shape, dtype=bool)
-    least = np.full(len(moment), len(places) + 1)
-    tries = np.full(len(moment), _TRIES)
-    for _ in range(_PIVOTS):
-        both = inside[:, :, None] & inside[:, None]
-        rest = np.where(inside, moment, 0.0)
-        x = np.linalg.solve(np.where(both, gram, np.eye(len(places))), rest[:, :, None])[:, :, 0]
-        slope = np.einsum("fkl,fl->fk", gram, x) - moment
-        wrong = bound & np.where(inside, x < 0.0, slope < -within)
-        count = wrong.sum(axis=1)
-        if not count.any():
-            break
-        tries = np.where(count < least, _TRIES, tries - 1)
-        least = np.minimum(least, count)
-        last = np.where(wrong, places, -1).max(axis=1, keepdims=True)
-        inside ^= wrong & ((tries >= 0)[:, None] | (places == last))
-    return np.where(bound, np.maximum(x, 0.0), x)

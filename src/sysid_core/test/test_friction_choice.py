@@ -10,9 +10,10 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from sysid_core.arrays import FloatArray
+from sysid_core.bounded_least_squares import bounded_least_squares
 from sysid_core.dynamics.friction import JointMotion
 from sysid_core.dynamics.open_tree import OpenTree, random_states
-from sysid_core.friction_choice import _least_squares, _offered
+from sysid_core.friction_choice import _offered
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
@@ -95,7 +96,7 @@ def test_columns_that_agree_leave_a_solution() -> None:
     columns = np.hstack([free, bound, bound - free, free + 1e-9 * bound, -bound])
     target = 3.0 * bound[:, 0] - free[:, 0]
     gram, moment = columns.T @ columns + 1e-9 * np.eye(5), columns.T @ target
-    (x,) = _least_squares(gram[None], moment[None], np.arange(5)[None] > 0)
+    (x,) = bounded_least_squares(gram[None], moment[None], np.arange(5)[None] > 0)
     assert (x[1:] >= 0.0).all()
     np.testing.assert_allclose(columns @ x, target, atol=1e-3)
 
@@ -104,7 +105,7 @@ def test_bounded_least_squares_are_those_of_scipy() -> None:
     rng = np.random.default_rng(1)
     columns, target = rng.normal(size=(50, 30, 8)), rng.normal(size=(50, 30))
     bound = np.arange(8) > 1
-    x = _least_squares(
+    x = bounded_least_squares(
         np.einsum("fmk,fml->fkl", columns, columns),
         np.einsum("fmk,fm->fk", columns, target),
         np.tile(bound, (50, 1)),

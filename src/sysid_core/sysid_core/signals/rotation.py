@@ -81,16 +81,11 @@ def rotate_into_body(quaternions: FloatArray, vectors: FloatArray) -> FloatArray
 
 def turned(quaternions: FloatArray, turns: FloatArray) -> FloatArray:
     """Turn orientations (n, 4) about axes of their own body by rotation vectors (n, 3) [rad]."""
-    angle = np.linalg.norm(turns, axis=1, keepdims=True)
-    axis = 0.5 * np.sinc(0.5 * angle / np.pi) * turns
-    real = np.cos(0.5 * angle)
-    vector, w = quaternions[:, :3], quaternions[:, 3:]
-    return np.hstack(
-        [
-            w * axis + real * vector + np.cross(vector, axis),
-            w * real - np.sum(vector * axis, axis=1, keepdims=True),
-        ]
-    )
+    half = 0.5 * np.linalg.norm(turns, axis=1, keepdims=True)
+    turn = np.hstack([0.5 * np.sinc(half / np.pi) * turns, np.cos(half)])
+    back = quaternions * (-1.0, -1.0, -1.0, 1.0)
+    real = np.sum(back * turn, axis=1, keepdims=True)
+    return np.hstack([_imaginary_of_product(back, turn), real])
 
 
 def _imaginary_of_product(a: FloatArray, b: FloatArray) -> FloatArray:
