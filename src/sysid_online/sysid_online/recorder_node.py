@@ -98,7 +98,7 @@ class RecorderNode(Node):
         self._arrived: dict[str, list[Any]] = {}
         self._buffer = RingBuffer(config.buffer_duration)
         self._writer = ThreadPoolExecutor(1)  # a bag takes seconds, and samples must not wait
-        self._writer.submit(message_types)  # megabytes that a first save would add else
+        self._writer.submit(message_types)  # else a first save would add megabytes
         self._source = OpeningStream(
             self.robot, config.stream, rate=config.rate, cutoff=config.cutoff
         )

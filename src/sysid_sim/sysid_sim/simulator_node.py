@@ -134,6 +134,7 @@ class SimulatorNode(Node):
 
     def _on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         self._simulation.reset()
+        trim_memory()  # as after a payload
         self._gate.clear()
         self._behaviour = self.node_parameters.config.new_behaviour(self.robot)
         response.success, response.message = True, "back at the start, without payload"
