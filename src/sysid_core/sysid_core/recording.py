@@ -58,6 +58,8 @@ class _Rows:
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
         """Join rows in their order; an array that some of the parts lack is left out."""
+        if not parts:
+            raise DataError("nothing to concatenate: give at least one batch")
         arrays: dict[str, FloatArray | None] = {}
         for name in vars(parts[-1]):
             values = [getattr(part, name) for part in parts]

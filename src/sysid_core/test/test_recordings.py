@@ -15,7 +15,7 @@ from sysid_core.cli.main import main
 from sysid_core.data import write_csv
 from sysid_core.errors import DataError
 from sysid_core.identification import Identification, IdentifyConfig, identify
-from sysid_core.recording import Recording
+from sysid_core.recording import Recording, Samples
 from sysid_core.recordings import KnownLoad, Source, read_sources
 from sysid_core.robot import Robot, load_robot
 from sysid_core.signals.options import SignalConfig
@@ -201,3 +201,9 @@ def test_a_scheduler_that_does_not_answer_ends_in_one_line(
     assert main([*arguments, "--scheduler", "tcp://127.0.0.1:1"]) == 2
     (line,) = (t for t in capsys.readouterr().err.splitlines() if t.startswith("sysid:"))
     assert "Dask" in line
+
+
+def test_nothing_cannot_be_joined() -> None:
+    for kind in (Recording, Samples):
+        with pytest.raises(DataError, match="at least one batch"):
+            kind.concatenate([])

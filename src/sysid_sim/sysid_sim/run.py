@@ -30,7 +30,7 @@ from sysid_sim.truth import draw_truth
 __all__ = ["Run", "run", "run_scenario", "write_run"]
 
 GROUND_TRUTH = "ground_truth.json"
-_LONGEST = 3600.0  # [s]
+_SHORTEST, _LONGEST = 0.1, 3600.0  # [s]
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,14 @@ def run_scenario(
     Raises
     ------
     SimulationError
-        If the duration is not above zero or more than an hour, or the robot fell or moved in
+        If the duration is less than 0.1 s or more than an hour, or the robot fell or moved in
         impossible ways.
     """
     duration = scenario.duration if duration is None else duration
-    if not 0.0 < duration <= _LONGEST or seed < 0:
+    if not _SHORTEST <= duration <= _LONGEST or seed < 0:
         raise SimulationError(
-            f"the duration must be above zero and at most {_LONGEST:g} s, and the seed at least "
-            f"zero, got {duration:g} s and {seed}"
+            f"the duration must lie between {_SHORTEST:g} and {_LONGEST:g} s, and the seed be at "
+            f"least zero, got {duration:g} s and {seed}"
         )
     robot = load_robot(scenario.robot)
     # Three streams of one seed: the truth stays the same if only the motion changes.

@@ -182,9 +182,12 @@ def test_the_command_refuses_before_it_simulates(tmp_path: Path) -> None:
         simulate.run(arguments("panda_payload", "--out", str(tmp_path)))
 
 
-@pytest.mark.parametrize("words", [("--duration", "-1"), ("--duration", "nan"), ("--seed", "-1")])
+@pytest.mark.parametrize(
+    "words",
+    [("--duration", "-1"), ("--duration", "nan"), ("--duration", "1e-9"), ("--seed", "-1")],
+)
 def test_the_command_refuses_nonsense(words: tuple[str, str], tmp_path: Path) -> None:
-    with pytest.raises(SimulationError, match="duration must be above zero"):
+    with pytest.raises(SimulationError, match=r"duration must lie between 0\.1 and 3600 s"):
         simulate.run(arguments("valkyrie_arm", "--out", str(tmp_path / "bag"), *words))
     assert not (tmp_path / "bag").exists()
 
