@@ -18,7 +18,7 @@ from sysid_core.estimation import Entropic, Problem
 from sysid_core.robot.model import Robot
 from sysid_core.scores import is_clear
 from sysid_core.signals.align import Aligned
-from sysid_core.signals.cutoff import CutoffChoice
+from sysid_core.signals.cutoff import LEAST_BAND_FACTOR, CutoffChoice
 
 __all__ = ["Ladder"]
 
@@ -35,6 +35,8 @@ _CLEARLY = 0.01
 """Log ratio of errors by which it must: less is what another motion changes anyway."""
 _MANIFOLD = 0.7
 """The same where a rung between them was not better: only what spoils both that far is noise."""
+_UNEXPLAINED = 0.1
+"""Share of the torque between two rungs that may be left unexplained where that is motion."""
 _PATIENCE = 2
 """Rungs that must not be better: a vibration may pass the first as it passes those above."""
 _OVERSAMPLING = 4.0
@@ -89,8 +91,9 @@ class Ladder:
         learned without one of the stretches, and predict its torque. Noise in the accelerations
         pulls what a high rung learns towards zero; it predicts its own noisy rows well by that,
         but not those of lower rungs. So two rungs are compared on the rows of the lower one, from
-        the top down, until that is not clearly better (after Lepski 1991). Rungs that are close,
-        because what the model lacks looks smaller after a lower filter, the more the further down.
+        the top down, until that is not clearly better (after Lepski 1991), or would filter motion
+        away. Rungs that are close, because what the model lacks looks smaller after a lower
+        filter, the more the further down.
 
         Parameters
         ----------
@@ -111,7 +114,8 @@ class Ladder:
             return choice, None
         missed = 0
         for lower in rungs:
-            if self._is_better(lower, best, _MANIFOLD if missed else _CLEARLY):
+            better = self._is_better(lower, best, _MANIFOLD if missed else _CLEARLY)
+            if better and not self._cuts_motion(lower, best, choice.motion_band):
                 best, missed = lower, 0
             elif (missed := missed + 1) == _PATIENCE:
                 break
@@ -250,6 +254,23 @@ class Ladder:
         """Whether the lower of two rungs predicts its own rows better by a log ratio `least`."""
         excess = self._errors(higher, lower) - self._errors(lower, lower)
         return is_clear(excess, least, _LIKELY)
+
+    def _cuts_motion(self, lower: _Rung, higher: _Rung, band: float) -> bool:
+        """Whether the lower of two rungs filters motion away: what is left fits all the better.
+
+        That is so if the model explains the torque that only the higher one passes, as it does not
+        where noise of the positions predicts torques that nobody measured, and if it either lies
+        in the motion's band [Hz] or loses more on the higher one's rows than it gains in R² on
+        its own.
+        """
+        own = [self._errors(rung, rung) for rung in (lower, higher)]
+        across = self._errors(lower, higher)
+        power = [float(rung.batch.samples.effort.var(axis=0).sum()) for rung in (lower, higher)]
+        left = float(np.exp(2.0 * across).mean() - np.exp(2.0 * own[0]).mean())
+        if left > _UNEXPLAINED * (power[1] - power[0]):
+            return False
+        gain = float(np.mean(own[1] - own[0])) - 0.5 * np.log(power[1] / power[0])
+        return lower.cutoff < LEAST_BAND_FACTOR * band or gain < np.mean(across - own[1])
 
 
 def _statistics(rows: Rows, chosen: BoolArray) -> Statistics:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
@@ -77,6 +78,31 @@ def test_what_the_spectrum_takes_for_motion_is_filtered_where_it_spoils_the_pred
     }
     assert _error(robot, clean, truth, found) < 1.1 * min(ladder.values())
     assert max(ladder.values()) > 1.5 * min(ladder.values())
+
+
+def test_a_filter_that_cuts_into_a_fast_motion_is_not_taken(
+    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
+) -> None:
+    """What it leaves of the motion would fit all the better."""
+    slow = make_recording(robot, truth, duration=120.0, seed=3)
+    time, rng = slow.time / 8.0, np.random.default_rng(8)
+    position = slow.position
+    velocity = np.gradient(position, time, axis=0)
+    moves = TreeRegression(robot).full(position, velocity, np.gradient(velocity, time, axis=0))
+    quick = replace(
+        slow,
+        time=time,
+        position=position + 3e-4 * rng.normal(size=position.shape),
+        velocity=None,
+        effort=moves @ truth + 0.3 * rng.normal(size=position.shape),
+    )
+
+    def error(cutoff: float | None) -> float:
+        options = IdentifyConfig(signals=SignalConfig(cutoff=cutoff))
+        off = identify(robot, quick, options).estimate.parameters[: len(truth)] - truth
+        return float(np.sqrt(np.mean((moves @ off) ** 2)))
+
+    assert error(None) < 1.3 * min(error(6.0), error(12.0), error(24.0))
 
 
 def _late(recording: Recording, lag: float) -> Recording:

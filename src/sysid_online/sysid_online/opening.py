@@ -10,10 +10,9 @@ import numpy as np
 
 from sysid_core.errors import DataError
 from sysid_core.online.stream import SampleStream
-from sysid_core.online.stream_config import StreamConfig, stream_cutoff
+from sysid_core.online.stream_config import StreamConfig, stream_cutoff, stream_rate
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot import Robot
-from sysid_core.signals.timing import estimate_clock
 
 __all__ = ["OpeningStream"]
 
@@ -78,7 +77,7 @@ class OpeningStream:
         if len(time) < _FEWEST or self._awaits_inertial(len(time), float(np.ptp(time))):
             return
         try:
-            rate = self._rate or estimate_clock(np.sort(time)).rate
+            rate = self._rate or stream_rate(np.sort(time))
         except DataError:
             self._batches.clear()
             self.counts["joint states whose clock stands still"] += len(time)

@@ -14,12 +14,11 @@ from sysid_core.errors import DataError
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.stream import SampleStream
-from sysid_core.online.stream_config import StreamConfig, stream_cutoff
+from sysid_core.online.stream_config import StreamConfig, stream_cutoff, stream_rate
 from sysid_core.online.update import Update
 from sysid_core.recording import Recording
 from sysid_core.robot.model import Robot
 from sysid_core.signals.sensors import SOURCES
-from sysid_core.signals.timing import estimate_clock
 
 __all__ = ["ReplayStep", "replay", "stream_settings_for"]
 
@@ -42,7 +41,7 @@ def stream_settings_for(
         If the recording's clock does not advance.
     """
     try:
-        rate = estimate_clock(recording.time).rate
+        rate = stream_rate(recording.time)
     except DataError as err:
         raise DataError(
             "the clock stands still; check the time stamps", source=recording.source

@@ -18,6 +18,7 @@ from sysid_core.online.stream_config import TORQUE_LIMITS, StreamConfig
 from sysid_core.recording import ImuMounting, Recording, Samples
 from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.model import Robot
+from sysid_core.signals.arrival import LiveArrivals
 from sysid_core.signals.buffer import GatedRows, StreamCounts
 from sysid_core.signals.chain import ChainConfig, Fused, Grid, filter_grid, fuse
 from sysid_core.signals.filters import support
@@ -59,6 +60,7 @@ class SampleStream:
             upper=np.r_[np.full(nm, np.inf), TORQUE_LIMITS * limits.effort[self._measured]],
             max_rate=np.r_[_SPEED_LIMITS * limits.velocity[self._measured], np.full(nm, np.inf)],
         )
+        self._arrivals = LiveArrivals(1.0 / config.rate, config.gap)
         self._angles = np.full((1, nm), np.nan)
         longest = max(0.1, config.gap / config.rate)
         horizon = 2.0 * (PATIENCE + self._edge / config.rate)
@@ -121,7 +123,12 @@ class SampleStream:
             parts.append(self._complete(self._joints.newest))
             self._restart(reset=reset)
 
-        self._joints.sort_in(np.asarray(time, dtype=np.float64), np.hstack([q, tau]), finish)
+        queued = self._arrivals.queued
+        taken = self._arrivals.taken(np.asarray(time, dtype=np.float64))
+        if self._arrivals.queued != queued and len(self._joints):  # times move by the delay
+            finish(reset=False)
+            self._joints.reset()
+        self._joints.sort_in(taken, np.hstack([q, tau]), finish)
         parts.append(self._complete(self._joints.known_until))
         whole = [part for part in parts if len(part)]
         return Samples.concatenate(whole) if len(whole) > 1 else (whole or parts)[0]

@@ -7,16 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.model import Robot
 from sysid_core.settings import check_config, parameter
+from sysid_core.signals.arrival import taken_times
 from sysid_core.signals.cutoff import choose_cutoff, highest_cutoff
+from sysid_core.signals.timing import estimate_clock
 
-__all__ = ["TORQUE_LIMITS", "StreamConfig", "stream_cutoff"]
+__all__ = ["TORQUE_LIMITS", "StreamConfig", "stream_cutoff", "stream_rate"]
 
 TORQUE_LIMITS = 2.0
 """Torques beyond so many times the limit are not measurements, live or in samples."""
+
+_GAP = 5.0
+"""Longest interruption that is interpolated by default, in periods."""
 
 _MEASURED = 0.02
 """Share by which a measured rate may be off; it must not make the sample rate fall a step."""
@@ -35,13 +41,27 @@ def stream_cutoff(
     return min(choice.cutoff, highest_cutoff(rate, live=True))
 
 
+def stream_rate(stamps: FloatArray) -> float:
+    """Return the rate [Hz] of messages with ascending stamps (n,) [s], also of a queue's.
+
+    Raises
+    ------
+    DataError
+        If the clock stands still.
+    """
+    taken = next(taken_times(stamps, _GAP), None)
+    if taken is not None and taken.queued(stamps):
+        return 1.0 / taken.period
+    return estimate_clock(stamps).rate
+
+
 @dataclass(frozen=True)
 class StreamConfig:
     """Settings of a live sample stream."""
 
     rate: float = 500.0  # [Hz] of the joint states
     cutoff: float = 10.0  # [Hz] of the low-pass that all signals share
-    gap: float = 5.0  # Longest interruption that is interpolated, in periods
+    gap: float = _GAP  # Longest interruption that is interpolated, in periods
     sample_rate: float = parameter(
         100.0,
         "Highest rate of the samples that are published [Hz]; a whole fraction of the joint "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When samples were taken, where their stamps say when they arrived."""
+"""When samples were taken, where their stamps say when they arrived: recorded, or live."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 
-__all__ = ["Taken", "taken_times"]
+__all__ = ["LiveArrivals", "Taken", "taken_times"]
 
 _WINDOWS = (64, 256, 1024)
 """Messages of which one at least comes with hardly any delay, although most wait in a queue: the
@@ -22,6 +22,20 @@ _BURST = 0.2
 """Part of a period between stamps that no clock of that period gives."""
 _BURSTS = 0.1
 """Share of such intervals from which stamps tell of a queue rather than of the robot."""
+_CALM = 0.02
+"""Share of them below which a live queue is gone: less would switch to and fro."""
+_RECENT = 1000
+"""Intervals that a live stream is judged by: one hold-up that ends in a burst is no queue."""
+_BLOCK = 64
+"""Live messages of which one at least comes with hardly any delay."""
+_BLOCKS = 64
+"""Such blocks that the live clock is told from: over more, clocks drift."""
+_EASING = 500.0
+"""Messages over which most of a change of the live clock is taken over."""
+_SPREAD = 3.0
+"""Standard deviations of the first comers' delays beyond which they are no delays."""
+_FEW = 8
+"""Such blocks below which the rate as it was given is closer than theirs."""
 
 
 class Taken(NamedTuple):
@@ -38,8 +52,110 @@ class Taken(NamedTuple):
 
     def queued(self, stamps: FloatArray) -> bool:
         """Whether many of the stamps (n,) came in bursts, so that they tell no rate."""
-        step = np.diff(stamps)
-        return bool(np.mean((step > 0.0) & (step < _BURST * self.period)) > _BURSTS)
+        return bool(np.mean(_in_bursts(np.diff(stamps), self.period)) > _BURSTS)
+
+
+def _in_bursts(steps: FloatArray, period: float) -> BoolArray:
+    return np.asarray((steps > 0.0) & (steps < _BURST * period))
+
+
+class LiveArrivals:
+    """Tells of a live stream when its samples were taken, once stamps come in bursts.
+
+    The k-th sample was taken k periods after the first, and no message comes before it was sent.
+    So the robot's clock is the least squares line through the first comers among the last ones,
+    later by a delay that hardly changes.
+
+    Parameters
+    ----------
+    period : float [s]
+        Of the messages, roughly.
+    gap : float
+        Interruptions of more than this many periods begin a new count.
+    """
+
+    def __init__(self, period: float, gap: float) -> None:
+        self.queued = False  # Whether the stamps are those of a queue
+        self._period, self._longest = period, gap * period
+        self._recent = np.zeros(0, dtype=np.bool_)
+        self._newest = np.nan
+        self._restart()
+
+    def _restart(self) -> None:
+        self._count = 0
+        self._lowest = np.zeros((0, 2))  # of each block: number and stamp [s] of its first comer
+        self._delay = 0.0  # [s] longest that was seen
+        self._ahead = np.nan  # [s] where the last line had the next message
+
+    def taken(self, stamps: FloatArray) -> FloatArray:
+        """Return when samples were taken (m,) [s] whose messages are stamped (m,) [s].
+
+        Stamps that are not finite stay as they are.
+        """
+        finite = np.isfinite(stamps)
+        if not finite.all():
+            stamps = stamps.copy()
+            stamps[finite] = self.taken(stamps[finite])
+            return stamps
+        steps = np.diff(stamps, prepend=self._newest)
+        bursts = _in_bursts(steps[np.isfinite(steps)], self._period)
+        self._recent = np.append(self._recent, bursts)[-_RECENT:]
+        share = float(np.mean(self._recent)) if len(self._recent) > _BLOCK else 0.0
+        self.queued = share > (_CALM if self.queued else _BURSTS)
+        longest = max(self._longest, 2.0 * self._delay)
+        cuts = np.flatnonzero((steps > longest) | (steps < -self._longest)).tolist()
+        times = []
+        for number, part in enumerate(np.split(stamps, cuts)):
+            if number:
+                self._restart()
+            times.append(self._on_line(part))
+        self._newest = float(stamps[-1]) if len(stamps) else self._newest
+        return np.concatenate(times) if self.queued else stamps
+
+    def _on_line(self, stamps: FloatArray) -> FloatArray:
+        """Return the line (m,) at the next messages, and learn from them."""
+        if not len(stamps):
+            return stamps
+        index = self._count + np.arange(len(stamps))
+        self._count += len(stamps)
+        block = index // _BLOCK
+        for own in range(int(block[0]), int(block[-1]) + 1):
+            here = np.flatnonzero(block == own)
+            first = here[np.argmin(stamps[here] - self._period * index[here])]
+            self._add(own, float(index[first]), float(stamps[first]))
+        offset, slope = self._line()
+        line = np.asarray(offset + slope * index, dtype=np.float64)
+        self._delay = max(self._delay, float(np.max(stamps - line)))
+        late = self._lowest[:-1, 1] - offset - slope * self._lowest[:-1, 0]
+        if len(late) and late[-1] > self._longest + _SPREAD * float(np.std(late)):
+            self._restart()  # a whole block is late: that was an interruption
+        return np.asarray(self._eased(line, slope))
+
+    def _eased(self, line: FloatArray, slope: float) -> FloatArray:
+        """Return a line (m,) that leaves the last one by and by: a step would look like motion."""
+        off = self._ahead - line[0]
+        off = off if np.isfinite(off) else 0.0
+        eased = line + off * np.exp(-np.arange(len(line)) / _EASING)
+        self._ahead = float(eased[-1]) + slope
+        return np.asarray(eased)
+
+    def _add(self, block: int, index: float, stamp: float) -> None:
+        """Take the first comer of a block, or of one more part of the newest block."""
+        known = self._lowest
+        if len(known) and int(known[-1, 0]) // _BLOCK == block:
+            if stamp - known[-1, 1] >= self._period * (index - known[-1, 0]):
+                return
+            known = known[:-1]
+        self._lowest = np.vstack([known, [[index, stamp]]])[-_BLOCKS:]
+
+    def _line(self) -> tuple[float, float]:
+        """Return the stamp [s] of message 0 and the period [s] by the first comers."""
+        whole = self._lowest[:-1] if len(self._lowest) > 1 else self._lowest
+        index, stamp = whole.T
+        middle, slope = index - index.mean(), self._period
+        if len(index) >= _FEW:
+            slope = float(middle @ (stamp - stamp.mean())) / float(middle @ middle)
+        return float(stamp.mean() - slope * index.mean()), slope
 
 
 def taken_times(stamps: FloatArray, gap: float) -> Iterator[Taken]:

@@ -12,7 +12,7 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import DataError
 from sysid_core.signals.differences import differentiate
 
-__all__ = ["CutoffChoice", "choose_cutoff", "highest_cutoff"]
+__all__ = ["LEAST_BAND_FACTOR", "CutoffChoice", "choose_cutoff", "highest_cutoff"]
 
 _DEFAULT = 10.0
 """Cut-off [Hz] where neither a description nor a spectrum says more: a quick arm's motion."""
@@ -24,7 +24,7 @@ _HIGHEST_LIVE = 0.2
 _BAND_FACTOR = 12.0
 """Harmonics of the motion that torques show: Gautier asks for 5 to 10, for gravity and inertia;
 the steps of dry friction have 3 % of their power beyond twelve."""
-_LEAST_BAND_FACTOR = 2.0
+LEAST_BAND_FACTOR = 2.0
 """What noise may reduce that factor to: less would filter the motion itself."""
 _MOTION_POWER = 0.999
 """Share of the velocities' power that the motion's band holds."""
@@ -118,7 +118,7 @@ def choose_cutoff(
 def _within(band: float, noise: float, limit: float, sensors: float) -> CutoffChoice:
     """Choose for a band of the motion, where noise begins and what sensors allow [Hz]."""
     wanted = _BAND_FACTOR * band
-    cutoff = min(wanted, max(noise, _LEAST_BAND_FACTOR * band), limit)
+    cutoff = min(wanted, max(noise, LEAST_BAND_FACTOR * band), limit)
     if cutoff == limit:
         why = "a quarter of the sensor rate"
     elif cutoff == wanted:

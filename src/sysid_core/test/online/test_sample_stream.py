@@ -11,7 +11,7 @@ import pytest
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.online.stream import SampleStream
-from sysid_core.online.stream_config import StreamConfig, stream_cutoff
+from sysid_core.online.stream_config import StreamConfig, stream_cutoff, stream_rate
 from sysid_core.recording import BaseRecording, ContactRecording, Recording, Samples
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.signals.filters import low_pass, smoothed, support
@@ -205,6 +205,27 @@ def test_a_gap_breaks_the_stream_and_leaves_no_sample_across_it(panda: Robot) ->
     assert stream.joint_counts.gaps == 1
     assert second.time[0] >= 10.0 + stream.delay - 1e-9
     np.testing.assert_allclose(second.position, first.position[: len(second)], atol=1e-3)
+
+
+def test_messages_that_come_in_bursts_give_the_samples_of_even_ones(panda: Robot) -> None:
+    rng = np.random.default_rng(4)
+    position, effort = sines(6000, 7), rng.normal(size=(6000, 7))
+    time = np.arange(6000) / RATE
+    stamps = np.maximum.accumulate(time + rng.exponential(3.0 / RATE, 6000)) + 1e-9 * time
+    assert stream_rate(stamps) == pytest.approx(RATE, rel=1e-3)
+    stream, found = SampleStream(panda, SLOW), []
+    for i in range(0, 6000, 25):
+        part = slice(i, i + 25)
+        found.append(
+            stream.push_joint_states(stamps[part], panda.joint_names, position[part], effort[part])
+        )
+    samples = Samples.concatenate([part for part in found if len(part)])
+    assert len(samples) > 0.95 * 6000 / SLOW.step
+    late = samples.select(slice(600, None))
+    expected = gain() * np.stack([np.interp(late.time, time, column) for column in position.T], 1)
+    speed = 0.4 * 2.0 * np.pi * HERTZ
+    # some constant delay is left
+    assert np.abs(late.position - expected).max() < 3.0 / RATE * speed
 
 
 def test_time_that_goes_back_is_another_run(panda: Robot) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.signals.arrival import taken_times
+from sysid_core.signals.arrival import LiveArrivals, taken_times
 from sysid_core.signals.synchronise import Track, synchronise
 
 PERIOD = 1e-3
@@ -79,3 +79,65 @@ def test_a_message_that_is_sent_twice_is_one_sample() -> None:
     values = np.sin(time)[:, None]
     found = synchronise([Track(time, values)])
     assert found.rate == pytest.approx(100.0, rel=1e-3)
+
+
+def _live(stamps: FloatArray, chunk: int = 50) -> tuple[FloatArray, LiveArrivals]:
+    arrivals = LiveArrivals(PERIOD, gap=5.0)
+    parts = [arrivals.taken(stamps[k : k + chunk]) for k in range(0, len(stamps), chunk)]
+    return np.concatenate(parts), arrivals
+
+
+@pytest.mark.parametrize("delay", [1e-3, 5e-3])
+@pytest.mark.parametrize("chunk", [1, 50, 333])
+def test_a_live_clock_is_found_behind_delays(delay: float, chunk: int) -> None:
+    time = _regular(12_000)
+    found, arrivals = _live(_arrived(time, delay, 1), chunk)
+    assert arrivals.queued
+    late = (found - time)[3000:]
+    assert np.std(late) < 0.2 * delay  # the same delay throughout is none
+    assert np.abs(np.diff(late)).max() < 0.2 * PERIOD
+
+
+def test_a_live_clock_that_drifts_is_followed() -> None:
+    time = (1.0 + 2e-4) * _regular(20_000)
+    found, _ = _live(_arrived(time, 2e-3, 2))
+    assert np.abs(found - time)[3000:].max() < 1e-3
+
+
+def test_live_stamps_of_the_robots_own_clock_stay_as_they_are() -> None:
+    rng = np.random.default_rng(3)
+    stamps = np.sort(_regular(5000) + 0.1 * PERIOD * rng.normal(size=5000))
+    stamps = np.delete(stamps, [700, 1300, 1301, 1302])
+    stamps[2000:] += 0.3  # an interruption
+    held = stamps.copy()
+    held[3000:3060] = stamps[3060] + 1e-9 * np.arange(60)  # one hold-up ends in a burst
+    held[:] = np.maximum.accumulate(held)
+    for given in (stamps, held):
+        found, arrivals = _live(given)
+        assert not arrivals.queued
+        np.testing.assert_array_equal(found, given)
+
+
+def test_a_live_count_begins_anew_behind_an_interruption_and_where_time_goes_back() -> None:
+    time = _regular(12_000)
+    for jump in (0.5, -3.0):
+        moved = time + jump * (time > 6.0)
+        parts = [_arrived(moved[:6001], 2e-3, 4), _arrived(moved[6001:], 2e-3, 5)]
+        found, _ = _live(np.concatenate(parts))
+        assert np.abs(found - moved)[9000:].max() < 1e-3
+
+
+def test_a_live_queue_that_is_gone_leaves_stamps_as_they_are() -> None:
+    time = _regular(12_000)
+    stamps = np.concatenate([_arrived(time[:6000], 2e-3, 6), time[6000:] + 1e-4])
+    found, arrivals = _live(np.maximum.accumulate(stamps))
+    assert not arrivals.queued
+    np.testing.assert_array_equal(found[9000:], stamps[9000:])
+
+
+def test_live_stamps_that_are_not_finite_change_no_others() -> None:
+    stamps = _arrived(_regular(4000), 2e-3, 7)
+    broken = np.insert(stamps, [100, 2000], [np.nan, np.inf])
+    found, _ = _live(broken, 4002)
+    expected, _ = _live(stamps, 4000)
+    np.testing.assert_array_equal(found[np.isfinite(broken)], expected)
