@@ -384,6 +384,19 @@ def test_a_motionless_robot_leaves_the_prior_where_it_is(panda: Synthetic) -> No
     assert unexplained(replace(problem, statistics=statistics), result) < 0.02
 
 
+def test_the_first_data_of_a_parameter_start_from_the_minimum_without_them(
+    panda: Synthetic,
+) -> None:
+    problem, noise = panda.problem(noise=0.2), np.full(7, 0.2)
+    solver = EntropicSolver(problem, Entropic(tolerance=1e-8))
+    before = solver.solve(problem.statistics.scaled(0.0), noise_std=noise)
+    warm = solver.solve(problem.statistics, noise_std=noise, start=before.parameters)
+    cold = EntropicSolver(problem, Entropic(tolerance=1e-8)).solve(
+        problem.statistics, noise_std=noise
+    )
+    assert np.max(np.abs(warm.parameters - cold.parameters) / cold.std) < 1e-6
+
+
 def test_newton_refuses_what_rounding_has_spoilt(panda: Synthetic) -> None:
     solver = EntropicSolver(panda.problem(count=20))
     rank = solver.coordinates.rank

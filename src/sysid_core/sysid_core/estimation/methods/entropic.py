@@ -151,7 +151,8 @@ class EntropicSolver(Setting):
         if self._last is not None and self._is_last(x):
             last, before = self._last
             point = last.point
-            change = np.abs(own - before) / np.maximum(before, np.finfo(float).tiny)
+            with np.errstate(over="ignore"):  # from nothing to something is without bound
+                change = np.abs(own - before) / np.maximum(before, np.finfo(float).tiny)
             known = last.factor, last.error + float(change.max(initial=0.0))
         else:
             point = self.objective.at(x)
