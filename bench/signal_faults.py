@@ -54,14 +54,17 @@ class Plant:
             self.model.inertias[index] = pin.Inertia.FromDynamicParameters(phi)
         self.data = self.model.createData()
 
-    def motion(self, rate: float, duration: float) -> tuple[FloatArray, ...]:
-        """Return time (n,), position, velocity, acceleration (n, nj): a random Fourier series."""
-        joints, base = self.model.nv, 2.0 * np.pi / 10.0
+    def motion(self, rate: float, duration: float, speed: float = 1.0) -> tuple[FloatArray, ...]:
+        """Return time (n,), position, velocity, acceleration (n, nj): a random Fourier series.
+
+        Its period is 10 s over the speed, and its velocities are those at a speed of 1.
+        """
+        joints, base = self.model.nv, speed * 2.0 * np.pi / 10.0
         time = np.arange(0.0, duration, 1.0 / rate)
         q, v, a = (np.zeros((len(time), joints)) for _ in range(3))
         for k in range(1, 6):
             w = k * base
-            s, c = self.rng.normal(size=(2, joints)) * 0.4 / k
+            s, c = self.rng.normal(size=(2, joints)) * 0.4 / (k * speed)
             sine, cosine = np.sin(w * time)[:, None], np.cos(w * time)[:, None]
             q += s * sine + c * cosine
             v += w * (s * cosine - c * sine)
@@ -133,19 +136,27 @@ def _held(s: Signals, strength: int, rng: np.random.Generator) -> Signals:
     return Signals(s.time, s.position[source], s.effort[source])
 
 
+def _shaken(s: Signals, strength: int, rng: np.random.Generator) -> Signals:
+    """Add noise to the positions of a motion that is quick (`SPEEDS`)."""
+    del strength
+    return s._replace(position=s.position + 3e-4 * rng.normal(size=s.position.shape))
+
+
+SPEEDS = {"quick": (2.0, 4.0, 8.0)}  # of the motions that are not as slow as the others'
 FAULTS: dict[str, Fault] = {
     "clean": _clean,
     "arrival": _arrival,
     "quantised": _quantised,
     "interpolated": _interpolated,
     "held": _held,
+    "quick": _shaken,
 }
 
 
-def record(plant: Plant, fault: Fault, strength: int) -> Recording:
+def record(plant: Plant, fault: Fault, strength: int, speed: float = 1.0) -> Recording:
     """Return a faulty recording of the plant."""
     rng = plant.rng
-    time, q, v, a = plant.motion(RATE, DURATION)
+    time, q, v, a = plant.motion(RATE, DURATION, speed)
     effort = plant.torque(q, v, a)
     signals = Signals(
         time,
@@ -160,8 +171,9 @@ def run(fault: str, strength: int, joints: int, seed: int) -> dict[str, Any]:
     """Identify one faulty recording at the default cut-off and at every rung."""
     with tempfile.TemporaryDirectory() as folder:
         plant = Plant(joints, seed, Path(folder))
-    recording = record(plant, FAULTS[fault], strength)
-    _, *states = plant.motion(50.0, 10.0)
+    speed = SPEEDS[fault][strength] if fault in SPEEDS else 1.0
+    recording = record(plant, FAULTS[fault], strength, speed)
+    _, *states = plant.motion(50.0 * speed, 10.0 / speed, speed)
     expected = plant.torque(*states)
     errors: dict[str, float] = {}
     chosen = 0.0
