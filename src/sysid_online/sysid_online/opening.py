@@ -9,8 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from sysid_core.errors import DataError
-from sysid_core.online.stream import SampleStream
-from sysid_core.online.stream_config import StreamConfig, stream_cutoff, stream_rate
+from sysid_core.online.stream import SampleStream, columns_of
+from sysid_core.online.stream_config import (
+    StreamConfig,
+    come_through_queue,
+    stream_cutoff,
+    stream_rate,
+)
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot import Robot
 
@@ -18,6 +23,9 @@ __all__ = ["OpeningStream"]
 
 _FEWEST = 100
 """Joint states from which their rate is measured."""
+
+_FEWEST_QUEUED = 1000
+"""The same where they come in bursts."""
 
 _MOST = 2000
 """Joint states, and batches of other messages, that are kept until then at most."""
@@ -73,11 +81,16 @@ class OpeningStream:
         return [samples for samples in done if len(samples)]
 
     def _try_to_open(self) -> None:
-        time = np.concatenate([batch.time for batch in self._batches])
-        if len(time) < _FEWEST or self._awaits_inertial(len(time), float(np.ptp(time))):
+        own = [b.time for b in self._batches if columns_of(self.robot, b.joint_names) is not None]
+        time = np.sort(np.concatenate(own or [b.time for b in self._batches]))
+        if len(time) < _FEWEST:
+            return
+        if len(time) < _FEWEST_QUEUED and come_through_queue(time):
+            return
+        if self._awaits_inertial(len(time), float(np.ptp(time))):
             return
         try:
-            rate = self._rate or stream_rate(np.sort(time))
+            rate = self._rate or stream_rate(time)
         except DataError:
             self._batches.clear()
             self.counts["joint states whose clock stands still"] += len(time)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.contacts.feet import ContactConfig
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.online.contact_feed import ContactFeed
@@ -25,7 +25,7 @@ from sysid_core.signals.filters import support
 from sysid_core.signals.inertial import Biases
 from sysid_core.signals.outliers import unwrapped
 
-__all__ = ["SampleStream"]
+__all__ = ["SampleStream", "columns_of"]
 
 _SPEED_LIMITS = 10.0
 """Changes of position beyond so many times the speed limit are none, noise and quanta included."""
@@ -75,7 +75,7 @@ class SampleStream:
             contacts = ContactConfig(contact_margin=config.contact_margin)
             self._contacts = ContactFeed(robot, contacts, self.counts, self.tally)
         self._nothing = _no_samples(robot)
-        self._columns: dict[tuple[str, ...], FloatArray | None] = {}
+        self._columns: dict[tuple[str, ...], IndexArray | None] = {}
         self._restart(reset=True)
 
     @property
@@ -150,16 +150,11 @@ class SampleStream:
             found += self._contacts.log.take()
         return tuple(found)
 
-    def _find_columns(self, names: tuple[str, ...]) -> FloatArray | None:
+    def _find_columns(self, names: tuple[str, ...]) -> IndexArray | None:
         if names not in self._columns:
             if len(self._columns) >= _ORDERS:  # somebody makes names up
                 self._columns.clear()
-            renamed = [self.robot.description.names.get(name, name) for name in names]
-            wanted = [self.robot.joint_names[j] for j in self._measured]
-            complete = set(wanted) <= set(renamed)
-            self._columns[names] = (
-                np.array([renamed.index(name) for name in wanted]) if complete else None
-            )
+            self._columns[names] = columns_of(self.robot, names)
         return self._columns[names]
 
     def _restart(self, *, reset: bool) -> None:
@@ -246,6 +241,17 @@ class SampleStream:
         full = np.full((len(values), len(self.robot.joint_names)), np.nan)
         full[:, self._measured] = values
         return full
+
+
+def columns_of(robot: Robot, names: Sequence[str]) -> IndexArray | None:
+    """Return which of the published joints are the robot's actuated ones (nm,), in its order.
+
+    None where one is missing.
+    """
+    renamed = [robot.description.names.get(name, name) for name in names]
+    wanted = [robot.joint_names[j] for j in np.flatnonzero(robot.actuated)]
+    complete = set(wanted) <= set(renamed)
+    return np.array([renamed.index(name) for name in wanted]) if complete else None
 
 
 def _no_samples(robot: Robot) -> Samples:

@@ -12,17 +12,20 @@ from sysid_core.errors import ParameterError
 from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.model import Robot
 from sysid_core.settings import check_config, parameter
-from sysid_core.signals.arrival import taken_times
+from sysid_core.signals.arrival import come_in_bursts, taken_times
 from sysid_core.signals.cutoff import choose_cutoff, highest_cutoff
-from sysid_core.signals.timing import estimate_clock
+from sysid_core.signals.timing import estimate_clock, split_at_gaps
 
-__all__ = ["TORQUE_LIMITS", "StreamConfig", "stream_cutoff", "stream_rate"]
+__all__ = ["TORQUE_LIMITS", "StreamConfig", "come_through_queue", "stream_cutoff", "stream_rate"]
 
 TORQUE_LIMITS = 2.0
 """Torques beyond so many times the limit are not measurements, live or in samples."""
 
 _GAP = 5.0
 """Longest interruption that is interpolated by default, in periods."""
+
+_LONGEST_STEP = 1.0
+"""Interval of stamps [s] that is no robot's period."""
 
 _MEASURED = 0.02
 """Share by which a measured rate may be off; it must not make the sample rate fall a step."""
@@ -41,6 +44,12 @@ def stream_cutoff(
     return min(choice.cutoff, highest_cutoff(rate, live=True))
 
 
+def come_through_queue(stamps: FloatArray) -> bool:
+    """Whether messages with ascending stamps (n,) [s] come in bursts, for their mean interval."""
+    run = _longest_run(stamps)
+    return len(run) > 1 and come_in_bursts(run, float(run[-1] - run[0]) / (len(run) - 1))
+
+
 def stream_rate(stamps: FloatArray) -> float:
     """Return the rate [Hz] of messages with ascending stamps (n,) [s], also of a queue's.
 
@@ -49,10 +58,16 @@ def stream_rate(stamps: FloatArray) -> float:
     DataError
         If the clock stands still.
     """
-    taken = next(taken_times(stamps, _GAP), None)
-    if taken is not None and taken.queued(stamps):
-        return 1.0 / taken.period
+    if come_through_queue(stamps):
+        taken = next(taken_times(_longest_run(stamps), _GAP), None)
+        if taken is not None:
+            return 1.0 / taken.period
     return estimate_clock(stamps).rate
+
+
+def _longest_run(stamps: FloatArray) -> FloatArray:
+    runs = split_at_gaps(stamps, _LONGEST_STEP)
+    return stamps[max(runs, key=lambda run: run.stop - run.start)] if runs else stamps
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 
-__all__ = ["LiveArrivals", "Taken", "taken_times"]
+__all__ = ["LiveArrivals", "Taken", "come_in_bursts", "taken_times"]
 
 _WINDOWS = (64, 256, 1024)
 """Messages of which one at least comes with hardly any delay, although most wait in a queue: the
@@ -52,7 +52,12 @@ class Taken(NamedTuple):
 
     def queued(self, stamps: FloatArray) -> bool:
         """Whether many of the stamps (n,) came in bursts, so that they tell no rate."""
-        return bool(np.mean(_in_bursts(np.diff(stamps), self.period)) > _BURSTS)
+        return come_in_bursts(stamps, self.period)
+
+
+def come_in_bursts(stamps: FloatArray, period: float) -> bool:
+    """Whether stamps (n,) [s] of messages of a period [s] are those of a queue."""
+    return bool(np.mean(_in_bursts(np.diff(stamps), period)) > _BURSTS)
 
 
 def _in_bursts(steps: FloatArray, period: float) -> BoolArray:

@@ -213,6 +213,8 @@ def test_messages_that_come_in_bursts_give_the_samples_of_even_ones(panda: Robot
     time = np.arange(6000) / RATE
     stamps = np.maximum.accumulate(time + rng.exponential(3.0 / RATE, 6000)) + 1e-9 * time
     assert stream_rate(stamps) == pytest.approx(RATE, rel=1e-3)
+    assert stream_rate(np.append(-1e9, stamps)) == pytest.approx(RATE, rel=1e-3)
+    assert stream_rate(np.append(-1e9, time)) == pytest.approx(RATE)
     stream, found = SampleStream(panda, SLOW), []
     for i in range(0, 6000, 25):
         part = slice(i, i + 25)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stream opens at the rate of the robot's own joint states, however they come."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sysid_core.arrays import FloatArray
+from sysid_core.online.stream_config import StreamConfig
+from sysid_core.recording import Recording
+from sysid_core.robot import Robot, load_robot
+from sysid_online.opening import OpeningStream
+
+RATE = 1000.0
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return load_robot("valkyrie_arm")
+
+
+def _batches(names: tuple[str, ...], time: FloatArray) -> list[Recording]:
+    values = np.sin(time)[:, None] * np.ones(len(names))
+    whole = Recording(time, names, 0.1 * values, effort=values)
+    return [whole.select(slice(k, k + 50)) for k in range(0, len(time), 50)]
+
+
+def _opened(robot: Robot, batches: list[Recording]) -> tuple[float, int]:
+    """Return the rate [Hz] that a stream opens at, and the number of samples."""
+    stream = OpeningStream(robot, StreamConfig(), rate=0.0, cutoff=0.0)
+    samples = sum(len(s) for batch in batches for s in stream.push_joint_states(batch))
+    return stream.rate, samples
+
+
+def test_stamps_at_arrival_do_not_hide_the_rate(robot: Robot) -> None:
+    rng = np.random.default_rng(2)
+    time = np.arange(6000) / RATE
+    stamps = np.maximum.accumulate(time + rng.exponential(3e-3, len(time))) + 1e-7 * time
+    rate, samples = _opened(robot, _batches(robot.joint_names, stamps))
+    assert rate == pytest.approx(RATE, rel=0.02)
+    assert samples > 0.9 * 600
+
+
+def test_a_gripper_on_the_same_topic_is_no_part_of_the_rate(robot: Robot) -> None:
+    time = np.arange(4000) / RATE
+    own = _batches(robot.joint_names, time)
+    gripper = _batches(("gripper",), time + 1e-4)
+    both = [batch for pair in zip(own, gripper, strict=True) for batch in pair]
+    rate, samples = _opened(robot, both)
+    assert rate == pytest.approx(RATE)
+    assert samples > 0.9 * 400
