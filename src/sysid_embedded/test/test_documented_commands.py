@@ -199,6 +199,14 @@ def interrupts() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[None]:
+    """Stop the daemon that ros2cli's commands start in the tests' domain."""
+    yield
+    if ON_ROS2 and shutil.which("ros2"):
+        subprocess.run(["ros2", "daemon", "stop"], timeout=LIMIT_S, check=False)
+
+
 @contextmanager
 def _running(words: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run a command, see that nothing of it failed, and interrupt it as Ctrl-C would."""
@@ -236,7 +244,7 @@ def _run(command: str, folder: Path) -> None:
     assert awaited in log.read_text()
 
 
-@pytest.mark.usefixtures("interrupts")
+@pytest.mark.usefixtures("daemon", "interrupts")
 @pytest.mark.parametrize("launch", LAUNCHES)
 def test_a_documented_launch_file_runs_with_the_commands_beside_it(
     launch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 
 def _python(
     code: str, path: Path | None = None, *arguments: str
@@ -25,7 +27,10 @@ def _python(
     )
 
 
-def test_without_rclpy_it_stands_in_and_says_so() -> None:
+def test_without_rclpy_it_stands_in_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    without = [path for path in paths if not Path(path, "rclpy").exists()]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(without))
     code = """
 import sysid_embedded
 assert not sysid_embedded.is_installed()

@@ -35,7 +35,6 @@ def test_the_command_line_sets_the_least_level(capfd: pytest.CaptureFixture[str]
 
 def test_lines_reach_rosout(node: Any, ros: Any, until: Until) -> None:
     from rcl_interfaces.msg import Log
-    from rclpy.logging import get_logger
 
     got: list[Any] = []
     listener = ros.create_node("listener")
@@ -43,7 +42,7 @@ def test_lines_reach_rosout(node: Any, ros: Any, until: Until) -> None:
 
     def arrived() -> bool:
         # The other end of the topic may know of this one a little later.
-        get_logger("node.part").error("broken")
+        node.get_logger().get_child("part").error("broken")
         return bool(until(lambda: [m for m in got if m.msg == "broken"], limit_s=0.2))
 
     assert until(arrived, listener)

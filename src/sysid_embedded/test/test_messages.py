@@ -104,6 +104,7 @@ def test_a_byte_is_bytes_of_length_one() -> None:
     assert cls().level == b"\x00"
 
 
+@pytest.mark.embedded
 def test_modules_offer_the_classes() -> None:
     import sensor_msgs.msg
     from std_srvs.srv import Trigger

@@ -62,6 +62,7 @@ def test_each_client_gets_its_own_answers(node: Any, ros: Any) -> None:
     assert [future.result().success for future in futures] == [False, True]
 
 
+@pytest.mark.embedded
 def test_a_client_that_does_not_read_yet_holds_up_no_callback(
     node: Any, ros: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
