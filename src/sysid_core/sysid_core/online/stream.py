@@ -128,6 +128,8 @@ class SampleStream:
         if self._arrivals.queued != queued and len(self._joints):  # times move by the delay
             finish(reset=False)
             self._joints.reset()
+        if self._arrivals.queued:
+            self.tally["joint states put on an even clock"] += len(taken)
         self._joints.sort_in(taken, np.hstack([q, tau]), finish)
         parts.append(self._complete(self._joints.known_until))
         whole = [part for part in parts if len(part)]

@@ -223,6 +223,7 @@ def test_messages_that_come_in_bursts_give_the_samples_of_even_ones(panda: Robot
         )
     samples = Samples.concatenate([part for part in found if len(part)])
     assert len(samples) > 0.95 * 6000 / SLOW.step
+    assert stream.tally["joint states put on an even clock"] > 0.9 * 6000
     late = samples.select(slice(600, None))
     expected = gain() * np.stack([np.interp(late.time, time, column) for column in position.T], 1)
     speed = 0.4 * 2.0 * np.pi * HERTZ
