@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 import yaml
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
 
 from sysid_core.data import read_recording, write_recording
-from sysid_core.data.message_types import CONTACTS, JOINT_STATE, message_types
+from sysid_core.data.message_types import CONTACTS, IMU, JOINT_STATE, ODOMETRY, message_types
 from sysid_core.errors import DataError, OutputError
 from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
 
@@ -345,3 +346,13 @@ def test_the_contacts_definition_is_the_one_of_sysid_msgs() -> None:
     linked = Path(__file__).parents[2] / "sysid_core/data/definitions/Contacts.msg"
     owned = Path(__file__).parents[3] / "sysid_msgs/msg/Contacts.msg"
     assert linked.read_text(encoding="utf-8") == owned.read_text(encoding="utf-8")
+
+
+def test_standard_messages_are_those_of_ros() -> None:
+    """Their hashes decide whether a bag is read, and a peer understood."""
+    ours, ros = message_types(), get_typestore(Stores.ROS2_JAZZY)
+    standard = [kind for kind in ours.types if kind != CONTACTS]
+    assert {JOINT_STATE, ODOMETRY, IMU, "std_msgs/msg/String"} <= set(standard)
+    for kind in standard:
+        assert ours.hash_rihs01(kind) == ros.hash_rihs01(kind)
+        assert ours.generate_msgdef(kind) == ros.generate_msgdef(kind)
