@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from sysid_core.files import json_text
@@ -69,6 +68,15 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
     if not sys.stderr.isatty():
         yield lambda stage, share: None
         return
+    # costs every command time that is not run on a terminal
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
