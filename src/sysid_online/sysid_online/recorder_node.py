@@ -53,6 +53,9 @@ _STALE = 0.5
 _SIMULATION_START = 5.0
 """Time [s] after which no simulation is at its start any more."""
 
+_TIDY = 60
+"""Reports after which what batches left between others in memory is given back."""
+
 _HARMLESS = {"received", "accepted"}
 """Counts that are meant to rise."""
 
@@ -109,6 +112,7 @@ class RecorderNode(Node):
         self._contact_source = ""
         self._faults: Counter[str] = Counter()
         self._reported: Mapping[str, int] = {}
+        self._reports = 0
         self._samples = self.create_publisher(JointSamples, "samples", 100)
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
         self.create_subscription(JointState, "joint_states", self._on_joint_state, readings())
@@ -220,6 +224,9 @@ class RecorderNode(Node):
 
     def _report(self) -> None:
         self._process()  # also where simulated time stands still
+        self._reports += 1
+        if self._reports % _TIDY == 0:
+            trim_memory()
         stream = self._source.stream
         faults = self._faults + self._source.counts
         values: dict[str, object] = {"rate [Hz]": round(self._source.rate, 2)}

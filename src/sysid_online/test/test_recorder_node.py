@@ -71,6 +71,17 @@ def test_the_rate_is_measured_despite_jitter(graph: Make) -> None:
     assert float(values["rate [Hz]"]) == pytest.approx(RATE, rel=0.02)
 
 
+def test_memory_that_is_free_is_given_back_once_a_minute(
+    graph: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[None] = []
+    monkeypatch.setattr("sysid_online.recorder_node.trim_memory", lambda: calls.append(None))
+    g = graph("recorder")
+    for _ in range(120):
+        g.nodes["recorder"]._report()
+    assert len(calls) == 2
+
+
 def test_silence_is_an_error_that_names_the_driver(graph: Make) -> None:
     g = graph("recorder")
     g.play(1.0)
