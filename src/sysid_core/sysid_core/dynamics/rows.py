@@ -58,9 +58,10 @@ class LeftOut:
     """Why samples are left out, and how many for this cause."""
 
     def __add__(self, other: LeftOut) -> LeftOut:
-        counts = {cause.kind: (cause, count) for cause, count in self.causes}
+        counts = {(cause.kind, cause.subject): (cause, count) for cause, count in self.causes}
         for cause, count in other.causes:
-            counts[cause.kind] = (cause, count + counts.get(cause.kind, (cause, 0))[1])
+            key = cause.kind, cause.subject
+            counts[key] = (cause, count + counts.get(key, (cause, 0))[1])
         return LeftOut(self.samples + other.samples, tuple(counts.values()))
 
     @property

@@ -65,6 +65,7 @@ def gather(
         idle=max(0.0, learner.time - learner.informative_time) + silence,
         fault=fault,
         left_out=learner.left_out.share,
+        left_out_causes=learner.left_out.diagnostics,
     )
 
 

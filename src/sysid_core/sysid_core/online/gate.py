@@ -112,7 +112,8 @@ class Evidence:
     estimate."""
     idle: float  # [s] time since the last informative sample
     fault: str = ""  # Why there is no usable solution; empty if there is one
-    left_out: float = 0.0  # [-] share of the newest samples that the regression could not use
+    left_out: float = 0.0  # [-] share of the newest samples that could not be used
+    left_out_causes: tuple[Diagnostic, ...] = ()  # Why, with the share of each
     wrong_torques: tuple[Diagnostic, ...] = ()  # Torques that cannot be what they are said to be
     saturated: tuple[Diagnostic, ...] = ()  # Torques that are cut off
     changed: bool = False  # Whether the robot changed after the model in use was learned
@@ -172,7 +173,8 @@ def _unusable(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
     if not evidence.left_out > _MOST_LEFT_OUT:
         return []
     share = f"{100.0 * evidence.left_out:.0f} %"
-    return [Diagnostic("unusable", f"{share} of the newest samples cannot be used")]
+    found = [Diagnostic("unusable", f"{share} of the newest samples cannot be used")]
+    return found + sorted(evidence.left_out_causes, key=lambda cause: -(cause.share or 0.0))[:1]
 
 
 def _idle(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.rows import LeftOut
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.online.stream_config import TORQUE_LIMITS
 from sysid_core.recording import Samples
@@ -22,8 +26,8 @@ _FARTHEST = 1e4
 """Range [rad] of a joint without limits: a sine of more has lost digits that a torque needs."""
 
 
-def usable_samples(robot: Robot, samples: Samples) -> Samples:
-    """Leave out samples that are not finite, or where no such robot can be.
+def usable_samples(robot: Robot, samples: Samples) -> tuple[Samples, LeftOut]:
+    """Leave out samples that are not finite, or where no such robot can be, and say why.
 
     Positions half a turn out of range, velocities beyond ten times and torques beyond twice the
     limit are not measurements: one of them would outweigh all others in the window.
@@ -36,13 +40,60 @@ def usable_samples(robot: Robot, samples: Samples) -> Samples:
         + [signal[:, actuated] for signal in signals]
         + [signal for signal in base if signal is not None]
     )
+    finite: BoolArray = np.asarray(np.isfinite(values).all(axis=1))
+    beyond = _beyond(robot, samples)
+    unfit = np.stack([mask[:, actuated].any(axis=1) for *_, mask in beyond]).any(axis=0)
+    left = LeftOut(int(np.count_nonzero(unfit | ~finite)))
+    if left.samples:
+        left = LeftOut(left.samples, tuple(_causes(robot, finite, beyond)))
+    return samples.select(np.flatnonzero(finite & ~unfit)), left
+
+
+def _beyond(robot: Robot, samples: Samples) -> tuple[tuple[str, str, BoolArray], ...]:
+    """Return where (N, n) a signal cannot be that of the robot's joint: kind, reason, mask."""
+    limits = robot.limits
+    lower = np.maximum(limits.lower, -_FARTHEST) - BEYOND_RANGE
+    upper = np.minimum(limits.upper, _FARTHEST) + BEYOND_RANGE
     with np.errstate(invalid="ignore"):
-        within = np.abs(samples.effort) <= TORQUE_LIMITS * robot.limits.effort
-        within &= samples.position >= np.maximum(robot.limits.lower, -_FARTHEST) - BEYOND_RANGE
-        within &= samples.position <= np.minimum(robot.limits.upper, _FARTHEST) + BEYOND_RANGE
-        within &= np.abs(samples.velocity) <= BEYOND_SPEED * robot.limits.velocity
-    usable = np.hstack([np.isfinite(values), within[:, actuated]]).all(axis=1)
-    return samples.select(np.flatnonzero(usable))
+        return (
+            (
+                "position_beyond",
+                "positions lie half a turn or more out of range",
+                (samples.position < lower) | (samples.position > upper),
+            ),
+            (
+                "velocity_beyond",
+                f"velocities exceed {BEYOND_SPEED:g} times the limit",
+                np.abs(samples.velocity) > BEYOND_SPEED * limits.velocity,
+            ),
+            (
+                "torque_beyond",
+                f"torques exceed {TORQUE_LIMITS:g} times the limit",
+                np.abs(samples.effort) > TORQUE_LIMITS * limits.effort,
+            ),
+        )
+
+
+def _causes(
+    robot: Robot, finite: BoolArray, beyond: tuple[tuple[str, str, BoolArray], ...]
+) -> Iterator[tuple[Diagnostic, int]]:
+    """Yield why samples are left out, and how many: each counts for its first cause only."""
+    lost = "{share} of the samples are left out: "
+    if not finite.all():
+        broken = Diagnostic("not_finite", lost + "not all of their numbers are finite")
+        yield broken, int(np.count_nonzero(~finite))
+    left = finite.copy()
+    for kind, reason, mask in beyond:
+        for joint in np.flatnonzero(mask.any(axis=0) & robot.actuated):
+            here = left & mask[:, joint]
+            left &= ~here
+            cause = Diagnostic(
+                kind,
+                lost + reason,
+                subject=robot.joint_names[joint],
+                hint="check the units, and the limits in the robot's description",
+            )
+            yield cause, int(np.count_nonzero(here))
 
 
 def noise_of(statistics: Statistics, anchor: Statistics, base_vector: FloatArray) -> FloatArray:

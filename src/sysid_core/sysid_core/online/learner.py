@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -154,8 +155,9 @@ class Learner:
 
     def usable(self, samples: Samples) -> Samples:
         """Leave out samples that cannot be measurements, and count them."""
-        given, samples = len(samples), usable_samples(self.robot, samples)
-        self.rejected += given - len(samples)
+        samples, left_out = usable_samples(self.robot, samples)
+        self.rejected += left_out.samples
+        self.left_out.note(left_out)
         return samples
 
     def begin_anew(self, time: float) -> None:
@@ -189,7 +191,7 @@ class Learner:
 
     def _rows(self, samples: Samples) -> Learned:
         rows = self.regression.rows(samples, self.config.still_velocity)
-        self.left_out.note(rows.left_out)
+        self.left_out.note(replace(rows.left_out, samples=len(samples)))
         usable = np.zeros(len(samples), dtype=bool)
         for block in rows.blocks:
             usable[block.sample] = True

@@ -12,6 +12,7 @@ import pytest
 
 from sysid_core.errors import ParameterError
 from sysid_core.online.gate import GateConfig, GateState
+from sysid_core.online.intake import usable_samples
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Solved, Update
@@ -116,6 +117,51 @@ def test_torques_beyond_twice_their_limit_are_left_out(valkyrie: Arm) -> None:
     assert last.rejected == 8
     assert last.identified
     assert last.scores.r2 > 0.999
+
+
+@pytest.mark.parametrize(
+    ("name", "factor", "reason"),
+    [
+        ("velocity", 60.0, "velocities exceed 10 times the limit"),
+        ("effort", 1e3, "torques exceed 2 times the limit"),
+        ("position", 57.3, "positions lie half a turn or more out of range"),
+    ],
+)
+def test_signals_in_other_units_are_named_with_the_joint(
+    valkyrie: Arm, name: str, factor: float, reason: str
+) -> None:
+    def scale(values: np.ndarray) -> None:
+        values[:, 1] = factor * np.maximum(np.abs(values[:, 1]), 1.0)
+
+    identifier = OnlineIdentifier(valkyrie.robot)
+    *_, last = feed(identifier, spoiled(valkyrie.samples(0.0, 4.0), **{name: scale}))
+    assert last.state is GateState.FILLING
+    assert last.rejected == 400
+    assert "100 % of the newest samples cannot be used" in last.reasons[0]
+    (note,) = (note for note in last.notes if "left out" in str(note))
+    assert str(note) == last.reasons[1]
+    assert note.subject == valkyrie.robot.joint_names[1]
+    assert note.share == 1.0
+    assert reason in note.message
+
+
+def test_each_sample_is_left_out_for_one_cause(valkyrie: Arm) -> None:
+    def spoil(values: np.ndarray) -> None:
+        values[:4, 0] = np.nan
+        values[2:8, 1] = 1e5
+        values[6:10, 2] = 1e5
+
+    samples = spoiled(valkyrie.samples(0.0, 1.0), effort=spoil, velocity=spoil)
+    kept, left_out = usable_samples(valkyrie.robot, samples)
+    assert len(kept) == len(samples) - 10
+    assert left_out.samples == left_out.count == 10
+    assert [(cause.kind, count) for cause, count in left_out.causes] == [
+        ("not_finite", 4),
+        ("velocity_beyond", 4),
+        ("velocity_beyond", 2),
+        ("torque_beyond", 0),
+        ("torque_beyond", 0),
+    ]
 
 
 def test_spoiled_time_is_left_out(valkyrie: Arm) -> None:
