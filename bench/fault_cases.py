@@ -27,6 +27,7 @@ __all__ = ["Corpus", "prepare", "spoiled"]
 
 VALUES = (
     *("nan", ".nan", "inf", "-.inf", "1e308", "-1e308", "1e-320", "0", "-1", "1e9", "1e-308"),
+    *("1e-9", "0.001", "1.5"),
     *("9" * 400, "9" * 5000, "2001-13-41", "2001-01-01", "!!int abc", "!!binary x", "!!float x"),
     *("~", "''", "[]", "{}", "[[[[]]]]", "{1: 2, a: 3}", "[a, 1]", "*a", "&a [*a]", "- -"),
     *("\xff", "\U0001f600", '"a\\nb"', "../../x", "/etc/passwd", "x" * 300, "x" * 70_000),
@@ -306,7 +307,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     ),
     "init": ("--name",),
     "compliance": ("--robot",),
-    "simulate": ("--seed", "--duration"),
+    "simulate": ("--seed", "--duration", "--robot"),
 }
 
 
@@ -323,7 +324,7 @@ def arguments(corpus: Corpus, folder: Path, rng: random.Random) -> list[str]:
         "excite": ["excite", f"{good}/arm.yaml", *out, "--starts", "1", "--duration", "2"],
         "init": ["init", f"{good}/arm.urdf", "-o", str(folder / "out" / "x.yaml")],
         "compliance": ["compliance", f"{good}/data.csv", "--robot", f"{good}/arm.yaml", *out],
-        "simulate": ["simulate", "nowhere", *out],
+        "simulate": ["simulate", "--robot", f"{good}/arm.yaml", *out, "--duration", "0.1"],
     }
     verb = rng.choice(sorted(command))
     words = command[verb]
