@@ -56,6 +56,7 @@ def gather(
         saturated=learner.saturation.diagnostics(),
         wrong_torques=_wrong_torques(learner, in_use=model.identified and not changed),
         changed=changed,
+        adopted=model.identified and model.parameters is not learner.robot.nominal,
         groups=learner.regression.groups,
         consistency=margins,
         bodies=layout.bodies,

@@ -38,6 +38,10 @@ _CLEARLY_BETTER = 0.5
 """Share of the nominal model's square error that an estimate must save to be used whatever its
 R²: one joint in slow motion, all friction, has a poor one [-]."""
 
+_BETTER = 1.2
+"""Ratio of errors that takes the nominal model out of use: of a second's samples some five count
+as independent for each joint, so that seven joints tell less only by chance [-]."""
+
 _MAX_OPTIMALITY = 0.01
 """Posterior standard deviations that a solution may lie from its optimum: no error that counts,
 and five times what a solve is asked for."""
@@ -117,6 +121,7 @@ class Evidence:
     wrong_torques: tuple[Diagnostic, ...] = ()  # Torques that cannot be what they are said to be
     saturated: tuple[Diagnostic, ...] = ()  # Torques that are cut off
     changed: bool = False  # Whether the robot changed after the model in use was learned
+    adopted: bool = False  # Whether an estimate is in use, not the nominal model
 
     @property
     def skill(self) -> float:
@@ -133,6 +138,7 @@ class Decision(NamedTuple):
     accepted: bool  # Whether this very estimate is to be used
     fallback: bool  # Whether the model in use must go back to nominal
     reasons: tuple[Diagnostic, ...]  # Never empty
+    confirmed: bool = False  # Whether the data show that the nominal model is as good
 
 
 def decide(evidence: Evidence, config: GateConfig) -> Decision:
@@ -151,7 +157,26 @@ def decide(evidence: Evidence, config: GateConfig) -> Decision:
         if state is GateState.NOMINAL and evidence.fill < 1.0:
             state = GateState.FILLING
         return Decision(state, False, evidence.opened and state is GateState.NOMINAL, reasons)
+    own, nominal = _errors(evidence)
+    # what is in use stays unless the other is clearly better
+    least = WORSE if evidence.adopted else 1.0 / _BETTER
+    if own > nominal * least or _poor_joints(evidence, config):
+        return Decision(GateState.IDENTIFIED, False, False, (_confirmed(own, nominal),), True)
     return Decision(GateState.IDENTIFIED, True, False, (_passed(evidence),))
+
+
+def _errors(evidence: Evidence) -> tuple[float, float]:
+    """Return the errors [N·m] of the estimate and of the nominal model over all groups."""
+    own, nominal = map(np.linalg.norm, (evidence.rmse_groups, evidence.rmse_nominal_groups))
+    return float(own), float(nominal)
+
+
+def _confirmed(own: float, nominal: float) -> Diagnostic:
+    message = (
+        f"the data confirm the nominal model: it predicts torque to {nominal:.3g} N·m, the "
+        f"estimate to {own:.3g} N·m"
+    )
+    return Diagnostic("confirmed", message, hint="the nominal parameters stay in use")
 
 
 def _passed(evidence: Evidence) -> Diagnostic:
@@ -225,9 +250,9 @@ def _misfits(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
     floor = config.r2_threshold - (_HYSTERESIS if evidence.opened else 0.0)
     if not (evidence.r2 >= floor or evidence.skill > _CLEARLY_BETTER):
         found.append(Diagnostic("misfit", f"R² {evidence.r2:.3f} is below {floor:.2f}"))
-    total = np.linalg.norm(evidence.rmse_groups)
-    nominal = np.linalg.norm(evidence.rmse_nominal_groups)
-    if total > nominal * WORSE:
+    total, nominal = _errors(evidence)
+    allowed = _NEGLIGIBLE * float(np.linalg.norm(evidence.torque))
+    if total > nominal * WORSE and total**2 - nominal**2 > allowed**2:
         found.append(
             Diagnostic(
                 "worse",
@@ -292,7 +317,11 @@ _CHECKS = (
     _Check(lambda e, _: list(e.wrong_torques), GateState.REJECTED, GateState.NOMINAL),
     _Check(_implausible, GateState.REJECTED, GateState.REJECTED),
     _Check(_misfits, GateState.NOMINAL, GateState.NOMINAL),
-    _Check(_poor_joints, GateState.REJECTED, GateState.NOMINAL),
+    _Check(
+        lambda e, config: _poor_joints(e, config) if e.adopted or not e.opened else [],
+        GateState.REJECTED,
+        GateState.NOMINAL,
+    ),
     _Check(_undetermined, GateState.HOLDING, GateState.NOMINAL),
 )
 """In the order in which they decide."""

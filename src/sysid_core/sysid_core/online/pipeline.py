@@ -186,7 +186,7 @@ class OnlineIdentifier:
 
     def _act(self, decision: Decision, fresh: Estimate | None) -> None:
         """Do what was decided; a fresh estimate may come into use."""
-        if decision.fallback:
+        if decision.fallback or (decision.confirmed and self._tracker.attached):
             self._tracker.forget()
             self._use(self._nominal)
             self._robot_changed = False
@@ -194,6 +194,13 @@ class OnlineIdentifier:
             unknown = self._nominal.base_covariance
             model = ModelInUse(fresh.parameters, fresh.std, fresh.base_parameters, unknown, True)
             self._use(model, fresh)
+            self._changed_at, self._robot_changed = self._learner.time, False
+        elif decision.confirmed and fresh is not None:
+            model = replace(self._nominal, std=fresh.std, identified=True)
+            if self._model.identified and self._model.parameters is model.parameters:
+                self._model, self._adopted = model, fresh
+            else:
+                self._use(model, fresh)
             self._changed_at, self._robot_changed = self._learner.time, False
 
     @property

@@ -30,7 +30,9 @@ GOOD = Evidence(
 )
 
 
-OPENED = replace(GOOD, opened=True)
+OPENED = replace(GOOD, opened=True, adopted=True)
+HEAVY = replace(GOOD, torque=np.array([20.0, 8.0]))
+"""Torques against which the models' errors hardly count."""
 POOR = {"rmse_groups": np.array([0.9, 0.9])}
 """Hardly better than nominal."""
 WRONG = Diagnostic("torque_scale", "the torque is 1.5 times too large", subject="elbow")
@@ -99,7 +101,8 @@ def test_poor_evidence_has_its_state_and_reason(
     change: dict[str, object], closed: GateState, open_: GateState, words: str
 ) -> None:
     for opened, state in ((False, closed), (True, open_)):
-        decision = decided(replace(GOOD, opened=opened, **change))  # type: ignore[arg-type]
+        evidence = replace(GOOD, opened=opened, adopted=opened)
+        decision = decided(replace(evidence, **change))  # type: ignore[arg-type]
         assert decision.state is state
         assert not decision.accepted
         assert words in " ".join(map(str, decision.reasons))
@@ -144,6 +147,32 @@ def test_a_joint_may_be_worse_than_nominal_by_what_a_model_errs_anyway() -> None
         rmse = np.array([0.1, error])
         evidence = replace(GOOD, rmse_groups=rmse, rmse_nominal_groups=nominal)
         assert decided(evidence).accepted is accepted
+
+
+@pytest.mark.parametrize("ratio", [0.9, 1.01, 1.05])
+def test_a_nominal_model_that_predicts_as_well_is_confirmed(ratio: float) -> None:
+    alike = replace(HEAVY, rmse_groups=ratio * HEAVY.rmse_nominal_groups)
+    for evidence in (alike, replace(alike, opened=True)):
+        decision = decided(evidence)
+        assert (decision.state, decision.accepted) == (GateState.IDENTIFIED, False)
+        assert decision.confirmed
+        assert not decision.fallback
+        assert "confirm the nominal model" in str(decision.reasons[0])
+
+
+def test_what_is_in_use_stays_unless_the_other_is_clearly_better() -> None:
+    def accepted(ratio: float, *, adopted: bool) -> bool:
+        rmse = ratio * HEAVY.rmse_nominal_groups
+        return decided(replace(HEAVY, opened=True, adopted=adopted, rmse_groups=rmse)).accepted
+
+    assert [accepted(r, adopted=False) for r in (0.8, 0.85, 1.01)] == [True, False, False]
+    assert [accepted(r, adopted=True) for r in (0.8, 1.01, 1.04)] == [True, True, False]
+
+
+def test_a_nominal_model_is_confirmed_by_a_joint_that_the_estimate_worsens() -> None:
+    worse = {"rmse_groups": np.array([0.1, 1.01]), "rmse_nominal_groups": np.array([5.0, 1.0])}
+    decision = decided(replace(OPENED, adopted=False, **worse))  # type: ignore[arg-type]
+    assert decision.confirmed
 
 
 def test_all_misfits_are_told_at_once() -> None:

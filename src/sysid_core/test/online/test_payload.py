@@ -472,3 +472,33 @@ def test_a_load_soon_after_the_first_model_blames_no_joint(panda: Arm, load: Flo
     assert after[-1].payload_attached
     assert after[-1].payload is not None
     np.testing.assert_allclose(after[-1].payload.mass, 2.0, rtol=0.1)
+
+
+@pytest.fixture(scope="module")
+def confirmed(panda: Arm, load: FloatArray) -> list[Update]:
+    """Return the updates of an arm that is what its description says, with a load after 8 s."""
+    right = replace(panda, truth=panda.robot.consistent_nominal)
+    identifier = OnlineIdentifier(right.robot)
+    return run(identifier, right.samples(0.0, 8.0, noise=0.02)) + run(
+        identifier, right.samples(8.0, 14.0, noise=0.02, load=load)
+    )
+
+
+def test_a_description_that_is_right_is_confirmed_and_stays_in_use(
+    panda: Arm, confirmed: list[Update]
+) -> None:
+    before = [u for u in confirmed if 4.0 < u.time < 8.0]
+    assert all(u.identified for u in before)
+    assert len({u.revision for u in before}) == 1
+    assert before[-1].parameters.tolist() == panda.robot.nominal.tolist()
+    assert any(cause.kind == "confirmed" for u in before for cause in u.causes)
+    assert np.isfinite(before[-1].std).all()
+
+
+def test_a_description_that_is_right_finds_loads(confirmed: list[Update]) -> None:
+    first = next(u for u in confirmed if u.payload_attached)
+    assert 8.0 < first.time < 9.0
+    last = confirmed[-1].payload
+    assert last is not None
+    assert abs(last.mass - 2.0) < 0.03 * 2.0
+    assert abs(last.mass - 2.0) < 3.0 * last.mass_std
