@@ -20,14 +20,18 @@ from bench.arms import chain_urdf
 from sysid_core.arrays import FloatArray
 from sysid_core.excitation.fourier import FourierMotion, quintic_step, random_motion
 from sysid_core.excitation.limits import fit_into, motion_limits
+from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot, parse_description
+from sysid_core.robot.export import model_files, write_model
 
 __all__ = ["ARMS", "RATE", "Load", "Motion", "Plant", "arm"]
 
 ARMS = ("panda", "ur10", "chain")
 
 RATE = 200.0  # [Hz]
+_FOLDER = TemporaryDirectory()
+_LEARNED_ON, _LEARNED = 3, 20.0  # motion, and so many seconds of it, that `identified` learns from
 _PERIOD, _HARMONICS, _SPEED = 10.0, 5, 0.6  # [s, -, share of the limits]
 _SPREAD = 0.2  # masses and inertias are off by up to this share
 _LEVER = 0.01  # [m] deviation of centres of mass
@@ -60,12 +64,11 @@ def arm(name: str) -> Robot:
     """Return a robot by name; ``chain`` is an arm of six joints made here."""
     if name != "chain":
         return load_robot(name)
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "chain.urdf"
-        path.write_text(chain_urdf(6, 3), encoding="utf-8")
-        joints = [f"joint{i}" for i in range(6)]
-        described = {"name": "chain", "urdf": str(path), "joints": {"actuated": joints}}
-        return load_robot(parse_description(described))
+    path = Path(_FOLDER.name) / "chain.urdf"
+    path.write_text(chain_urdf(6, 3), encoding="utf-8")
+    joints = [f"joint{i}" for i in range(6)]
+    described = {"name": "chain", "urdf": str(path), "joints": {"actuated": joints}}
+    return load_robot(parse_description(described))
 
 
 class Plant:
@@ -145,6 +148,16 @@ class Plant:
         return Recording(
             motion.time, self.robot.joint_names, position, None, effort, source=self.robot.name
         )
+
+    def identified(self) -> Robot:
+        """Return the robot as `sysid identify` describes it from another motion."""
+        motion = self.states(_LEARNED_ON, 0.0, _LEARNED)
+        recording = self.recording(motion, self.torque(motion))
+        found = identify(self.robot, recording, IdentifyConfig(train=1.0))
+        with TemporaryDirectory() as folder:
+            parameters, cutoff = found.estimate.parameters, found.signals.cutoff
+            write_model(found.robot, parameters, Path(folder), cutoff)
+            return load_robot(Path(folder) / model_files(self.robot)[1])
 
     def wide_error(self, parameters: FloatArray) -> float:
         """Return a model's error on another wide motion, relative to the nominal model's."""

@@ -75,7 +75,7 @@ def _identify(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_data(parser, several=True)
     add_robot(parser, required=True)
-    _add_out(parser, "estimate.json, <robot>.urdf, report.html")
+    _add_out(parser, "estimate.json, <robot>.urdf, identified.yaml, report.html")
     _add_method(parser)
     add(
         "--train",

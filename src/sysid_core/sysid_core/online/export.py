@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the parameters in use of a live identification as estimate.json and as a URDF."""
+"""Writes the parameters in use of a live identification as estimate.json, URDF and description."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from sysid_core.errors import OutputError
 from sysid_core.estimate_json import model_json, scores_json, write_estimate
-from sysid_core.files import results_folder, write_text
+from sysid_core.files import results_folder
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.update import Update
-from sysid_core.robot.export import identified_urdf, require_believable
+from sysid_core.robot.export import model_files, require_believable, write_model
 from sysid_core.robot.model import Robot
 from sysid_core.scores import Scores
 
@@ -47,7 +47,7 @@ def update_json(robot: Robot, update: Update, groups: tuple[str, ...]) -> dict[s
 def export_update(
     robot: Robot, update: Update, identifier: OnlineIdentifier, folder: Path
 ) -> Path:
-    """Write ``estimate.json`` and ``<robot>.urdf`` to a folder; returns the URDF's path.
+    """Write ``estimate.json``, URDF and description to a folder; returns the URDF's path.
 
     Raises
     ------
@@ -58,11 +58,10 @@ def export_update(
         If the identified mass or torques are absurd.
     """
     require_believable(robot, update.parameters, "identify offline with --any-mass")
-    urdf = identified_urdf(robot, update.parameters)
-    names = ("estimate.json", f"{robot.name}.urdf")
+    names = ("estimate.json", *model_files(robot))
     for there in filter(Path.exists, (folder / name for name in names)):
         raise OutputError(f"{there}: exists already; choose another folder")
     with results_folder(folder) as temporary:
         write_estimate(update_json(robot, update, identifier.groups), temporary / names[0])
-        write_text(temporary / names[1], urdf)
+        write_model(robot, update.parameters, temporary)
     return folder / names[1]

@@ -59,9 +59,9 @@ def advice(found: Identification, folder: str = "DIR") -> list[str]:
             "joint states at 100 Hz or more."
         )
     steps.append(
-        f"Check the model on another recording: sysid validate {folder}/estimate.json DATA. Use "
-        f"{robot.name}.urdf where a URDF is wanted; armature and offsets have no place in a URDF "
-        "and stand in estimate.json."
+        f"Check the model on another recording: sysid validate {folder}/estimate.json DATA. Give "
+        f"{folder}/identified.yaml to the nodes as their robot, and {robot.name}.urdf where a "
+        "URDF is wanted; armature, offsets and further friction have no place in that."
     )
     return steps
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -188,3 +188,5 @@ class RobotDescription:
     total_mass: tuple[float, float] | None = None
     signals: DescribedSignals = DescribedSignals()
     limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """The parsed YAML that this was read from."""

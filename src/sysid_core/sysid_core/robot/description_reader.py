@@ -298,7 +298,7 @@ def parse_description(data: Mapping[str, Any], *, source: Path | None = None) ->
             _settle_friction(given)
         except UnreadableError as error:
             raise RobotError(str(error)) from error
-        return RobotDescription(**given, source=source)
+        return RobotDescription(**given, source=source, given=dict(data))
 
 
 def read_description(path: Path) -> RobotDescription:

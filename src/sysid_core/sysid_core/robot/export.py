@@ -1,22 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes identified parameters back into a robot's own URDF, leaving everything else alone."""
+"""Writes identified parameters back into a robot's own URDF and description.
+
+Everything else in them is left alone.
+"""
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
+import yaml
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import ModelError, UnreadableError
+from sysid_core.dynamics.friction import FRICTION
+from sysid_core.errors import ModelError, OutputError, UnreadableError
+from sysid_core.files import write_text
 from sysid_core.inertia import smallest_eigenvalue, transform_matrix
 from sysid_core.robot.model import Robot
 from sysid_core.robot.plausibility import mass_factor
 from sysid_core.untrusted import parse_xml, read_bytes
 
-__all__ = ["identified_urdf", "require_believable"]
+__all__ = [
+    "identified_description",
+    "identified_urdf",
+    "model_files",
+    "require_believable",
+    "require_elsewhere",
+    "write_model",
+]
 
 _UNCHANGED = 1e-12
 _MASS_FACTOR = 2.0
@@ -66,6 +81,81 @@ def _torque_factor(robot: Robot, parameters: FloatArray) -> float:
     if not loaded.any():
         return 1.0
     return float(np.median((identified * nominal).sum(axis=0)[loaded] / size[loaded]))
+
+
+def model_files(robot: Robot) -> tuple[str, str]:
+    """Return the names of the files that hold an identified model: URDF and description."""
+    return f"{robot.name}.urdf", "identified.yaml"
+
+
+def require_elsewhere(robot: Robot, folder: Path) -> None:
+    """Refuse a folder where an identified description would replace the one it started from.
+
+    Raises
+    ------
+    OutputError
+        If it would.
+    """
+    own = robot.description.source
+    if own is not None and own.absolute() == (folder / model_files(robot)[1]).absolute():
+        raise OutputError(f"{own}: is the robot's own description; choose another folder")
+
+
+def write_model(
+    robot: Robot, parameters: FloatArray, folder: Path, cutoff: float | None = None
+) -> None:
+    """Write the URDF and the description of an identified robot to a folder.
+
+    Raises
+    ------
+    ModelError
+        As `identified_urdf`.
+    OutputError
+        If the folder cannot be written to.
+    """
+    urdf, description = model_files(robot)
+    write_text(folder / urdf, identified_urdf(robot, parameters))
+    write_text(folder / description, identified_description(robot, parameters, cutoff))
+
+
+def identified_description(
+    robot: Robot, parameters: FloatArray, cutoff: float | None = None
+) -> str:
+    """Return the text of a description whose nominal model is the identified one.
+
+    It is the robot's own with the URDF of `model_files` beside it, and what has no place in a
+    URDF: chosen friction terms and their coefficients, armature, offsets, gravity where it was
+    identified, and the cut-off [Hz] of arms, unless the description gives one.
+    """
+    robot.check_parameters(parameters)
+    given, own = dict(robot.description.given), robot.description
+    layout = robot.layout
+    friction = {**layout.joints_of(parameters), **layout.couplings_of(parameters)}
+    found: dict[str, Any] = {
+        **given,
+        "name": own.name,
+        "urdf": model_files(robot)[0],
+        "gravity": list(own.gravity),
+        "friction": {
+            **given.get("friction", {}),
+            "chosen": {joint: dict(terms) for joint, terms in own.friction_chosen.items()},
+            "nominal": {name: _possible(terms) for name, terms in friction.items()},
+        },
+    }
+    if cutoff is not None and not robot.floating and own.signals.cutoff is None:
+        found["signals"] = {**given.get("signals", {}), "cutoff": float(cutoff)}
+    text = yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=99)
+    return (
+        f"# The identified model of {own.name}, to be given wherever a robot is asked for\n{text}"
+    )
+
+
+def _possible(terms: dict[str, float]) -> dict[str, float]:
+    """Return friction coefficients that are not zero, held to what the terms allow."""
+    lower = {term.name: term.lower for term in FRICTION}
+    held = {name: max(value, lower[name]) for name, value in terms.items()}
+    usual = ("viscous", "coulomb")  # a zero keeps the URDF's from coming back
+    return {name: value for name, value in held.items() if value or name in usual}
 
 
 def identified_urdf(robot: Robot, parameters: FloatArray) -> str:

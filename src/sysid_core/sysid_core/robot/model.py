@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
@@ -86,6 +86,8 @@ class Robot:
         gears = description.transmission
         with found_in(description.source or self.name):
             self.couplings = () if gears is None else gears.couplings(self.joint_names)
+        rubbed = (*self.joint_names, *(coupling.name for coupling in self.couplings))
+        self._check_known("friction.nominal", description.friction_nominal, rubbed)
         self.layout = self._build_layout()
         self.limits = self._find_limits()
         self.nominal = nominal_parameters(description, urdf, self.model, self.layout)
@@ -146,7 +148,6 @@ class Robot:
             "joints.passive": description.passive,
             "joints.mimic": (*description.mimic, *(m.joint for m in description.mimic.values())),
             "friction.chosen": tuple(description.friction_chosen),
-            "friction.nominal": tuple(description.friction_nominal),
             "effort.position_offset": tuple(description.position_offset),
             "effort.transmission.joints": (
                 description.transmission.joints if description.transmission else ()
@@ -154,14 +155,16 @@ class Robot:
             "effort.gain": tuple(gain) if isinstance(gain, Mapping) else (),
         }
         for where, names in named.items():
-            unknown = sorted(set(names) - known)
-            if unknown:
-                raise self._error(
-                    f"{where} names {unknown}, but the moving joints are {sorted(known)}"
-                )
+            self._check_known(where, names, known)
         both = set(description.actuated or ()) & {*description.passive, *description.mimic}
         if both:
             raise self._error(f"{sorted(both)} cannot be actuated and passive at once")
+
+    def _check_known(self, where: str, names: Iterable[str], known: Iterable[str]) -> None:
+        if unknown := sorted(set(names) - set(known)):
+            raise self._error(
+                f"{where} names {unknown}, but the moving joints are {sorted(known)}"
+            )
 
     def _check_chosen(self) -> None:
         if self.description.friction_chosen and not self.is_tree:

@@ -10,7 +10,7 @@ import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
 from sysid_core.inertia import Ellipsoid, inertia_fault, nearest_consistent, solid
-from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
+from sysid_core.parameters import COUPLING_TERMS, FRICTION_TERMS, ParameterLayout
 from sysid_core.robot.description import UNCOMPENSATED, RobotDescription
 from sysid_core.robot.urdf import Urdf
 
@@ -35,6 +35,10 @@ def nominal_parameters(
         for term in FRICTION_TERMS:
             if "friction" not in description.effort_excludes or term in UNCOMPENSATED:
                 vector[layout.term(term)][j] = values.get(term, 0.0)
+    for c, name in enumerate(layout.couplings):
+        for term in COUPLING_TERMS:
+            given = description.friction_nominal.get(name, {})
+            vector[layout.coupling_term(term)][c] = given.get(term, 0.0)
     return vector
 
 

@@ -73,7 +73,7 @@ def _json(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> Any:
 
 def test_identify_writes_its_results(folder: Path) -> None:
     written = {path.name for path in (folder / "out").iterdir()}
-    assert {"estimate.json", "ur10.urdf", "report.html"} <= written
+    assert {"estimate.json", "ur10.urdf", "identified.yaml", "report.html"} <= written
     assert not any(name.startswith(".") for name in written)
 
 
@@ -86,6 +86,22 @@ def test_identify_prints_the_estimate_as_json(
     assert min(printed["consistency"].values()) > 0.0
     figures = printed["validation"]["rmse"]
     assert np.all(np.array(figures["identified"]) < np.array(figures["nominal"]))
+
+
+def test_the_identified_description_starts_from_the_estimate(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estimate = json.loads((folder / "out" / "estimate.json").read_text())
+    robot = load_robot(folder / "out" / "identified.yaml")
+    for body, phi in robot.layout.bodies_of(robot.nominal).items():
+        np.testing.assert_allclose(phi, estimate["bodies"][body], rtol=1e-6, atol=1e-9)
+    for joint, terms in robot.layout.joints_of(robot.nominal).items():
+        assert estimate["joints"][joint].items() <= terms.items()
+    assert robot.description.signals.cutoff == pytest.approx(estimate["cutoff_hz"])
+    arguments = ["identify", str(folder / "other.csv"), "--robot"]
+    arguments += [str(folder / "out" / "identified.yaml"), "--json", "--no-report"]
+    again = _json(capsys, [*arguments, "--out", str(tmp_path)])
+    assert min(again["validation"]["r2"]["nominal"]) > 0.9
 
 
 def test_table_and_bag_give_the_same_result(

@@ -9,12 +9,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import ModelError
+from sysid_core.errors import ModelError, OutputError, RobotError
 from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
 from sysid_core.robot import Robot, known_robots, load_robot
-from sysid_core.robot.export import identified_urdf
+from sysid_core.robot.description_reader import parse_description
+from sysid_core.robot.export import (
+    identified_description,
+    identified_urdf,
+    require_elsewhere,
+    write_model,
+)
 
 
 def _random_parameters(robot: Robot, scale: float) -> FloatArray:
@@ -111,3 +118,69 @@ def test_fixed_links_give_up_their_inertia_where_nothing_would_be_left(tmp_path:
 def test_parameters_of_another_robot_are_refused() -> None:
     with pytest.raises(ModelError, match="parameters"):
         identified_urdf(load_robot("ur10"), load_robot("panda").nominal)
+
+
+@pytest.mark.parametrize("name", sorted(known_robots()))
+def test_the_description_written_makes_the_identified_model_the_nominal_one(
+    name: str, tmp_path: Path
+) -> None:
+    robot = load_robot(name)
+    if robot.is_tree:
+        terms = {"sigmoid": 0.1, "load": 1.0}
+        robot = robot.with_friction(dict.fromkeys(robot.joint_names[:2], terms))
+    vector = _random_parameters(robot, 0.3)
+    vector[robot.layout.term("offset")] = -0.5
+    write_model(robot, vector, tmp_path)
+    back = load_robot(tmp_path / "identified.yaml")
+    np.testing.assert_allclose(back.nominal, vector, rtol=1e-9, atol=1e-12)
+    assert back.friction_scales.tolist() == robot.friction_scales.tolist()
+    assert back.model_hash == robot.model_hash
+    alike = [
+        replace(own.description, urdf="", source=None, friction_nominal={})
+        for own in (back, robot)
+    ]
+    assert alike[0] == alike[1]
+
+
+def test_arms_keep_the_cutoff_that_was_chosen_for_them() -> None:
+    def cutoff(robot: Robot) -> float | None:
+        text = identified_description(robot, robot.nominal, 7.5)
+        return parse_description(yaml.safe_load(text)).signals.cutoff
+
+    ur10, solo12 = load_robot("ur10"), load_robot("solo12")
+    assert ur10.description.signals.cutoff is None
+    assert cutoff(ur10) == 7.5
+    # of a floating base it depends on its sensors
+    assert cutoff(solo12) == solo12.description.signals.cutoff
+    given = parse_description({**ur10.description.given, "signals": {"cutoff": 5.0}})
+    assert cutoff(load_robot(replace(given, source=ur10.description.source))) == 5.0
+
+
+def test_gravity_that_was_identified_is_the_descriptions(tmp_path: Path) -> None:
+    robot = load_robot("ur10").in_gravity((0.0, 6.9, -6.9))
+    write_model(robot, robot.nominal, tmp_path)
+    assert load_robot(tmp_path / "identified.yaml").description.gravity == (0.0, 6.9, -6.9)
+
+
+def test_friction_that_no_joint_can_have_is_held_to_zero() -> None:
+    robot = load_robot("ur10")
+    vector = robot.nominal.copy()
+    vector[robot.layout.term("viscous")] = -1.0
+    back = parse_description(yaml.safe_load(identified_description(robot, vector)))
+    assert {terms["viscous"] for terms in back.friction_nominal.values()} == {0.0}
+
+
+def test_a_robots_own_description_is_not_replaced(tmp_path: Path) -> None:
+    robot = load_robot("ur10")
+    write_model(robot, robot.nominal, tmp_path)
+    own = load_robot(tmp_path / "identified.yaml")
+    with pytest.raises(OutputError, match="own description"):
+        require_elsewhere(own, tmp_path)
+    require_elsewhere(own, tmp_path / "result")
+
+
+def test_nominal_friction_of_what_does_not_move_is_refused() -> None:
+    given = {**load_robot("tx40").description.given, "friction": {"nominal": {"elbow": {}}}}
+    source = load_robot("tx40").description.source
+    with pytest.raises(RobotError, match=r"friction\.nominal names \['elbow'\]"):
+        load_robot(parse_description(given, source=source))

@@ -26,13 +26,18 @@ from sysid_core.errors import DataError, ParameterError
 from sysid_core.estimate_file import read_estimate
 from sysid_core.estimate_json import estimate_json, write_estimate
 from sysid_core.estimation import Estimator, estimator
-from sysid_core.files import require_writable, results_folder, write_text
+from sysid_core.files import require_writable, results_folder
 from sysid_core.gains import DriveGains, measured_gains
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recordings import parse_load, read_sources
 from sysid_core.report.advice import advice
 from sysid_core.robot import load_robot
-from sysid_core.robot.export import identified_urdf, require_believable
+from sysid_core.robot.export import (
+    model_files,
+    require_believable,
+    require_elsewhere,
+    write_model,
+)
 from sysid_core.signals.options import SignalConfig
 from sysid_core.wording import number
 from sysid_core.workers import workers
@@ -89,6 +94,7 @@ def run(args: argparse.Namespace) -> int:
         estimator=_estimator(args),
     )
     require_writable(args.out)
+    require_elsewhere(robot, args.out)
     with progress_bar() as show:
         timing = _Timing(show)
         timing("reading", 0.0)
@@ -110,10 +116,8 @@ def run(args: argparse.Namespace) -> int:
         timing("report", 0.0)
         data = estimate_json(found, timing.seconds, gains)
         with results_folder(args.out) as folder:
-            write_text(
-                folder / f"{robot.name}.urdf",
-                identified_urdf(found.robot, found.estimate.parameters),
-            )
+            parameters, cutoff = found.estimate.parameters, found.signals.cutoff
+            write_model(found.robot, parameters, folder, cutoff)
             if not args.no_report:
                 from sysid_core.report.page import write_report  # takes plotly
 
@@ -178,7 +182,7 @@ def _show(found: Identification, out: Path, report: bool) -> None:
     before, after = (float(p[masses].sum()) for p in (found.nominal, estimate.parameters))
     mass = _with_std(after, float(np.sqrt(estimate.covariance[np.ix_(masses, masses)].sum())))
     console.print(f"total mass of moving bodies: {number(before)} → {mass} kg")
-    files = ["estimate.json", f"{robot.name}.urdf"] + (["report.html"] if report else [])
+    files = ["estimate.json", *model_files(robot)] + (["report.html"] if report else [])
     console.print(f"wrote {', '.join(files)} to {out}", markup=False)
     console.print(f"next: {advice(found, str(out))[0]}", markup=False)
 
