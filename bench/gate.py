@@ -117,7 +117,8 @@ def observe(name: str, label: str, seed: int) -> Run:
         update = step.update
         in_use.append(update.identified)
         if update.changed:
-            last = plant.wide_error(update.parameters) if update.identified else 1.0
+            terms = update.robot.description.friction_chosen
+            last = plant.wide_error(update.parameters, terms) if update.identified else 1.0
             wide = max(wide, last)
         changes |= {(d.kind, d.subject) for d in update.notes if d.kind == "gain_changed"}
     refused = {(d.kind, d.subject) for d in update.causes if d.kind.startswith("torque_")}

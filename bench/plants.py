@@ -159,24 +159,46 @@ class Plant:
             write_model(found.robot, parameters, Path(folder), cutoff)
             return load_robot(Path(folder) / model_files(self.robot)[1])
 
-    def wide_error(self, parameters: FloatArray) -> float:
-        """Return a model's error on another wide motion, relative to the nominal model's."""
+    def wide_error(self, parameters: FloatArray, friction: _Terms | None = None) -> float:
+        """Return a model's error on another wide motion, relative to the nominal model's.
+
+        `friction` are terms of the model beside the least: joint → term → scale.
+        """
         motion = Motion(*(values[::10] for values in self.states(1, 0.0, _PERIOD)))
         true = self.torque(motion)
-        nominal = np.linalg.norm(self._predicted(self.robot.nominal, motion) - true)
-        return float(np.linalg.norm(self._predicted(parameters, motion) - true) / nominal)
+        nominal = np.linalg.norm(self._predicted(self.robot.nominal, motion, {}) - true)
+        model = self._predicted(parameters, motion, friction or {})
+        return float(np.linalg.norm(model - true) / nominal)
 
-    def _predicted(self, parameters: FloatArray, motion: Motion) -> FloatArray:
-        """Return a model's torques (n, nj): rigid bodies and the least friction law."""
+    def _predicted(self, parameters: FloatArray, motion: Motion, friction: _Terms) -> FloatArray:
+        """Return a model's torques (n, nj): rigid bodies, the least friction law and more."""
         layout = self.robot.layout
         term = {name: parameters[layout.term(name)] for name in _TERMS}
         v, a = motion.velocity, motion.acceleration
         rigid = _rnea(self.robot.with_parameters(parameters), motion)
         found: FloatArray = rigid + term["coulomb"] * np.sign(v) + term["viscous"] * v
-        return found + term["armature"] * a + term["offset"]
+        found += term["armature"] * a + term["offset"]
+        for joint, scales in friction.items():
+            j = self.robot.joint_names.index(joint)
+            for name, scale in scales.items():
+                column = _chosen(name, scale, rigid[:, j], v[:, j])
+                found[:, j] += parameters[layout.term(name)][j] * column
+        return found
+
+
+def _chosen(name: str, scale: float, rigid: FloatArray, v: FloatArray) -> FloatArray:
+    """Return what a term that was chosen adds (n,) per parameter."""
+    if name == "load":
+        return np.asarray(np.abs(rigid) * np.sign(v))
+    if name == "sigmoid":
+        return np.asarray(np.tanh(v / scale))
+    if name == "stribeck":
+        return np.asarray(np.exp(-((v / scale) ** 2)) * np.sign(v))
+    raise KeyError(name)
 
 
 _TERMS = ("viscous", "coulomb", "armature", "offset")
+_Terms = Mapping[str, Mapping[str, float]]
 
 
 def _rnea(model: pin.Model, motion: Motion) -> FloatArray:

@@ -150,7 +150,7 @@ def _parameters(probe: Probe) -> None:
     if rng.random() < 0.2:
         vector[int(rng.integers(len(vector)))] = probe.number()
     update = _update(robot, vector)
-    message = parameters_message(robot, update)
+    message = parameters_message(update)
     message.revision = (0, 5, 2**63, 2**64 - 1)[int(rng.integers(4))]
     message.header.stamp.sec = int(rng.choice([0, 2**31 - 1]))
     probe.topics["parameters"].publish(message)

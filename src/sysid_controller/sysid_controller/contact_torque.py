@@ -91,9 +91,9 @@ class ContactTorque:
                 force_weight=force_weight,
             )
 
-    def set_parameters(self, parameters: FloatArray) -> None:
-        """Use a parameter vector (p,) of the robot's layout from now on."""
-        self._dynamics.set_parameters(parameters)
+    def set_parameters(self, parameters: FloatArray, scales: FloatArray | None = None) -> None:
+        """Use a parameter vector (p,) of the robot's layout from now on, and friction's scales."""
+        self._dynamics.set_parameters(parameters, scales)
 
     def set_base(self, pose: FloatArray, twist: FloatArray, contacts: BoolArray) -> None:
         """Tell the measured base pose (7,), its twist (6,) and the feet that carry load (nc,).

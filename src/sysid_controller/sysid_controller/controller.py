@@ -57,7 +57,7 @@ class Controller(ControllerInputs):
         self._contact = ContactTorque(robot, FRICTION_WIDTH) if robot.floating else None
         self.dynamics: Dynamics = self._contact or make_dynamics(robot, FRICTION_WIDTH)
         super().__init__(robot, config, self.dynamics.unreachable)
-        self.dynamics.set_parameters(self.blend.parameters)
+        self.dynamics.set_parameters(self.blend.parameters, self.blend.scales)
         self._inertia = self.dynamics.inertia(self.dynamics.home)
         self._law = self._make_law(config)
         self._safe_hold = SafeHold(self._law, self._inertia, local=robot.floating)
@@ -73,6 +73,7 @@ class Controller(ControllerInputs):
                 self.limits,
                 make_dynamics(robot, _MEASURED_WIDTH),
                 self.blend.parameters,
+                self.blend.scales,
             )
         )
         self._mass = float(robot.consistent_nominal[robot.layout.masses].sum())
@@ -143,7 +144,7 @@ class Controller(ControllerInputs):
             if self.base is not None:
                 self.base.forget_plan()
         if self.blend.advance(min(elapsed, _GAP)):
-            self.dynamics.set_parameters(self.blend.parameters)
+            self.dynamics.set_parameters(self.blend.parameters, self.blend.scales)
         self._watch_base(now, steady)
         self._watch_motion(steady, steady_elapsed)
         self._watch_model(steady, steady_elapsed)
@@ -200,6 +201,7 @@ class Controller(ControllerInputs):
             return
         reason = watch.judge(
             self.blend.parameters,
+            self.blend.scales,
             self._limiter.last,
             measured.position,
             measured.velocity,
@@ -215,7 +217,7 @@ class Controller(ControllerInputs):
 
     def _drop_parameters(self, reason: str, steady: float, pause: float) -> None:
         self.blend.drop(reason, steady, pause)
-        self.dynamics.set_parameters(self.blend.parameters)
+        self.dynamics.set_parameters(self.blend.parameters, self.blend.scales)
 
     def _follow(self, now: float, steady: float, elapsed: float) -> ControlState:
         """Decide the state and see that there is a reference that starts where the robot is."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.friction import FRICTION
 from sysid_core.dynamics.open_tree import OpenTree
 from sysid_core.exchange import ParameterSet
 from sysid_core.inertia import smallest_eigenvalue
@@ -32,6 +33,7 @@ _FRICTION = 1.0  # dry and viscous at the velocity limit
 _ARMATURE = 1.0  # at the acceleration above
 _OFFSET = 0.25  # zero errors of torque sensors are a few hundredths
 _JUMP = 1.0  # change of the torque of one motion against that of the parameters in use
+_SATURATED = 1e-2  # of the speed, where a term is what it is at most
 _MASS = 2.0  # of the nominal mass of a floating robot, whose legs carry it
 
 
@@ -53,6 +55,8 @@ class ParameterSizes:
         self._acceleration = np.minimum(_ACCELERATION, self._speed)
         q, G = _states(robot)
         tree = OpenTree(robot)
+        if robot.is_tree:
+            tree.set_parameters(tree.parameters, _greatest(self._speed))
         at_rest = np.zeros((len(q), robot.model.nv))
         gravity = tree.regressor(q, at_rest, at_rest)
         gravity[:, :, layout.friction] = 0.0
@@ -106,6 +110,12 @@ class ParameterSizes:
         return np.abs(self._moving @ (vector - current)).max(axis=0)
 
 
+def _greatest(speed: FloatArray) -> FloatArray:
+    """Return scales of friction (terms, nj) at which each term counts most at full speed."""
+    bends = {"sigmoid": _SATURATED * speed, "stribeck": speed / _SATURATED}
+    return np.array([bends.get(term.name, np.ones_like(speed)) for term in FRICTION])
+
+
 def _states(robot: Robot) -> tuple[FloatArray, FloatArray]:
     """Return configurations (n, nq), and their motion per actuated joint (n, nv, na)."""
     nv, active = robot.model.nv, np.flatnonzero(robot.actuated)
@@ -150,6 +160,9 @@ class ParameterBlend:
     combination of physically consistent parameters is consistent. Two lags in a row blend: they
     start level, and a target that moves on before they have arrived does not hold them up. New
     ones take over within a duration [s], up to a hundredth; longer where torques change much.
+
+    Scales of friction move along. A term that a joint gets has its scale from the start and one
+    that it loses to the end, as either grows from nothing or fades.
     """
 
     def __init__(self, robot: Robot, duration: float) -> None:
@@ -157,6 +170,7 @@ class ParameterBlend:
         self.duration = duration
         self._nominal = likely_parameters(robot)
         self._target = self._between = self._current = self._nominal
+        self._bends = (robot.friction_scales,) * 3  # As the three vectors
         self._latest: ParameterSet | None = None
         self._overtaken: list[ParameterSet] = []
         self._sizes = ParameterSizes(robot)
@@ -180,6 +194,11 @@ class ParameterBlend:
         """Parameters (p,) in use now."""
         return self._current
 
+    @property
+    def scales(self) -> FloatArray:
+        """Scales of friction that go with the parameters, as `Robot.friction_scales`."""
+        return self._bends[2]
+
     def offer(self, offered: ParameterSet) -> Diagnostic | None:
         """Use offered parameters from now on, or say why not.
 
@@ -199,11 +218,25 @@ class ParameterBlend:
         self._overtaken.clear()
         target = offered.vector if offered.identified else self._nominal
         self._latest = offered
-        if not np.array_equal(target, self._target):
+        scales = self._scales_of(offered)
+        if not (np.array_equal(target, self._target) and np.array_equal(scales, self._bends[0])):
+            self._move_scales(scales)
             self._shortest = self._sizes.jump(target, self._current) / _JUMP_PER_SECOND
             self._target = target.copy()
             self._share_between = self.share = 0.0
         return None
+
+    def _scales_of(self, offered: ParameterSet) -> FloatArray:
+        return self._robot.friction_scales if offered.scales is None else offered.scales
+
+    def _move_scales(self, scales: FloatArray) -> None:
+        _, between, current = self._bends
+        target = np.where(scales > 0.0, scales, current)
+        self._bends = (
+            target,
+            np.where(between > 0.0, between, target),
+            np.where(current > 0.0, current, target),
+        )
 
     def barred(self, steady: float) -> str:
         """Say why identified parameters are not taken at a steady time [s]; empty if they are."""
@@ -219,6 +252,7 @@ class ParameterBlend:
         """Return to the nominal parameters at once: those in use are suspect for a reason."""
         self._dropped = reason, steady, pause
         self._target = self._between = self._current = self._nominal
+        self._bends = (self._robot.friction_scales,) * 3
         self._share_between = self.share = 1.0
         self._latest = None
 
@@ -235,10 +269,14 @@ class ParameterBlend:
         gain = 1.0 - math.exp(-max(elapsed, 0.0) / lag) if lag > 0.0 else 1.0
         self._between = self._between + gain * (self._target - self._between)
         self._current = self._current + gain * (self._between - self._current)
+        target, between, current = self._bends
+        between = between + gain * (target - between)
+        self._bends = target, between, current + gain * (between - current)
         self._share_between += gain * (1.0 - self._share_between)
         self.share += gain * (self._share_between - self.share)
         if self.share > _ARRIVED:
             self._between = self._current = self._target
+            self._bends = (target,) * 3
             self.share = 1.0
         return True
 
@@ -250,6 +288,7 @@ class ParameterBlend:
             and offered.stamp == latest.stamp
             and offered.identified == latest.identified
             and np.array_equal(offered.vector, latest.vector)
+            and np.array_equal(self._scales_of(offered), self._scales_of(latest))
         )
 
     def _foreign(self, offered: ParameterSet) -> str:

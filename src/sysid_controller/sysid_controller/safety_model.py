@@ -26,11 +26,16 @@ class ModelWatch:
     """
 
     def __init__(
-        self, joint_names: tuple[str, ...], limits: Limits, dynamics: Dynamics, nominal: FloatArray
+        self,
+        joint_names: tuple[str, ...],
+        limits: Limits,
+        dynamics: Dynamics,
+        nominal: FloatArray,
+        scales: FloatArray,
     ) -> None:
         self._names = joint_names
         self._margin = _MARGIN * limits.effort
-        self._dynamics, self._nominal = dynamics, nominal
+        self._dynamics, self._nominal = dynamics, (nominal, scales)
         self.restart()
 
     def restart(self) -> None:
@@ -42,6 +47,7 @@ class ModelWatch:
     def judge(
         self,
         parameters: FloatArray,
+        scales: FloatArray,
         effort: FloatArray,
         position: FloatArray,
         velocity: FloatArray,
@@ -50,6 +56,7 @@ class ModelWatch:
     ) -> Diagnostic | None:
         """Say how parameters (p,) are worse than the nominal ones; None while they are not.
 
+        `scales` are those of their friction, as `Robot.friction_scales`.
         The efforts (na,) [N·m] were sent since `elapsed` [s] ago; states (na,) are in rad and
         rad/s, and `steady` [s] only grows.
         """
@@ -71,7 +78,8 @@ class ModelWatch:
             0.5 * (velocity_then + velocity),
             (velocity - velocity_then) / duration,
         )
-        errors = np.array([sent - self._torque(p, motion) for p in (parameters, self._nominal)])
+        models = (parameters, scales), self._nominal
+        errors = np.array([sent - self._torque(model, motion) for model in models])
         if not np.isfinite(errors).all():
             return None
         gain = duration / (_MEMORY + duration)
@@ -89,7 +97,9 @@ class ModelWatch:
         )
 
     def _torque(
-        self, parameters: FloatArray, motion: tuple[FloatArray, FloatArray, FloatArray]
+        self,
+        model: tuple[FloatArray, FloatArray],
+        motion: tuple[FloatArray, FloatArray, FloatArray],
     ) -> FloatArray:
-        self._dynamics.set_parameters(parameters)
+        self._dynamics.set_parameters(*model)
         return self._dynamics.torque(*motion)

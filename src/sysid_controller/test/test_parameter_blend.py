@@ -12,6 +12,8 @@ import pytest
 
 from sysid_controller.parameter_blend import ParameterBlend, ParameterSizes
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.friction import FRICTION, FrictionLaw
+from sysid_core.dynamics.open_tree import OpenTree, random_states
 from sysid_core.exchange import ParameterSet
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.robot import Robot, load_robot
@@ -96,6 +98,79 @@ def test_without_identification_it_returns_to_nominal_gradually(
     assert np.abs(first - offered.vector).max() < np.abs(first - panda.consistent_nominal).max()
     run(blend, 3.0)
     np.testing.assert_array_equal(blend.parameters, panda.consistent_nominal)
+
+
+MOVED = {"panda_joint1": {"sigmoid": 0.5}, "panda_joint2": {"sigmoid": 0.2, "load": 1.0}}
+"""Friction terms beside those of `BENT`: one is new, one bends elsewhere, one is lost."""
+BENT = {"panda_joint2": {"sigmoid": 0.4}, "panda_joint3": {"stribeck": 0.1}}
+
+
+def bent(offered: ParameterSet, robot: Robot, revision: int) -> ParameterSet:
+    vector, layout = offered.vector.copy(), robot.layout
+    for joint, terms in robot.description.friction_chosen.items():
+        for term in terms:
+            place = layout.term(term).start + robot.joint_names.index(joint)
+            vector[place] = 0.1 if term == "load" else 3.0
+    return replace(offered, revision=revision, vector=vector, scales=robot.friction_scales)
+
+
+def torques(blend: ParameterBlend, tree: OpenTree, *motion: FloatArray) -> FloatArray:
+    tree.set_parameters(blend.parameters, blend.scales)
+    return tree.torque(*motion)
+
+
+def test_torques_do_not_jump_when_joints_get_or_lose_friction_terms(
+    blend: ParameterBlend, offered: ParameterSet, panda: Robot
+) -> None:
+    tree, motion = OpenTree(panda, 0.01), [part[0] for part in random_states(panda, 1)]
+    motion[1] *= 0.1  # where friction bends
+    for revision, law in ((4, BENT), (5, MOVED), (6, {})):
+        robot = panda.with_friction(law)
+        target = bent(offered, robot, revision)
+        before = torques(blend, tree, *motion)
+        assert blend.offer(target) is None
+        np.testing.assert_allclose(torques(blend, tree, *motion), before, rtol=1e-12)
+        told = [before]
+        while blend.share < 1.0:
+            blend.advance(PERIOD)
+            told.append(torques(blend, tree, *motion))
+        way = np.abs(np.array(told) - before).max(axis=0)
+        assert (np.abs(np.diff(told, axis=0)) <= 0.01 * way + 1e-12).all()
+        wanted = OpenTree(robot, 0.01, target.vector).torque(*motion)
+        np.testing.assert_allclose(told[-1], wanted, rtol=1e-9)
+
+
+def test_the_nominal_model_has_its_own_friction_at_once(
+    blend: ParameterBlend, offered: ParameterSet, panda: Robot
+) -> None:
+    blend.offer(bent(offered, panda.with_friction(BENT), 4))
+    run(blend, 2.0)
+    blend.drop("it moved badly", 0.0, 10.0)
+    np.testing.assert_array_equal(blend.scales, panda.friction_scales)
+
+
+def test_friction_of_any_kind_that_takes_all_torque_is_refused(
+    blend: ParameterBlend, offered: ParameterSet, panda: Robot
+) -> None:
+    robot = panda.with_friction({"panda_joint2": {"load": 1.0}})
+    good = bent(offered, robot, 4)
+    vector = good.vector.copy()
+    vector[panda.layout.term("load").start + 1] = 30.0
+    reason = blend.offer(replace(good, vector=vector))
+    assert reason is not None
+    assert "panda_joint2" in str(reason)
+
+
+def test_friction_changes_no_sharper_than_the_sign() -> None:
+    width, scales = 0.01, np.zeros((len(FRICTION), 1))
+    k = [term.name for term in FRICTION].index("sigmoid")
+    scales[k] = 1e-9
+    parameters = np.zeros(len(FRICTION))
+    parameters[k] = 1.0
+    law, v = FrictionLaw(np.zeros((0, 1)), width, scales), np.full(1, 1e-4)
+    law.set_parameters(parameters)
+    still = np.zeros(1)
+    assert law.torque(still, v, still) == pytest.approx(np.tanh(1e-4 / width))
 
 
 def test_keeps_the_last_good_ones_when_nothing_comes(

@@ -40,6 +40,8 @@ class ParameterSet:
     stamp: float  # [s] time of the last sample that they rest on; 0: none
     identified: bool  # False: the robot's nominal parameters are to be used
     vector: FloatArray  # (p,) in the layout of the robot; empty when not identified
+    scales: FloatArray | None = None
+    """As `Robot.friction_scales`, of the friction that they are of; None: the robot's."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,6 +75,8 @@ class FrictionChoice:
     problem: Callable[[Regression, Rows], Problem]  # Makes the estimation problem of training rows
     still: float  # [-] see `rest_speed`
     choose: bool  # Whether a tree's joints may get terms in place of those that were chosen
+    keep: bool = False
+    """Whether joints only get more, and none that moves a joint: for one that is being driven."""
 
     def __call__(self, regression: Regression, batch: Batch) -> Regression:
         """Return a regression with terms for each joint, and the load of a first estimate."""
@@ -85,7 +87,7 @@ class FrictionChoice:
         if sum(len(block.target) for block in rows.blocks) < regression.base.size:
             return regression
         parameters = self._solution(regression, rows)
-        offers = _offers(regression, batch, rows) if choose else []
+        offers = _offers(regression, batch, rows, self.keep) if choose else []
         for _ in range(_ROUNDS if choose else 0):
             present = regression.robot.description.friction_chosen
             chosen = choose_friction(regression, rows, parameters, offers)
@@ -120,13 +122,17 @@ class _Offer(NamedTuple):
     """What a joint's law may be made of, and what that does to the joint's rows."""
 
     least: list[FrictionTerm]  # Terms that it has anyway; their columns come first
+    kept: dict[str, float]  # Those of them that were chosen before, and their scales
     candidates: list[_Candidate]
     columns: FloatArray  # (m, k); those that depend on the load are for a load of 1 N·m
     stretch: IndexArray  # (m,) the stretch that each row belongs to
     unexplained: float  # [N²·m²] mean square of errors that nothing explains
 
     def choose(self, target: FloatArray, load: FloatArray, springs: bool) -> dict[str, float]:
-        """Return the terms that predict a target (m,), with a load (m,), better: term → scale."""
+        """Return the terms that predict a target (m,), with a load (m,), better: term → scale.
+
+        Those that are kept are among them.
+        """
         terms = [*self.least, *(c.term for c in self.candidates)]
         loaded = [term.name == "load" for term in terms]
         columns = np.where(loaded, np.abs(load)[:, None], 1.0) * self.columns
@@ -134,24 +140,31 @@ class _Offer(NamedTuple):
         bound = np.array([term.lower >= 0.0 for term in terms])
         folds = _folds(columns, target, self.stretch, self.unexplained, bound)
         if len(folds.gram) < _LEAST:
-            return {}
+            return self.kept
         offered = [c for c in self.candidates if springs or c.term.lower >= 0.0]
-        return _forward(folds, list(range(len(self.least))), offered)
+        return {**self.kept, **_forward(folds, list(range(len(self.least))), offered)}
 
 
-def _offers(regression: Regression, batch: Batch, rows: Rows) -> list[_Offer]:
-    """Return what each joint may get."""
+def _offers(regression: Regression, batch: Batch, rows: Rows, keep: bool) -> list[_Offer]:
+    """Return what each joint may get, in any case what it has if it may `keep` that."""
     robot, offers = regression.robot, []
+    described = robot.description.friction_terms
     edges = np.linspace(0, len(batch), _STRETCHES + 1)
     for j, block in enumerate(rows.blocks):
         motion = joint_motion(robot, batch.samples, batch.sign_factor, block.sample, j)
         motion = motion._replace(load=1.0)
+        own = robot.description.friction_chosen.get(robot.joint_names[j], {})
+        kept = dict(own) if keep else {}
         least = [
             (term, float(scales[j]))
             for term, scales in zip(FRICTION, robot.friction_scales, strict=True)
-            if term.name in robot.description.friction_terms and not term.chosen
+            if (term.name in kept if term.chosen else term.name in described)
         ]
-        offered = _offered(motion, batch.report.sensor_rate)
+        offered = [
+            each
+            for each in _offered(motion, batch.report.sensor_rate)
+            if each[0].name not in kept and not (keep and each[0].lower < 0.0)
+        ]
         candidates = [_Candidate(*each, k) for k, each in enumerate(offered, len(least))]
         every = [*least, *((term, scale) for term, scale, _ in offered)]
         finest = min((s for term, s in every if term.scale_unit == "rad/s"), default=np.inf)
@@ -162,6 +175,7 @@ def _offers(regression: Regression, batch: Batch, rows: Rows) -> list[_Offer]:
         offers.append(
             _Offer(
                 [term for term, _ in least],
+                kept,
                 candidates,
                 np.stack(columns, axis=1),
                 stretch,

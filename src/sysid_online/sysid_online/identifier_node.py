@@ -6,28 +6,26 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
-from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.errors import DataError, SysidError
 from sysid_core.files import output_folder
 from sysid_core.online.export import export_update
 from sysid_core.online.gate import GateState
+from sysid_core.online.law import Question
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Request, Update
 from sysid_core.settings import check_config, group, parameter
-from sysid_core.signals.timing import estimate_clock
 from sysid_msgs.msg import DynamicParameters, IdentificationStatus, JointSamples, Payload
 from sysid_msgs.srv import ExportModel
+from sysid_online.sample_filter import SampleFilter
 from sysid_ros.diagnostics import clock_fault, diagnostics_message
 from sysid_ros.identification import parameters_message, payload_message, status_message
 from sysid_ros.node_main import run_node, trim_memory
@@ -40,12 +38,6 @@ __all__ = ["IdentifierConfig", "IdentifierNode", "main"]
 
 _PATIENCE = 0.02
 """Longest time [s] that samples wait for an update: side by side, both would take longer."""
-
-_BATCHES = 20
-"""Batches whose stamps tell the samples' rate."""
-
-_FEWEST = 20
-"""Samples that tell it despite the gaps that a walking robot's have."""
 
 _ANOTHER_RECORDER = 10**9
 """Samples: a sequence that leaps farther is another recorder's, and tells of no loss."""
@@ -79,8 +71,7 @@ class IdentifierNode(Node):
         self.node_parameters = NodeParameters(self, IdentifierConfig())
         config = self.node_parameters.config
         self.robot = config.load_robot(self)
-        self._sample_rate = config.online.sample_rate
-        self._stamps: deque[FloatArray] = deque(maxlen=_BATCHES)
+        self._filter = SampleFilter(config.online)
         self._identifier = OnlineIdentifier(self.robot, config.online)
         self.node_parameters.on_change(self._configure)
         self._lock = threading.Lock()
@@ -102,7 +93,7 @@ class IdentifierNode(Node):
         self._payload = self.create_publisher(Payload, "payload", 10)
         self._diagnostics = self.create_publisher(DiagnosticArray, "diagnostics", 10)
         self._update = self._identifier.apply(None)
-        self._model.publish(parameters_message(self.robot, self._update))
+        self._model.publish(parameters_message(self._update))
         self.create_subscription(JointSamples, "samples", self._on_samples, 100)
         self.create_service(Trigger, "~/reset", self._on_reset)
         self.create_service(SetBool, "~/freeze", self._on_freeze)
@@ -124,9 +115,8 @@ class IdentifierNode(Node):
     # -- parameters -------------------------------------------------------------------------
 
     def _configure(self, config: IdentifierConfig) -> None:
-        online = replace(config.online, sample_rate=self._sample_rate)
         with self._lock:
-            self._identifier.configure(online)
+            self._identifier.configure(self._filter.applied(config.online))
         self._timer.timer_period_ns = round(1e9 / config.solve_rate)
 
     # -- in ---------------------------------------------------------------------------------
@@ -153,7 +143,9 @@ class IdentifierNode(Node):
         with self._lock:
             try:
                 self._identifier.ingest(samples)
-                self._adopt_rate(samples.time)
+                if self._filter.changes(samples.time, message.cutoff):
+                    online = self.node_parameters.config.online
+                    self._identifier.configure(self._filter.applied(online))
             except (SysidError, ArithmeticError, ValueError) as error:
                 self._refused = str(error)
         if self._due:
@@ -174,18 +166,6 @@ class IdentifierNode(Node):
 
     def _heard_lately(self) -> bool:
         return abs(self._now() - self._heard) < _RESTART
-
-    def _adopt_rate(self, stamps: FloatArray) -> None:
-        """Take the samples' own rate, so that durations mean what they say."""
-        self._stamps.append(stamps[np.isfinite(stamps)])
-        recent = np.concatenate(self._stamps)
-        if len(recent) < _FEWEST or np.ptp(recent) <= 0.0:
-            return
-        rate = estimate_clock(recent).rate
-        if abs(rate - self._sample_rate) > 0.05 * self._sample_rate:
-            self._sample_rate = rate
-            online = self.node_parameters.config.online
-            self._identifier.configure(replace(online, sample_rate=rate))
 
     # -- solving ----------------------------------------------------------------------------
 
@@ -218,8 +198,22 @@ class IdentifierNode(Node):
             self._idle.set()
         verdicts = self._identifier.judge(request)
         with self._lock:
-            if not self._frozen:
-                self._identifier.look(request, verdicts)
+            if self._frozen:
+                return
+            self._identifier.look(request, verdicts)
+            question = self._identifier.question()
+        if question is not None:
+            self._choose_friction(question)
+
+    def _choose_friction(self, question: Question) -> None:
+        answer = question.answer()
+        with self._lock:
+            taken = not self._frozen and self._identifier.adopt(answer)
+        if taken:
+            terms = self._identifier.robot.description.friction_chosen
+            told = "; ".join(f"{joint}: {', '.join(own)}" for joint, own in terms.items())
+            self.get_logger().info(f"friction terms that predict torque better: {told}")
+        trim_memory()  # samples were there more than once
 
     def _update_once(self, begin: float) -> Request | None:
         """Solve what the data ask for and publish what comes of it; returns the request."""
@@ -241,7 +235,7 @@ class IdentifierNode(Node):
         if not self.context.ok():
             return
         if changed:
-            self._model.publish(parameters_message(self.robot, update))
+            self._model.publish(parameters_message(update))
         self._status.publish(self._status_of(update))
         if update.identified != self._told:
             self._told = update.identified
@@ -289,7 +283,7 @@ class IdentifierNode(Node):
             update = self._update
         try:
             folder = output_folder(request.directory)
-            urdf = export_update(self.robot, update, self._identifier, folder)
+            urdf = export_update(update, self._identifier, folder)
         except SysidError as error:
             response.success, response.message = False, str(error)
             return response
@@ -323,7 +317,7 @@ class IdentifierNode(Node):
             "R²": round(update.scores.r2, 4),
             "revision": update.revision,
             "solve time [ms]": round(1e3 * self._solve_time, 3),
-            "sample rate [Hz]": round(self._sample_rate, 2),
+            "sample rate [Hz]": round(self._filter.rate, 2),
             "frozen": self._frozen,
         }
         values.update({f"warning {i + 1}": text for i, text in enumerate(update.warnings)})

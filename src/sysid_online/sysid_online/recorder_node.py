@@ -188,10 +188,12 @@ class RecorderNode(Node):
         )
 
     def _publish(self, samples: Samples) -> None:
+        stream = self._source.stream
+        cutoff = 0.0 if stream is None else stream.config.cutoff
         breaks = np.flatnonzero(np.diff(samples.time) < 0.0) + 1
         for index in np.split(np.arange(len(samples)), breaks):
             part = samples.select(index)
-            self._samples.publish(samples_message(self.robot, part, self._sequence))
+            self._samples.publish(samples_message(self.robot, part, self._sequence, cutoff))
             self._sequence += len(part)
 
     # -- service and diagnostics ------------------------------------------------------------

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,33 @@ def test_status_tells_states_and_reasons(learned: Any) -> None:
         assert list(message.joints) == list(learned.motion.robot.actuated_names)
         assert len(message.r2_joints) == len(message.joints)
     assert learned.newest("status").solve_time > 0.0
+
+
+def test_moving_joints_get_friction_terms_and_lose_them_by_a_reset(graph: Make) -> None:
+    from std_srvs.srv import Trigger
+
+    from sysid_ros.identification import parameters_from_message
+
+    g = graph("recorder", "identifier")
+    motion = g.motion
+    g.motion = replace(motion, effort=motion.effort + np.tanh(motion.velocity / 0.1))
+
+    def bent() -> bool:
+        heard = g.heard["parameters"]
+        return bool(heard) and bool(np.any(heard[-1].sigmoid_scale))
+
+    g.play_until(bent)
+    assert g.newest("samples").cutoff > 0.0
+    message = g.newest("parameters")
+    assert message.identified
+    offered = parameters_from_message(message, motion.robot)  # of whoever knows no such term
+    assert offered.scales is not None
+    assert offered.scales.any(axis=1).sum() > motion.robot.friction_scales.any(axis=1).sum()
+    assert np.any(np.asarray(message.sigmoid) > 0.0)
+    assert g.call(Trigger, "identifier/reset", Trigger.Request()).success
+    g.until(lambda: not g.newest("parameters").identified)
+    assert not np.any(g.newest("parameters").sigmoid_scale)
+    assert g.all_finite()
 
 
 def test_parameters_reach_one_who_comes_late(learned: Any) -> None:
@@ -349,4 +377,4 @@ def test_samples_at_any_times_end_nothing(graph: Make, step: float) -> None:
         message.sequence = sequence
         message.time = array("d", [step * row for row in range(rows)])
         node._on_samples(message)
-    assert np.isfinite(node._sample_rate)
+    assert np.isfinite(node._filter.rate)

@@ -30,9 +30,9 @@ def _known(value: float) -> float:
     return value if np.isfinite(value) else 0.0
 
 
-def parameters_message(robot: Robot, update: Update) -> DynamicParameters:
+def parameters_message(update: Update) -> DynamicParameters:
     """Return the parameters in use as a message."""
-    layout = robot.layout
+    robot, layout = update.robot, update.robot.layout
     message = DynamicParameters()
     message.header.stamp = stamp(update.time)
     message.robot = robot.name
@@ -78,11 +78,11 @@ def parameters_from_message(message: DynamicParameters, robot: Robot) -> Paramet
         inertial = rows(message.inertial, len(message.bodies), width, "inertial")
         friction = _terms(message, message.joints, FRICTION_TERMS)
         coupling = _terms(message, message.couplings, COUPLING_TERMS, "coupling_")
-        _check_scales(message, robot)
+        bodies = dict(zip(message.bodies, inertial, strict=True))
+        vector = robot.layout.assemble(bodies, friction, coupling)
+        return ParameterSet(*identity, True, vector, _scales(message, robot))
     except DataError as error:
         raise ParameterError(str(error)) from error
-    bodies = dict(zip(message.bodies, inertial, strict=True))
-    return ParameterSet(*identity, True, robot.layout.assemble(bodies, friction, coupling))
 
 
 def _numbers(message: DynamicParameters, name: str, count: int) -> FloatArray:
@@ -93,19 +93,22 @@ def _numbers(message: DynamicParameters, name: str, count: int) -> FloatArray:
     return rows(values, count, 1, name)[:, 0]
 
 
-def _check_scales(message: DynamicParameters, robot: Robot) -> None:
-    """Refuse friction that bends elsewhere than the robot's: its parameters mean another law."""
-    order = [message.joints.index(name) for name in robot.joint_names if name in message.joints]
-    for term, scales in zip(FRICTION, robot.friction_scales, strict=True):
+def _scales(message: DynamicParameters, robot: Robot) -> FloatArray:
+    """Return the friction's scales in the shape of `Robot.friction_scales`."""
+    order = [message.joints.index(name) for name in robot.joint_names]
+    scales = robot.friction_scales.copy()
+    for own, term in zip(scales, FRICTION, strict=True):
         if not term.chosen:
             continue
         name = f"{term.name}_scale"
         given = _numbers(message, name, len(message.joints))[order]
-        if len(given) == len(scales) and not np.allclose(given, scales, rtol=1e-9, atol=0.0):
-            raise ParameterError(
-                f"{name} is {given.tolist()}, but robot '{robot.name}' has {scales.tolist()}; "
-                "give all nodes the same friction.chosen"
-            )
+        possible = given >= 0.0 if term.scale_unit != "-" else (given == 0.0) | (given == 1.0)
+        if not (possible & np.isfinite(given)).all():
+            raise ParameterError(f"{name} is {given.tolist()}, which no friction has")
+        if given.any() and not robot.is_tree:
+            raise ParameterError(f"{name} is given, but '{robot.name}' cannot have such friction")
+        own[:] = given
+    return scales
 
 
 def _terms(

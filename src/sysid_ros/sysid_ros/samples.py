@@ -21,13 +21,18 @@ _BASE_ARRAYS = {"base_pose": 7, "base_twist": 6, "base_acceleration": 6}
 """Numbers per sample of each."""
 
 
-def samples_message(robot: Robot, samples: Samples, sequence: int) -> JointSamples:
-    """Return samples (at least one) as a message; of joints, the actuated ones."""
+def samples_message(
+    robot: Robot, samples: Samples, sequence: int, cutoff: float = 0.0
+) -> JointSamples:
+    """Return samples (at least one) as a message; of joints, the actuated ones.
+
+    All signals went through a low-pass with a `cutoff` [Hz]; 0: unknown.
+    """
     message = JointSamples()
     end = float(samples.time[-1])
     message.header.stamp = stamp(end)
     message.robot = robot.name
-    message.sequence = sequence
+    message.sequence, message.cutoff = sequence, cutoff
     message.joint_names = list(robot.actuated_names)
     message.time = doubles(samples.time - end)
     for name in _JOINT_ARRAYS:

@@ -11,6 +11,7 @@ pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is install
 from builtin_interfaces.msg import Time
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.friction import FRICTION
 from sysid_core.errors import ParameterError
 from sysid_core.parameters import COUPLING_TERMS, FRICTION_TERMS
 from sysid_core.robot import Robot, load_robot
@@ -49,19 +50,45 @@ def test_parameters_in_any_order_find_their_places(name: str) -> None:
     assert (offered.revision, offered.stamp, offered.identified) == (7, 12.5, True)
 
 
-def test_friction_that_bends_elsewhere_is_refused() -> None:
+def bent_message(bent: Robot) -> DynamicParameters:
+    message = permuted_message(bent, perturbed(bent))
+    (scales,) = bent.friction_scales[[term.name == "sigmoid" for term in FRICTION]]
+    by_name = dict(zip(bent.joint_names, scales.tolist(), strict=True))
+    message.sigmoid_scale = [by_name[joint] for joint in message.joints]
+    return message
+
+
+def test_friction_comes_with_the_scales_that_it_bends_at() -> None:
     panda = load_robot("panda")
     bent = panda.with_friction({"panda_joint2": {"sigmoid": 0.2}})
-    message = permuted_message(bent, perturbed(bent))
-    with pytest.raises(ParameterError, match=r"sigmoid_scale .* friction\.chosen"):
-        parameters_from_message(message, bent)
-    scales = dict(
-        zip(panda.joint_names, bent.friction_scales[FRICTION_TERMS.index("sigmoid")], strict=True)
-    )
-    message.sigmoid_scale = [float(scales[joint]) for joint in message.joints]
-    np.testing.assert_array_equal(parameters_from_message(message, bent).vector, perturbed(bent))
+    offered = parameters_from_message(bent_message(bent), panda)
+    np.testing.assert_array_equal(offered.vector, perturbed(bent))
+    np.testing.assert_array_equal(offered.scales, bent.friction_scales)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -0.1])
+def test_friction_that_bends_nowhere_is_refused(value: float) -> None:
+    panda = load_robot("panda")
+    message = bent_message(panda.with_friction({"panda_joint2": {"sigmoid": 0.2}}))
+    message.sigmoid_scale[3] = value
     with pytest.raises(ParameterError, match="sigmoid_scale"):
         parameters_from_message(message, panda)
+
+
+def test_a_spring_that_is_half_there_is_refused() -> None:
+    panda = load_robot("panda")
+    message = permuted_message(panda, perturbed(panda))
+    message.spring_scale = [0.5] * len(message.joints)
+    with pytest.raises(ParameterError, match="spring_scale"):
+        parameters_from_message(message, panda)
+
+
+def test_friction_that_a_closed_chain_cannot_have_is_refused() -> None:
+    leg = load_robot("digit_left_leg")
+    message = permuted_message(leg, leg.consistent_nominal)
+    message.load_scale = [1.0] * len(message.joints)
+    with pytest.raises(ParameterError, match="load_scale is given, but 'digit_left_leg'"):
+        parameters_from_message(message, leg)
 
 
 def test_parameters_that_do_not_fit_are_refused() -> None:

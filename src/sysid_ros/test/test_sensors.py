@@ -106,8 +106,8 @@ def test_samples_come_back_in_the_robots_order() -> None:
         contacts=rng.random((3, 4)) > 0.5,
         wrenches=rng.standard_normal((3, 4, 6)),
     )
-    message = samples_message(dog, samples, 5)
-    assert message.sequence == 5
+    message = samples_message(dog, samples, 5, cutoff=50.0)
+    assert (message.sequence, message.cutoff) == (5, 50.0)
     again = samples_from_message(dog, message)
     np.testing.assert_allclose(again.time, time, atol=1e-9)
     for name in Samples.__dataclass_fields__:

@@ -147,6 +147,7 @@ model, as in Pham, Gautier & Poignet 1999).
 """
 
 _COUPLED = tuple(term for term in FRICTION if term.coupling != "none")
+_LOAD = [term.name for term in FRICTION].index("load")
 
 
 def smooth_sign(velocity: FloatArray, width: float) -> FloatArray:
@@ -179,13 +180,16 @@ class FrictionLaw:
         if scales is None:
             usual = np.array([float(not term.chosen) for term in FRICTION])
             scales = np.repeat(usual[:, None], nj, axis=1)
-        self._has = scales > 0.0
-        self._scales = np.where(self._has, scales, 1.0)
-        self.set_parameters(np.zeros(len(FRICTION) * nj + len(_COUPLED) * nc))
+        self.set_parameters(np.zeros(len(FRICTION) * nj + len(_COUPLED) * nc), scales)
 
-    def set_parameters(self, parameters: FloatArray) -> None:
-        """Use the friction part (pf,) of a parameter vector from now on."""
+    def set_parameters(self, parameters: FloatArray, scales: FloatArray | None = None) -> None:
+        """Use the friction part (pf,) of a parameter vector from now on, and other scales."""
         nc, nj = self.directions.shape
+        if scales is not None:
+            self._has = scales > 0.0
+            # nothing changes more sharply with the speed than the sign does
+            sharpest = [[self.width if t.scale_unit == "rad/s" else 0.0] for t in FRICTION]
+            self._scales = np.where(self._has, np.maximum(scales, sharpest), 1.0)
         split = len(FRICTION) * nj
         joints = parameters[:split].reshape(len(FRICTION), nj).copy()
         couplings = parameters[split:].reshape(len(_COUPLED), nc).copy()
@@ -205,6 +209,11 @@ class FrictionLaw:
             if term.column is not None and value.any()
         ]
         self._inertia: FloatArray | None = None
+
+    @property
+    def depends_on_load(self) -> bool:
+        """Whether a joint's friction depends on its load."""
+        return bool(self._has[_LOAD].any())
 
     def resistance(self, velocity: FloatArray, rigid: FloatArray) -> FloatArray:
         """Return how much (…, nj) [N·m] dry friction resists sliding at a speed and load.

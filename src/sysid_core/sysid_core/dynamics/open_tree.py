@@ -59,8 +59,10 @@ class OpenTree:
         self.data = self.model.createData()
         self.set_parameters(robot.consistent_nominal if parameters is None else parameters)
 
-    def set_parameters(self, parameters: FloatArray) -> None:
+    def set_parameters(self, parameters: FloatArray, scales: FloatArray | None = None) -> None:
         """Use a parameter vector (p,) from now on; the caller vouches for its consistency.
+
+        Its friction has the scales of `Robot.friction_scales`, or others of that shape.
 
         Raises
         ------
@@ -74,7 +76,7 @@ class OpenTree:
         inertias = [spatial_inertia(phi) for phi in layout.inertias(parameters)]
         for index, inertia in zip(self.robot.body_joint_ids, inertias, strict=True):
             self.model.inertias[index] = inertia
-        self.friction.set_parameters(parameters[layout.friction])
+        self.friction.set_parameters(parameters[layout.friction], scales)
 
     # -- rows -------------------------------------------------------------------------------
 
@@ -91,7 +93,7 @@ class OpenTree:
         for i in range(len(q)):
             bodies[i] = inertial(self.model, self.data, q[i], v[i], a[i])
         rigid: FloatArray | float = 0.0
-        if self.robot.load_friction:
+        if self.friction.depends_on_load:
             rigid = bodies[:, self._driven] @ self.parameters[layout.inertial]
         A[:, self._driven, layout.friction] = self.friction.columns(*self._joints(q, v, a), rigid)
         return A

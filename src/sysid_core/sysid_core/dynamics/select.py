@@ -44,8 +44,11 @@ class Dynamics(Protocol):
         """Why the last result is NaN; None where it is not."""
         ...
 
-    def set_parameters(self, parameters: FloatArray, /) -> None:
-        """Use a parameter vector (p,) of the robot's layout from now on."""
+    def set_parameters(self, parameters: FloatArray, scales: FloatArray | None = None, /) -> None:
+        """Use a parameter vector (p,) of the robot's layout from now on.
+
+        `scales` are those of its friction, as `Robot.friction_scales`; None: the present ones.
+        """
 
     def torque(
         self,

@@ -13,18 +13,18 @@ from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.update import Update
 from sysid_core.robot.export import model_files, require_believable, write_model
-from sysid_core.robot.model import Robot
 from sysid_core.scores import Scores
 
 __all__ = ["export_update", "update_json"]
 
 
-def update_json(robot: Robot, update: Update, groups: tuple[str, ...]) -> dict[str, Any]:
+def update_json(update: Update, groups: tuple[str, ...]) -> dict[str, Any]:
     """Return the contents of ``estimate.json`` for the parameters in use.
 
     The scores are prequential: every torque was predicted before it was learned from.
     """
-    layout, seen = robot.layout, update.scores
+    robot, seen = update.robot, update.scores
+    layout = robot.layout
     nominal, used = seen.nominal, seen.used
     scores = Scores(groups, nominal.rmse, used.rmse, nominal.r2, used.r2, seen.samples)
     consistency = smallest_eigenvalue(layout.inertias(update.parameters))
@@ -44,9 +44,7 @@ def update_json(robot: Robot, update: Update, groups: tuple[str, ...]) -> dict[s
     }
 
 
-def export_update(
-    robot: Robot, update: Update, identifier: OnlineIdentifier, folder: Path
-) -> Path:
+def export_update(update: Update, identifier: OnlineIdentifier, folder: Path) -> Path:
     """Write ``estimate.json``, URDF and description to a folder; returns the URDF's path.
 
     Raises
@@ -57,11 +55,12 @@ def export_update(
     ModelError
         If the identified mass or torques are absurd.
     """
+    robot = update.robot
     require_believable(robot, update.parameters, "identify offline with --any-mass")
     names = ("estimate.json", *model_files(robot))
     for there in filter(Path.exists, (folder / name for name in names)):
         raise OutputError(f"{there}: exists already; choose another folder")
     with results_folder(folder) as temporary:
-        write_estimate(update_json(robot, update, identifier.groups), temporary / names[0])
+        write_estimate(update_json(update, identifier.groups), temporary / names[0])
         write_model(robot, update.parameters, temporary)
     return folder / names[1]

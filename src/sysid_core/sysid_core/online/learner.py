@@ -46,6 +46,13 @@ have 9 to 63 [-]."""
 
 _UNJUDGED = TorqueVerdict(None)
 
+_OF_ANY_LAW = (
+    *("scores", "colours", "saturation", "left_out", "_forgot"),
+    *("time", "informative_time", "samples", "rejected", "informative"),
+)
+"""What a learner knows that does not depend on the friction terms. A torque that seemed wrong may
+be right with them."""
+
 
 class Learned(NamedTuple):
     """Rows that were learned from, and how many samples they are of."""
@@ -143,6 +150,14 @@ class Learner:
         if self.config.memory > 0.0:
             self.window.adopt_memory(learned)
 
+    def succeed(self, other: Learner) -> None:
+        """Take the place of a learner of the same samples, with other friction terms."""
+        self.epoch = other.epoch + 1
+        self.configure(other.config)
+        for name in _OF_ANY_LAW:
+            setattr(self, name, getattr(other, name))
+        self.propose(other.candidate)
+
     def forget(self) -> None:
         """Drop all data: the robot has changed."""
         self.window.clear()
@@ -176,9 +191,8 @@ class Learner:
         """
         self.time = float(samples.time[-1])
         self.samples += len(samples)
-        size = max(1, self.config.sliding_window.samples // 20)
-        for start in range(0, len(samples), size):
-            learned = self._rows(samples.select(slice(start, start + size)))
+        for part in self._blocks(samples):
+            learned = self._noted(part)
             if learned.samples:
                 self.scores.push(*learned, self._candidate_base, self._nominal_base, used_base)
                 if judging_base is not None:
@@ -189,17 +203,33 @@ class Learner:
                 self.window.push(*learned)
                 yield learned
 
+    def relearn(self, samples: Samples) -> None:
+        """Learn from samples that another has scored."""
+        for part in self._blocks(samples):
+            learned = self._rows(part)
+            if learned.samples:
+                self.window.push(*learned)
+
+    def _blocks(self, samples: Samples) -> Iterator[Samples]:
+        size = max(1, self.config.sliding_window.samples // 20)
+        for start in range(0, len(samples), size):
+            yield samples.select(slice(start, start + size))
+
     def _rows(self, samples: Samples) -> Learned:
         rows = self.regression.rows(samples, self.config.still_velocity)
-        self.left_out.note(replace(rows.left_out, samples=len(samples)))
         usable = np.zeros(len(samples), dtype=bool)
         for block in rows.blocks:
             usable[block.sample] = True
-        informative = int(usable.sum())
-        if informative:
+        return Learned(rows, int(usable.sum()))
+
+    def _noted(self, samples: Samples) -> Learned:
+        """Return the rows of new samples, and keep count of them."""
+        learned = self._rows(samples)
+        self.left_out.note(replace(learned.rows.left_out, samples=len(samples)))
+        if learned.samples:
             self.informative_time = float(samples.time[-1])
-            self.informative += informative
-        return Learned(rows, informative)
+            self.informative += learned.samples
+        return learned
 
     # -- solving ----------------------------------------------------------------------------
 

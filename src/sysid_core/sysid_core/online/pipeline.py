@@ -13,15 +13,16 @@ from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import EstimationError
 from sysid_core.estimation import Estimate
-from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.online.evidence import gather
 from sysid_core.online.gate import Decision, GateState, decide
+from sysid_core.online.law import Answer, Past, Question, may_choose
 from sysid_core.online.learner import Learner
 from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.payload_phases import Alarmed, Following
 from sysid_core.online.payload_tracker import PayloadTracker
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.settings import OnlineConfig
+from sysid_core.online.summary import followed, summary, unsolved
 from sysid_core.online.torque_checks import TorqueVerdict
 from sysid_core.online.update import ModelInUse, Request, Solution, Update
 from sysid_core.priors import default_constraints, default_prior
@@ -40,8 +41,9 @@ class OnlineIdentifier:
 
     Call `ingest` with every batch of samples, and `update` at the rate at which results are
     wanted. Where a solve must not hold up the thread that ingests, call `snapshot` (under a lock),
-    `solve` (anywhere), `apply` (under the lock), `judge` (anywhere) and `look` (under the lock)
-    instead of `update`. What the last two find counts from the next update.
+    `solve` (anywhere), `apply` (under the lock), `judge` (anywhere), `look` and `question` (under
+    the lock), `Question.answer` (anywhere) and `adopt` (under the lock) instead of `update`. What
+    comes after `apply` counts from the next update.
     """
 
     def __init__(
@@ -50,17 +52,15 @@ class OnlineIdentifier:
         config: OnlineConfig | None = None,
         regression: Regression | None = None,
     ) -> None:
-        self.robot = robot
         self.config = config or OnlineConfig()
-        self.regression = regression or make_regression(robot)
-        self.groups = self.regression.groups
-        self._loads = PayloadEstimator(self.regression, self.config.payload)
+        self._described = regression or make_regression(robot)
+        self.groups = self._described.groups
+        self._revision = self._told = 0
+        self._learner = Learner(robot, self._described, self.config)
         unknown = np.full(robot.layout.size, np.nan)
-        base = self.regression.base.project(robot.nominal)
-        blank = np.full((len(base), len(base)), np.nan)
-        self._nominal = ModelInUse(robot.nominal, unknown, base, blank, False)
-        self._model, self._revision, self._told = self._nominal, 0, 0
-        self._learner = Learner(robot, self.regression, self.config)
+        self._adopted: Estimate | None = None
+        blank = np.zeros(0), np.zeros((0, 0))  # until the friction terms are known
+        self._model = self._nominal = ModelInUse(robot.nominal, unknown, *blank, False)
         self.reset()
 
     @property
@@ -76,14 +76,29 @@ class OnlineIdentifier:
 
     def reset(self) -> None:
         """Forget all data and go back to the nominal parameters."""
-        config, epoch = self.config, self._learner.epoch
+        epoch = self._learner.epoch
         del self._learner  # first, since the heap would stay as large as for two at once
-        self._learner = Learner(self.robot, self.regression, config, epoch)
-        self._tracker = PayloadTracker(self._loads, config.sample_rate)
+        self._take_law(self._described)
+        self._learner = Learner(self.robot, self.regression, self.config, epoch)
+        self._past = Past(choosing=may_choose(self.robot, self.config))
         self._changed_at, self._robot_changed = -np.inf, False
         self._silence, self._looked = 0.0, False
         self._notes: list[Diagnostic] = []
         self._use(self._nominal)
+
+    def _take_law(self, regression: Regression) -> None:
+        """Go on with the friction terms of a regression; who watches for loads starts anew."""
+        self.regression, self.robot = regression, regression.robot
+        self._loads = PayloadEstimator(regression, self.config.payload)
+        self._tracker = PayloadTracker(self._loads, self.config.sample_rate)
+        self._nominal = self._in_law(self._nominal)
+        self._model, self._adopted = self._in_law(self._model), None
+
+    def _in_law(self, model: ModelInUse) -> ModelInUse:
+        """Return a model with its base parameters by the present friction terms."""
+        base = self.regression.base.project(model.parameters)
+        unknown = np.full((len(base), len(base)), np.nan)
+        return replace(model, base=base, base_covariance=unknown)
 
     def _use(self, model: ModelInUse, adopted: Estimate | None = None) -> None:
         if model.identified != self._model.identified:
@@ -103,16 +118,23 @@ class OnlineIdentifier:
         start = float(samples.time[0])
         if start < self._learner.time - 1e-9:
             self._learner.begin_anew(start)
+            self._past.clear()
             self._tracker.restart(start)
             self._changed_at = start
         judge = None if self._tracker.changed else self._tracker.reference(self._model).base
+        informative = 0
         for rows, count in self._learner.learn(samples, self._model.base, judge):
+            informative += count
             if self._tracker.listening:
                 self._tracker.push(self._loads.statistics(rows, self._model.parameters), count)
+        if self._followed or self._tracker.changed or self._tracker.attached:
+            self._past.clear()
+        elif informative:
+            self._past.add(samples)
 
     def snapshot(self) -> Request | None:
         """Return the solve that the present data ask for; None without informative new ones."""
-        if isinstance(self._tracker.phase, Following):
+        if self._followed:
             return None
         calm = not isinstance(self._tracker.phase, Alarmed)
         return self._learner.request(opening=not self._model.identified, judging=calm)
@@ -126,7 +148,46 @@ class OnlineIdentifier:
         request = self.snapshot()
         update = self.apply(None if request is None else self.solve(request))
         self.look(request, self.judge(request))
+        self.choose_friction()
         return update
+
+    def choose_friction(self) -> None:
+        """Choose friction terms at once, if that is due."""
+        question = self.question()
+        if question is not None:
+            self.adopt(question.answer())
+
+    def question(self) -> Question | None:
+        """Return the choice of friction terms that is due; None where none is."""
+        possible = self.config.cutoff > 0.0 and not self._unsettled
+        if not (possible and self._past.ask(self.config.sliding_window.samples)):
+            return None
+        past = self._past.parts
+        return Question(self.robot, self.config, past, len(past))
+
+    def adopt(self, answer: Answer | None) -> bool:
+        """Go on with the friction terms of an answer, unless it is out of date.
+
+        The parameters in use stay; the terms are part of the next that are adopted.
+        """
+        fits = answer is not None and answer.past is self._past.parts and not self._unsettled
+        if answer is not None and fits:
+            self._take_law(answer.regression)
+            for part in answer.past[answer.learned :]:
+                answer.learner.relearn(part)
+            answer.learner.succeed(self._learner)
+            self._learner = answer.learner
+        self._past.close()
+        return fits
+
+    @property
+    def _unsettled(self) -> bool:
+        """Whether the robot carries a load, changed, or may have."""
+        return self._followed or self._alarming or self._tracker.attached
+
+    @property
+    def _followed(self) -> bool:
+        return isinstance(self._tracker.phase, Following)
 
     def judge(self, request: Request | None) -> Mapping[int, TorqueVerdict]:
         """Judge the torques that a request asks about.
@@ -155,7 +216,7 @@ class OnlineIdentifier:
         if estimate is not None:
             self._learner.propose(estimate.parameters)
         scores = self._learner.scores.scores()
-        if not isinstance(self._tracker.phase, Following):
+        if not self._followed:
             decision = self._decision(scores)
             # a change of the robot explains errors that the gate blames on a model
             if not decision.accepted and not self._alarming and self._watch():
@@ -168,7 +229,16 @@ class OnlineIdentifier:
         else:
             self._act(decision, estimate)
         changed, self._told = self._revision != self._told, self._revision
-        return self._report(decision, scores, changed)
+        return summary(
+            self._learner,
+            self._tracker,
+            self._model,
+            decision,
+            scores,
+            self._notes,
+            revision=self._revision,
+            changed=changed,
+        )
 
     def _decision(self, scores: PrequentialScores) -> Decision:
         """Return what the gate says, or the tracker before it."""
@@ -214,7 +284,7 @@ class OnlineIdentifier:
 
         Returns whether it did.
         """
-        if self._looked or isinstance(self._tracker.phase, Following):
+        if self._looked or self._followed:
             return False
         self._looked, self._notes = True, []
         if not (self._model.identified and self.config.payload.enabled):
@@ -230,13 +300,14 @@ class OnlineIdentifier:
                 tracker.refine_carried()
             self._notes = [note] if note else []
         except EstimationError as error:
-            self._notes = [_unsolved(error)]
+            self._notes = [unsolved(error)]
         if tracker.before_change is not None:
             # what came until now says nothing of the robot as it is
             self._use(tracker.before_change)
             learner.propose(self._model.parameters)
             self._changed_at, self._robot_changed = learner.time, True
             learner.forget()
+            self._past.clear()
         if isinstance(tracker.phase, Following):
             learner.forget()
         return True
@@ -250,7 +321,7 @@ class OnlineIdentifier:
             if phase.clean and not before.clean:
                 learner.scores.clear()
         except EstimationError as error:
-            self._notes = [_unsolved(error)]
+            self._notes = [unsolved(error)]
         self._use(tracker.model_of(phase, self._model.std))
         learner.propose(self._model.parameters)
         self._changed_at = learner.time
@@ -268,7 +339,7 @@ class OnlineIdentifier:
         enough = scores.samples >= self._tracker.clean_samples
         worse = enough and used > nominal * WORSE
         if not (isinstance(phase, Following) and phase.clean and worse):
-            return _followed(self._tracker)
+            return followed(self._tracker)
         self._tracker.abandon(phase)
         self._use(self._nominal)
         reason = (
@@ -276,44 +347,3 @@ class OnlineIdentifier:
             f"nominal one ({nominal:.3g} N·m)"
         )
         return Decision(GateState.NOMINAL, False, True, (Diagnostic("payload_refuted", reason),))
-
-    def _report(self, decision: Decision, scores: PrequentialScores, changed: bool) -> Update:
-        learner, tracker, model = self._learner, self._tracker, self._model
-        estimate = learner.estimate
-        found = () if estimate is None else estimate.diagnostics
-        return Update(
-            time=learner.time,
-            state=decision.state,
-            causes=decision.reasons,
-            notes=(*self._notes, *learner.left_out.diagnostics, *found),
-            revision=self._revision,
-            changed=changed,
-            identified=model.identified,
-            parameters=model.parameters,
-            std=model.std,
-            scores=scores,
-            estimate=estimate,
-            payload=tracker.payload,
-            payload_attached=tracker.attached,
-            detected_after=tracker.detected_after,
-            samples=learner.samples,
-            rejected=learner.rejected,
-            window_samples=learner.window.samples,
-            fill=learner.window.fill,
-            determined=0.0 if estimate is None else float(np.mean(estimate.determined)),
-            condition=np.inf if estimate is None else estimate.condition,
-            consistency=np.nan if estimate is None else float(estimate.consistency.min()),
-            consistency_bodies=smallest_eigenvalue(self.robot.layout.inertias(model.parameters)),
-            window_duration=learner.window.samples / self.config.sample_rate,
-        )
-
-
-def _unsolved(error: EstimationError) -> Diagnostic:
-    return Diagnostic("payload_unsolved", f"no payload estimate: {error}")
-
-
-def _followed(tracker: PayloadTracker) -> Decision:
-    message = "payload being identified"
-    if tracker.payload is not None:
-        message += f": {tracker.payload.mass:.2f} ± {tracker.payload.mass_std:.2f} kg"
-    return Decision(GateState.HOLDING, False, False, (Diagnostic("payload", message),))

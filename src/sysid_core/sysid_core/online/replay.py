@@ -82,7 +82,9 @@ def replay(
         floating base.
     """
     effort = _efforts(robot, recording)
-    config = replace(online or OnlineConfig(), sample_rate=stream.output_rate)
+    config = replace(
+        online or OnlineConfig(), sample_rate=stream.output_rate, cutoff=stream.cutoff
+    )
     identifier = OnlineIdentifier(robot, config)
     live = SampleStream(robot, stream)
     feed = _Companions(recording, live)
@@ -113,6 +115,7 @@ def _step(identifier: OnlineIdentifier, clock: Callable[[], float] | None) -> Re
     update = identifier.apply(None if request is None else identifier.solve(request))
     elapsed = clock() - begin if clock and request is not None else np.nan
     identifier.look(request, identifier.judge(request))
+    identifier.choose_friction()
     return ReplayStep(update, elapsed)
 
 

@@ -25,9 +25,14 @@ _BLOCKS = 20
 
 @dataclass(frozen=True)
 class OnlineConfig:
-    """Configuration of the online identifier; `sample_rate` [Hz] turns durations into counts."""
+    """Configuration of the online identifier.
+
+    `sample_rate` [Hz] turns durations into counts; `cutoff` [Hz] is that of the low-pass that the
+    samples went through, 0 where it is not known.
+    """
 
     sample_rate: float = 100.0
+    cutoff: float = 0.0
     method: str = parameter("entropic", "Estimator", choices=METHODS, read_only=True)
     window: float = parameter(
         2.0,
@@ -47,6 +52,13 @@ class OnlineConfig:
         "[rad/s]",
         range=(0.0, 10.0),
     )
+    friction: str = parameter(
+        "chosen",
+        "Friction terms: `chosen`, where data predict torque better with more than the robot "
+        "description names (arms), or `described`",
+        choices=("chosen", "described"),
+        read_only=True,
+    )
     gate: GateConfig = group(GateConfig, "gate.")
     payload: PayloadConfig = group(PayloadConfig, "payload.")
 
@@ -54,6 +66,8 @@ class OnlineConfig:
         check_config(self)
         if not (np.isfinite(self.sample_rate) and self.sample_rate > 0.0):
             raise ParameterError(f"sample_rate must be positive, got {self.sample_rate}")
+        if not (np.isfinite(self.cutoff) and self.cutoff >= 0.0):
+            raise ParameterError(f"cutoff must not be negative, got {self.cutoff}")
 
     def samples(self, duration: float) -> int:
         """Return the number of samples in a duration [s]."""

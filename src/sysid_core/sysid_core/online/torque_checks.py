@@ -10,6 +10,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.friction import FRICTION
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation.problem import Problem
 from sysid_core.online.torque_scale import ScaleEvidence, ScalePosterior
@@ -124,6 +125,8 @@ class TorqueChecks:
         self._usual = self._scales.usual
         self._speed = _places(problem, "viscous")
         self._dry = _places(problem, "coulomb")
+        resisting = [term.name for term in FRICTION if term.resists or term.name == "viscous"]
+        self._friction_terms = np.array([_places(problem, name) for name in resisting])
         self._constant = _places(problem, "offset")
         bodies = len(INERTIAL_TERMS) * len(problem.layout.bodies)
         self._inertial = problem.base.columns < bodies
@@ -217,7 +220,8 @@ class TorqueChecks:
         along = self._speed[joint]
         if along < 0:
             return 0.0, 1.0
-        terms = [place for place in (along, self._dry[joint]) if place >= 0]
+        terms = self._friction_terms[:, joint]
+        terms = terms[terms >= 0]
         power = np.zeros(len(found.plain))
         power[terms] = gram[along, terms] / np.sqrt(max(gram[along, along] * count, 1e-300))
         return float(power @ found.plain), found.deviation(power)

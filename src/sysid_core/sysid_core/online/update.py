@@ -16,6 +16,7 @@ from sysid_core.online.gate import GateState
 from sysid_core.online.payload import PayloadEstimate
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.torque_checks import TorqueChecks, TorqueVerdict
+from sysid_core.robot.model import Robot
 
 __all__ = ["Failed", "ModelInUse", "Request", "Solution", "Solved", "Update"]
 
@@ -92,6 +93,7 @@ class ModelInUse:
 class Update:
     """What the identifier knows after an update."""
 
+    robot: Robot  # With the friction that `parameters` are of
     time: float  # [s] of the newest sample
     state: GateState
     # causes, notes: why this state; what else was noticed.

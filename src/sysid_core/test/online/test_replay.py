@@ -113,7 +113,7 @@ def test_what_is_exported_reads_back_as_what_was_in_use(
 ) -> None:
     update = learned.update()
     assert update.identified
-    urdf = export_update(valkyrie.robot, update, learned, tmp_path / "out")
+    urdf = export_update(update, learned, tmp_path / "out")
     found = read_estimate(tmp_path / "out" / "estimate.json")
     np.testing.assert_allclose(found.parameters(valkyrie.robot), update.parameters)
     np.testing.assert_allclose(found.nominal(valkyrie.robot), valkyrie.robot.nominal)
@@ -141,7 +141,7 @@ def test_before_anything_was_learned_the_nominal_model_is_exported(
     valkyrie: Arm, tmp_path: Path
 ) -> None:
     identifier = OnlineIdentifier(valkyrie.robot)
-    export_update(valkyrie.robot, identifier.update(), identifier, tmp_path / "out")
+    export_update(identifier.update(), identifier, tmp_path / "out")
     text = (tmp_path / "out" / "estimate.json").read_text()
     assert "NaN" not in text
     assert "Infinity" not in text
@@ -154,7 +154,7 @@ def test_an_export_replaces_nothing(
     mine = tmp_path / f"{valkyrie.robot.name}.urdf"
     mine.write_text("mine")
     with pytest.raises(OutputError, match="exists already"):
-        export_update(valkyrie.robot, learned.update(), learned, tmp_path)
+        export_update(learned.update(), learned, tmp_path)
     assert mine.read_text() == "mine"
     assert list(tmp_path.iterdir()) == [mine]
 
@@ -164,5 +164,5 @@ def test_a_folder_that_cannot_be_made_leaves_nothing_behind(
 ) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError):
-        export_update(valkyrie.robot, learned.update(), learned, tmp_path / "file" / "out")
+        export_update(learned.update(), learned, tmp_path / "file" / "out")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file"]

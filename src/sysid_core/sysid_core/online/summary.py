@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an update of the online identifier tells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.errors import EstimationError
+from sysid_core.inertia import smallest_eigenvalue
+from sysid_core.online.gate import Decision, GateState
+from sysid_core.online.learner import Learner
+from sysid_core.online.payload_tracker import PayloadTracker
+from sysid_core.online.prequential import PrequentialScores
+from sysid_core.online.update import ModelInUse, Update
+
+__all__ = ["followed", "summary", "unsolved"]
+
+
+def summary(
+    learner: Learner,
+    tracker: PayloadTracker,
+    model: ModelInUse,
+    decision: Decision,
+    scores: PrequentialScores,
+    notes: Sequence[Diagnostic],
+    *,
+    revision: int,
+    changed: bool,
+) -> Update:
+    """Return what is known after a decision."""
+    estimate, robot, window = learner.estimate, learner.robot, learner.window
+    found = () if estimate is None else estimate.diagnostics
+    return Update(
+        robot=robot,
+        time=learner.time,
+        state=decision.state,
+        causes=decision.reasons,
+        notes=(*notes, *learner.left_out.diagnostics, *found),
+        revision=revision,
+        changed=changed,
+        identified=model.identified,
+        parameters=model.parameters,
+        std=model.std,
+        scores=scores,
+        estimate=estimate,
+        payload=tracker.payload,
+        payload_attached=tracker.attached,
+        detected_after=tracker.detected_after,
+        samples=learner.samples,
+        rejected=learner.rejected,
+        window_samples=window.samples,
+        fill=window.fill,
+        determined=0.0 if estimate is None else float(np.mean(estimate.determined)),
+        condition=np.inf if estimate is None else estimate.condition,
+        consistency=np.nan if estimate is None else float(estimate.consistency.min()),
+        consistency_bodies=smallest_eigenvalue(robot.layout.inertias(model.parameters)),
+        window_duration=window.samples / learner.config.sample_rate,
+    )
+
+
+def unsolved(error: EstimationError) -> Diagnostic:
+    """Say why there is no estimate of a payload."""
+    return Diagnostic("payload_unsolved", f"no payload estimate: {error}")
+
+
+def followed(tracker: PayloadTracker) -> Decision:
+    """Hold the model while a payload is followed."""
+    message = "payload being identified"
+    if tracker.payload is not None:
+        message += f": {tracker.payload.mass:.2f} ± {tracker.payload.mass_std:.2f} kg"
+    return Decision(GateState.HOLDING, False, False, (Diagnostic("payload", message),))
