@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings of real arms: the defaults of ``sysid identify`` beside plain weighted least squares.
 
-Recordings lie in ``$SYSID_DATA`` or ``../shared/data``. Both models learn from the first 70 % of a
-recording and predict the rest; both are scored on the plain chain's samples and filter, also on
-those alone that no repeated message disturbed.
+Recordings lie in ``$SYSID_DATA`` or ``../shared/data``. Both models, and one that is identified as
+if live, learn from the first 70 % of a recording and predict the rest; all are scored on the plain
+chain's samples and filter, also on those alone that no repeated message disturbed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.data import read_recording
 from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.identification import IdentifyConfig, identify
+from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.signals.interpolation import nearest
@@ -201,6 +202,13 @@ def _error(error: FloatArray, moving: np.ndarray) -> FloatArray:
     return np.sqrt(square / np.maximum(moving.sum(axis=0), 1))
 
 
+def _live(robot: Robot, recording: Recording, until: float) -> tuple[Robot, FloatArray]:
+    """Return the robot and the parameters (p,) in use after a recording was live until a time."""
+    part = recording.select(slice(0, int(np.searchsorted(recording.time, until))))
+    *_, last = replay(part, robot, stream=stream_settings_for(part, robot))
+    return last.update.robot, last.update.parameters
+
+
 def compare(case: Case, root: Path) -> dict[str, Any]:
     """Identify one recording by both, and score both on the plain chain's held-out samples."""
     robot, recording = case.load(root)
@@ -210,8 +218,13 @@ def compare(case: Case, root: Path) -> dict[str, Any]:
     split = round(TRAIN * len(tau))
     x = plain_wls(A[:split], tau[:split])
     moving = np.abs(samples.velocity) > STILL * np.abs(samples.velocity).max(axis=0)
-    model, predicted = TreeDynamics(found.robot), {"plain": A @ x}
-    for name, vector in (("nominal", found.nominal), ("identified", found.estimate.parameters)):
+    predicted = {"plain": A @ x}
+    for name, with_friction, vector in (
+        ("nominal", robot, found.nominal),
+        ("identified", found.robot, found.estimate.parameters),
+        ("live", *_live(robot, recording, float(samples.time[split]))),
+    ):
+        model = TreeDynamics(with_friction)
         model.set_parameters(vector)
         predicted[name] = model.torques(*samples[:3])
     rmse = {
@@ -236,6 +249,7 @@ def compare(case: Case, root: Path) -> dict[str, Any]:
             "identified": float(np.linalg.norm(own.rmse_identified)),
         },
         "ratio": total["identified"] / total["plain"],
+        "live_ratio": total["live"] / total["plain"],
         "undisturbed_ratio": clear["identified"] / clear["plain"],
         "consistent": bool(found.estimate.consistency.min() > 0.0),
     }
@@ -250,6 +264,7 @@ def run(given: argparse.Namespace) -> Result:
             "recording": r["recording"],
             **{model: r["total"][model] for model in ("nominal", "plain", "identified")},
             "identified / plain": r["ratio"],
+            "live / plain": r["live_ratio"],
             "off repeats": r["undisturbed_ratio"],
             "cut-off plain [Hz]": r["plain_cutoff_hz"],
             "identified [Hz]": r["cutoff_hz"],
