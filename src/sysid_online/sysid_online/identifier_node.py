@@ -22,6 +22,7 @@ from sysid_core.online.law import Question
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Request, Update
+from sysid_core.robot import Robot
 from sysid_core.settings import check_config, group, parameter
 from sysid_msgs.msg import DynamicParameters, IdentificationStatus, JointSamples, Payload
 from sysid_msgs.srv import ExportModel
@@ -210,8 +211,7 @@ class IdentifierNode(Node):
         with self._lock:
             taken = not self._frozen and self._identifier.adopt(answer)
         if taken:
-            terms = self._identifier.robot.description.friction_chosen
-            told = "; ".join(f"{joint}: {', '.join(own)}" for joint, own in terms.items())
+            told = _chosen_terms(self._identifier.robot)
             self.get_logger().info(f"friction terms that predict torque better: {told}")
         trim_memory()  # samples were there more than once
 
@@ -319,12 +319,18 @@ class IdentifierNode(Node):
             "solve time [ms]": round(1e3 * self._solve_time, 3),
             "sample rate [Hz]": round(self._filter.rate, 2),
             "frozen": self._frozen,
+            "chosen friction terms": _chosen_terms(update.robot) or "none",
         }
         values.update({f"warning {i + 1}": text for i, text in enumerate(update.warnings)})
         told = {key: str(value) for key, value in values.items()}
         diagnostic = Diagnostic("identification", message, severity, values=told)
         self._diagnostics.publish(diagnostics_message(self, self.robot.name, [diagnostic]))
         self._arrived, self._refused = False, ""
+
+
+def _chosen_terms(robot: Robot) -> str:
+    chosen = robot.description.friction_chosen
+    return "; ".join(f"{joint}: {', '.join(terms)}" for joint, terms in chosen.items())
 
 
 def _make() -> IdentifierNode:
