@@ -18,6 +18,8 @@ from sysid_core.dynamics.select import make_regression
 from sysid_core.estimation import Entropic, Problem
 from sysid_core.friction_filter import filtered_column, joint_motion, nearby
 from sysid_core.scores import is_clear
+from sysid_core.signals.filters import rise_time
+from sysid_core.signals.prepare import PrepareReport
 
 __all__ = ["FrictionChoice", "choose_friction"]
 
@@ -162,7 +164,7 @@ def _offers(regression: Regression, batch: Batch, rows: Rows, keep: bool) -> lis
         ]
         offered = [
             each
-            for each in _offered(motion, batch.report.sensor_rate)
+            for each in _offered(motion, batch.report)
             if each[0].name not in kept and not (keep and each[0].lower < 0.0)
         ]
         candidates = [_Candidate(*each, k) for k, each in enumerate(offered, len(least))]
@@ -225,23 +227,34 @@ def choose_friction(
     return {joint: terms for joint, terms in chosen.items() if terms}
 
 
-def _offered(motion: JointMotion, rate: float) -> list[tuple[FrictionTerm, float, int]]:
+def _offered(motion: JointMotion, report: PrepareReport) -> list[tuple[FrictionTerm, float, int]]:
     """Return the terms that may be chosen, with their scales and the places of these.
 
-    Interpolation draws a step of the torque out over two periods of the sensors, at a `rate` [Hz]:
-    friction that bends within less looks alike, and is not offered.
+    Interpolation draws a step of the torque out over two periods of the sensors: friction that
+    bends within less looks alike, and is not offered. The low-pass draws it out over its rise
+    time: a sigmoid that bends within that would take the place of Coulomb friction, and of a
+    Stribeck term that comes and goes within it only the mean is seen.
     """
     speed, change = np.abs(motion.velocity), np.abs(motion.acceleration)
-    bends = [
-        (scale, place)
-        for place, scale in enumerate((speed.max(initial=0.0) * np.array(_SPEEDS)).tolist())
-        if 2.0 * change[speed <= scale].sum() < scale * rate * (speed <= scale).sum()
-    ]
+    places = (speed.max(initial=0.0) * np.array(_SPEEDS)).tolist()
+    interpolated, filtered = 2.0 / report.sensor_rate, rise_time(report.cutoff)
+
+    def bends(shortest: float) -> list[tuple[float, int]]:
+        return [
+            (scale, place)
+            for place, scale in enumerate(places)
+            if shortest * change[speed <= scale].sum() < scale * (speed <= scale).sum()
+        ]
+
+    smooth = bends(max(interpolated, filtered))
+    stepped = bends(max(interpolated, 0.5 * filtered))  # it comes and goes at twice the scale
     return [
         (term, scale, place)
         for term in FRICTION
         if term.chosen
-        for scale, place in (((1.0, 0),) if term.scale_unit == "-" else bends)
+        for scale, place in (
+            ((1.0, 0),) if term.scale_unit == "-" else stepped if term.dry else smooth
+        )
     ]
 
 

@@ -17,6 +17,9 @@ from sysid_core.friction_choice import _offered
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
+from sysid_core.signals.options import SignalConfig
+from sysid_core.signals.prepare import PrepareReport
+from sysid_core.signals.synchronise import SynchroniseReport
 
 ACTUAL = {
     "shoulder_lift_joint": {"load": 1.0},
@@ -115,10 +118,37 @@ def test_bounded_least_squares_are_those_of_scipy() -> None:
         np.testing.assert_allclose(own, known, atol=1e-9)
 
 
-def test_no_bend_is_offered_that_is_finer_than_sensors_tell() -> None:
+@pytest.mark.parametrize("rate", [50.0, 100.0, 1000.0])
+@pytest.mark.parametrize("cutoff", [5.0, 50.0])
+def test_no_bend_is_offered_that_looks_like_a_step(rate: float, cutoff: float) -> None:
     time = np.arange(0.0, 10.0, 0.01)
     velocity, acceleration = np.sin(2.0 * time), 2.0 * np.cos(2.0 * time)
     motion = JointMotion(-0.5 * acceleration, velocity, acceleration, np.sign(velocity))
-    for rate in (50.0, 100.0, 1000.0):
-        scales = [scale for term, scale, _ in _offered(motion, rate) if scale < 1.0]
-        assert min(scales) >= 0.95 * max(2.0 * 2.0 / rate, 0.02)
+    report = PrepareReport(
+        sensor_rate=rate,
+        rate=rate,
+        output_rate=rate,
+        cutoff=cutoff,
+        cutoff_reason="given",
+        velocity="differentiated",
+        outliers=(),
+        synchronisation=SynchroniseReport(),
+        duration=10.0,
+        warnings=(),
+    )
+    offered = _offered(motion, report)
+    for name, filtered in (("stribeck", 0.24 / cutoff), ("sigmoid", 0.48 / cutoff)):
+        drawn_out = max(2.0 / rate, filtered)
+        finest = min(scale for term, scale, _ in offered if term.name == name)
+        assert finest >= 0.95 * max(2.0 * drawn_out, 0.02)
+        assert finest <= 1.25 * max(2.0 * drawn_out, 0.02)
+
+
+@pytest.mark.parametrize("cutoff", [0.7, 1.0, 1.5])
+def test_a_low_pass_that_draws_steps_out_brings_no_sigmoid(
+    cutoff: float, least: Robot, make_recording: Callable[..., Recording]
+) -> None:
+    recording = make_recording(least, _truth(least), duration=30.0, noise=0.3, seed=3)
+    config = IdentifyConfig(signals=SignalConfig(cutoff=cutoff))
+    chosen = identify(least, recording, config).robot.description.friction_chosen
+    assert not any("sigmoid" in terms for terms in chosen.values())

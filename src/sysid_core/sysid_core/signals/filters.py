@@ -17,6 +17,7 @@ __all__ = [
     "Smoothed",
     "low_pass",
     "neighbourhood",
+    "rise_time",
     "settling_time",
     "smoothed",
     "smoothed_value",
@@ -46,6 +47,11 @@ def settling_time(cutoff: float) -> float:
     Twice as far would be steeper, but delay live samples twice as long.
     """
     return 1.0 / cutoff
+
+
+def rise_time(cutoff: float) -> float:
+    """Return how long [s] the filtered step of a signal takes from 10 % to 90 % of its height."""
+    return 0.48 / cutoff
 
 
 def support(rate: float, cutoff: float) -> int:

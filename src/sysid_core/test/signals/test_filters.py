@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import DataError, ParameterError
-from sysid_core.signals.filters import low_pass, smoothed, support
+from sysid_core.signals.filters import low_pass, rise_time, smoothed, support
 
 RATE = 200.0
 TIME = np.arange(2000) / RATE
@@ -72,6 +72,13 @@ def test_every_so_manieth_value_is_one_of_all() -> None:
 
 def test_the_stop_band_is_stopped() -> None:
     assert _amplitude_and_phase(20.0, 5.0)[0] < 1e-3
+
+
+def test_a_step_rises_in_the_stated_time() -> None:
+    rate, cutoff = 4000.0, 5.0
+    rising = low_pass(np.repeat([0.0, 1.0], 4000), rate, cutoff)
+    start, end = (int(np.argmax(rising >= level)) for level in (0.1, 0.9))
+    assert (end - start) / rate == pytest.approx(rise_time(cutoff), rel=0.01)
 
 
 def test_channels_are_filtered_one_by_one() -> None:
