@@ -137,6 +137,11 @@ GOALS: Mapping[str, tuple[Goal, ...]] = {
         Goal("memory growth [MB]", 5.0, f"{_DESIGN}: after the first minute"),
         Goal("longest recovery [s]", 2.0, f"{_DESIGN}: of the robot's time, after a fault"),
     ),
+    "walking": (
+        Goal("noticed within 1 s", 0.99, _DESIGN, at_least=True),
+        Goal("false loads in 10 h of walking", 1, _DESIGN),
+        Goal("false loads in 10 h of standing", 1, _DESIGN),
+    ),
     "gate": (
         Goal("good, adopted", 1.0, f"{_DESIGN}: of every arm", at_least=True),
         *(
