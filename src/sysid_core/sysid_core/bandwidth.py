@@ -28,6 +28,8 @@ _LOWEST = 1.0
 """Lowest rung [Hz]: a motion that is slower than this shows no inertia anyway."""
 _STRETCHES = 16
 """Stretches that are held out in turn: enough to tell a difference from its standard error."""
+_FEWEST = _STRETCHES // 2
+"""Stretches with rows that a rung needs; others are all at rest, or beyond the robot's limits."""
 _LIKELY = 1.0
 """Standard errors by which a lower rung must predict better: one that is taken by chance costs
 little, and noise bends what a higher one learns more than its rows show."""
@@ -121,7 +123,7 @@ class Ladder:
                 break
         if best is top:
             return self._with_lag(replace(choice, cutoff=top.cutoff), top)
-        worse = float(np.exp(np.mean(self._errors(top, best) - self._errors(best, best))))
+        worse = float(np.exp(np.nanmean(self._errors(top, best) - self._errors(best, best))))
         reason = (
             f"{best.cutoff:.3g} Hz predicts held-out torque {worse:.2f} times better than "
             f"{top.cutoff:.3g} Hz, "
@@ -217,7 +219,7 @@ class Ladder:
             if len(batch) < _STRETCHES:
                 return None
             rung = self._learned(cutoff, settle(regression, batch), batch)
-            return None if any((part.count == 0.0).all() for part in rung.parts) else rung
+            return rung if sum(part.count.any() for part in rung.parts) >= _FEWEST else None
         except (DataError, EstimationError):
             return None
 
@@ -241,11 +243,16 @@ class Ladder:
         return [_statistics(rows, stretch == k) for k in range(_STRETCHES)]
 
     def _errors(self, learner: _Rung, judge: _Rung) -> FloatArray:
-        """Return the log error of each stretch, learned at one rung, on the rows of another."""
+        """Return the log error of each stretch, learned at one rung, on the rows of another.
+
+        A stretch without rows has NaN.
+        """
         own = learner is judge
         parts = judge.parts if own else self._stretches(learner.regression, judge.batch)
         means = [
             float((part.residual_square(base_vector) / np.maximum(part.count, 1.0)).sum())
+            if part.count.any()
+            else np.nan
             for part, base_vector in zip(parts, learner.learned, strict=True)
         ]
         return 0.5 * np.log(np.maximum(means, 1e-300))
@@ -266,11 +273,11 @@ class Ladder:
         own = [self._errors(rung, rung) for rung in (lower, higher)]
         across = self._errors(lower, higher)
         power = [float(rung.batch.samples.effort.var(axis=0).sum()) for rung in (lower, higher)]
-        left = float(np.exp(2.0 * across).mean() - np.exp(2.0 * own[0]).mean())
+        left = float(np.nanmean(np.exp(2.0 * across) - np.exp(2.0 * own[0])))
         if left > _UNEXPLAINED * (power[1] - power[0]):
             return False
-        gain = float(np.mean(own[1] - own[0])) - 0.5 * np.log(power[1] / power[0])
-        return lower.cutoff < LEAST_BAND_FACTOR * band or gain < np.mean(across - own[1])
+        gain = float(np.nanmean(own[1] - own[0])) - 0.5 * np.log(power[1] / power[0])
+        return lower.cutoff < LEAST_BAND_FACTOR * band or gain < np.nanmean(across - own[1])
 
 
 def _statistics(rows: Rows, chosen: BoolArray) -> Statistics:

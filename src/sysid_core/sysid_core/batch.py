@@ -246,7 +246,7 @@ def rest_speed(samples: Samples, still: float) -> FloatArray:
 
     A joint that stands still all along is at rest whatever the noise of its velocity.
     """
-    limit: FloatArray = still * np.abs(samples.velocity).max(axis=0, initial=0.0)
+    limit: FloatArray = still * np.fmax.reduce(np.abs(samples.velocity), axis=0, initial=0.0)
     if len(samples):
         limit[np.ptp(samples.position, axis=0) < STILL] = np.finfo(float).max
     return limit

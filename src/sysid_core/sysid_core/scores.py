@@ -196,7 +196,9 @@ def curves(
 def is_clear(excess: FloatArray, least: float, certain: float) -> bool:
     """Whether the mean of log ratios of errors (f,), one per stretch, exceeds a least one.
 
-    It must exceed a number of its standard errors, too, by which it is certain.
+    It must exceed a number of its standard errors, too, by which it is certain. Stretches without
+    rows have NaN.
     """
+    excess = excess[np.isfinite(excess)]
     usual = float(excess.std(ddof=1)) / np.sqrt(len(excess))
     return bool(excess.mean() > max(certain * usual, least))

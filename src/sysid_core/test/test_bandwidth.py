@@ -144,6 +144,32 @@ def test_what_was_asked_for_is_taken(
     assert found.signals.lag == pytest.approx(0.03, abs=1e-3)
 
 
+def test_a_robot_that_rests_for_a_while_has_the_cutoff_of_its_motion(
+    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
+) -> None:
+    clean = make_recording(robot, truth, duration=24.0, noise=0.0, seed=3)
+    assert clean.effort is not None
+    step = float(np.median(np.diff(clean.time)))
+    # it comes to rest, stays there for a fifth of the training part, and goes on
+    time = np.arange(0.0, 30.0, step)
+    pace = 1.0 - np.clip(np.minimum(time - 5.0, 11.0 - time), 0.0, 1.0)
+    pace = pace**2 * (3.0 - 2.0 * pace)
+    passed = np.clip(np.cumsum(pace) * step, 0.0, clean.time[-1])
+    position = np.array([np.interp(passed, clean.time, column) for column in clean.position.T]).T
+    velocity = np.gradient(position, step, axis=0)
+    moves = TreeRegression(robot).full(position, velocity, np.gradient(velocity, step, axis=0))
+    rng = np.random.default_rng(5)
+    effort = moves @ truth + 0.3 * rng.normal(size=position.shape)
+    shake = 2e-3 * pace * np.sin(2.0 * np.pi * 23.0 * time)
+    recording = replace(
+        clean, time=time, position=position + shake[:, None], velocity=None, effort=effort
+    )
+    found = identify(robot, recording)
+    lower = identify(robot, recording, IdentifyConfig(signals=SignalConfig(cutoff=4.0)))
+    error = _error(robot, clean, truth, found)
+    assert error < 1.1 * _error(robot, clean, truth, lower)
+
+
 def test_only_the_training_part_decides(
     robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
 ) -> None:

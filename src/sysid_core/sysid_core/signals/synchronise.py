@@ -141,7 +141,8 @@ def _segments(tracks: Sequence[Track], groups: Sequence[Group], rate: float) -> 
     """Yield the stretches of a pass in which all that is needed is there."""
     for start, stop in _common_runs([group for group in groups if group.required]):
         if (time := _grid(groups[0], start, stop, rate)) is not None:
-            yield Segment(time, _resampled(tracks, groups, time, rate))
+            inside = np.clip(time, start, stop)  # the grid's ends may lie beyond by its slack
+            yield Segment(time, _resampled(tracks, groups, inside, rate))
 
 
 def _check(rate: float | None, gap: float) -> None:

@@ -29,6 +29,15 @@ def test_regular_rows_come_out_as_they_are() -> None:
     np.testing.assert_allclose(segment.values[0], values, atol=1e-5)
 
 
+def test_a_last_row_that_comes_a_little_early_leaves_no_hole() -> None:
+    time = np.arange(500) / RATE
+    values = _motion(time)
+    time[-1] -= 5e-4 / RATE
+    (segment,) = synchronise([Track(time, values)], rate=RATE, timing="stamped").segments
+    assert len(segment.time) == 500
+    np.testing.assert_allclose(segment.values[0], values, atol=1e-4)
+
+
 def test_the_rate_is_recovered_from_jitter_and_losses() -> None:
     rng = np.random.default_rng(11)
     kept = np.sort(rng.choice(5000, 4700, replace=False))
