@@ -73,6 +73,8 @@ class Arm(Graph):
 
     def assert_held(self) -> None:
         self.until(self.state(TrackingStatus.HOLDING))
+        self.tracking.clear()
+        self.until(lambda: len(self.tracking) > 5)  # joint states may still be on the way
         where = self.position
         self.tracking.clear()
         self.until(lambda: len(self.tracking) > 5)
