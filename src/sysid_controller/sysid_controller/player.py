@@ -145,7 +145,8 @@ class Player:
         """
         self._control, self._warnings = ControlState(state), list(warnings)
         self._apart = stamp - self._stamp
-        if self._control is ControlState.TRACKING or self._over:
+        # joint states may wait longer than what the controller says: a motion over for it is over
+        if self._control is ControlState.TRACKING or self._over(max(stamp, self._stamp)):
             self._followed = self._stamp
         if self.phase is Phase.PLAYING and self._stamp - self._followed > _ANSWER:
             why = "; ".join(warnings) or "no reason given"
@@ -154,10 +155,9 @@ class Player:
             asked = self.velocity + velocity_error
             self._heed(self.watch.judge(self._stamp, asked, self.velocity, error))
 
-    @property
-    def _over(self) -> bool:
+    def _over(self, stamp: float) -> bool:
         end = np.inf if self._plan is None else self._plan.duration - _SETTLE
-        return bool(self._stamp - self._begin > end)
+        return bool(stamp - self._begin > end)
 
     def take_joint_states(
         self,

@@ -34,6 +34,24 @@ def test_a_motion_is_approached_played_and_ends_at_rest(
     assert np.abs(world.v).max() < 0.05
 
 
+def test_joint_states_that_wait_do_not_make_an_ended_motion_a_stopped_one(panda: Robot) -> None:
+    world = World(panda, panda.consistent_nominal)
+    world.run(lambda: world.player.phase is Phase.PLAYING)
+    take, begin, waiting = world.player.take_joint_states, world.time, list[Any]()
+
+    def wait(*row: Any) -> None:
+        """Hand over the rows that have waited; more and more do, as on a busy computer."""
+        waiting.append(row)
+        while world.time - waiting[0][-1] >= min(2.0, 0.5 * (world.time - begin)):
+            take(*waiting.pop(0))
+            if not waiting:
+                break
+
+    world.player.take_joint_states = wait  # type: ignore[method-assign]
+    world.run(lambda: world.player.phase in (Phase.DONE, Phase.STOPPED))
+    assert world.player.phase is Phase.DONE, world.player.reason
+
+
 @pytest.mark.parametrize(
     ("joint", "speed"), [*((joint, 0.3) for joint in range(7)), (1, 0.5), (4, 0.5), (6, 0.5)]
 )

@@ -53,7 +53,8 @@ def test_a_process_that_fails_makes_the_whole_fail() -> None:
 
 def test_a_node_that_cannot_be_loaded_ends_in_one_line_and_status_2(tmp_path: Path) -> None:
     (tmp_path / "lonely_node.py").write_text("import no_such_package\n")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    paths = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": paths}
     environment.pop("SYSID_DEBUG", None)
     command = (sys.executable, "-m", "sysid_embedded.run", "lonely_node:main")
     status, lines = _run(Process("a-1", command, environment), _process("b-2", "exit(1)"))
