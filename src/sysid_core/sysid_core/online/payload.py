@@ -84,6 +84,7 @@ class PayloadEstimate:
     # now; the latter is inf where there was none.
     odds: float
     change_odds: float
+    unexplained: float  # [-] share that it leaves of what the errors are above usual ones
 
 
 def _central_std(phi: FloatArray, covariance: FloatArray) -> FloatArray:
@@ -105,6 +106,20 @@ def _central(parameters: FloatArray) -> FloatArray:
     com = first / mass
     shift = from_mass_com_inertia(mass, com, np.zeros((3, 3)))
     return np.concatenate([[mass], com, parameters[4:] - shift[4:]])
+
+
+def _unexplained(
+    statistics: Statistics, base_vector: FloatArray, shift: FloatArray, usual: Noise
+) -> float:
+    """Return the share of the square of unusual errors that a shift (b,) leaves."""
+    factor = usual.factor(statistics.count)
+
+    def unusual(vector: FloatArray) -> float:
+        square = statistics.residual_square(vector) / usual.variance - statistics.count
+        return max(0.0, float((square / factor).sum()))
+
+    whole = unusual(base_vector)
+    return unusual(base_vector + shift) / whole if whole > 0.0 else 0.0
 
 
 class PayloadEstimator:
@@ -249,7 +264,7 @@ class PayloadEstimator:
             If rounding defeats the solver.
         """
         statistics, bare = statistics.leading(self._size + 1), statistics.leading(self._size)
-        own = [self._friction]
+        own, usual = [self._friction], noise
         try:
             innovations = Innovations(statistics, base_vector, covariance, noise, own)
             found = self._solve(innovations, None if before is None else before.parameters)
@@ -279,6 +294,7 @@ class PayloadEstimator:
             inertia_std=std[4:],
             odds=odds,
             change_odds=np.inf if before is None else odds - self._kept(innovations, before),
+            unexplained=_unexplained(bare, base_vector, self._map @ phi, usual),
         )
 
     def _solve(self, innovations: Innovations, start: FloatArray | None) -> Estimate:

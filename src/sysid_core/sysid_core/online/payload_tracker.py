@@ -63,6 +63,10 @@ _KEEP = 0.25
 _POSITIVE = 2.0
 """Standard deviations by which a load's mass must lie above zero [-]."""
 
+_LEFT = 0.25
+"""Share of what errors are above usual ones that a load may leave: its own friction and errors of
+the gains took up to 0.17, and a change that is no load leaves more [-]."""
+
 
 class PayloadTracker:
     """Detects that a payload changed, and estimates it against the robot without one."""
@@ -332,7 +336,7 @@ class PayloadTracker:
 
     def _is_load(self, found: PayloadEstimate, odds: float = CERTAIN) -> bool:
         heavy = found.mass > max(self._estimator.min_mass, _POSITIVE * found.mass_std)
-        return bool(heavy and found.odds >= odds)
+        return bool(heavy and found.odds >= odds and found.unexplained <= _LEFT)
 
     def _estimate(self, statistics: Statistics, empty: Unloaded) -> PayloadEstimate:
         base, covariance = empty.model.base, empty.covariance

@@ -154,6 +154,20 @@ def test_residuals_that_rise_with_the_load_widen_its_intervals(
     assert large.mass_std > 3.0 * small.mass_std
 
 
+def test_errors_that_a_load_explains_are_told_from_those_it_does_not(
+    panda: Arm, load: FloatArray
+) -> None:
+    bench = Bench(panda)
+    usual = white(bench.groups, 0.05)
+    loaded = bench.estimate(panda.samples(0.0, 3.0, load=load, noise=0.05), usual)
+    assert loaded.unexplained < 0.01
+    unloaded = panda.samples(0.0, 3.0, noise=0.05)
+    assert bench.estimate(unloaded, white(bench.groups, 0.1)).unexplained == 0.0
+    step = 3.0 * np.random.default_rng(2).normal(size=unloaded.effort.shape[1])
+    stepped = replace(unloaded, effort=unloaded.effort + step)
+    assert bench.estimate(stepped, usual).unexplained > 0.3
+
+
 @pytest.mark.parametrize("robot", ["panda", "ur10"])
 def test_friction_that_grows_with_what_joints_carry_is_no_part_of_the_load(
     arm_of: Callable[[str], Arm], load: FloatArray, robot: str
