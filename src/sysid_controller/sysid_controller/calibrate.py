@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import shlex
 import signal
 import subprocess
@@ -88,6 +89,8 @@ def _end(process: subprocess.Popen[bytes], told: bool) -> None:
     try:
         process.wait(_END)
     except subprocess.TimeoutExpired:
+        if os.getpgid(process.pid) == process.pid:  # with the nodes that it started: ros2 launch
+            os.killpg(process.pid, signal.SIGKILL)  # hears no SIGINT where it began by ignoring it
         process.kill()
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +109,21 @@ def test_a_robot_that_is_blocked_ends_the_round(
     commands = Commands(load_robot("panda"), blocked=1)
     assert run(commands, tmp_path / "round", monkeypatch) == 1
     assert commands.given[-1][0] == "play"
+
+
+def test_what_a_deaf_process_started_ends_with_it() -> None:
+    child = "import time; print('up', flush=True); time.sleep(20); print('left alone')"
+    deaf = (
+        "import signal, subprocess, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+        f"subprocess.run([sys.executable, '-c', {child!r}])"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", deaf], stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calibrate, "_END", 0.1)
+        calibrate._end(process, told=False)
+    assert process.stdout.read() == b""  # nobody holds the pipe any more
+    process.wait(10.0)
