@@ -15,7 +15,7 @@ from sysid_core.estimation import Entropic, Estimate, Problem
 from sysid_core.estimation.setting import Setting
 from sysid_core.online.anchor import wide_motion
 from sysid_core.online.payload import PayloadConfig, PayloadEstimator
-from sysid_core.online.torque_checks import TorqueChecks, refusing
+from sysid_core.online.torque_checks import FIT_ERROR, TorqueChecks, refusing
 
 __all__ = ["CERTAIN", "find_contradiction", "log_evidence", "resting_on_friction", "wrong_scales"]
 
@@ -34,11 +34,16 @@ def log_evidence(problem: Problem, estimate: Estimate, errors: FloatArray | None
     """
     if errors is None:
         errors = problem.statistics.rmse(estimate.base_parameters)
-    rows = problem.statistics.count
-    rows = rows if problem.correlation is None else rows / problem.correlation
     setting = Setting(problem, 0.0)
     divergence = setting.divergence.value(estimate.parameters[setting.coordinates.free])
-    return -float(rows @ np.log(np.maximum(errors, 1e-300))) - divergence
+    return _log_likelihood(problem, errors) - divergence
+
+
+def _log_likelihood(problem: Problem, errors: FloatArray) -> float:
+    """Return what errors (G,) [N·m] say of a solution, −Σ n/η log σ."""
+    rows = problem.statistics.count
+    rows = rows if problem.correlation is None else rows / problem.correlation
+    return -float(rows @ np.log(np.maximum(errors, 1e-300)))
 
 
 def find_contradiction(problem: Problem, estimate: Estimate) -> int | None:
@@ -46,14 +51,22 @@ def find_contradiction(problem: Problem, estimate: Estimate) -> int | None:
 
     Each joint's rows are left out in turn. Efforts that have another unit, or drive something
     else, are explained about as well by friction and offset alone, and without them the bodies
-    return to what the prior and the other joints show. Takes a problem with one group of rows per
-    joint, and its solution.
+    return to what the prior and the other joints show. The errors alone must say so, too, beside
+    the share of a torque that any model errs by, for which bodies may be bent far. Takes a problem
+    with one group of rows per joint, and its solution.
     """
     statistics = problem.statistics
     solve = Entropic(covariance="none").prepare(problem)
     # bodies that cannot exist, as least squares may find, would have no evidence at all
     known = replace(problem, rows=None, noise_std=estimate.noise_std)
-    whole = log_evidence(problem, solve(known, estimate.parameters))
+    together = solve(known, estimate.parameters)
+    whole = log_evidence(problem, together)
+    least = FIT_ERROR * np.sqrt(statistics.square / np.maximum(statistics.count, 1.0))
+
+    def likelihood(errors: FloatArray) -> float:
+        return _log_likelihood(problem, np.hypot(errors, least))
+
+    usual = likelihood(statistics.rmse(together.base_parameters))
     best, gain = None, CERTAIN
     for group in np.flatnonzero(statistics.count):
         keep = np.arange(len(problem.groups)) != group
@@ -67,6 +80,7 @@ def find_contradiction(problem: Problem, estimate: Estimate) -> int | None:
         errors = statistics.rmse(left.base_parameters)
         errors[group] = _own_error(problem, int(group))
         better = log_evidence(problem, left, errors) - whole
+        better = min(better, likelihood(errors) - usual)
         if better > gain:
             best, gain = int(group), better
     return best

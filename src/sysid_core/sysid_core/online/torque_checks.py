@@ -16,9 +16,9 @@ from sysid_core.estimation.problem import Problem
 from sysid_core.online.torque_scale import ScaleEvidence, ScalePosterior
 from sysid_core.parameters import INERTIAL_TERMS
 
-__all__ = ["TorqueChecks", "TorqueVerdict", "refusing"]
+__all__ = ["FIT_ERROR", "TorqueChecks", "TorqueVerdict", "refusing"]
 
-_FIT_ERROR = 0.02
+FIT_ERROR = 0.02
 """Share of a torque that a model's error takes even where a joint's own model fits better [-]."""
 
 _FRICTION_ERROR = 0.05
@@ -159,7 +159,7 @@ class TorqueChecks:
         own = np.linalg.solve(block, moment)
         rest = max(float(statistics.square[joint] - moment @ own), 0.0)
         dry = float(np.sum(own[seen == self._dry[joint]] ** 2))
-        square = _FIT_ERROR**2 * float(statistics.square[joint]) + _FRICTION_ERROR**2 * dry
+        square = FIT_ERROR**2 * float(statistics.square[joint]) + _FRICTION_ERROR**2 * dry
         return (rest + square) / count
 
     def _judge(self, statistics: Statistics, weights: FloatArray, joint: int) -> TorqueVerdict:
