@@ -34,7 +34,9 @@ def test_a_motion_is_approached_played_and_ends_at_rest(
     assert np.abs(world.v).max() < 0.05
 
 
-def test_joint_states_that_wait_do_not_make_an_ended_motion_a_stopped_one(panda: Robot) -> None:
+def test_joint_states_that_wait_do_not_make_an_ended_motion_a_stopped_one(
+    panda: Robot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = World(panda, panda.consistent_nominal)
     world.run(lambda: world.player.phase is Phase.PLAYING)
     take, begin, waiting = world.player.take_joint_states, world.time, list[Any]()
@@ -47,7 +49,7 @@ def test_joint_states_that_wait_do_not_make_an_ended_motion_a_stopped_one(panda:
             if not waiting:
                 break
 
-    world.player.take_joint_states = wait  # type: ignore[method-assign]
+    monkeypatch.setattr(world.player, "take_joint_states", wait)
     world.run(lambda: world.player.phase in (Phase.DONE, Phase.STOPPED))
     assert world.player.phase is Phase.DONE, world.player.reason
 
