@@ -27,18 +27,29 @@ from sysid_core.online.update import Update
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
 
-__all__ = ["Pickup", "pick_and_place", "run", "splice"]
+__all__ = [
+    "DEVIATIONS",
+    "HOURS",
+    "Pickup",
+    "judged",
+    "loads_told",
+    "pick_and_place",
+    "run",
+    "share_of",
+    "splice",
+    "updates_of",
+]
 
 MASSES = (0.25, 0.5, 1.0, 2.0)  # [kg]
 _ELSEWHERE = (0.25, 1.0)  # [kg] with which arms go on along a motion that they did not learn on
 _BEFORE, _AFTER = 12.0, 6.0  # [s] without and with the load
 _WEIGHED = 5.0  # [s] after which a load is weighed
 _COM = (0.03, -0.02, 0.08)  # [m]
-_DEVIATIONS = 1.96  # of 95 % intervals
+DEVIATIONS = 1.96  # of 95 % intervals
 _REAL_MASS, _REAL_WEIGHED = 2.805, 6.0  # [kg, s]
 _REAL_ROWS = {"14harm50sec": slice(194, 4966), "14harm50secLoad": slice(307, 5071)}
 _UPDATE_RATE = 10.0  # [Hz]
-_HOURS = 10.0  # that false loads are counted over
+HOURS = 10.0  # that false loads are counted over
 _STRETCH = 600.0  # [s] that one arm picks and places for at most
 
 
@@ -56,13 +67,20 @@ class Pickup(NamedTuple):
     com_off: float
 
 
-def _updates(robot: Robot, recording: Recording) -> list[Update]:
+def updates_of(robot: Robot, recording: Recording) -> list[Update]:
+    """Return the updates of a robot that is identified from a recording as if live."""
     stream = stream_settings_for(recording, robot)
     steps = replay(recording, robot, stream=stream, update_rate=_UPDATE_RATE)
     return [step.update for step in steps]
 
 
-def _judged(
+def loads_told(updates: Sequence[Update]) -> int:
+    """Return how often a load was told that was not there before."""
+    told = [u.payload_attached for u in updates]
+    return int(np.sum(np.diff(np.array([False, *told]).astype(int)) > 0))
+
+
+def judged(
     name: str, updates: Sequence[Update], mass: float, came: float, after: float, com: bool
 ) -> Pickup:
     """Hold what was told of a load that came at a time [s] to what it is."""
@@ -91,8 +109,8 @@ def pick_up(
     held = motion.time >= _BEFORE
     torque[held] = plant.torque(motion, Load(mass, _COM))[held]
     robot = plant.identified() if beforehand else plant.robot
-    updates = _updates(robot, plant.recording(motion, torque))
-    return _judged(name, updates, mass, _BEFORE, _WEIGHED, com=True)
+    updates = updates_of(robot, plant.recording(motion, torque))
+    return judged(name, updates, mass, _BEFORE, _WEIGHED, com=True)
 
 
 def pick_and_place(name: str, seed: int, seconds: float) -> int:
@@ -113,8 +131,7 @@ def pick_and_place(name: str, seed: int, seconds: float) -> int:
         np.outer(sign * bend / 4.0, step),
     )
     seen = plant.recording(motion, plant.torque(motion))
-    told = [u.payload_attached for u in _updates(plant.robot, seen)]
-    return int(np.sum(np.diff(np.array([False, *told]).astype(int)) > 0))
+    return loads_told(updates_of(plant.robot, seen))
 
 
 def _false_loads(arms: Sequence[str], seed: int, seconds: float) -> int:
@@ -138,25 +155,26 @@ def splice(root: Path, at: float) -> Pickup:
     recording = Recording(
         joined[:, 0], robot.joint_names, joined[:, 1:7], None, joined[:, 7:], source="ur10e"
     )
-    updates = _updates(robot, recording)
-    return _judged("ur10e", updates, _REAL_MASS, at, _REAL_WEIGHED, com=False)
+    updates = updates_of(robot, recording)
+    return judged("ur10e", updates, _REAL_MASS, at, _REAL_WEIGHED, com=False)
 
 
-def _share(pickups: Sequence[Pickup], holds: Callable[[Pickup], bool]) -> float:
+def share_of(pickups: Sequence[Pickup], holds: Callable[[Pickup], bool]) -> float:
+    """Return the share [-] of loads that something holds for."""
     return float(np.mean([holds(p) for p in pickups])) if pickups else np.nan
 
 
 def _figures(pickups: Sequence[Pickup], real: Sequence[Pickup], false: float) -> dict[str, float]:
     return {
-        "noticed within 1 s": _share(pickups, lambda p: p.noticed <= 1.0),
+        "noticed within 1 s": share_of(pickups, lambda p: p.noticed <= 1.0),
         "median time to notice [s]": float(np.median([p.noticed for p in pickups])),
-        "mass within 3 %": _share(pickups, lambda p: p.error <= 0.03),
-        "coverage, mass": _share(pickups, lambda p: p.off <= _DEVIATIONS),
-        "coverage, centre of mass": _share(pickups, lambda p: p.com_off <= _DEVIATIONS),
+        "mass within 3 %": share_of(pickups, lambda p: p.error <= 0.03),
+        "coverage, mass": share_of(pickups, lambda p: p.off <= DEVIATIONS),
+        "coverage, centre of mass": share_of(pickups, lambda p: p.com_off <= DEVIATIONS),
         "false loads in 10 h": false,
-        "real: noticed within 1.5 s": _share(real, lambda p: p.noticed <= 1.5),
-        "real: mass within 5 %": _share(real, lambda p: p.error <= 0.05),
-        "real: covered": _share(real, lambda p: p.off <= _DEVIATIONS),
+        "real: noticed within 1.5 s": share_of(real, lambda p: p.noticed <= 1.5),
+        "real: mass within 5 %": share_of(real, lambda p: p.error <= 0.05),
+        "real: covered": share_of(real, lambda p: p.off <= DEVIATIONS),
     }
 
 
@@ -165,13 +183,13 @@ def _row(label: str, own: Sequence[Pickup]) -> dict[str, object]:
     return {
         "arm, load": label,
         "runs": len(own),
-        "in 1 s [%]": 100.0 * _share(own, lambda p: p.noticed <= 1.0),
+        "in 1 s [%]": 100.0 * share_of(own, lambda p: p.noticed <= 1.0),
         "noticed [s]": float(np.median([p.noticed for p in own])),
         "error [%]": 100.0 * float(np.median([p.error for p in own])),
-        "covered [%]": 100.0 * _share(own, lambda p: p.off <= _DEVIATIONS),
-        "com covered [%]": 100.0 * _share(known, lambda p: p.com_off <= _DEVIATIONS),
+        "covered [%]": 100.0 * share_of(own, lambda p: p.off <= DEVIATIONS),
+        "com covered [%]": 100.0 * share_of(known, lambda p: p.com_off <= DEVIATIONS),
         "RMS error [std]": float(np.sqrt(np.mean([p.off**2 for p in own]))),
-        "too early [%]": 100.0 * _share(own, lambda p: p.early),
+        "too early [%]": 100.0 * share_of(own, lambda p: p.early),
     }
 
 
@@ -199,7 +217,7 @@ def run(given: argparse.Namespace) -> Result:
     table = show_rows("payload", rows, ".3g")
     print(f"\n{false} false loads in {given.hours:g} h")
     # ten hours are claimed for nothing but ten hours
-    rate = false * _HOURS / given.hours if given.hours >= _HOURS else np.nan
+    rate = false * HOURS / given.hours if given.hours >= HOURS else np.nan
     figures = _figures(pickups, real, rate)
     details = {"pickups": [p._asdict() for p in (*pickups, *moved, *known, *real)], "false": false}
     return Result(figures, details, {"payload": table})

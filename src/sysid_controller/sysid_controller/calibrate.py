@@ -91,7 +91,8 @@ def _end(process: subprocess.Popen[bytes], told: bool) -> None:
     except subprocess.TimeoutExpired:
         if os.getpgid(process.pid) == process.pid:  # with the nodes that it started: ros2 launch
             os.killpg(process.pid, signal.SIGKILL)  # hears no SIGINT where it began by ignoring it
-        process.kill()
+        else:
+            process.kill()
 
 
 @contextlib.contextmanager

@@ -200,5 +200,7 @@ def is_clear(excess: FloatArray, least: float, certain: float) -> bool:
     rows have NaN.
     """
     excess = excess[np.isfinite(excess)]
+    if len(excess) < 2:  # no two stretches have rows in both
+        return False
     usual = float(excess.std(ddof=1)) / np.sqrt(len(excess))
     return bool(excess.mean() > max(certain * usual, least))

@@ -87,9 +87,8 @@ def is_usual(square: FloatArray, count: FloatArray, noise: Noise) -> bool:
 
     Nothing is then found in them: that a model is not known for certain only explains more.
     """
-    factor = noise.factor(count)
-    whole = float((square / (noise.variance * factor)).sum())
-    return log_odds(whole, 0.0, whole, float((count / factor).sum())) < CERTAIN
+    whole, rows = noise.independent(square, count)
+    return log_odds(whole, 0.0, whole, rows) < CERTAIN
 
 
 class ChangeTest:

@@ -37,6 +37,14 @@ class Noise(NamedTuple):
         last = self.factors.shape[1] - 1
         return np.take_along_axis(self.factors, np.minimum(level, last)[:, None], axis=1)[:, 0]
 
+    def independent(self, square: FloatArray, count: FloatArray) -> tuple[float, float]:
+        """Return errors of so many rows (G,), Σe² (G,) [N²·m²], as of rows that are independent.
+
+        They are the square [-], in variances, and the number of such rows.
+        """
+        factor = self.factor(count)
+        return float((square / (self.variance * factor)).sum()), float((count / factor).sum())
+
     def with_residuals(self, square: FloatArray, rows: FloatArray, weight: float) -> Noise:
         """Return the noise with the variance raised where residuals of so many rows show more.
 

@@ -112,11 +112,10 @@ def _unexplained(
     statistics: Statistics, base_vector: FloatArray, shift: FloatArray, usual: Noise
 ) -> float:
     """Return the share of the square of unusual errors that a shift (b,) leaves."""
-    factor = usual.factor(statistics.count)
 
     def unusual(vector: FloatArray) -> float:
-        square = statistics.residual_square(vector) / usual.variance - statistics.count
-        return max(0.0, float((square / factor).sum()))
+        square, rows = usual.independent(statistics.residual_square(vector), statistics.count)
+        return max(0.0, square - rows)
 
     whole = unusual(base_vector)
     return unusual(base_vector + shift) / whole if whole > 0.0 else 0.0

@@ -65,7 +65,7 @@ _POSITIVE = 2.0
 
 _LEFT = 0.25
 """Share of what errors are above usual ones that a load may leave: its own friction and errors of
-the gains took up to 0.17, and a change that is no load leaves more [-]."""
+the gains took up to 0.17, and a change that is no load mostly leaves more [-]."""
 
 
 class PayloadTracker:

@@ -301,8 +301,7 @@ class Robot:
                 raise self._error(f"tool_frame '{name}' is not in the URDF")
             return name
         depths = [len(self.model.supports[i]) for i in range(self.model.njoints)]
-        deepest = int(np.argmax(depths))
-        return self.layout.bodies[deepest - 1]
+        return self.layout.bodies[int(np.argmax(depths)) - 1]
 
     def frame(self, link: str) -> pin.Frame:
         """Return the frame of a link.
