@@ -32,6 +32,7 @@ SHIPPED = (
     "iiwa14",
     "iiwa7",
     "kuka_lwr",
+    "lite6",
     "panda",
     "solo12",
     "spot",
@@ -44,6 +45,8 @@ SHIPPED = (
     "ur3e",
     "ur5e",
     "valkyrie_arm",
+    "xarm6",
+    "xarm7",
 )
 DIGIT_LEGS = ("digit_left_leg", "digit_right_leg")
 FLOATING = ("g1", "go2", "solo12", "spot")
