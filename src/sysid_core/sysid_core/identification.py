@@ -16,7 +16,7 @@ from sysid_core.bandwidth import Ladder
 from sysid_core.batch import Progress, quiet
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
-from sysid_core.errors import DataError, ParameterError
+from sysid_core.errors import DataError, ParameterError, found_in
 from sysid_core.estimation import Entropic, Estimate, Estimator, Prior
 from sysid_core.estimation.essential import essential_parameters
 from sysid_core.estimation.misfit import STRETCHES, no_surer_than_prior, widened
@@ -183,7 +183,8 @@ def _identified(
     learned = stream.learn(STRETCHES, progress)
     _require_enough(regression, learned, named)
     progress("estimation", 0.0)
-    found = _found(options, stream, gathered, learned)
+    with found_in(named):
+        found = _found(options, stream, gathered, learned)
     if len(sources) > 1:
         names = [source.name for source in sources]
         recordings = [sum(parts[1:], parts[0]) for parts in zip(*learned.parts, strict=True)]

@@ -15,6 +15,7 @@ from sysid_core.contradiction import CERTAIN, log_evidence
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.dynamics.select import make_dynamics, make_regression
+from sysid_core.errors import DataError
 from sysid_core.estimation import Entropic, Estimate, Problem
 from sysid_core.estimation.noise import row_weights
 from sysid_core.estimation.setting import Setting
@@ -75,6 +76,12 @@ def find_tilt(
     and the prior's divergence together, is better by 20 nats; errors of the model are part of it.
     Takes a robot on a fixed base, with rows per joint; `still` as in `rest_speed`, the estimate
     with the described direction, and the correlation (G,) of its residuals.
+
+    Raises
+    ------
+    DataError
+        If the torques are better explained by their opposite sign: it turns gravity, too, but also
+        friction, which would then drive the joints.
     """
     step = max(1, -(-len(batch) // _SAMPLES))
     batch = batch.select(slice(0, None, step))
@@ -82,9 +89,11 @@ def find_tilt(
     colour = np.maximum(correlation / step, 1.0)
     solver = Entropic(covariance="none")
 
-    def fit(regression: Regression) -> _Fit:
+    def fit(regression: Regression, sign: float = 1.0) -> _Fit:
         regression.assume_load(estimate.parameters)
         rows = training_rows(regression, rows_of(regression, batch), batch, rest)
+        for block in rows.blocks:
+            block.target[:] *= sign
         problem = replace(pose(regression, rows), correlation=colour, rows=None)
         solved = solver.solve(problem)
         evidence = log_evidence(problem, solved)
@@ -98,6 +107,13 @@ def find_tilt(
         if turned.evidence < max(best.evidence + _SETTLED, described.evidence + CERTAIN):
             break
         best, std = turned, deviation
+    if _opposed(described.problem):
+        reverse = fit(described.regression, -1.0).evidence
+        if reverse > max(best.evidence, described.evidence + CERTAIN):
+            raise DataError(
+                "efforts have the opposite sign of the torques that move the robot, even of "
+                "friction; turn the sign of 'effort.gain' in the description"
+            )
     if best is described:
         return None
     was, now = (
@@ -105,6 +121,14 @@ def find_tilt(
     )
     angle = float(np.arctan2(np.linalg.norm(np.cross(was, now)), was @ now))
     return Tilt(now, angle, std)
+
+
+def _opposed(problem: Problem) -> bool:
+    """Whether torques are rather the opposite of what the prior's bodies ask for."""
+    statistics, expected = problem.statistics, problem.base.project(problem.prior.mean)
+    predicted = np.einsum("b,gbc,c->g", expected, statistics.gram, expected)
+    size = np.sqrt(np.maximum(predicted * statistics.square, 1e-300))
+    return float(np.sum(statistics.moment @ expected / size)) < 0.0
 
 
 def _step(fit: _Fit, batch: Batch) -> tuple[FloatArray, float]:

@@ -11,7 +11,7 @@ from sysid_core.batch import Progress, quiet, rest_speed, rows_of, scored_rows
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.dynamics.select import make_regression
-from sysid_core.errors import DataError
+from sysid_core.errors import DataError, found_in
 from sysid_core.estimation import Entropic
 from sysid_core.forecast import Forecast, forecast
 from sysid_core.gathering import Gathered, Gathering
@@ -74,7 +74,9 @@ def validate(
     progress("regression", 0.0)
     stream = RowStream(make_regression(robot), gathered, options.still, source.name)
     judged = stream.judge(nominal, identified)
-    notes = [*judged.left_out.diagnostics, *_doubts(stream, identified, options.still)]
+    with found_in(source.name):
+        doubts = _doubts(stream, identified, options.still)
+    notes = [*judged.left_out.diagnostics, *doubts]
     warnings = (*gathered.batch.report.warnings, *map(str, notes))
     forecasts = None
     if simulated:

@@ -9,11 +9,12 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
+from sysid_core.errors import ModelError
 from sysid_core.robot import Robot
 from sysid_core.robot.plausibility import mass_factor
 from sysid_core.scores import WORSE, Curve, Scores
 
-__all__ = ["implausible_results"]
+__all__ = ["implausible_results", "require_explained"]
 
 _FAR_OFF = -8.0
 """R² at which the nominal error is three times the torque: no friction that a URDF lacks does
@@ -51,6 +52,24 @@ def implausible_results(
         message = f"the identified total mass is {factor:.2g} times the description's"
         hint = "check effort.gain, the odometry and the URDF's masses"
         yield Diagnostic("total_mass", message, hint=hint)
+
+
+def require_explained(judged: Scores, override: str) -> None:
+    """Refuse a model that explains the torques of most joints by nothing, as nominal ones did.
+
+    Raises
+    ------
+    ModelError
+        If it errs by as much as the nominal model, and by more than the torques at most joints;
+        `override` names what lets it pass.
+    """
+    if judged.improvement < WORSE and np.nanmedian(judged.r2_identified) < 0.0:
+        raise ModelError(
+            "the identified model explains the torques of most joints no better than none would "
+            f"(median R² {np.nanmedian(judged.r2_identified):.2g}): check the efforts' unit and "
+            "sign ('effort.gain'), the joints' order, and that the URDF is this robot's, or "
+            f"{override}"
+        )
 
 
 def _errors(train: Scores, held: Scores | None) -> Iterator[Diagnostic]:

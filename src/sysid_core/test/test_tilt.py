@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sysid_core.errors import DataError
 from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import load_robot
@@ -45,6 +46,27 @@ def test_gravity_in_another_direction_is_named_with_its_angle(
     assert found.gravity == pytest.approx(gravity, abs=0.1)
     errors = [float(np.linalg.norm(each.train.rmse_identified)) for each in (found, right)]
     assert errors[0] < 1.01 * errors[1]
+
+
+@pytest.mark.parametrize("degrees", [0.0, 180.0])
+def test_efforts_of_the_opposite_sign_are_not_taken_for_a_robot_on_the_ceiling(
+    degrees: float, make_recording: Callable[..., Recording]
+) -> None:
+    robot = load_robot("ur10")
+    stands = load_robot(
+        replace(robot.description, gravity=(0.0, 0.0, -9.81 + degrees / 180.0 * 2 * 9.81))
+    )
+    truth = robot.consistent_nominal * 1.1
+    for term in ("coulomb", "viscous"):
+        truth[robot.layout.term(term)] = 2.0
+    recording = make_recording(stands, truth, duration=10.0, noise=0.3, seed=6)
+    assert recording.effort is not None
+    turned = replace(recording, effort=-recording.effort)
+    if degrees == 0.0:
+        with pytest.raises(DataError, match="simulated: efforts have the opposite sign"):
+            identify(robot, turned, CONFIG)
+    else:
+        assert identify(robot, recording, CONFIG).gravity is not None
 
 
 def test_workers_keep_nothing_of_the_gravity_described(

@@ -11,7 +11,7 @@ from sysid_core.errors import ModelError
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.export import require_believable
 from sysid_core.scores import Curve, Scores
-from sysid_core.verdict import implausible_results
+from sysid_core.verdict import implausible_results, require_explained
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,16 @@ def test_absurd_masses_are_not_exported(robot: Robot, factor: float) -> None:
     robot.layout.inertias(scaled)[:] *= factor
     with pytest.raises(ModelError, match=r"total mass .* pass --any-mass"):
         require_believable(robot, scaled, "pass --any-mass")
+
+
+def test_a_model_that_explains_nothing_is_not_exported(robot: Robot) -> None:
+    ones = np.ones(len(robot.joint_names))
+    useless = Scores(robot.joint_names, ones, 1.01 * ones, -ones, -ones, 100)
+    with pytest.raises(ModelError, match=r"median R² -1\): .* pass --any-mass"):
+        require_explained(useless, "pass --any-mass")
+    for r2, rmse in ((-0.1, 0.9), (0.1, 1.01)):  # better than nominal; explains some of it
+        found = Scores(robot.joint_names, ones, rmse * ones, -ones, r2 * ones, 100)
+        require_explained(found, "pass --any-mass")
 
 
 def test_efforts_in_amperes_are_not_exported(robot: Robot) -> None:

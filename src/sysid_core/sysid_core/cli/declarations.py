@@ -109,7 +109,8 @@ def _identify(parser: argparse.ArgumentParser) -> None:
     add(
         "--any-mass",
         action="store_true",
-        help="export models whose total mass or torques are far from the description's, too",
+        help="export models whose total mass or torques are far from the description's, or that "
+        "explain no torques, too",
     )
     add(
         "--friction",

@@ -111,9 +111,9 @@ def _parse_header(
     if not header:
         raise DataError(f"the file is empty; {header_help}")
     if header[0] != "time":
-        raise DataError(
-            f"line 1: the first column is '{one_line(header[0])}', not 'time'; {header_help}"
-        )
+        apart = next((c for c in (";", "\t") if c in header[0]), None)
+        mend = f"separate columns by commas, not by {apart!r}" if apart else header_help
+        raise DataError(f"line 1: the first column is '{one_line(header[0])}', not 'time'; {mend}")
     if len(header) > _MOST_COLUMNS:
         raise DataError(f"line 1: has more than {_MOST_COLUMNS} columns")
     columns: list[tuple[str, str]] = []

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
+from sysid_core.diagnostics import Severity
 from sysid_core.errors import DataError, found_in
 from sysid_core.recording import ImuMounting, Recording
 from sysid_core.robot.conversion import JointConversion
@@ -21,6 +22,11 @@ __all__ = ["STILL", "interpret"]
 
 _BACKWARD_PERIODS = 5.0
 """Rows that are late by more sampling periods are no mere jitter of the transport."""
+_SLOWEST = 1.0
+"""Rate [Hz] below which rows show no dynamics."""
+_UNITS_OF_TIME = {"milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
+_USUAL_RATE = 10.0
+"""Rate [Hz] that the unit of stamps would make of one that is too low, at least."""
 _JOINT_STATE = "sensor_msgs/msg/JointState"
 _QUANTITIES = ("position", "velocity", "effort")
 _MOST_SHOWN = 12
@@ -48,8 +54,8 @@ def interpret(
     """
     with found_in(recording.source):
         warnings = list(recording.warnings)
-        found = _columns(robot, recording, warnings)
-        taken = _quantities(recording, lambda values: _take(values, found))
+        columns = _columns(robot, recording, warnings)
+        taken = _quantities(recording, lambda values: _take(values, columns))
         chosen = replace(recording, joint_names=robot.joint_names, warnings=(), **taken)
         feet = tuple(contact.name for contact in robot.description.contacts)
         if recording.contacts is not None and feet:
@@ -65,7 +71,10 @@ def interpret(
         chosen = _to_joints(robot, chosen, part_of or JointConversion(robot), warnings)
         if part_of is None:
             _require_motion(robot, chosen, warnings)
-            warnings += implausibilities(robot, chosen)
+            for found in implausibilities(robot, chosen):
+                if found.severity is Severity.ERROR and not lenient:
+                    raise DataError(str(found))
+                warnings.append(str(found))
         return replace(chosen, warnings=tuple(dict.fromkeys(warnings)))
 
 
@@ -155,6 +164,7 @@ def _clean(robot: Robot, recording: Recording, lenient: bool, warnings: list[str
     step = np.diff(recording.time)
     forward = step[step > 0.0]
     period = float(np.median(forward)) if len(forward) else 0.0
+    _require_seconds(period)
     back = np.flatnonzero(step < -_BACKWARD_PERIODS * period)
     if len(back) and not lenient:
         row = int(back[0])
@@ -170,6 +180,18 @@ def _clean(robot: Robot, recording: Recording, lenient: bool, warnings: list[str
     warnings.append(f"{int(invalid.any(axis=1).sum())} rows with NaN or inf were left out")
     return replace(
         recording, **_quantities(recording, lambda values: np.where(invalid, np.nan, values))
+    )
+
+
+def _require_seconds(period: float) -> None:
+    """Refuse rows that follow each other as slowly as those of a table in another unit of time."""
+    if period * _SLOWEST <= 1.0:
+        return
+    units = (unit for unit, n in _UNITS_OF_TIME.items() if n >= _USUAL_RATE * period)
+    unit = next(units, "another unit")
+    raise DataError(
+        f"rows are {period:.3g} s apart, too slow for dynamics; if the time is in {unit}, "
+        "convert it to seconds, else record more often"
     )
 
 

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pinocchio as pin
 
 from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.recording import Recording
 from sysid_core.robot.model import Robot
 
@@ -22,6 +25,8 @@ _ROWS = 400
 """Rows that gravity torques are compared on."""
 _SCALE = 3.0
 """A torque scale that differs by a larger factor from the model's is implausible [-]."""
+_OTHER_UNIT = 30.0
+"""A larger one is another unit: no gain from currents to torques is known so badly [-]."""
 _CORRELATION = 0.6
 """Gravity must explain torques at least so well before their scale says anything [-]."""
 STILL = 1e-3
@@ -41,9 +46,13 @@ def mass_factor(robot: Robot, parameters: FloatArray) -> float:
     return identified / nominal
 
 
-def implausibilities(robot: Robot, recording: Recording) -> list[str]:
-    """Return in words what looks wrong with an interpreted recording's units or robot."""
-    return [*_positions(robot, recording), *_efforts(robot, recording)]
+def implausibilities(robot: Robot, recording: Recording) -> Iterator[Diagnostic]:
+    """Say what looks wrong with an interpreted recording's units or robot.
+
+    What cannot be right is an error: nothing would be learned but the mistake.
+    """
+    yield from _positions(robot, recording)
+    yield from _efforts(robot, recording)
 
 
 def _extremes(values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -54,7 +63,7 @@ def _extremes(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     return low, high
 
 
-def _positions(robot: Robot, recording: Recording) -> list[str]:
+def _positions(robot: Robot, recording: Recording) -> Iterator[Diagnostic]:
     low, high = _extremes(recording.position)
     limits = robot.limits
     excess = np.maximum(limits.lower - low, high - limits.upper)
@@ -62,70 +71,83 @@ def _positions(robot: Robot, recording: Recording) -> list[str]:
     if not beyond.any():
         turns = np.maximum(np.abs(low), np.abs(high)) > 20.0 * np.pi
         if not (turns & np.isinf(limits.upper)).any():
-            return []
+            return
     radians = np.maximum(np.radians(low) - limits.upper, limits.lower - np.radians(high))
     fits = (np.radians(high) <= limits.upper + _BEYOND_LIMIT) & (
         np.radians(low) >= limits.lower - _BEYOND_LIMIT
     )
-    if fits.all() and (radians <= 0.0).all() and excess.max() > np.pi:
-        return [
+    far = excess > np.pi
+    if fits.all() and (radians <= 0.0).all() and far.any():
+        message = (
             "positions look like degrees: they are far beyond the joints' limits in radians, and "
-            "within them in degrees; convert them to radians"
-        ]
+            "within them in degrees"
+        )
+        # one joint may have turned on and on, but hardly most of them
+        most = 2 * np.count_nonzero(far) > np.count_nonzero(high - low > STILL)
+        severity = Severity.ERROR if most else Severity.WARNING
+        yield Diagnostic("degrees", message, severity, hint="convert them to radians")
+        return
     names = ", ".join(
         f"{name} ({low[j]:.3g} … {high[j]:.3g} rad, limits {limits.lower[j]:.3g} … "
         f"{limits.upper[j]:.3g})"
         for j, name in enumerate(robot.joint_names)
         if beyond[j]
     )
-    if not names:
-        return ["positions run over tens of turns: are they in radians?"]
-    return [f"positions beyond the joints' limits: {names}; wrong units, zero or robot?"]
+    message, hint = "positions run over tens of turns", "are they in radians?"
+    if names:
+        message = f"positions beyond the joints' limits: {names}"
+        hint = "wrong units, zero or robot?"
+    yield Diagnostic("positions", message, hint=hint)
 
 
-def _efforts(robot: Robot, recording: Recording) -> list[str]:
+def _efforts(robot: Robot, recording: Recording) -> Iterator[Diagnostic]:
     if recording.effort is None:
-        return []
-    warnings = []
+        return
     low, high = _extremes(recording.effort)
     largest = np.maximum(np.abs(low), np.abs(high))
     for name, value, limit in zip(robot.joint_names, largest, robot.limits.effort, strict=True):
         if value > 1.5 * limit:
-            warnings.append(
+            message = (
                 f"effort scale implausible: joint '{name}' reaches {value:.4g} N·m, its limit is "
-                f"{limit:.4g} N·m; set 'effort.gain' (N·m per published unit) in the description"
+                f"{limit:.4g} N·m"
             )
+            hint = "set 'effort.gain' (N·m per published unit) in the description"
+            yield Diagnostic("effort_limit", message, hint=hint)
     if robot.floating or robot.linked:
-        return warnings  # contact and loop forces carry the weight: gravity alone says nothing
-    states = recording.position, recording.effort
-    return [*warnings, *_excluded(robot, *states), *_scale(robot, *states)]
+        return  # contact and loop forces carry the weight: gravity alone says nothing
+    yield from _excluded(robot, recording.position, recording.effort)
+    yield from _scale(robot, recording.position, recording.effort)
 
 
-def _scale(robot: Robot, position: FloatArray, effort: FloatArray) -> list[str]:
+def _scale(robot: Robot, position: FloatArray, effort: FloatArray) -> Iterator[Diagnostic]:
     ratio = _gravity_ratio(robot, position, effort)
     if ratio is None:
-        return []
+        return
     if ratio < 0.0:
-        return [
-            "efforts have the opposite sign of the model's gravity torques; check their sign, "
-            "'effort.gain' and 'gravity' in the description"
-        ]
-    if not 1.0 / _SCALE < ratio < _SCALE:
-        return [
-            f"effort scale implausible: efforts are {ratio:.3g} times the URDF's gravity torques; "
-            "if they are motor currents, set 'effort.gain' (N·m/A) in the description, else check "
-            "the URDF's masses"
-        ]
-    return []
+        message = "efforts have the opposite sign of the model's gravity torques"
+        hint = "check their sign, 'effort.gain' and 'gravity' in the description"
+        yield Diagnostic("effort_sign", message, hint=hint)
+    size = abs(ratio)
+    if not 1.0 / _SCALE < size < _SCALE:
+        other = not 1.0 / _OTHER_UNIT < size < _OTHER_UNIT
+        message = (
+            f"effort scale implausible: efforts are {size:.3g} times the URDF's gravity torques"
+        )
+        hint = (
+            "if they are motor currents, set 'effort.gain' (N·m per published unit) in the "
+            "description, else check the URDF's masses"
+        )
+        severity = Severity.ERROR if other else Severity.WARNING
+        yield Diagnostic("effort_scale", message, severity, hint=hint)
 
 
-def _excluded(robot: Robot, position: FloatArray, effort: FloatArray) -> list[str]:
+def _excluded(robot: Robot, position: FloatArray, effort: FloatArray) -> Iterator[Diagnostic]:
     """Say where efforts at standstill hold gravity that they are said to lack, or lack it."""
     step = max(1, len(position) // _ROWS)
     moved = np.abs(position[step:] - position[:-step]).max(axis=1)
     rows = np.flatnonzero(np.append(moved < STILL, np.zeros(step, dtype=bool)))
     if not len(rows):
-        return []
+        return
     rows = _some(rows)
     gravity, effort = _nominal_gravity(robot, position[rows]), effort[rows]
     said = "gravity" in robot.description.effort_excludes
@@ -133,14 +155,12 @@ def _excluded(robot: Robot, position: FloatArray, effort: FloatArray) -> list[st
     size = np.linalg.norm(gravity)
     agreement = float(np.vdot(gravity, effort) / max(size * np.linalg.norm(effort), 1e-300))
     if said and agreement > _CORRELATION and np.linalg.norm(effort) > 0.5 * size:
-        return ["efforts at standstill hold gravity: take it out of 'effort.excludes'"]
+        message, hint = "efforts at standstill hold gravity", "take it out of 'effort.excludes'"
+        yield Diagnostic("gravity_included", message, hint=hint)
     lacks = np.linalg.norm(effort) < _LACKING * size and agreement < _CORRELATION
     if not said and lacks:
-        return [
-            "efforts at standstill lack gravity: if the robot compensates it, say "
-            "'effort.excludes: [gravity]' in the description"
-        ]
-    return []
+        hint = "if the robot compensates it, say 'effort.excludes: [gravity]' in the description"
+        yield Diagnostic("gravity_excluded", "efforts at standstill lack gravity", hint=hint)
 
 
 def _some(rows: IndexArray) -> IndexArray:

@@ -171,7 +171,32 @@ def test_currents_without_a_gain_are_found_out(ur10: Robot, recording: Recording
 
 def test_degrees_are_found_out(ur10: Robot, recording: Recording) -> None:
     degrees = replace(recording, position=np.degrees(recording.position))
-    assert any("degrees" in warning for warning in interpret(ur10, degrees).warnings)
+    with pytest.raises(DataError, match="look like degrees"):
+        interpret(ur10, degrees)
+    one = recording.position.copy()
+    one[:, 5] = np.linspace(0.0, 40.0, len(one))  # a wrist may well turn on and on
+    for changed, lenient in ((degrees.position, True), (one, False)):
+        read = interpret(ur10, replace(recording, position=changed), lenient=lenient)
+        assert any("degrees" in warning or "limits" in warning for warning in read.warnings)
+
+
+@pytest.mark.parametrize(
+    ("factor", "unit"), [(1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds")]
+)
+def test_time_in_other_units_is_refused(
+    ur10: Robot, recording: Recording, factor: float, unit: str
+) -> None:
+    with pytest.raises(DataError, match=f"if the time is in {unit}"):
+        interpret(ur10, replace(recording, time=factor * recording.time))
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e3])
+def test_torques_in_other_units_are_refused(
+    ur10: Robot, recording: Recording, factor: float
+) -> None:
+    assert recording.effort is not None
+    with pytest.raises(DataError, match=r"set 'effort\.gain'"):
+        interpret(ur10, replace(recording, effort=factor * recording.effort))
 
 
 def test_torques_of_opposite_sign_are_found_out(ur10: Robot, recording: Recording) -> None:

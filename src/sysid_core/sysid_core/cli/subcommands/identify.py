@@ -22,7 +22,7 @@ from sysid_core.cli.console import (
     warn,
     with_std,
 )
-from sysid_core.errors import DataError, ParameterError
+from sysid_core.errors import DataError, ModelError, ParameterError
 from sysid_core.estimate_file import read_estimate
 from sysid_core.estimate_json import estimate_json, write_estimate
 from sysid_core.estimation import Estimator, estimator
@@ -39,6 +39,7 @@ from sysid_core.robot.export import (
     write_model,
 )
 from sysid_core.signals.options import SignalConfig
+from sysid_core.verdict import require_explained
 from sysid_core.wording import number
 from sysid_core.workers import workers
 
@@ -112,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
             cutoff = found.signals.cutoff
             gains = measured_gains(stands, [*bare, loaded], cutoff, options, com=placed)
         if not args.any_mass:
-            require_believable(found.robot, found.estimate.parameters, "pass --any-mass")
+            _require_sound(found)
         timing("report", 0.0)
         data = estimate_json(found, timing.seconds, gains)
         with results_folder(args.out) as folder:
@@ -131,6 +132,17 @@ def run(args: argparse.Namespace) -> int:
         if gains is not None:
             _show_gains(gains)
     return 0
+
+
+def _require_sound(found: Identification) -> None:
+    """Refuse a result that is absurd, after all that was noticed of its data."""
+    override = "pass --any-mass"
+    try:
+        require_believable(found.robot, found.estimate.parameters, override)
+        require_explained(found.validation or found.train, override)
+    except ModelError:
+        warn(found.warnings)
+        raise
 
 
 def _show_gains(gains: DriveGains) -> None:
