@@ -120,14 +120,14 @@ def _efforts(robot: Robot, recording: Recording) -> Iterator[Diagnostic]:
 
 
 def _scale(robot: Robot, position: FloatArray, effort: FloatArray) -> Iterator[Diagnostic]:
-    ratio = _gravity_ratio(robot, position, effort)
-    if ratio is None:
+    ratios = _gravity_ratios(robot, position, effort)
+    if not len(ratios):
         return
-    if ratio < 0.0:
+    if (ratios < 0.0).all():
         message = "efforts have the opposite sign of the model's gravity torques"
         hint = "check their sign, 'effort.gain' and 'gravity' in the description"
         yield Diagnostic("effort_sign", message, hint=hint)
-    size = abs(ratio)
+    size = float(np.median(np.abs(ratios)))
     if not 1.0 / _SCALE < size < _SCALE:
         other = not 1.0 / _OTHER_UNIT < size < _OTHER_UNIT
         message = (
@@ -175,13 +175,13 @@ def _nominal_gravity(robot: Robot, position: FloatArray) -> FloatArray:
     return np.array([torque.copy() for torque in torques])
 
 
-def _gravity_ratio(robot: Robot, position: FloatArray, effort: FloatArray) -> float | None:
-    """Return the factor from the nominal model's gravity torques to the efforts, if they agree."""
+def _gravity_ratios(robot: Robot, position: FloatArray, effort: FloatArray) -> FloatArray:
+    """Return the factors (k,) from the nominal gravity torques of joints to efforts that agree."""
     complete = np.isfinite(position).all(axis=1)
     complete &= np.isfinite(effort[:, robot.actuated]).all(axis=1)
     rows = np.flatnonzero(complete)
     if len(rows) < 20:
-        return None
+        return np.zeros(0)
     rows = _some(rows)
     gravity = _nominal_gravity(robot, position[rows])[:, robot.actuated]
     effort = effort[rows][:, robot.actuated]
@@ -191,7 +191,6 @@ def _gravity_ratio(robot: Robot, position: FloatArray, effort: FloatArray) -> fl
     g, e = gravity[:, strong], effort[:, strong]
     cross, own = (g * e).sum(axis=0), (g * g).sum(axis=0)
     correlation = cross / np.sqrt(own * np.maximum((e * e).sum(axis=0), 1e-300))
-    agreeing = np.abs(correlation) > _CORRELATION
-    if not agreeing.any() or own.max() <= 1e-12:
-        return None
-    return float(np.median(cross[agreeing] / own[agreeing]))
+    agreeing = (np.abs(correlation) > _CORRELATION) & (own > 1e-12)
+    ratios: FloatArray = cross[agreeing] / own[agreeing]
+    return ratios
