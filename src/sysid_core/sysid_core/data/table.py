@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings as comma-separated tables with columns such as `<joint>/position`."""
+"""Recordings as comma-separated tables with columns such as `<joint>/position`, `base/x`."""
 
 from __future__ import annotations
 
 import csv
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from math import isfinite, isnan, nan
 from pathlib import Path
@@ -16,13 +17,27 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, UnreadableError, found_in
 from sysid_core.files import appearing
-from sysid_core.recording import MOST_JOINTS, Recording
+from sysid_core.recording import (
+    MOST_JOINTS,
+    BaseRecording,
+    ContactRecording,
+    ImuRecording,
+    Recording,
+)
 from sysid_core.untrusted import check_file
 from sysid_core.wording import one_line
 
 __all__ = ["Table", "read_csv", "read_table", "write_csv"]
 
 _QUANTITIES = ("position", "velocity", "effort")
+_CONTACT = "contact"
+_WRENCH = ("fx", "fy", "fz", "tx", "ty", "tz")
+_SENSORS = {
+    "base": ("x", "y", "z", "qx", "qy", "qz", "qw", "vx", "vy", "vz", "wx", "wy", "wz"),
+    "imu": ("wx", "wy", "wz", "ax", "ay", "az"),
+}
+"""Columns of odometry and inertial data, in the order of their arrays."""
+_ALL = (*_QUANTITIES, _CONTACT, *_WRENCH, *_SENSORS["base"], *_SENSORS["imu"])
 _MOST_COLUMNS = 1 + len(_QUANTITIES) * MOST_JOINTS
 _LONGEST_LINE = 1 << 20
 _HEADER_HELP = "expected 'time,<joint>/position,<joint>/velocity,<joint>/effort,…'"
@@ -68,7 +83,9 @@ def read_table(path: Path, quantities: Sequence[str], header_help: str) -> Table
 
 
 def read_csv(path: Path) -> Recording:
-    """Read a table of joint states; empty cells are missing values.
+    """Read a table of joint states and, of a floating base, odometry, inertial data and contacts.
+
+    Empty cells are missing values: each sensor may have rows of its own.
 
     Raises
     ------
@@ -76,32 +93,79 @@ def read_csv(path: Path) -> Recording:
         Naming the line of a malformed header or row.
     """
     with found_in(path):
-        columns, _, rows = read_table(path, _QUANTITIES, _HEADER_HELP)
-        positions = {joint for joint, quantity in columns if quantity == "position"}
-        for joint, _ in columns:
-            if joint not in positions:
-                raise DataError(
-                    f"line 1: joint '{joint}' has no column '{joint}/position'; add it"
-                )
-        joints = tuple(dict.fromkeys(joint for joint, _ in columns))
-        arrays: dict[str, FloatArray | None] = {}
-        for quantity in _QUANTITIES:
-            array = np.full((len(rows), len(joints)), np.nan)
-            for number, (joint, kind) in enumerate(columns, start=1):
-                if kind == quantity:
-                    array[:, joints.index(joint)] = rows[:, number]
-            arrays[quantity] = None if np.isnan(array).all() else array
-        position = arrays["position"]
-        if position is None:
-            raise DataError("the position columns are empty; export the table again")
-        return Recording(
-            time=rows[:, 0].copy(),
-            joint_names=joints,
-            position=position,
-            velocity=arrays["velocity"],
-            effort=arrays["effort"],
+        table = read_table(path, _ALL, _HEADER_HELP)
+        feet = tuple(owner for owner, quantity in table.columns if quantity == _CONTACT)
+        for owner, quantity in table.columns:
+            if quantity not in (*_QUANTITIES, _CONTACT, *_SENSORS.get(owner, ())) and not (
+                owner in feet and quantity in _WRENCH
+            ):
+                raise DataError(f"line 1: unknown column '{owner}/{quantity}'; {_HEADER_HELP}")
+        base, imu = (_rows(table, [(s, q) for q in _SENSORS[s]]) for s in ("base", "imu"))
+        odometry = inertial = None
+        if base is not None:
+            odometry = BaseRecording(base[:, 0], base[:, 1:4], base[:, 4:8], base[:, 8:])
+        if imu is not None:
+            inertial = ImuRecording(imu[:, 0], imu[:, 1:4], imu[:, 4:])
+        return replace(
+            _joints(table),
+            base=odometry,
+            imu=inertial,
+            contacts=_contacts(table, feet) if feet else None,
             source=str(path),
         )
+
+
+def _joints(table: Table) -> Recording:
+    """Return the joint states of the rows that hold any."""
+    columns = [
+        (number, joint, quantity)
+        for number, (joint, quantity) in enumerate(table.columns, start=1)
+        if quantity in _QUANTITIES
+    ]
+    joints = tuple(dict.fromkeys(joint for _, joint, _ in columns))
+    for joint in joints:
+        if (joint, "position") not in table.columns:
+            raise DataError(f"line 1: joint '{joint}' has no column '{joint}/position'; add it")
+    rows = table.values
+    if len(columns) < len(table.columns):  # rows of other sensors alone
+        rows = rows[~np.isnan(rows[:, [number for number, _, _ in columns]]).all(axis=1)]
+    arrays: dict[str, FloatArray | None] = {}
+    for quantity in _QUANTITIES:
+        array = np.full((len(rows), len(joints)), np.nan)
+        for number, joint, kind in columns:
+            if kind == quantity:
+                array[:, joints.index(joint)] = rows[:, number]
+        arrays[quantity] = None if np.isnan(array).all() else array
+    position = arrays["position"]
+    if position is None:
+        raise DataError("the position columns are empty; export the table again")
+    return Recording(rows[:, 0].copy(), joints, position, arrays["velocity"], arrays["effort"])
+
+
+def _rows(table: Table, columns: Sequence[tuple[str, str]]) -> FloatArray | None:
+    """Return the time [s] and some columns of the rows (m, 1 + k) that have them all, if any."""
+    lacking = [f"{owner}/{q}" for owner, q in columns if (owner, q) not in table.columns]
+    if len(lacking) == len(columns):
+        return None
+    if lacking:
+        raise DataError(f"line 1: lacks {', '.join(lacking)} beside columns that belong to them")
+    rows = table.values[:, [0, *(1 + table.columns.index(column) for column in columns)]]
+    return rows[~np.isnan(rows).any(axis=1)]
+
+
+def _contacts(table: Table, feet: tuple[str, ...]) -> ContactRecording:
+    columns = [(foot, _CONTACT) for foot in feet]
+    wrenches = [(foot, quantity) for foot in feet for quantity in _WRENCH]
+    if set(wrenches) & set(table.columns):
+        columns += wrenches
+    rows = _rows(table, columns)
+    first = 1 + len(feet)
+    if rows is None or not np.isin(rows[:, 1:first], (0.0, 1.0)).all():
+        raise DataError("columns '<foot>/contact' must be 0 or 1; write 1 where the foot stands")
+    pushes = None
+    if len(columns) > len(feet):
+        pushes = rows[:, first:].reshape(-1, len(feet), len(_WRENCH))
+    return ContactRecording(rows[:, 0], feet, rows[:, 1:first] > 0.0, pushes)
 
 
 def _parse_header(

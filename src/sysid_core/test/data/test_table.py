@@ -46,9 +46,53 @@ def test_habits_of_spreadsheets_are_understood(tmp_path: Path) -> None:
     np.testing.assert_array_equal(recording.effort, [[np.nan, np.nan], [5, np.nan]])
 
 
+BASE = ",".join(f"base/{q}" for q in "x y z qx qy qz qw vx vy vz wx wy wz".split())
+IMU = ",".join(f"imu/{q}" for q in "wx wy wz ax ay az".split())
+WRENCH = ",".join(f"L/{q}" for q in "fx fy fz tx ty tz".split())
+
+
+def test_a_floating_base_has_columns_and_each_sensor_rows_of_its_own(tmp_path: Path) -> None:
+    base, imu, push = (np.arange(first, first + n) for first, n in ((20, 13), (40, 6), (50, 6)))
+    header = f"time,a/position,a/effort,{BASE},{IMU},L/contact,R/contact,{WRENCH}," + (
+        WRENCH.replace("L/", "R/")
+    )
+    rows = [
+        [0.0, 1.0, 2.0, *base, *[""] * 6, 1, 0, *push, *-push],
+        [0.1, "", "", *[""] * 13, *imu, *[""] * 14],
+        [0.2, 3.0, 4.0, *base[:5], *[""] * 8, *imu, 0, 1, *push, *-push],
+    ]
+    text = "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n"
+    found = _read(tmp_path, text)
+    assert found.base is not None
+    assert found.imu is not None
+    assert found.contacts is not None
+    np.testing.assert_array_equal(found.time, [0.0, 0.2])
+    np.testing.assert_array_equal(found.position, [[1.0], [3.0]])
+    np.testing.assert_array_equal(found.base.time, [0.0])  # a row that lacks some has none
+    np.testing.assert_array_equal(
+        np.hstack([found.base.position, found.base.orientation, found.base.twist]), [base]
+    )
+    np.testing.assert_array_equal(found.imu.time, [0.1, 0.2])
+    np.testing.assert_array_equal(found.imu.angular_velocity, [imu[:3]] * 2)
+    np.testing.assert_array_equal(found.imu.linear_acceleration, [imu[3:]] * 2)
+    assert found.contacts.names == ("L", "R")
+    np.testing.assert_array_equal(found.contacts.active, [[True, False], [False, True]])
+    np.testing.assert_array_equal(found.contacts.wrenches, [[push, -push]] * 2)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("time,a/position,base/x\n0,1,2\n", "line 1: lacks base/y, base/z, base/qx"),
+        ("time,a/position,a/vx\n0,1,2\n", "line 1: unknown column 'a/vx'"),
+        ("time,a/position,a/fx\n0,1,2\n", "line 1: unknown column 'a/fx'"),
+        (f"time,a/position,L/contact,R/contact,{WRENCH}\n", "no rows"),
+        (
+            f"time,a/position,L/contact,R/contact,{WRENCH}\n0,1,1,0,1,2,3,4,5,6\n",
+            "lacks R/fx, R/fy",
+        ),
+        ("time,a/position,L/contact\n0,1,0.5\n", "must be 0 or 1"),
+        ("time;a/position\n0;1\n", "separate columns by commas, not by ';'"),
         ("", "empty"),
         (HEADER, "no rows"),
         ("t,a/position\n0,1\n", "line 1: the first column is 't'"),
