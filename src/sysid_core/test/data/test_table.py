@@ -46,9 +46,12 @@ def test_habits_of_spreadsheets_are_understood(tmp_path: Path) -> None:
     np.testing.assert_array_equal(recording.effort, [[np.nan, np.nan], [5, np.nan]])
 
 
-BASE = ",".join(f"base/{q}" for q in "x y z qx qy qz qw vx vy vz wx wy wz".split())
-IMU = ",".join(f"imu/{q}" for q in "wx wy wz ax ay az".split())
-WRENCH = ",".join(f"L/{q}" for q in "fx fy fz tx ty tz".split())
+BASE = ",".join(
+    f"base/{q}"
+    for q in ["x", "y", "z", "qx", "qy", "qz", "qw", "vx", "vy", "vz", "wx", "wy", "wz"]
+)
+IMU = ",".join(f"imu/{q}" for q in ["wx", "wy", "wz", "ax", "ay", "az"])
+WRENCH = ",".join(f"L/{q}" for q in ["fx", "fy", "fz", "tx", "ty", "tz"])
 
 
 def test_a_floating_base_has_columns_and_each_sensor_rows_of_its_own(tmp_path: Path) -> None:
