@@ -35,7 +35,7 @@ from sysid_core.tilt import Tilt
 from sysid_core.verdict import implausible_results
 from sysid_core.workers import Workers, workers
 
-__all__ = ["Identification", "IdentifyConfig", "identify"]
+__all__ = ["Identification", "IdentifyConfig", "identify", "total_mass"]
 
 
 @dataclass(frozen=True)
@@ -251,12 +251,24 @@ def _judged(
     )
 
 
+def total_mass(robot: Robot, estimate: Estimate) -> tuple[float, float]:
+    """Return the mass of all bodies that move [kg], and its standard deviation."""
+    masses = robot.layout.masses
+    variance = float(estimate.covariance[np.ix_(masses, masses)].sum())
+    return float(estimate.parameters[masses].sum()), float(np.sqrt(variance))
+
+
 def _warnings(
     robot: Robot, notes: Iterable[str], judged: Judged, estimate: Estimate
 ) -> tuple[str, ...]:
     """Return all that is to be said of a result, each once."""
     implausible = implausible_results(
-        robot, estimate.parameters, judged.train, judged.held, judged.curves
+        robot,
+        estimate.parameters,
+        total_mass(robot, estimate)[1],
+        judged.train,
+        judged.held,
+        judged.curves,
     )
     left_out = map(str, judged.left_out.diagnostics)
     said = [*notes, *left_out, *robot.warnings, *estimate.warnings, *map(str, implausible)]

@@ -23,19 +23,25 @@ _BEYOND_LIMIT = 1.5
 """Share of the effort limit that an identified model may predict where less was measured."""
 _OVERFIT = 2.0
 """Ratio of held-out to learned errors from which the parts differ."""
-_ABSURD_MASS = 2.0
-"""Factor of the total mass that no tool, cable or load makes."""
+_ODD_MASS = 1.3
+"""Factor of the total mass that hardly any tool, cable or load makes."""
+_CERTAIN = 3.0
+"""Standard deviations by which a mass must lie beyond it."""
 _UNITS = "check 'effort.gain' and the sign of its effort, or that the URDF is this robot's"
 
 
 def implausible_results(
     robot: Robot,
     parameters: FloatArray,
+    mass_std: float,
     train: Scores,
     held: Scores | None,
     curves: Sequence[Curve],
 ) -> Iterator[Diagnostic]:
-    """Say what is implausible about identified parameters (p,) and what they predict."""
+    """Say what is implausible about identified parameters (p,) and what they predict.
+
+    `mass_std` [kg] is the standard deviation of their total mass.
+    """
     yield from _errors(train, held)
     judged = train if held is None else held
     for joint, r2 in zip(judged.joints, judged.r2_nominal, strict=True):
@@ -47,10 +53,11 @@ def implausible_results(
             message = f"its efforts contradict the model, R² {r2:.2g} after identification"
             yield Diagnostic("contradiction", message, subject=joint, hint=_UNITS)
     yield from _beyond_limits(robot, curves)
-    factor = mass_factor(robot, parameters)
-    if not 1.0 / _ABSURD_MASS <= factor <= _ABSURD_MASS:
-        message = f"the identified total mass is {factor:.2g} times the description's"
-        hint = "check effort.gain, the odometry and the URDF's masses"
+    factor, mass = mass_factor(robot, parameters), float(parameters[robot.layout.masses].sum())
+    doubt = _CERTAIN * mass_std * abs(factor / mass)
+    if factor - doubt > _ODD_MASS or factor + doubt < 1.0 / _ODD_MASS:
+        message = f"the identified total mass is {factor:.3g} times the description's"
+        hint = "unless it carries a load, check effort.gain, the odometry and the URDF's masses"
         yield Diagnostic("total_mass", message, hint=hint)
 
 

@@ -25,10 +25,12 @@ def _scores(robot: Robot, r2_nominal: float = 0.5, r2_identified: float = 0.9) -
     return Scores(robot.joint_names, 2.0 * ones, ones, *r2, 100)
 
 
-def _kinds(robot: Robot, parameters: FloatArray, scores: Scores, predicted: float) -> set[str]:
+def _kinds(
+    robot: Robot, parameters: FloatArray, scores: Scores, predicted: float, std: float = 0.1
+) -> set[str]:
     value = np.full(3, predicted)
     curve = Curve(robot.joint_names[0], np.arange(3.0), 0.1 * value, value, value, value > 0.0)
-    return {d.kind for d in implausible_results(robot, parameters, scores, None, (curve,))}
+    return {d.kind for d in implausible_results(robot, parameters, std, scores, None, (curve,))}
 
 
 def test_a_plausible_result_is_not_doubted(robot: Robot) -> None:
@@ -41,6 +43,15 @@ def test_what_is_implausible_is_named(robot: Robot) -> None:
     robot.layout.inertias(light)[:] *= 0.1
     kinds = _kinds(robot, light, _scores(robot, -100.0, -0.1), 1000.0)
     assert kinds == {"far_off", "contradiction", "beyond_effort_limit", "total_mass"}
+
+
+@pytest.mark.parametrize(("factor", "std", "odd"), [(1.2, 0.1, 0), (1.5, 0.1, 1), (1.5, 5.0, 0)])
+def test_a_mass_is_odd_where_it_is_known(
+    robot: Robot, factor: float, std: float, odd: bool
+) -> None:
+    scaled = robot.nominal.copy()
+    robot.layout.inertias(scaled)[:] *= factor
+    assert _kinds(robot, scaled, _scores(robot), 100.0, std) == ({"total_mass"} if odd else set())
 
 
 @pytest.mark.parametrize("factor", [0.1, 0.4, 2.5, 10.0])

@@ -8,7 +8,12 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.noticed import Noticed, noticed
 from sysid_core.recording import Samples
-from sysid_core.signals.rotation import continuous, normalised, rotate_into_body
+from sysid_core.signals.rotation import (
+    angular_motion,
+    continuous,
+    normalised,
+    rotate_into_body,
+)
 
 __all__ = ["check_odometry"]
 
@@ -16,6 +21,10 @@ _NORM_TOLERANCE = 1e-3
 _SHORTEST = 10
 _MOVING = 0.02
 """Slower bases [m/s] tell nothing about the frame of their twist."""
+_TURNING = 0.2
+"""Bases that turn more slowly [rad/s] tell nothing about their orientation."""
+_MARGIN = 0.02
+"""Share of the velocity by which a good estimator's twist may differ from its pose."""
 _CLEARLY = 0.5
 """A frame is mistaken if the other one's error is smaller by this factor."""
 _WORST_DISAGREEMENT = 0.3
@@ -26,8 +35,8 @@ _AVERAGED = 0.1
 def check_odometry(samples: Samples) -> tuple[Noticed, ...]:
     """Check the pose and twist of samples that have both, with no quaternion zero.
 
-    Finds gaps, quaternions that are not normalised or flip their sign, and a twist that is given
-    in the world frame or disagrees with the pose.
+    Finds gaps, quaternions that are not normalised, flip their sign or begin with w, and a twist
+    that is given in the world frame or disagrees with the pose.
     """
     pose, twist = np.asarray(samples.base_pose), np.asarray(samples.base_twist)
     known = np.isfinite(pose).all(axis=1) & np.isfinite(twist).all(axis=1)
@@ -71,52 +80,80 @@ def _check_quaternions(pose: FloatArray, known: BoolArray) -> list[Noticed]:
 def _check_twist(
     time: FloatArray, pose: FloatArray, twist: FloatArray, known: BoolArray
 ) -> list[Noticed]:
-    """Compare the twist with the pose's derivative in both frames."""
+    """Compare the twist with the pose's derivative, read in each of the usual conventions."""
     if known.sum() < _SHORTEST:
         return []
     t, pose, twist = time[known], pose[known], twist[known]
-    middle = slice(1, -1)
     span = (t[2:] - t[:-2])[:, None]
     # central differences over gaps and jumps of time say nothing
     usual = float(np.median(span))
     even = (span[:, 0] > 0.0) & (span[:, 0] < 1.5 * usual)
     if even.sum() < _SHORTEST:
         return []
-    quaternion = continuous(normalised(pose[:, 3:]))
-    velocity = (pose[2:, :3] - pose[:-2, :3]) / np.where(span > 0.0, span, usual)
-    in_body = rotate_into_body(quaternion[middle], velocity)
+    span = np.where(span > 0.0, span, usual)
     width = int(np.clip(_AVERAGED / max(0.5 * usual, 1e-9), 1, even.sum() // 2))
-    given, in_body, velocity = (
-        _averaged(values[even], width) for values in (twist[middle, :3], in_body, velocity)
-    )
-    speed = _rms(velocity)
-    if speed < _MOVING:
-        return []
-    error_body, error_world = _rms(given - in_body), _rms(given - velocity)
+    velocity = (pose[2:, :3] - pose[:-2, :3]) / span
+
+    def of(values: FloatArray) -> FloatArray:
+        return _averaged(values[even], width)
+
+    def in_body(quaternion: FloatArray) -> FloatArray:
+        q = continuous(normalised(quaternion))
+        rate = angular_motion(q[1:-1], (q[2:] - q[:-2]) / span, 0.0 * q[1:-1]).velocity
+        return of(np.hstack([rotate_into_body(q[1:-1], velocity), rate]))
+
+    given, body, world = of(twist[1:-1]), in_body(pose[:, 3:]), of(velocity)
+    sizes = np.array([_rms(world), max(_rms(body[:, 3:]), _rms(given[:, 3:]))])
+    tells = sizes >= (_MOVING, _TURNING)
+    errors = _errors(given, body)
+    first = _errors(given, in_body(pose[:, [4, 5, 6, 3]]))
     where = np.array(known)
-    if error_world < _CLEARLY * error_body and error_body > 0.02 * speed:
+    if (
+        tells.any()
+        and (first < _CLEARLY * errors)[tells].all()
+        and (errors > _MARGIN * sizes).any()
+    ):
+        return [
+            noticed(
+                "quaternion_order",
+                "the base's orientation looks as if its quaternion were w, x, y, z (the twist "
+                f"differs from the pose's derivative by {errors[0]:.3g} m/s and {errors[1]:.3g} "
+                f"rad/s, so read by {first[0]:.3g} and {first[1]:.3g})",
+                where,
+                hint="publish x, y, z, w, as geometry_msgs/Quaternion names them",
+                fatal=True,
+            )
+        ]
+    in_world = _rms(given[:, :3] - world)
+    if tells[0] and in_world < _CLEARLY * errors[0] and errors[0] > _MARGIN * sizes[0]:
         return [
             noticed(
                 "twist_in_world",
                 "the base's velocity looks as if it were given in the world frame (it differs "
-                f"from the pose's derivative by {error_body:.3g} m/s in the base frame, by "
-                f"{error_world:.3g} m/s in the world frame); REP-105 puts an odometry's twist "
+                f"from the pose's derivative by {errors[0]:.3g} m/s in the base frame, by "
+                f"{in_world:.3g} m/s in the world frame); REP-105 puts an odometry's twist "
                 "into the child frame: rotate it there, or leave the twist out of the data so "
                 "that it is derived from the pose",
                 where,
                 fatal=True,
             )
         ]
-    if error_body > _WORST_DISAGREEMENT * speed:
-        return [
-            noticed(
-                "twist_disagrees",
-                f"the base's velocity differs from the pose's derivative by {error_body:.3g} m/s "
-                f"at a mean speed of {speed:.3g} m/s; check the odometry's frames and clock",
-                where,
-            )
-        ]
-    return []
+    off = tells & (errors > _WORST_DISAGREEMENT * sizes)
+    names, units = ("velocity", "angular velocity"), ("m/s", "rad/s")
+    return [
+        noticed(
+            "twist_disagrees",
+            f"the base's {names[k]} differs from the pose's derivative by {errors[k]:.3g} "
+            f"{units[k]} of {sizes[k]:.3g}; check the odometry's frames and clock",
+            where,
+        )
+        for k in np.flatnonzero(off)
+    ]
+
+
+def _errors(given: FloatArray, expected: FloatArray) -> FloatArray:
+    """Return the root mean squares (2,) of the differences of linear and angular velocities."""
+    return np.array([_rms((given - expected)[:, part]) for part in (slice(3), slice(3, 6))])
 
 
 def _averaged(vectors: FloatArray, width: int) -> FloatArray:

@@ -106,8 +106,32 @@ def test_a_twist_that_fits_neither_frame_is_named() -> None:
     }
 
 
-def test_a_base_at_rest_says_nothing_about_frames() -> None:
-    assert kinds(in_world(walk(speed=0.01))) == set()
+def test_a_quaternion_that_begins_with_w_is_recognised() -> None:
+    samples = walk()
+    pose = np.asarray(samples.base_pose)[:, [0, 1, 2, 6, 3, 4, 5]]
+    (finding,) = check_odometry(replace(samples, base_pose=pose))
+    assert finding.kind == "quaternion_order"
+    assert finding.fatal
+    assert "x, y, z, w" in str(finding.diagnostic)
+
+
+def test_an_orientation_that_does_not_turn_with_the_base_is_named() -> None:
+    samples = walk(speed=0.0, turn=1.0)
+    pose = np.array(samples.base_pose)
+    pose[:, 3:] = (0.0, 0.0, 0.0, 1.0)
+    (finding,) = check_odometry(replace(samples, base_pose=pose))
+    assert finding.kind == "twist_disagrees"
+    assert "angular velocity" in str(finding.diagnostic)
+
+
+def test_a_base_that_only_turns_says_nothing_about_the_frame_of_its_velocity() -> None:
+    (finding,) = check_odometry(in_world(walk(speed=0.01)))
+    assert finding.kind == "twist_disagrees"
+    assert "angular velocity" in str(finding.diagnostic)
+    still = walk(speed=0.01)
+    resting = np.tile(np.asarray(still.base_pose)[0], (len(still), 1))
+    twist = 0.01 * np.random.default_rng(2).normal(size=(len(still), 6))
+    assert kinds(replace(still, base_pose=resting, base_twist=twist)) == set()
 
 
 def test_missing_odometry_is_refused(solo12: Robot) -> None:

@@ -28,7 +28,12 @@ from sysid_core.estimate_json import estimate_json, write_estimate
 from sysid_core.estimation import Estimator, estimator
 from sysid_core.files import require_writable, results_folder
 from sysid_core.gains import DriveGains, measured_gains
-from sysid_core.identification import Identification, IdentifyConfig, identify
+from sysid_core.identification import (
+    Identification,
+    IdentifyConfig,
+    identify,
+    total_mass,
+)
 from sysid_core.recordings import parse_load, read_sources
 from sysid_core.report.advice import advice
 from sysid_core.robot import load_robot
@@ -190,9 +195,8 @@ def _show(found: Identification, out: Path, report: bool) -> None:
         f"parameters determined by the data, {int(found.essential.sum())} of them essential · "
         f"low-pass {found.signals.cutoff:.3g} Hz"
     )
-    masses = robot.layout.masses
-    before, after = (float(p[masses].sum()) for p in (found.nominal, estimate.parameters))
-    mass = _with_std(after, float(np.sqrt(estimate.covariance[np.ix_(masses, masses)].sum())))
+    before = float(found.nominal[robot.layout.masses].sum())
+    mass = _with_std(*total_mass(robot, estimate))
     console.print(f"total mass of moving bodies: {number(before)} → {mass} kg")
     files = ["estimate.json", *model_files(robot)] + (["report.html"] if report else [])
     console.print(f"wrote {', '.join(files)} to {out}", markup=False)
