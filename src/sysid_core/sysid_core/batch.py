@@ -10,6 +10,8 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.condition import condition_contacts
+from sysid_core.contacts.noticed import NoticedLog
+from sysid_core.diagnostics import as_lines
 from sysid_core.dynamics.rows import LeftOut, Regression, RowBlock, Rows, moving_rows
 from sysid_core.errors import DataError
 from sysid_core.friction_filter import filter_friction, sign_factor
@@ -187,7 +189,10 @@ def _conditioned(
         return segments, np.ones(sum(map(len, segments)), dtype=np.bool_), []
     parts = [condition_contacts(robot, segment) for segment in segments]
     keep = np.concatenate([part.keep for part in parts])
-    return [p.samples for p in parts], keep, [str(d) for p in parts for d in p.diagnostics]
+    log = NoticedLog()
+    for part in parts:
+        log.add(len(part.keep), part.noticed)
+    return [part.samples for part in parts], keep, as_lines(log.take())
 
 
 def quiet(stage: str, share: float) -> None:

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-__all__ = ["Diagnostic", "Severity"]
+__all__ = ["Diagnostic", "Severity", "as_lines"]
 
 
 class Severity(IntEnum):
@@ -40,3 +40,24 @@ class Diagnostic:
         if self.subject:
             text = f"{self.subject}: {text}"
         return f"{text}; {self.hint}" if self.hint else text
+
+
+def as_lines(found: Iterable[Diagnostic]) -> list[str]:
+    """Return diagnostics as lines; those that differ in subject and share alone make one line.
+
+    Such a line tells the largest share.
+    """
+    alike: dict[tuple[str, str, str], list[Diagnostic]] = {}
+    for one in found:
+        alike.setdefault((one.kind, one.message, one.hint), []).append(one)
+    lines = []
+    for first, *more in alike.values():
+        if more:
+            subject = ", ".join(dict.fromkeys(one.subject for one in (first, *more)))
+            share = max(
+                (one.share for one in (first, *more) if one.share is not None), default=None
+            )
+            message = first.message.replace("{share}", "up to {share}")
+            first = replace(first, subject=subject, share=share, message=message)
+        lines.append(str(first))
+    return lines

@@ -20,7 +20,6 @@ from sysid_core.contacts.feet import (
 from sysid_core.contacts.noticed import Noticed, noticed
 from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.stance import StanceMotion
-from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import DataError
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
@@ -48,11 +47,6 @@ class Conditioned:
     def kept(self) -> Samples:
         """The samples that are fit for regression."""
         return self.samples.select(self.keep)
-
-    @property
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What was noticed, without the samples concerned."""
-        return tuple(one.diagnostic for one in self.noticed)
 
 
 def condition_contacts(
