@@ -110,27 +110,32 @@ class Gathering:
         Of long recordings, and of several, that is a part of what is learned from: sixteen
         stretches, evenly spread.
         """
-        spans = self._spans
-        ends = self._ends()
-        length = sum(last - first for first, last in ends.values()) * train
-        if len(spans) == 1 and length <= _EXCERPT:
+        learned = list(self._learned(train))
+        length = sum(last - first for _, first, last in learned)
+        if len(self._spans) == 1 and length <= _EXCERPT:
             (aligned,) = self._workers.map(Itself())
             return aligned, train
-        parts = list(self._workers.map(Excerpt(tuple(_stretches(ends, train)))))
+        parts = list(self._workers.map(Excerpt(tuple(_stretches(learned)))))
         grids = sorted((g for part in parts for g in part.grids), key=lambda g: g.time[0])
         if not grids:
             raise DataError("the recordings hold too little to learn from; record for longer")
         return replace(parts[0], grids=tuple(grids), choice=self.choice), 1.0
 
-    def _ends(self) -> dict[int, tuple[float, float]]:
-        """Return the ends [s] of each recording whose rate is that of the first."""
-        ends: dict[int, tuple[float, float]] = {}
+    def _learned(self, train: float) -> Iterator[tuple[int, float, float]]:
+        """Yield what is learned from, of recordings whose rate is that of the first.
+
+        Stretches without a gap: number of the recording, first and last time [s].
+        """
+        found: dict[int, list[tuple[float, float]]] = {}
         for span in self._spans:
-            if abs(span.rate / self._spans[0].rate - 1.0) > _SAME_RATE:
-                continue
-            first, last = ends.get(span.source, (span.first, span.last))
-            ends[span.source] = min(first, span.first), max(last, span.last)
-        return ends
+            if abs(span.rate / self._spans[0].rate - 1.0) <= _SAME_RATE:
+                found.setdefault(span.source, []).extend(s for s in span.stretches if s[0] < s[1])
+        for source, stretches in found.items():
+            left = train * sum(last - first for first, last in stretches)
+            for first, last in stretches:
+                if left > 0.0:
+                    yield source, first, min(last, first + left)
+                left -= last - first
 
     def gather(self, choice: CutoffChoice, train: float) -> Gathered:
         """Return all samples at one cut-off; the first `train` of each recording learns.
@@ -193,21 +198,19 @@ class Gathering:
         )
 
 
-def _stretches(ends: dict[int, tuple[float, float]], train: float) -> Iterator[Stretch]:
-    """Yield what to look at of recordings that are learned from one after the other."""
-    spans = {source: train * (last - first) for source, (first, last) in ends.items()}
-    length = sum(spans.values())
+def _stretches(learned: Sequence[tuple[int, float, float]]) -> Iterator[Stretch]:
+    """Yield what to look at of stretches that are learned from one after the other."""
+    length = sum(last - first for _, first, last in learned)
     take = min(_EXCERPT, length) / _STRETCHES
     for k in range(_STRETCHES):
         start = k * length / _STRETCHES
         passed = 0.0
-        for source, span in spans.items():
-            a, b = max(start, passed), min(start + take, passed + span)
+        for source, first, last in learned:
+            a, b = max(start, passed), min(start + take, passed + last - first)
             if a < b:
                 here = k * take + a - start
-                first = ends[source][0] - passed
-                yield Stretch(source, first + a, first + b, here)
-            passed += span
+                yield Stretch(source, first - passed + a, first - passed + b, here)
+            passed += last - first
 
 
 def _in_a_row(batch: Batch, parts: Sequence[Batch]) -> Batch:

@@ -59,14 +59,13 @@ class Piece(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What a choice of cut-off needs to know of a piece, which ends at `first` and `last` [s]."""
+    """What a choice of cut-off needs to know of a piece."""
 
     source: int
     choice: CutoffChoice
     rate: float
     sensor_rate: float
-    first: float
-    last: float
+    stretches: tuple[tuple[float, float], ...]  # [s] first and last of each without a gap
 
 
 class Aligning(NamedTuple):
@@ -106,18 +105,12 @@ def align_source(
         if spans:
             piece = piece._replace(origin=origin)
         origin = piece.origin
-        first, last = (float(piece.aligned.grids[i].time[i]) for i in (0, -1))
         a = piece.aligned
-        spans.append(
-            Span(
-                number,
-                a.choice,
-                a.rate,
-                a.sensor_rate,
-                max(first, part.start),
-                min(last, part.end),
-            )
+        stretches = tuple(
+            (max(float(grid.time[0]), part.start), min(float(grid.time[-1]), part.end))
+            for grid in a.grids
         )
+        spans.append(Span(number, a.choice, a.rate, a.sensor_rate, stretches))
         keep(piece)
         if not piece.whole:
             rows.append(_some_rows(part))

@@ -14,6 +14,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.cli.main import main
 from sysid_core.data import write_csv
 from sysid_core.errors import DataError
+from sysid_core.gathering import Gathering
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording, Samples
 from sysid_core.recordings import KnownLoad, Source, read_sources
@@ -77,6 +78,21 @@ def test_a_recording_in_parts_gives_what_it_gives_whole(
     )
     found = identify(robot, recording)  # its cut-off is chosen on an excerpt
     assert found.train.r2_identified.min() > 0.99
+
+
+def test_a_long_pause_takes_no_part_in_the_choice_of_the_cutoff(
+    robot: Robot, truth: FloatArray, make_recording: Make
+) -> None:
+    recording = make_recording(robot, truth, duration=30.0, noise=0.2, seed=3)
+    late = np.where(recording.time > 12.0, 3600.0, 0.0)
+    paused = replace(recording, time=recording.time + late)
+    with workers() as here:
+        gathering = Gathering(robot, [Source(paused)], SignalConfig(), False, here)
+        aligned, _ = gathering.excerpt(0.7)
+    looked_at = sum(grid.time[-1] - grid.time[0] for grid in aligned.grids)
+    assert looked_at > 0.9 * 0.7 * 30.0
+    whole, found = identify(robot, recording), identify(robot, paused)
+    assert found.signals.cutoff == pytest.approx(whole.signals.cutoff, rel=0.2)
 
 
 def test_a_part_in_which_the_robot_rests_is_used(

@@ -33,6 +33,8 @@ STILL = 1e-3
 """A joint that moves less [rad] stands still."""
 _LACKING = 0.2
 """Share of the gravity torques that friction leaves in efforts without gravity [-]."""
+_SPIKES = 2.0
+"""Share of the positions at either end that spikes may take [%]."""
 _BEYOND_LIMIT = 0.1
 """Positions may pass a limit by this [rad]."""
 
@@ -55,11 +57,13 @@ def implausibilities(robot: Robot, recording: Recording) -> Iterator[Diagnostic]
     yield from _efforts(robot, recording)
 
 
-def _extremes(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _extremes(values: FloatArray, beyond: float = 0.0) -> tuple[FloatArray, FloatArray]:
+    """Return least and largest values of each column, but for a share [%] `beyond` each."""
     measured = ~np.isnan(values).all(axis=0)
     low, high = np.zeros(values.shape[1]), np.zeros(values.shape[1])
-    low[measured] = np.nanmin(values[:, measured], axis=0)
-    high[measured] = np.nanmax(values[:, measured], axis=0)
+    low[measured], high[measured] = np.nanpercentile(
+        values[:, measured], (beyond, 100.0 - beyond), axis=0
+    )
     return low, high
 
 
@@ -76,15 +80,16 @@ def _positions(robot: Robot, recording: Recording) -> Iterator[Diagnostic]:
     fits = (np.radians(high) <= limits.upper + _BEYOND_LIMIT) & (
         np.radians(low) >= limits.lower - _BEYOND_LIMIT
     )
-    far = excess > np.pi
+    least, most = _extremes(recording.position, _SPIKES)
+    far = np.maximum(limits.lower - least, most - limits.upper) > np.pi
     if fits.all() and (radians <= 0.0).all() and far.any():
         message = (
             "positions look like degrees: they are far beyond the joints' limits in radians, and "
             "within them in degrees"
         )
         # one joint may have turned on and on, but hardly most of them
-        most = 2 * np.count_nonzero(far) > np.count_nonzero(high - low > STILL)
-        severity = Severity.ERROR if most else Severity.WARNING
+        certain = 2 * np.count_nonzero(far) > np.count_nonzero(most - least > STILL)
+        severity = Severity.ERROR if certain else Severity.WARNING
         yield Diagnostic("degrees", message, severity, hint="convert them to radians")
         return
     names = ", ".join(

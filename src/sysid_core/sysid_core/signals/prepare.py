@@ -136,14 +136,18 @@ def _segments(
     """Filter every stretch that is long enough."""
     edges = 2 * support(chain.rate, chain.cutoff)
     segments: list[Samples] = []
+    short: list[int] = []
     for grid in grids:
         if len(grid.time) < edges + _MINIMUM_ROWS:
-            warnings.append(
-                f"a stretch of {len(grid.time) / chain.rate:.2g} s is too short to filter and is "
-                "left out"
-            )
+            short.append(len(grid.time))
             continue
         segments.append(_fused(grid, chain, mounting, warnings))
+    if short:
+        longest = f"{max(short) / chain.rate:.2g} s"
+        what = f"a stretch of {longest} is"
+        if len(short) > 1:
+            what = f"{len(short)} stretches between gaps, of {longest} at most, are"
+        warnings.append(f"{what} too short to filter and left out")
     if not segments:
         raise DataError(
             f"no uninterrupted stretch is longer than {edges / chain.rate:.2g} s, the edges of "

@@ -173,6 +173,9 @@ def test_degrees_are_found_out(ur10: Robot, recording: Recording) -> None:
     degrees = replace(recording, position=np.degrees(recording.position))
     with pytest.raises(DataError, match="look like degrees"):
         interpret(ur10, degrees)
+    spikes = recording.position.copy()
+    spikes[::100] += 100.0
+    assert interpret(ur10, replace(recording, position=spikes)).warnings
     one = recording.position.copy()
     one[:, 5] = np.linspace(0.0, 40.0, len(one))  # a wrist may well turn on and on
     for changed, lenient in ((degrees.position, True), (one, False)):
