@@ -13,7 +13,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
-from sysid_core.online.stream import SampleStream
+from sysid_core.online.stream import SampleStream, columns_of
 from sysid_core.online.stream_config import StreamConfig, stream_cutoff, stream_rate
 from sysid_core.online.update import Update
 from sysid_core.recording import Recording
@@ -40,8 +40,11 @@ def stream_settings_for(
     DataError
         If the recording's clock does not advance.
     """
+    own = columns_of(robot, recording.joint_names)
+    columns = slice(None) if own is None else own
+    of_robot = np.isfinite(recording.position[:, columns]).any(axis=1)
     try:
-        rate = stream_rate(recording.time)
+        rate = stream_rate(recording.time[of_robot])
     except DataError as err:
         raise DataError(
             "the clock stands still; check the time stamps", source=recording.source

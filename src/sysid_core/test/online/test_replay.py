@@ -78,6 +78,17 @@ def test_settings_choose_rates_that_the_recording_has(recording: Recording, valk
     assert settings.rate == pytest.approx(RATE)
     assert settings.cutoff <= 0.2 * settings.rate
     assert stream_settings_for(recording, valkyrie.robot, cutoff=5.0).cutoff == 5.0
+    with_gripper = replace(
+        recording,
+        time=np.repeat(recording.time, 2) + np.tile([0.0, 0.3 / settings.rate], len(recording)),
+        joint_names=(*recording.joint_names, "finger"),
+        position=np.full((2 * len(recording), len(recording.joint_names) + 1), np.nan),
+        velocity=None,
+        effort=None,
+    )
+    with_gripper.position[::2, :-1] = recording.position
+    with_gripper.position[1::2, -1] = 0.01
+    assert stream_settings_for(with_gripper, valkyrie.robot).rate == pytest.approx(settings.rate)
 
 
 def test_a_clock_that_stands_still_is_told(recording: Recording, valkyrie: Arm) -> None:
