@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import DataError
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
@@ -40,17 +40,23 @@ def stream_settings_for(
     DataError
         If the recording's clock does not advance.
     """
-    own = columns_of(robot, recording.joint_names)
-    columns = slice(None) if own is None else own
-    of_robot = np.isfinite(recording.position[:, columns]).any(axis=1)
     try:
-        rate = stream_rate(recording.time[of_robot])
+        rate = stream_rate(_of_robot(recording, robot).time)
     except DataError as err:
         raise DataError(
             "the clock stands still; check the time stamps", source=recording.source
         ) from err
     cutoff = stream_cutoff(robot, rate, wanted=cutoff, inertial=recording.imu is not None)
     return StreamConfig(rate=rate, cutoff=cutoff, sample_rate=sample_rate)
+
+
+def _of_robot(recording: Recording, robot: Robot) -> Recording:
+    """Return the rows that hold joints of a robot: others may share its topic."""
+    columns = columns_of(robot, recording.joint_names)
+    if columns is None:
+        return recording
+    held: BoolArray = np.asarray(np.isfinite(recording.position[:, columns]).any(axis=1))
+    return recording.select(held)
 
 
 def replay(
@@ -84,6 +90,7 @@ def replay(
         If the recording holds no efforts, never the robot's joints, or no usable odometry of a
         floating base.
     """
+    recording = _of_robot(recording, robot)
     effort = _efforts(robot, recording)
     config = replace(
         online or OnlineConfig(), sample_rate=stream.output_rate, cutoff=stream.cutoff
