@@ -11,7 +11,12 @@ from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
 from sysid_core.estimation.gaussian import Gaussian, believable_floor, prior_covariance
 from sysid_core.estimation.measured import Measured
-from sysid_core.estimation.noise import fitted_degrees, residual_std, row_weights, weighted_sums
+from sysid_core.estimation.noise import (
+    WeightedSums,
+    fitted_degrees,
+    residual_std,
+    row_weights,
+)
 from sysid_core.estimation.objective import Data
 from sysid_core.estimation.problem import Problem
 
@@ -31,6 +36,7 @@ class Setting:
         )
         self.divergence = Divergence.of(problem, self.coordinates)
         self.measured = Measured.of(problem, self.coordinates)
+        self._summed, self._anchored = WeightedSums(), WeightedSums()
 
     @cached_property
     def gaussian(self) -> Gaussian:
@@ -47,11 +53,11 @@ class Setting:
         self, statistics: Statistics, noise: FloatArray, correlation: FloatArray | None
     ) -> Data:
         """Return data and anchor on the free base parameters for this noise (G,) [N·m]."""
-        gram, moment = weighted_sums(statistics, row_weights(noise, correlation))
+        gram, moment = self._summed(statistics, row_weights(noise, correlation))
         anchor = self.problem.anchor
         if anchor is None:
             return Data(*self.coordinates.reduce(gram, moment), gram)
-        known, pull = weighted_sums(anchor, row_weights(noise, None))
+        known, pull = self._anchored(anchor, row_weights(noise, None))
         return Data(*self.coordinates.reduce(gram + known, moment + pull), gram)
 
     def residual_noise(
