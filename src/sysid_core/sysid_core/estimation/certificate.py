@@ -127,8 +127,10 @@ def _diagnostics(
             "a more exciting motion is needed",
         )
     weak = np.flatnonzero(determined < 0.5)
-    asked = problem.base.mapping[weak][:, ~problem.constraints.fixed].any(axis=1)
-    names = [problem.base.labels[column] for column in problem.base.columns[weak[asked]]]
+    names: list[str] = []
+    if len(weak):
+        asked = (problem.base.mapping[weak] != 0.0) @ ~problem.constraints.fixed
+        names = [problem.base.labels[column] for column in problem.base.columns[weak[asked]]]
     if names:
         note("undetermined", f"the data did not determine {_list(names)}", "the prior did")
     impossible = [layout.bodies[i] for i in np.flatnonzero(~(consistency > 0.0))]

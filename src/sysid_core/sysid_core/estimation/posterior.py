@@ -66,8 +66,9 @@ class Posterior:
     def _beta(self) -> FloatArray:
         """Covariance (r, r) of β."""
         lower, _ = lapack.dlauum(self.rest, lower=1)
-        np.fill_diagonal(lower, 0.5 * np.diagonal(lower))
-        return np.asarray(lower + lower.T)
+        full = np.add(lower, lower.T, order="C")
+        full.reshape(-1)[:: len(full) + 1] *= 0.5
+        return full
 
     @property
     def base(self) -> FloatArray:

@@ -242,8 +242,8 @@ class OnlineIdentifier:
 
     def _decision(self, scores: PrequentialScores) -> Decision:
         """Return what the gate says, or the tracker before it."""
-        explained = bool(self._learner.saturation.diagnostics())
-        if self._model.identified and not explained and self._alarming:
+        alarmed = self._model.identified and self._alarming
+        if alarmed and not self._learner.saturation.diagnostics():
             reason = "the torque errors rose: nothing new is adopted before it is clear why"
             alarm = Diagnostic("alarm", reason)
             return Decision(GateState.HOLDING, False, False, (alarm,))

@@ -33,6 +33,10 @@ def summary(
     """Return what is known after a decision."""
     estimate, robot, window = learner.estimate, learner.robot, learner.window
     found = () if estimate is None else estimate.diagnostics
+    if estimate is not None and model.parameters is estimate.parameters:
+        consistency = estimate.consistency
+    else:
+        consistency = smallest_eigenvalue(robot.layout.inertias(model.parameters))
     return Update(
         robot=robot,
         time=learner.time,
@@ -56,7 +60,7 @@ def summary(
         determined=0.0 if estimate is None else float(np.mean(estimate.determined)),
         condition=np.inf if estimate is None else estimate.condition,
         consistency=np.nan if estimate is None else float(estimate.consistency.min()),
-        consistency_bodies=smallest_eigenvalue(robot.layout.inertias(model.parameters)),
+        consistency_bodies=consistency,
         window_duration=window.samples / learner.config.sample_rate,
     )
 

@@ -40,13 +40,36 @@ class WindowConfig:
             raise ParameterError("memory_half_life must be finite and not negative")
 
 
+class _Places:
+    """Where the sums of each group's squares and products lie in one array of values (v,).
+
+    First Σ y² and the number of rows of each group, then all Σ aᵀa, then all Σ aᵀy.
+    """
+
+    def __init__(self, size: int, supports: Supports) -> None:
+        self.size, self.supports = size, supports
+        groups, widths = len(supports), np.array([len(s) for s in supports], dtype=np.intp)
+        grams = 2 * groups + np.concatenate([[0], np.cumsum(widths**2)])
+        moments = grams[-1] + np.concatenate([[0], np.cumsum(widths)])
+        self.gram, self.moment = slice(grams[0], grams[-1]), slice(moments[0], moments[-1])
+        # per group: where its Σ aᵀa and Σ aᵀy begin, and how many columns they have
+        self.parts = tuple(zip(grams.tolist(), moments.tolist(), widths.tolist(), strict=False))
+        # where the same values lie in arrays (G, b, b) and (G, b)
+        rows = [g * size + support for g, support in enumerate(supports)]
+        self.moment_target = np.concatenate(rows)
+        products = zip(rows, supports, strict=True)
+        self.gram_target = np.concatenate(
+            [(row[:, None] * size + support).ravel() for row, support in products]
+        )
+
+
 class Sums:
     """A running sum of statistics, each group on the columns that its rows can touch."""
 
-    def __init__(self, size: int, supports: Supports) -> None:
-        self._size, self._supports, groups = size, supports, len(supports)
+    def __init__(self, places: _Places) -> None:
+        self._places = places
         # all sums in one array, so that adding another is one operation
-        self._values = np.zeros(sum(len(s) * (len(s) + 1) for s in supports) + 2 * groups)
+        self._values = np.zeros(places.moment.stop)
         self.samples = 0
 
     def __getstate__(self) -> dict[str, object]:
@@ -56,31 +79,29 @@ class Sums:
     @property
     def square(self) -> FloatArray:
         """Σ y² of each group (G,), a view."""
-        return self._values[: len(self._supports)]
+        return self._values[: len(self._places.supports)]
 
     @property
     def count(self) -> FloatArray:
         """Number of rows of each group (G,), a view."""
-        return self._values[len(self._supports) : 2 * len(self._supports)]
+        groups = len(self._places.supports)
+        return self._values[groups : 2 * groups]
 
     @cached_property
     def parts(self) -> list[tuple[IndexArray, FloatArray, FloatArray]]:
         """The support (k,) of each group, and Σ aᵀa (k, k) and Σ aᵀy (k,) on it (views)."""
-        parts, start = [], 2 * len(self._supports)
-        for support in self._supports:
-            n = len(support)
-            gram = self._values[start : start + n * n].reshape(n, n)
-            start += n * (n + 1)
-            parts.append((support, gram, self._values[start - n : start]))
-        return parts
+        places, values = self._places, self._values
+        return [
+            (support, values[g : g + n * n].reshape(n, n), values[m : m + n])
+            for support, (g, m, n) in zip(places.supports, places.parts, strict=True)
+        ]
 
     @staticmethod
-    def of(statistics: Statistics, supports: Supports) -> Sums:
+    def of(statistics: Statistics, places: _Places) -> Sums:
         """Return the same sums, of which only those on the supports are kept."""
-        total = Sums(statistics.moment.shape[1], supports)
-        for g, (support, gram, moment) in enumerate(total.parts):
-            gram[:] = statistics.gram[g, support[:, None], support]
-            moment[:] = statistics.moment[g, support]
+        total = Sums(places)
+        total._values[places.gram] = statistics.gram.take(places.gram_target)
+        total._values[places.moment] = statistics.moment.take(places.moment_target)
         total.square[:], total.count[:] = statistics.square, statistics.count
         return total
 
@@ -116,10 +137,10 @@ class Sums:
 
     def statistics(self) -> Statistics:
         """Return the same on all columns (a copy)."""
-        total = Statistics.zero(len(self._supports), self._size)
-        for g, (support, gram, moment) in enumerate(self.parts):
-            total.gram[g, support[:, None], support] = gram
-            total.moment[g, support] = moment
+        places = self._places
+        total = Statistics.zero(len(places.supports), places.size)
+        total.gram.reshape(-1)[places.gram_target] = self._values[places.gram]
+        total.moment.reshape(-1)[places.moment_target] = self._values[places.moment]
         total.square[:], total.count[:] = self.square, self.count
         return total
 
@@ -139,8 +160,7 @@ class SlidingWindow:
         self, groups: int, size: int, config: WindowConfig, supports: Supports | None = None
     ) -> None:
         self.config = config
-        self._size = size
-        self._supports = supports or (np.arange(size),) * groups
+        self._places = _Places(size, supports or (np.arange(size),) * groups)
         self._block_size = -(-config.samples // config.blocks)
         half_life = config.memory_half_life * config.blocks
         self._forget = 0.5 ** (1.0 / half_life) if half_life > 0.0 else 0.0
@@ -153,6 +173,7 @@ class SlidingWindow:
         self._newer_sum = self._sums()
         self._older: list[tuple[Sums, Sums]] = []  # (block, sum of it and all newer older blocks)
         self._memory = self._sums()
+        self._total: Sums | None = None
 
     @property
     def samples(self) -> int:
@@ -171,6 +192,7 @@ class SlidingWindow:
         A batch should not be larger than a block; it is counted into one.
         """
         self._open.add_rows(rows, samples)
+        self._total = None
         if self._open.samples >= self._block_size:
             self._newer.append(self._open)
             self._newer_sum.add(self._open)
@@ -178,16 +200,18 @@ class SlidingWindow:
             self._evict()
 
     def _sums(self) -> Sums:
-        return Sums(self._size, self._supports)
+        return Sums(self._places)
 
     def sums(self) -> Sums:
-        """Return the sums over the samples in the window."""
-        total = self._sums()
-        total.add(self._newer_sum)
-        total.add(self._open)
-        if self._older:
-            total.add(self._older[-1][1])
-        return total
+        """Return the sums over the samples in the window, not to be changed."""
+        if self._total is None:
+            total = self._sums()
+            total.add(self._newer_sum)
+            total.add(self._open)
+            if self._older:
+                total.add(self._older[-1][1])
+            self._total = total
+        return self._total
 
     def newest(self, *samples: int) -> Iterator[Sums]:
         """Yield the sums over at least the newest so many samples (whole blocks).
@@ -210,7 +234,8 @@ class SlidingWindow:
     @property
     def learned(self) -> Statistics:
         """Statistics of the window and its memory."""
-        total = self.sums()
+        total = self._sums()
+        total.add(self.sums())
         total.add(self._memory)
         return total.statistics()
 
@@ -227,7 +252,7 @@ class SlidingWindow:
 
     def adopt_memory(self, memory: Statistics) -> None:
         """Replace the memory, e.g. by data carried over a known change of the robot."""
-        self._memory = Sums.of(memory, self._supports)
+        self._memory = Sums.of(memory, self._places)
 
     def _evict(self) -> None:
         while self.samples - self._oldest_samples() >= self.config.samples:
