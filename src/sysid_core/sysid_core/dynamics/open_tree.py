@@ -15,6 +15,9 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["OpenTree", "random_states"]
 
+_BATCH = 16
+"""Samples whose rows are put in order at once: they stay in the processor's cache."""
+
 
 def random_states(
     robot: Robot, count: int, seed: int = 0
@@ -106,15 +109,18 @@ class OpenTree:
         regressor: Callable[..., FloatArray] = pin.computeJointTorqueRegressor
         start = self.robot.layout.friction.start
         inertial, friction = columns[columns < start], columns[columns >= start] - start
-        bodies = np.empty((*N.shape[:2], start))
-        for i in range(len(q)):
-            Y = regressor(model, data, q[i], v[i], a[i]).reshape(model.nv, -1)
-            np.dot(N[i], Y, out=bodies[i])  # while it is in the processor's cache
-        parts = [bodies.take(inertial, axis=2)]
+        rows, split = np.empty((*N.shape[:2], len(columns))), len(inertial)
+        bodies = np.empty((_BATCH, N.shape[1], start))
+        for first in range(0, len(q), _BATCH):
+            part = range(first, min(first + _BATCH, len(q)))
+            for i, out in zip(part, bodies, strict=False):
+                Y = regressor(model, data, q[i], v[i], a[i]).reshape(model.nv, -1)
+                np.dot(N[i], Y, out=out)  # while it is in the processor's cache
+            rows[first : part.stop, :, :split] = bodies[: len(part)].take(inertial, axis=2)
         if len(friction):
             F = self.friction.columns(*self._joints(q, v, a))
-            parts.append(N[:, :, self._driven] @ F[:, :, friction])
-        return np.concatenate(parts, axis=2)
+            rows[:, :, split:] = N[:, :, self._driven] @ F[:, :, friction]
+        return rows
 
     def _joints(
         self, q: FloatArray, v: FloatArray, a: FloatArray
