@@ -5,8 +5,6 @@ Those that measure time run one by one, the others on all cores. Ends with statu
 `bench.goals` was missed or was not run.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

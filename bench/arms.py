@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Synthetic robots of any size, and arms with random true parameters: their recordings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ between them. While it follows a slow motion, it is sent one to four hostile thi
 parameters of any size, references to anywhere, settings of any gain; then its true parameters.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Sequence

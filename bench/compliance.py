@@ -5,8 +5,6 @@ It is simulated here with all its 36 coefficients known, and its poses are recor
 in Dai's work on ATRIAS.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

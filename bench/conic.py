@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entropic program written in CVXPY, as anybody would, to compare solves with."""
 
-from __future__ import annotations
-
 import importlib
 import time
 from typing import Any, NamedTuple

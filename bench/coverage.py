@@ -8,8 +8,6 @@ torque without noise. These have gear ripple, Stribeck and load-dependent fricti
 code with the identified model.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

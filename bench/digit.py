@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reproduces Zhang, Haugk and Vasudevan's validation on Digit's leg, simulated by MuJoCo."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from dataclasses import asdict, dataclass

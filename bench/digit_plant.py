@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Digit leg in MuJoCo that differs from its description, and what Zhang et al. do with it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 

@@ -8,8 +8,6 @@ The table ``goals`` has the benchmark's goals; ``all missed`` those of all bench
 missed. A place whose results are missing is named and kept.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

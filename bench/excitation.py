@@ -5,8 +5,6 @@ Each is played as by ``sysid calibrate --simulate``: on a robot whose model is w
 ramps included. What is identified from it is held against the robot's true base parameters.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from typing import Any

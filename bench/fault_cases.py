@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files and arguments as nobody should write them: spoiled copies of good ones, and bombs."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random robots, sane and insane, with random descriptions and random recordings of them."""
 
-from __future__ import annotations
-
 import math
 import random
 from pathlib import Path

@@ -6,8 +6,6 @@ one of them ends it. It may end with status 0, 1 or 2, and at 2 says so in one l
 5 s of processor time and 1 GiB of memory, and may write nowhere but where it was told to.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

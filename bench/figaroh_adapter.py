@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """FIGAROH's identification, fed with our recordings and asked for its predictions."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import logging

@@ -8,8 +8,6 @@ Goals look at the best of FIGAROH's estimates on each arm: least squares, and it
 its default weight of the prior and with the best one found by hand here.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -6,8 +6,6 @@ model has, through the live pipeline. A model counts by its error on another, wi
 to the nominal model's; the worst that was in use counts, however short.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Sequence

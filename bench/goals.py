@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every goal of the benchmarks with its source, written down before the run that is held to it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import NamedTuple

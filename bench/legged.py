@@ -12,8 +12,6 @@ identified and nothing else.
 The network needs PyTorch: ``--torch PYTHON`` names an interpreter that has it.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import subprocess

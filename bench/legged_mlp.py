@@ -6,8 +6,6 @@ Needs nothing but NumPy and PyTorch, so that it may run in an environment of its
 writes ``y_<name>``.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory and cost per sample of long recordings, and whether workers give one process's result."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -5,8 +5,6 @@ The nodes and the driver are processes of their own, on a real ROS 2 where there
 the embedded runtime. ``--seconds 600`` is the long run.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -7,8 +7,6 @@ Every arm is identified twice: from exact states, which shows the estimators alo
 positions and torques through the filters of `sysid identify`, as FloBaRoID's figures are.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -6,8 +6,6 @@ their time without one. Where the recordings are at hand, a real UR10e's two run
 trajectory, without and with 2.805 kg, are joined at various times.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import os

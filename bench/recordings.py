@@ -6,8 +6,6 @@ if live, learn from the first 70 % of a recording and predict the rest; all are 
 chain's samples and filter, also on those alone that no repeated message disturbed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all benchmarks share: arguments, tables, the JSON they write, and the goals they print."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import shlex

@@ -8,8 +8,6 @@ is Pinocchio's recursive Newton-Euler algorithm with Stribeck and load-dependent
 own.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -5,8 +5,6 @@ The robot waits for its commands, so that a busy computer slows all down instead
 times of recovery are the robot's. ``--seconds 3600`` is the long run.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import math

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hostile messages, requests and settings for live nodes, and a node that sends them."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import time

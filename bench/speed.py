@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timings as ratios in one run: solves against Clarabel, ingestion against Pinocchio's call."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -6,8 +6,6 @@ of their sensors. Each is identified live from its nominal model; some pick up a
 others walk and stand for hours of their time without one.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

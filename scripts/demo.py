@@ -6,8 +6,6 @@ started by ``sysid up``. This script only watches and asks: it holds the identif
 first, so that there is something to compare with, and attaches the payload midway.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

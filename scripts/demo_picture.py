@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws the demo: tracking error, R², and the payload over time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Identifies the demo's recording in batch: the unloaded arm, then its load as a load."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

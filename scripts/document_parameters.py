@@ -4,8 +4,6 @@
 Run it after a parameter was added or changed; ``--check`` only tells which files are out of date.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import importlib

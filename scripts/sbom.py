@@ -5,8 +5,6 @@ The packages are those of `requirements.lock`; licences are what installed ones 
 those which this platform does not need have none here.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

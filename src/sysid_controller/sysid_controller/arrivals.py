@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tells from stamps and times of arrival how many messages were lost and how late they come."""
 
-from __future__ import annotations
-
 from collections import deque
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``sysid calibrate ROBOT``: design, play, record, identify, validate, as commands in a row."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

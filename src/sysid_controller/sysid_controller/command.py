@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the controller does: its state, one tick's decision, and who else drives the robot."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contact forces and accelerations inside friction cones and torque limits, by OSQP."""
 
-from __future__ import annotations
-
 import warnings
 from importlib import import_module
 from typing import Any, NamedTuple

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The dynamics of a robot in contact behind the interface that joint-space laws use."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from sysid_controller.contact_qp import ContactForceQp

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The controller without ROS: takes states, references and parameters, gives torques."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from sysid_controller.command import Command, ControlState

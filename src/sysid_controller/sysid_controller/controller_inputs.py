@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a controller is told: joint states, base, contacts, references and parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from sysid_controller.command import ControlState, Publishers, Watchdog

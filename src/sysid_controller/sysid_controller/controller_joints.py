@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asks a controller of ros2_control for its joints: wrong ones would be driven."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rcl_interfaces.srv import GetParameters

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The controller node: joint states, references and parameters in, torques out."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Takes odometry, contacts and their plan for a floating base, and tells whether it fell."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Remembers refusals, limits and timing, and says in words how the controller is doing."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, deque
 from dataclasses import replace

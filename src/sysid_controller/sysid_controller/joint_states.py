@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Takes joint states in any order, checks them, and fills in velocities that are missing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lifecycle as ROS 2's managed nodes have one, by its services alone, on any runtime."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

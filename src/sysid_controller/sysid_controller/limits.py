@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The last gate before the robot: torque, torque rate and position range."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

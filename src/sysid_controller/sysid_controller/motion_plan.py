@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans how a motion is played: a slow approach, the motion with ramps in time, checked first."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who moves the robot for the player: the controller node or joint_trajectory_controller."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watches a motion that is played: tracking, and torques that nothing explains but a contact."""
 
-from __future__ import annotations
-
 from collections import deque
 from typing import NamedTuple
 

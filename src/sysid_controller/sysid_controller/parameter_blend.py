@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decides which published parameters are used, and lets them take over without a bump."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decides when a motion may begin, watches it, and says when it must stop; without ROS."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import Enum, auto
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters of the player, which the command line offers, too."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sysid_core.settings import check_config, parameter

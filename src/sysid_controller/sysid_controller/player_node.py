@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The player node: plays a motion through a controller, watches it, and records a bag."""
 
-from __future__ import annotations
-
 import shlex
 import time
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs of the package; each loads its node only once signals can end it cleanly."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from sysid_ros.program import run_program

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference motion: trajectories that replace each other smoothly, and rest in between."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

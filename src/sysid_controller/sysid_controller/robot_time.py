@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A time that only grows, at the robot's own pace: simulated time where there is one."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What to do while the model gives no torque: hold where it last gave one."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from sysid_controller.laws import ControlLaw

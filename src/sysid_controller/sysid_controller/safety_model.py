@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watches whether identified parameters predict the robot's torque at least as the nominal do."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from sysid_core.arrays import FloatArray

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watches speed, range, tracking and power of the joints, and stops the robot."""
 
-from __future__ import annotations
-
 from collections import deque
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of the controller as plain data, checked when they are made."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sysid_controller.contact_torque import CONTACT_METHODS

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks motions of robots that stand on their feet, and watches base and feet meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Piecewise quintic joint trajectories, twice continuously differentiable."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The action `FollowJointTrajectory` in front of the controller, as MoveIt and others send it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

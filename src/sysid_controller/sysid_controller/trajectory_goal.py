@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judges how a robot follows the trajectory of one goal, and when the goal has ended."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple

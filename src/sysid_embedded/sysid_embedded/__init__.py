@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of rclpy's API that the project's nodes use, for machines without ROS 2."""
 
-from __future__ import annotations
-
 from .finder import install, is_installed
 
 __all__ = ["install", "is_installed"]

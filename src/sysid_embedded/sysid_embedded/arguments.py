@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Command-line arguments of ROS 2 nodes, and the names that they remap."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far nodes are discovered: ROS 2's environment variables as a Cyclone DDS configuration."""
 
-from __future__ import annotations
-
 import os
 import socket
 import struct

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors of the embedded runtime that have no counterpart in rclpy."""
 
-from __future__ import annotations
-
 from sysid_core.errors import SysidError
 
 __all__ = ["DefinitionError", "LaunchError", "StartError", "YamlError"]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lets ``import rclpy`` and imports of message packages find the embedded runtime."""
 
-from __future__ import annotations
-
 import importlib.machinery
 import importlib.util
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a participant tells others of its nodes, so that ROS 2's tools can list them."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

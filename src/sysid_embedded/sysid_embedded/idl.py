@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cyclone DDS types of messages and of service requests and replies, with ROS 2's type names."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Definitions of messages, services and actions, as rosbags reads them, and their hashes."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache

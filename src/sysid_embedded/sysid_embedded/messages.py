@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes of messages, services and actions, with the types of fields that rclpy has."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable, Iterable
 from functools import cache, partial

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameter files and values, typed as ROS 2's own YAML parser types them (not as YAML 1.1)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

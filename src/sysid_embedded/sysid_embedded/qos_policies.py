@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ROS 2's quality-of-service profiles, and their form as Cyclone DDS policies."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 

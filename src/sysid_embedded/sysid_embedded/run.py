@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m sysid_embedded.run MODULE[:FUNCTION] [ARGUMENT …]``: runs a node's main function."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The identifier node: samples in, trusted parameters out; solves on a thread of its own."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import time

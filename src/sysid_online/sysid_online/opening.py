@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A sample stream that opens itself as soon as the first messages tell the rate."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from dataclasses import replace
 

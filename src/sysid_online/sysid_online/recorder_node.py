@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recorder node: joint states in, samples out, and a ring buffer that can be saved."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The replay node: publishes a bag or table as the robot's driver would, with or without ROS 2."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import merge

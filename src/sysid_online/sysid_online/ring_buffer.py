@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bounded buffer of raw messages that can be saved as a recording."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, deque
 from dataclasses import replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the samples that arrive went through: their rate and the low-pass's cut-off."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import replace
 

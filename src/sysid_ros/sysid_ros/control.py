@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages around a controller: trajectories, commands, tracking, payloads to attach."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Diagnostics as a message, where they become text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the identifier publishes: parameters to messages and back, its status, payloads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

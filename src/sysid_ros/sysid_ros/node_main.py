@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a node as a program: bad settings end with one line, signals end it cleanly."""
 
-from __future__ import annotations
-
 import ctypes
 import signal
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A node's ROS parameters, declared and checked from a configuration dataclass."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 

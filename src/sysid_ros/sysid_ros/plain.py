@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages of any type to plain data, as in YAML, and back."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads a node's module and runs it, so that signals end it cleanly from the first moment."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import signal

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The qualities of service that the nodes use, by what they are for."""
 
-from __future__ import annotations
-
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 __all__ = ["latched", "newest_reading", "readings"]

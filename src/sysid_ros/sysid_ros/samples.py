@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples to messages and back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

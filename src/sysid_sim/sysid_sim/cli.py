@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The subcommand ``sysid simulate``, as the ``sysid`` command finds it."""
 
-from __future__ import annotations
-
 import argparse
 from functools import cache
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inverse dynamics by which a legged robot's base and swinging feet follow a reference."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

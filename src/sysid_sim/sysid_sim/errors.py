@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The errors that the simulation adds to the core's."""
 
-from __future__ import annotations
-
 from sysid_core.errors import SysidError
 
 __all__ = ["SimulationError"]

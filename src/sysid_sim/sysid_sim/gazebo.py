@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prepares a robot for Gazebo: a world with true parameters, the bridge, ros2_control's files."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

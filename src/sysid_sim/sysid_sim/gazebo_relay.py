@@ -5,8 +5,6 @@ Gazebo's joint states carry no torque, and gz_ros2_control's the wrench that a j
 which its friction does not show. What was commanded stands in for both.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from time import monotonic
 from typing import Any

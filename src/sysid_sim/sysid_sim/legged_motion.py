@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a quadruped is to do, as plain data; and what it does on all feet: to sway, to jump."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol

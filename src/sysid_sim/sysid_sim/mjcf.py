@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes any robot description and parameter vector as a MuJoCo model (MJCF text)."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The small controller that scenarios track with: inverse dynamics of the nominal model."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np

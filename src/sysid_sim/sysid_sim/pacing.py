@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps simulated time in step with a clock, and commands fresh; knows no ROS."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from sysid_core.arrays import FloatArray

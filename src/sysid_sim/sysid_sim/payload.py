@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a payload adds to the body that carries it."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

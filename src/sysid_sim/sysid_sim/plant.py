@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A MuJoCo robot in the conventions of Pinocchio and of the robot description."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import mujoco

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference node: publishes an exciting trajectory, or a sway over the feet, without end."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

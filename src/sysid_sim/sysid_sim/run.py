@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``sysid simulate``: runs a scenario and writes its bag with the ground truth in it."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from dataclasses import asdict, dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Named scenarios, as ``scenarios.yaml`` describes them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial

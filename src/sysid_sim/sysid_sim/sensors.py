@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the simulated robot's sensors make of its true state."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A simulated robot as its driver sees it: torque commands in, sensor readings out."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass, field
 

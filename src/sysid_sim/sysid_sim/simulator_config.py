@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parameters of the simulator node, and what they choose."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulator node: torque commands in, joint states and a floating base's sensors out."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reference trajectories: Fourier series for arms and legs, sways for quadrupeds that stand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """True parameters of simulated robots: drawn around the nominal ones, or read from a file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from pathlib import Path
 

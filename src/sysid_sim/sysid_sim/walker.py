@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The low-level controller that legged robots have built in: it walks with the nominal model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups of arguments of subcommands, many of them shared."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

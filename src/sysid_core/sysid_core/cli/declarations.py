@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The core's subcommands: help and arguments, light enough for ``sysid --help``."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry point of ``sysid``: picks the subcommand, puts every failure in one line."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

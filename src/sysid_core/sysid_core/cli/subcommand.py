@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a subcommand of ``sysid`` is, and where subcommands are found."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 from collections.abc import Callable, Iterator

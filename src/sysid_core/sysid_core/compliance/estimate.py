@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stiffness and damping of joints in all six directions, never negative."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Poses of links: reading them, and differentiating them twice."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple

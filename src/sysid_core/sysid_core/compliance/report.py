@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes identified springs and dampers: numbers as JSON, wrenches as a picture."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

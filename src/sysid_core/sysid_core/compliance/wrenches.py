@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deflections of joints and the wrenches across them, from the motion of the links alone."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

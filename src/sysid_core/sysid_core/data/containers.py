@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What MCAP files and SQLite databases must be before `rosbags` opens them, and unpacking."""
 
-from __future__ import annotations
-
 import sqlite3
 import struct
 import tempfile

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turning decoded messages into the arrays of a recording."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

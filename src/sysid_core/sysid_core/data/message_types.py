@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The message types that recordings consist of, and turning them into bytes and back."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading a recording from whatever kind of file it lies in."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

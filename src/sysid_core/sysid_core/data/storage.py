@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opening a bag with `rosbags`: which files belong to it, and one line about what is wrong."""
 
-from __future__ import annotations
-
 import heapq
 import shutil
 import sqlite3

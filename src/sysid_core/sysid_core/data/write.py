@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing a recording as a bag that ROS 2's own tools accept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The search for a motion: what is asked of it, and the objective within the limits."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a motion tells about a robot's parameters, and what it demands of the robot."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients of sums of regressor rows by positions, velocities and accelerations, in one sweep."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from sysid_core.arrays import FloatArray, IndexArray

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The limits that an exciting motion stays within, and how a motion is fitted into them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trees and linkages as the design of motions sees them: actuated joints in, rows and gaps out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

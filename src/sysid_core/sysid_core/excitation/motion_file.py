@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads motions to play: what ``sysid excite`` wrote, or any joint trajectory in YAML."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

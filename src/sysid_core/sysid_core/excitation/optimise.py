@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Designs motions within a robot's limits that tell as much as possible about its parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motions of standing robots: the base moves by a Fourier series, all feet stay where they are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol

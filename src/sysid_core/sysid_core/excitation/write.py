@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a designed motion: a table, a message to play, whose it is, a picture of what moves."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the findings of an identification ask the user to do next."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from sysid_core.arrays import BoolArray

@@ -4,8 +4,6 @@
 plotly's Python classes check every property against a schema, which took a second per report.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from importlib.resources import files

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The subcommand ``sysid up``, as the ``sysid`` command finds it."""
 
-from __future__ import annotations
-
 import argparse
 
 from sysid_core.cli.subcommand import Subcommand

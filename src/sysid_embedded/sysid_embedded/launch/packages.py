@@ -4,8 +4,6 @@
 A package or an executable that is not there raises `LaunchError`.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib import metadata

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads ROS 2's YAML launch files into plans, as strictly as ROS 2 itself reads them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from copy import deepcopy

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Substitutions of launch files: ``$(var x)`` and the like."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the processes of a launch file: ``sysid up LAUNCH [name:=value ...]``."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

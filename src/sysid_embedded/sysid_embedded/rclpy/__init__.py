@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of rclpy's API that the project's nodes use; imported as ``rclpy``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

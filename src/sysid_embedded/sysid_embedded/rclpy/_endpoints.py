@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Publishers and subscriptions, services and their clients."""
 
-from __future__ import annotations
-
 import inspect
 import struct
 import threading

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a node is before it has publishers and the like: names, lists, its executor."""
 
-from __future__ import annotations
-
 import weakref
 from typing import Any, NamedTuple
 

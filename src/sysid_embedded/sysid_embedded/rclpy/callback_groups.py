@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which callbacks may run at the same time."""
 
-from __future__ import annotations
-
 __all__ = ["MutuallyExclusiveCallbackGroup"]
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of the process' presence in the domain, from init to shutdown."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import sys

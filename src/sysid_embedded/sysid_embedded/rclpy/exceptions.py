@@ -3,8 +3,6 @@
 
 # ruff: noqa: N818
 
-from __future__ import annotations
-
 __all__ = [
     "InvalidHandle",
     "NameValidationException",

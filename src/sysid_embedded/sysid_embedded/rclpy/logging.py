@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loggers: lines go to standard error in ROS 2's form, and to /rosout."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quality-of-service profiles."""
 
-from __future__ import annotations
-
 from sysid_embedded.qos_policies import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 __all__ = [

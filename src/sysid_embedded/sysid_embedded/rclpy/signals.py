@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C and termination end the context."""
 
-from __future__ import annotations
-
 import signal
 import threading
 import weakref

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The subcommands of a terminal: help and arguments, in the form of ros2cli's."""
 
-from __future__ import annotations
-
 import argparse
 import math
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A terminal's node, and what it asks of the graph: topics, services, their types."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``sysid call``, ``echo``, ``pub`` and ``param`` do, in the form of ros2cli's verbs."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import re

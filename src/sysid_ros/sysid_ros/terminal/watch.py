@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``sysid watch``: a live view of identifier and controller, with keys."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import select

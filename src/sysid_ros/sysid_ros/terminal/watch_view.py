@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``sysid watch`` shows: the newest messages as a screen, or as one line."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``sysid compare``: two estimates side by side, with an exit status for CI."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

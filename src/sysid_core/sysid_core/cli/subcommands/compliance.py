@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``sysid compliance``: stiffness and damping of joints in six directions from link poses."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

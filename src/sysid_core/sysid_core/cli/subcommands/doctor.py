@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``sysid doctor``: what is installed, what is missing, and what to do about it."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import importlib.util

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``sysid excite``: an optimised exciting trajectory within a robot's limits."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from pathlib import Path

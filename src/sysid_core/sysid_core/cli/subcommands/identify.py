@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``sysid identify``: recordings and a robot in, an identified and validated model out."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable

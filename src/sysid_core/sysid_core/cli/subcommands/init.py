@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``sysid init``: a robot description for any URDF, or for a recorded robot."""
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``sysid replay``: the online pipeline over a recording, as fast as it goes."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import time

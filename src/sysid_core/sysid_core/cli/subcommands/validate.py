@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``sysid validate``: an identified model against other data."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
