@@ -34,8 +34,7 @@ __all__ = [
     "track",
 ]
 
-STEP = 1e-3
-"""Period of the controller and the sensors [s]; Digit's low-level interface runs at 1 kHz."""
+STEP = 1e-3  # [s] period of controller and sensors: Digit's low-level interface runs at 1 kHz
 
 
 EFFECTS = SimulationConfig(
@@ -133,12 +132,10 @@ def simulate(
 
 CENTRE = np.array([0.0, 0.0, 0.3, -0.1, 0.0, 0.0])
 """Middle of all motions [rad]: hip roll, yaw, pitch, knee, toe motors A and B."""
-SIGN_WIDTH = 0.05
-"""Width of the models' smooth sign of Coulomb friction [rad/s]."""
+SIGN_WIDTH = 0.05  # Width of the models' smooth sign of Coulomb friction [rad/s]
 
 
-FADE = 2.0
-"""Time in which all motions grow from rest [s]."""
+FADE = 2.0  # Time in which all motions grow from rest [s]
 _BASE_FREQUENCY, _HARMONICS = 0.13, 8  # [Hz, -]
 
 

@@ -33,8 +33,7 @@ __all__ = ["run"]
 
 _SCENARIOS = {"panda": "panda_excite", "ur10e": "ur10e_excite", "digit_left_leg": "digit_leg"}
 """Of each robot the scenario whose sensors, friction and delays it has."""
-_SHARE = 0.8
-"""Of ranges, speeds and torques that motions use, as in ``sysid calibrate``."""
+_SHARE = 0.8  # Of ranges, speeds and torques that motions use, as in ``sysid calibrate``
 _RATE = 20.0  # [Hz] of the points that are played, as in a motion's file
 _BANDWIDTH = 20.0  # [rad/s] of the feedback, as in all scenarios
 

@@ -32,10 +32,8 @@ from sysid_core.errors import SysidError
 __all__ = ["KINDS", "Verdict", "run"]
 
 MEMORY = 1 << 30
-PROCESSOR = 5.0
-"""Seconds of processor time that a case may take."""
-WALL = 30.0
-"""Seconds after which a case that does nothing is taken to hang."""
+PROCESSOR = 5.0  # Seconds of processor time that a case may take
+WALL = 30.0  # Seconds after which a case that does nothing is taken to hang
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 KINDS: dict[str, Callable[[Corpus, Path, random.Random], list[str]]] = {

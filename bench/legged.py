@@ -56,8 +56,7 @@ SAMPLES, SECONDS = 10_000, 40.0  # to learn from, of a motion so long [s]
 NETWORKS = ("leaky_relu", "tanh")
 WIDTH, EPOCHS = 256, 200
 
-Errors = dict[str, dict[str, float]]
-"""Errors [N·m] per motion and model."""
+Errors = dict[str, dict[str, float]]  # Errors [N·m] per motion and model
 
 
 def _network(

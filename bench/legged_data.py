@@ -41,10 +41,8 @@ LEARN = "solo12_trot"
 MOTIONS = {"validation": LEARN, "new trot": "solo12_new_trot", "jump": "solo12_jump"}
 """Scenario of each motion that is scored; validation is the trot that was learned from."""
 
-_STRETCH = 1.0
-"""Length of the trot's stretches [s]: longer than a step, so that none of it is known."""
-_HELD_OUT = 5
-"""One stretch in so many of the trot is kept for validation."""
+_STRETCH = 1.0  # [s] of the trot's stretches: longer than a step, so that none of it is known
+_HELD_OUT = 5  # One stretch in so many of the trot is kept for validation
 _START = 1.5  # [s] in which robots stand before they walk
 
 
@@ -108,8 +106,7 @@ def _held_out(batch: Batch) -> BoolArray:
     return np.asarray(stretch % _HELD_OUT == _HELD_OUT - 1)
 
 
-STILL = 0.01
-"""Share of its top speed below which a joint is at rest, as in `sysid identify`."""
+STILL = 0.01  # Share of its top speed below which a joint is at rest, as in `sysid identify`
 
 
 class Projector(NamedTuple):

@@ -32,8 +32,7 @@ __all__ = [
 OUT = Path("out/bench")
 
 
-Table = list[list[str]]
-"""Cells as people read them; the first row has the headings."""
+Table = list[list[str]]  # Cells as people read them; the first row has the headings
 
 Option = tuple[Any, str]
 """Default of an argument and what it is; of a tuple, some of its values can be given."""

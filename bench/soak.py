@@ -30,10 +30,8 @@ NODES = {
     "controller": "sysid_controller",
     "reference": "sysid_sim",
 }
-LONGEST_FAULT = 0.5
-"""Seconds that a fault lasts at most."""
-PATIENCE = 120.0
-"""Seconds until the robot should follow its reference at first."""
+LONGEST_FAULT = 0.5  # Seconds that a fault lasts at most
+PATIENCE = 120.0  # Seconds until the robot should follow its reference at first
 WARM = 60.0
 """Seconds of the robot's time after which memory should be flat: the recorder's buffer is full."""
 

@@ -16,16 +16,14 @@ from sysid_core.robot import Robot, load_robot
 __all__ = ["FAULTS", "ROBOT", "Probe"]
 
 ROBOT = "panda"
-SETTLED = 0.1
-"""Largest tracking error [rad] of a robot that follows its reference."""
+SETTLED = 0.1  # Largest tracking error [rad] of a robot that follows its reference
 _USUAL: dict[tuple[str, str], Any] = {
     ("controller", "bandwidth"): 20.0,
     ("controller", "kp"): [0.0],
     ("identifier", "solve_rate"): 20.0,
 }
 """Settings by default that a request may change: the fault ends when they are set back."""
-_DISABLED, _TRACKING, _STOPPED = 0, 3, 5
-"""States of ``sysid_msgs/TrackingStatus``."""
+_DISABLED, _TRACKING, _STOPPED = 0, 3, 5  # States of ``sysid_msgs/TrackingStatus``
 
 
 class Probe:

@@ -62,8 +62,7 @@ PHASES = (
 )
 RELEASE, PICK_UP, PUT_DOWN, END = 12.0, 26.0, 41.0, 55.0
 SETTLED = 1.0  # [s] after which a load that was asked for is attached for sure
-Seen = dict[str, list[tuple[float, Any]]]
-"""Messages by topic, each with its time since the start [s]."""
+Seen = dict[str, list[tuple[float, Any]]]  # Messages by topic, each with its time [s]
 
 
 class Watcher:

@@ -21,10 +21,8 @@ __all__ = ["run"]
 _COMMAND = (sys.executable, "-m", "sysid_core.cli.main")
 _SHARE = 0.8
 """Of ranges, speeds and torques that motions use: they are designed with a model that is wrong."""
-_WAIT = 60.0
-"""Time [s] in which a simulation has to start, on a busy computer, too."""
-_END = 15.0
-"""Time [s] that a command or a simulation is given to end."""
+_WAIT = 60.0  # [s] in which a simulation has to start, on a busy computer, too
+_END = 15.0  # [s] that a command or a simulation is given to end
 
 
 def run(args: argparse.Namespace) -> int:

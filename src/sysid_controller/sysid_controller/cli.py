@@ -14,8 +14,7 @@ __all__ = ["PLAYING", "calibrate", "flag", "play", "run_play"]
 
 PLAYING = ("target", "speed", "approach_speed", "tolerance", "wait")
 """Parameters of the player that both subcommands know."""
-_FLAGS = {"target": "--to"}
-"""Of parameters whose name is not their flag."""
+_FLAGS = {"target": "--to"}  # Of parameters whose name is not their flag
 
 
 def flag(name: str) -> str:

@@ -129,12 +129,10 @@ class Command:
     velocity_error: FloatArray
     limits: LimitedEffort
     clock_jumped: bool  # Whether time went backwards before this tick
-    rejoined: bool
-    """Whether the position error had grown too large, so that the reference started anew."""
+    rejoined: bool  # Whether the error had grown too large, so that the reference started anew
     failure: Diagnostic | None = None  # Why the model gave no torque, so that the robot is held
     fallback: Diagnostic | None = None  # Why the projected law stood in for the contact forces' QP
-    stopped: str = ""
-    """Why the controller stopped the robot or no longer drives it; empty if it does."""
+    stopped: str = ""  # Why it stopped the robot or no longer drives it; empty if it does
 
     @property
     def limited(self) -> BoolArray:

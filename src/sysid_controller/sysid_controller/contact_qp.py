@@ -18,8 +18,7 @@ __all__ = ["ContactForceQp", "QpSolution"]
 
 _SOLE = (0.05, 0.03)
 """Half length and half width of a flat foot, which bound its centre of pressure [m]."""
-_JOINT_WEIGHT = 0.01
-"""Weight of the joints' acceleration errors against the base's."""
+_JOINT_WEIGHT = 0.01  # Weight of the joints' acceleration errors against the base's
 _MAX_ITERATIONS = 2000
 
 

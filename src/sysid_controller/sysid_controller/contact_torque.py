@@ -13,9 +13,7 @@ from sysid_core.robot import Robot
 
 __all__ = ["CONTACT_METHODS", "ContactTorque", "projected_torque"]
 
-CONTACT_METHODS = ("projected", "qp")
-"""How contact forces are shared out; see `ContactTorque.choose`."""
-
+CONTACT_METHODS = ("projected", "qp")  # How contact forces are shared out; see `choose`
 _CALL_BACK = 0.25  # [-] of a foot's load, as most, for each direction
 _CONTACT_DAMPING = 20.0  # [1/s] at which the motion of a standing foot is brought to rest
 _UNKNOWN_BASE = Diagnostic(

@@ -25,8 +25,7 @@ FRICTION_WIDTH = 0.01
 At a turn with an acceleration a, a joint with dry friction stays behind by about width²/(2a):
 with 0.05 a slow one errs more by this than by a wrong model.
 """
-LARGEST_ERROR = 1.0
-"""Of a position [rad]; beyond it the reference starts anew from where the robot is."""
+LARGEST_ERROR = 1.0  # [rad] beyond it the reference starts anew from where the robot is
 _MEASURED_WIDTH = 0.05  # [rad/s] of the sign of measured velocities, whose noise must not turn it
 _LONGEST_STEPS = 5.0  # [ticks] that the rate limit and a late tick make up for
 _GAP = 0.2  # [s] without a tick after which the reference is rejoined, not jumped to

@@ -44,18 +44,12 @@ __all__ = ["ControllerNode", "ControllerNodeConfig", "main"]
 
 _NANO = 1e-9
 
-_DIAGNOSTICS_PERIOD = 1.0
-"""Time [s] between diagnostics, and between warnings of the same kind."""
-
-_TRACKING_PERIOD = 0.02
-"""Time [s] between tracking messages at least: enough for plots and people."""
-
+_DIAGNOSTICS_PERIOD = 1.0  # [s] between diagnostics, and between warnings of the same kind
+_TRACKING_PERIOD = 0.02  # [s] between tracking messages at least: enough for plots and people
+# topics whose publishers are counted
 _COMMANDS = "effort_controller/commands"
 _REFERENCE = "reference"
-"""Topics whose publishers are counted."""
-
-_SHORTEST_WATCH = 0.01
-"""Time [s] between looks at whether ticks still come, at least."""
+_SHORTEST_WATCH = 0.01  # [s] between looks at whether ticks still come, at least
 
 
 @dataclass(frozen=True)

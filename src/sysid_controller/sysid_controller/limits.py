@@ -11,8 +11,7 @@ from sysid_core.robot.model import Limits
 
 __all__ = ["POSITION_MARGIN", "EffortLimiter", "LimitedEffort"]
 
-POSITION_MARGIN = 0.05
-"""Zone before the position limits in which outward torque fades away [rad]."""
+POSITION_MARGIN = 0.05  # Zone before the position limits in which outward torque fades away [rad]
 _SHORTEST_STEP = 1e-6
 _SPRING_SHARE = 0.5
 _BRAKE_SHARE = 0.5

@@ -20,16 +20,11 @@ from sysid_core.robot.model import Limits
 
 __all__ = ["MotionPlan", "MotionPlanner", "PlanPoints"]
 
-_RATE = 20.0
-"""Points of the plan [Hz]; between them its players go by quintics."""
-_RAMP = 1.0
-"""Time [s] in which a motion gains its speed, and loses it."""
-_SHORTEST = 1.0
-"""Shortest approach [s]."""
-_PEAK = 1.875
-"""Top speed of a quintic between rests over its mean speed."""
-_UNKNOWN_VELOCITY = 1.0
-"""Taken for an approach where no velocity limit is known [rad/s]."""
+_RATE = 20.0  # Points of the plan [Hz]; between them its players go by quintics
+_RAMP = 1.0  # [s] in which a motion gains its speed, and loses it
+_SHORTEST = 1.0  # Shortest approach [s]
+_PEAK = 1.875  # Top speed of a quintic between rests over its mean speed
+_UNKNOWN_VELOCITY = 1.0  # Taken for an approach where no velocity limit is known [rad/s]
 _SPEED_TOLERANCE = 1.01
 """Share of the velocity limits that motions may use: their own points were rounded."""
 

@@ -16,8 +16,7 @@ __all__ = ["MotionTarget", "make_target"]
 
 _CONTROLLER = "joint_trajectory_controller"
 
-Ended = Callable[[str, bool], None]
-"""Takes why a motion ended, and whether the robot moved."""
+Ended = Callable[[str, bool], None]  # Takes why a motion ended, and whether the robot moved
 
 
 class MotionTarget(ABC):

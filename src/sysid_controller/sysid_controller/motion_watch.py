@@ -16,36 +16,26 @@ from sysid_core.robot import Robot
 
 __all__ = ["ContactWatch", "MotionWatch"]
 
-_AHEAD = 0.15
-"""Time [s] that tracking errors are looked ahead: a blocked joint shows in its velocity first."""
+_AHEAD = 0.15  # [s] that errors are looked ahead: a blocked joint shows in its velocity first
 _BLOCK = 0.02
 """Time [s] over which momentum changes, and that a velocity has to be off: noise and late cycles
 count the less, the longer it is."""
-_BLOCKS = 2
-"""In a row that have to be beyond all doubt: a single one may be a lost message or a shock."""
+_BLOCKS = 2  # In a row that have to be beyond all doubt: one may be a lost message or a shock
 _DOUBT = 5.0
 """Standard deviations of a torque that the model still explains: one in 10⁶ if they are normal."""
-_NOISE = 0.01
-"""Of torques, as a share of the joint's torque scale, before any is seen: ripple, gears."""
-_LEAST_NOISE = 0.002
-"""The same, at least: resolution."""
+_NOISE = 0.01  # Of torques, as a share of the joint's scale, before any is seen: ripple, gears
+_LEAST_NOISE = 0.002  # The same, at least: resolution
 _PRIOR_BLOCKS, _MOST_BLOCKS = 25.0, 500.0
 """Blocks that this first guess counts for, and those in which it is learned anew, 10 s."""
-_BEHIND = 15
-"""Blocks, 0.3 s, that learning is behind: a contact is found before it would be learned."""
-_COLOUR = 10.0
-"""Blocks that tell as much as one would alone: a model's error stays for a while."""
-_REST = 0.02
-"""Speed [rad/s] around which dry friction takes any value up to its size."""
-_SLIPS = 5.0 * _REST
-"""Speed [rad/s] from which on a joint does not stick and slip by itself."""
-_HELD = 0.1
-"""Share of the speed that is asked for below which a joint stands still [-]."""
+_BEHIND = 15  # Blocks, 0.3 s, that learning is behind: a contact is found before it is learned
+_COLOUR = 10.0  # Blocks that tell as much as one would alone: a model's error stays for a while
+_REST = 0.02  # Speed [rad/s] around which dry friction takes any value up to its size
+_SLIPS = 5.0 * _REST  # Speed [rad/s] from which on a joint does not stick and slip by itself
+_HELD = 0.1  # Share of the speed that is asked for below which a joint stands still [-]
 _STANDS = 0.12
 """Time [s] that it has to stand still: most of the 0.2 s in which a person is to be let go, since
 one that only sticks is on its way again by then."""
-_LATE = 0.15
-"""Time [s] that it has been asked to go on: drives may follow so late."""
+_LATE = 0.15  # [s] that it has been asked to go on: drives may follow so late
 
 
 class _Block(NamedTuple):

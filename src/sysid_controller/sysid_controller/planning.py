@@ -22,8 +22,7 @@ Reach = Callable[[FloatArray], Diagnostic | None]
 """Says why positions (n, na) [rad] cannot be followed one after another; None if they can."""
 
 _LONGEST_LEAD = 60.0  # [s] before its start that a trajectory is believed
-CLOSEST_POINTS = 1e-6
-"""Smallest time between two points [s]."""
+CLOSEST_POINTS = 1e-6  # Smallest time between two points [s]
 _SAMPLES_PER_SEGMENT = 8
 _POSITION_TOLERANCE = 1e-3  # [rad] that paths may bulge out of the range between points
 _VELOCITY_TOLERANCE = 1.01  # [-]

@@ -21,22 +21,15 @@ from sysid_core.robot.conversion import JointConversion
 
 __all__ = ["Phase", "Player"]
 
-_SILENCE = 1.0
-"""Time [s] without joint states after which a motion counts as lost."""
+_SILENCE = 1.0  # [s] without joint states after which a motion counts as lost
 _LATE_LOOK = 0.1
 """Time [s] that counts at most between two looks: a player that was late itself missed nothing."""
-_ANSWER = 1.0
-"""Time [s], of the robot, in which a controller has to follow."""
-_SETTLE = 0.5
-"""Time [s] that is watched and recorded after the motion."""
-_STILL = 0.05
-"""Share of its velocity limit below which a joint is at rest."""
-_FEWEST = 10
-"""Joint states before a motion begins; they tell whether their clock goes on."""
-_LEARN = 1.0
-"""Time [s] at rest in which the watch learns what torques hold the robot."""
-_CLOCKS_APART = 0.5
-"""Time [s] by which the clocks of controller and robot may differ."""
+_ANSWER = 1.0  # Time [s], of the robot, in which a controller has to follow
+_SETTLE = 0.5  # [s] that is watched and recorded after the motion
+_STILL = 0.05  # Share of its velocity limit below which a joint is at rest
+_FEWEST = 10  # Joint states before a motion begins; they tell whether their clock goes on
+_LEARN = 1.0  # [s] at rest in which the watch learns what torques hold the robot
+_CLOCKS_APART = 0.5  # [s] by which the clocks of controller and robot may differ
 
 
 class Phase(Enum):

@@ -44,14 +44,10 @@ from sysid_ros.sensors import (
 
 __all__ = ["PlayerNode", "main"]
 
-_LOOK = 0.05
-"""Time [s] between two looks at whether all goes well."""
-_HOLD_TIME = 0.15
-"""Time [s] in which a controller of another make is to come to rest."""
-_LINGER = 0.3
-"""Time [s] that the node stays after its last message, which is on its way."""
-_FEWEST = 2
-"""Joint states that make a bag."""
+_LOOK = 0.05  # [s] between two looks at whether all goes well
+_HOLD_TIME = 0.15  # [s] in which a controller of another make is to come to rest
+_LINGER = 0.3  # [s] that the node stays after its last message, which is on its way
+_FEWEST = 2  # Joint states that make a bag
 
 
 class PlayerNode(Node):

@@ -23,10 +23,8 @@ from sysid_core.robot.model import Limits
 
 __all__ = ["HANDOVER_TIME", "START_TOLERANCE", "Reference"]
 
-HANDOVER_TIME = 0.3
-"""Shortest time in which a difference between two references fades away [s]."""
-START_TOLERANCE = 0.2
-"""Largest such difference [rad]."""
+HANDOVER_TIME = 0.3  # Shortest time in which a difference between two references fades away [s]
+START_TOLERANCE = 0.2  # Largest such difference [rad]
 _MOST_WAITING = 100
 _SAMPLES_PER_FADE = 33
 _FADE_SPEED = 1.5  # [-] of the velocity limit, while two references are joined

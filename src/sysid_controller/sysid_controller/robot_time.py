@@ -7,13 +7,11 @@ from typing import Any
 __all__ = ["NodeTimes", "RobotTime"]
 
 _NANO = 1e-9
-_CLOCK_LAG = 500_000_000
-"""Time [ns] that /clock may be behind joint states stamped with its time."""
+_CLOCK_LAG = 500_000_000  # Time [ns] that /clock may be behind joint states stamped with its time
 
 _STANDS_STILL = 1.0
 """Time [s] after which a simulated clock that stands still counts as gone, and timeouts run on."""
-_LATE_LOOK = 0.1
-"""Time [s] that counts at most between two looks at such a clock: the node was itself late."""
+_LATE_LOOK = 0.1  # [s] that counts at most between two looks at such a clock: the node was late
 
 
 class RobotTime:

@@ -8,8 +8,7 @@ from sysid_core.settings import check_config, parameter
 
 __all__ = ["COMMAND_UNITS", "MODES", "STALE_ACTIONS", "TRIGGERS", "ControllerConfig"]
 
-MODES = ("computed_torque", "feed_forward")
-"""Names of the laws in `laws.LAWS`."""
+MODES = ("computed_torque", "feed_forward")  # Names of the laws in `laws.LAWS`
 STALE_ACTIONS = ("gravity", "zero")
 TRIGGERS = ("timer", "joint_states")
 COMMAND_UNITS = ("joint", "driver")

@@ -17,16 +17,12 @@ from sysid_core.signals.rotation import rotate_into_body
 
 __all__ = ["StandingPath", "StandingPlanner", "StandingWatch"]
 
-_DRAG = 0.01
-"""Distance [m] by which the feet may be off where they stand: soles give, joints play."""
+_DRAG = 0.01  # Distance [m] by which the feet may be off where they stand: soles give, joints play
 _RATE = 25.0  # [Hz] at which paths are held against the limits
 _AGILE = 1e6  # [rad/s²] no limit
-_TILT = 0.15
-"""Angle [rad] by which the base may tilt from where the joints take it."""
-_TILT_PERIOD = 0.05
-"""Time [s] between looks at that, each of 1.5 ms: a robot falls in several times that."""
-_LIFTED = 0.1
-"""Time [s] for which a foot may have no load: landing feet bounce, and flags may err."""
+_TILT = 0.15  # Angle [rad] by which the base may tilt from where the joints take it
+_TILT_PERIOD = 0.05  # [s] between looks at that, each of 1.5 ms: robots fall in several times that
+_LIFTED = 0.1  # [s] for which a foot may have no load: landing feet bounce, and flags may err
 _SPENT, _LONG = 0.98, 0.1
 """Share of its torque limit and time [s] for which a joint gives it: it pushes at something."""
 

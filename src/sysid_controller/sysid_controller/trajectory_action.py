@@ -29,10 +29,8 @@ from sysid_ros.fields import doubles, seconds
 __all__ = ["TrajectoryAction"]
 
 _NAME = "~/follow_joint_trajectory"
-_FEEDBACK_PERIOD = 0.05
-"""Time [s] between messages of feedback: enough for plots and people."""
-_LOOK = 0.2
-"""Time [s] between looks at whether a client is left."""
+_FEEDBACK_PERIOD = 0.05  # [s] between messages of feedback: enough for plots and people
+_LOOK = 0.2  # [s] between looks at whether a client is left
 
 
 class TrajectoryAction:

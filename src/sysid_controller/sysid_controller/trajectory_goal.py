@@ -13,8 +13,7 @@ from sysid_core.errors import ParameterError
 
 __all__ = ["GoalEnd", "GoalTolerance", "Outcome", "TrajectoryGoal", "goal_tolerance"]
 
-_PATIENCE = 1.0
-"""Time [s] after its trajectory in which a robot has to reach a goal that names no time."""
+_PATIENCE = 1.0  # [s] after its trajectory in which a robot has to reach a goal that names no time
 
 
 class Outcome(IntEnum):

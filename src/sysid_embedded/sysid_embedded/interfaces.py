@@ -47,8 +47,7 @@ class Field(NamedTuple):
 class Definition:
     """A message, or a part of a service or of an action."""
 
-    name: str
-    """Full name, e.g. ``sensor_msgs/msg/JointState`` or ``std_srvs/srv/Trigger_Request``."""
+    name: str  # Full name, e.g. ``sensor_msgs/msg/JointState`` or ``std_srvs/srv/Trigger_Request``
     fields: tuple[Field, ...]  # In the order of the definition; never empty
     constants: dict[str, Any]  # Name to value
 

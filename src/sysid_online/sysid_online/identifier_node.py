@@ -41,8 +41,7 @@ _PATIENCE = 0.02
 _ANOTHER_RECORDER = 10**9
 """Samples: a sequence that leaps farther is another recorder's, and tells of no loss."""
 
-_RESTART = 1.0
-"""Silence [s] after which a sequence may start anew: its recorder was started again."""
+_RESTART = 1.0  # Silence [s] after which a sequence may start anew: its recorder was started again
 
 _SEVERITIES = {GateState.FAULT: Severity.ERROR, GateState.REJECTED: Severity.WARNING}
 

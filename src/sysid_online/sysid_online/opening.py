@@ -19,14 +19,9 @@ from sysid_core.robot import Robot
 
 __all__ = ["OpeningStream"]
 
-_FEWEST = 100
-"""Joint states from which their rate is measured."""
-
-_FEWEST_QUEUED = 1000
-"""The same where they come in bursts."""
-
-_MOST = 2000
-"""Joint states, and batches of other messages, that are kept until then at most."""
+_FEWEST = 100  # Joint states from which their rate is measured
+_FEWEST_QUEUED = 1000  # The same where they come in bursts
+_MOST = 2000  # Joint states, and batches of other messages, that are kept until then at most
 
 _INERTIAL_WAIT = 1.0
 """Time [s] of joint states in which a floating base's inertial sensor has to show itself."""

@@ -39,23 +39,15 @@ from sysid_ros.sensors import SENSOR_TOPICS, joint_batches
 
 __all__ = ["RecorderConfig", "RecorderNode", "main"]
 
-_PERIOD = 0.05
-"""Time [s] between batches of samples: a message each 20th of a second costs little to send."""
+_PERIOD = 0.05  # [s] between batches of samples: a message each 20th of a second costs little
 
 _MOST_PENDING = 200
 """Joint states that wait at most: their objects take ten times the room of their numbers."""
 
-_STALE = 0.5
-"""Time [s] without joint states from which on the diagnostics report an error."""
-
-_SIMULATION_START = 5.0
-"""Time [s] after which no simulation is at its start any more."""
-
-_TIDY = 60
-"""Reports after which what batches left between others in memory is given back."""
-
-_HARMLESS = {"received", "accepted"}
-"""Counts that are meant to rise."""
+_STALE = 0.5  # [s] without joint states from which on the diagnostics report an error
+_SIMULATION_START = 5.0  # [s] after which no simulation is at its start any more
+_TIDY = 60  # Reports after which what batches left between others in memory is given back
+_HARMLESS = {"received", "accepted"}  # Counts that are meant to rise
 
 
 @dataclass(frozen=True)

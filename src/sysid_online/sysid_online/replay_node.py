@@ -30,13 +30,11 @@ from sysid_ros.sensors import (
 
 __all__ = ["ReplayConfig", "ReplayNode", "main"]
 
-_TICK = 0.005
-"""Time [s] between two looks at what is due."""
+_TICK = 0.005  # [s] between two looks at what is due
 
 _TOPICS = {"joint_states": JointState, "odom": Odometry, "contacts": Contacts, "imu/data": Imu}
 
-Event = tuple[float, int, Any]
-"""Time [s], the topic's place in `_TOPICS`, the message."""
+Event = tuple[float, int, Any]  # Time [s], the topic's place in `_TOPICS`, the message
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,8 @@ from sysid_core.signals.sensors import SOURCES
 __all__ = ["RingBuffer"]
 
 _PARTS_PER_SECOND = 1000
-_ANOTHER_RUN = 0.1
-"""Time [s] by which joint states must go back to be another run's and not merely late."""
-_LONGEST_STEP = 1.0
-"""Step [s] of stamps beyond which it is a jump, which makes nothing older."""
+_ANOTHER_RUN = 0.1  # [s] by which joint states must go back to be another run's, not merely late
+_LONGEST_STEP = 1.0  # Step [s] of stamps beyond which it is a jump, which makes nothing older
 
 
 class _Parts:

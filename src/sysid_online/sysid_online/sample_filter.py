@@ -12,14 +12,9 @@ from sysid_core.signals.timing import estimate_clock
 
 __all__ = ["SampleFilter"]
 
-_BATCHES = 20
-"""Batches whose stamps tell the samples' rate."""
-
-_FEWEST = 20
-"""Samples that tell it despite the gaps that a walking robot's have."""
-
-_SAME = 0.05
-"""Share by which a measured rate may differ from the one that is reckoned with."""
+_BATCHES = 20  # Batches whose stamps tell the samples' rate
+_FEWEST = 20  # Samples that tell it despite the gaps that a walking robot's have
+_SAME = 0.05  # Share by which a measured rate may differ from the one that is reckoned with
 
 
 class SampleFilter:

@@ -27,8 +27,7 @@ __all__ = [
     "vector_array",
 ]
 
-NANO = 1_000_000_000
-"""Nanoseconds in a second."""
+NANO = 1_000_000_000  # Nanoseconds in a second
 
 
 def nanoseconds(time: Time) -> int:

@@ -21,16 +21,10 @@ from sysid_core.wording import one_line
 
 __all__ = ["return_freed_memory", "run_node", "trim_memory"]
 
-_LOOK = 0.1
-"""Longest time [s] between two looks at whether a node is done or was told to stop."""
-
-_QUIET = 5.0
-"""Least time [s] between two warnings of messages that cannot be read."""
-
-_THRESHOLDS = (-3, -1)
-"""``M_MMAP_THRESHOLD`` and ``M_TRIM_THRESHOLD`` of glibc's ``malloc.h``."""
-_LARGE = 1 << 20
-"""Bytes of what is given back."""
+_LOOK = 0.1  # Longest time [s] between two looks at whether a node is done or was told to stop
+_QUIET = 5.0  # Least time [s] between two warnings of messages that cannot be read
+_THRESHOLDS = (-3, -1)  # ``M_MMAP_THRESHOLD`` and ``M_TRIM_THRESHOLD`` of glibc's ``malloc.h``
+_LARGE = 1 << 20  # Bytes of what is given back
 
 _RCLPY = Path(rclpy.__file__).parent
 

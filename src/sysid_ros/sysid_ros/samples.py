@@ -15,8 +15,7 @@ from sysid_ros.fields import doubles, rows, seconds, stamp
 __all__ = ["samples_from_message", "samples_message"]
 
 _JOINT_ARRAYS = ("position", "velocity", "acceleration", "effort")
-_BASE_ARRAYS = {"base_pose": 7, "base_twist": 6, "base_acceleration": 6}
-"""Numbers per sample of each."""
+_BASE_ARRAYS = {"base_pose": 7, "base_twist": 6, "base_acceleration": 6}  # Numbers per sample
 
 
 def samples_message(

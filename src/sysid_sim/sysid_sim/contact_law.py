@@ -15,8 +15,7 @@ from sysid_core.robot import Robot
 
 __all__ = ["BASE_BANDWIDTH", "ContactLaw", "ContactReference"]
 
-BASE_BANDWIDTH = 12.0
-"""Of the base's closed loop ω [rad/s]: gains ω² and 2ω, as for the feet."""
+BASE_BANDWIDTH = 12.0  # Of the base's closed loop ω [rad/s]: gains ω² and 2ω, as for the feet
 _FOOT_BANDWIDTH = 40.0  # [rad/s] of swinging feet: as fast as a trot's short steps need
 _CONTACT_DAMPING = 20.0  # [1/s] at which the motion of a standing foot is brought to rest
 _LEG_DAMPING = 1e-6  # [-] keeps stretched legs from asking for endless accelerations

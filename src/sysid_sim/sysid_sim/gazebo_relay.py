@@ -40,14 +40,12 @@ from sysid_sim.simulator_config import start_configuration
 __all__ = ["GazeboRelay", "main"]
 
 _DEPTH = 100
-_WAITING = 5
-"""Joint states that may wait for the relay: a paused world tells the same at a great rate."""
+_WAITING = 5  # Joint states that may wait: a paused world tells the same at a great rate
 _TOUCH = 10_000_000
 """Time [ns] since a foot's last touch was reported, within which it counts as on the ground."""
 _PERIOD = round(PERIOD * 1e9)
 """Time [ns] from joint state to joint state, for which a command lets the world run."""
-_REPEAT = 0.05
-"""Time [s] of the wall after which a state is told again, or a step asked for again."""
+_REPEAT = 0.05  # [s] of the wall after which a state is told again, or a step asked for again
 
 
 class GazeboRelay(Node):

@@ -44,8 +44,7 @@ class Plan(NamedTuple):
     """What is wanted now."""
 
     reference: ContactReference
-    loaded: BoolArray
-    """(nc,) feet that are to carry load; those that do not touch yet will reach down."""
+    loaded: BoolArray  # (nc,) feet that are to carry load; those that do not touch yet reach down
 
 
 class LeggedMotion(Protocol):

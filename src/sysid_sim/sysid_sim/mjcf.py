@@ -26,12 +26,10 @@ __all__ = [
 
 _BASE_JOINT = "floating_base"
 GROUND_FRICTION = 0.8  # [-] Coulomb coefficient between feet and ground
-_GROUND_TIME = 0.01
-"""In which a foot that hits the ground comes to rest [s], two time steps at least."""
+_GROUND_TIME = 0.01  # [s] in which a foot that hits the ground comes to rest, two steps at least
 _SOLE = (0.08, 0.04)
 """Half length and half width of a flat foot, which touches with its four corners [m]."""
-_SHARED = ("viscous", "coulomb", "armature")
-"""Terms that joints have and coupled motors too."""
+_SHARED = ("viscous", "coulomb", "armature")  # Terms that joints have and coupled motors too
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,8 @@ from sysid_core.arrays import FloatArray
 
 __all__ = ["CommandGate", "Pacing"]
 
-_MOST_BEHIND = 0.05
-"""Time [s] that is made up for; more would starve the callbacks that bring commands."""
-
-_STALE = 0.1
-"""Simulated time [s] after which a command is dropped, as drivers of real robots do."""
+_MOST_BEHIND = 0.05  # [s] that is made up for; more would starve the callbacks that bring commands
+_STALE = 0.1  # Simulated time [s] after which a command is dropped, as drivers of real robots do
 
 
 class Pacing:

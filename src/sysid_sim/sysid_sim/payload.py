@@ -10,8 +10,7 @@ from sysid_sim.errors import SimulationError
 
 __all__ = ["payload_parameters"]
 
-_HEAVIEST = 10.0
-"""In masses of the robot: more than any lifts, and than the contact solver bears."""
+_HEAVIEST = 10.0  # In masses of the robot: more than any lifts, and than the contact solver bears
 _LONGEST_LEVER = 10.0  # [m]
 
 

@@ -19,20 +19,11 @@ from sysid_sim.trajectories import ExcitationConfig, StanceTrajectory, exciting_
 
 __all__ = ["ReferenceConfig", "ReferenceNode", "main"]
 
-_PERIOD = 1.0
-"""Time [s] between messages, which overlap by half their length."""
-
-_LEAD = 2.0
-"""Time [s] in the future at which each message begins, so that a robot elsewhere gets there."""
-
-_SPACING = 0.02
-"""Time [s] between points: a controller's quintics need few."""
-
-_FADE = 2.0
-"""Time [s] in which the motion grows from rest."""
-
-_LOOK = 0.1
-"""Time [s] between looks at whether a message is due."""
+_PERIOD = 1.0  # [s] between messages, which overlap by half their length
+_LEAD = 2.0  # [s] in the future at which each message begins, so that a robot elsewhere gets there
+_SPACING = 0.02  # [s] between points: a controller's quintics need few
+_FADE = 2.0  # [s] in which the motion grows from rest
+_LOOK = 0.1  # [s] between looks at whether a message is due
 
 
 @dataclass(frozen=True)

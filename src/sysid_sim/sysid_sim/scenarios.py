@@ -58,8 +58,7 @@ class PayloadEvent:
     time: float  # [s]
     mass: float  # [kg]
     com: Sequence[float] = (0.0, 0.0, 0.0)  # (3,) [m] centre of mass in the tool frame
-    size: Sequence[float] = (0.1, 0.1, 0.1)
-    """(3,) [m] edges of the uniform box that has its inertia."""
+    size: Sequence[float] = (0.1, 0.1, 0.1)  # (3,) [m] edges of the box that has its inertia
 
     @property
     def inertia(self) -> FloatArray:
@@ -87,8 +86,7 @@ class Scenario:
     payloads: tuple[PayloadEvent, ...] = ()
 
 
-_BANDWIDTH = 20.0
-"""Of the PD feedback that scenarios track with, by the nominal inertia [rad/s]."""
+_BANDWIDTH = 20.0  # Of the PD feedback that scenarios track with, by the nominal inertia [rad/s]
 
 
 def _excite(excitation: ExcitationConfig, robot: Robot, seed: int, period: float) -> Behaviour:

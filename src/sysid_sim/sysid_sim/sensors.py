@@ -28,11 +28,9 @@ class SensorConfig:
     base_position_noise: float = 0.0  # [m]
     base_orientation_noise: float = 0.0  # [rad]
     base_velocity_noise: float = 0.0  # [m/s]
-    gyroscope_noise: float = 0.0
-    """[rad/s] of the inertial unit and of the odometry's angular velocity."""
+    gyroscope_noise: float = 0.0  # [rad/s] of inertial unit and odometry
     accelerometer_noise: float = 0.0  # [m/s²]
-    wrenches: bool = False
-    """Whether the feet measure contact wrenches (without noise), not only contact."""
+    wrenches: bool = False  # (nc, 6) [N, N·m] of the ground on the robot, in contact frames
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -63,8 +61,7 @@ class BaseReading:
     """(3,) [rad/s] of the inertial unit, which sits at the base frame's origin."""
     specific_force: FloatArray  # (3,) [m/s²] acceleration less gravity, in the base frame
     contacts: BoolArray  # (nc,)
-    wrenches: FloatArray | None
-    """(nc, 6) [N, N·m] of the ground on the robot, in the contact frames."""
+    wrenches: FloatArray | None  # (nc, 6) [N, N·m] of the ground on the robot, in contact frames
 
 
 @dataclass(frozen=True)

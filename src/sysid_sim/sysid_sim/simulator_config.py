@@ -25,8 +25,7 @@ _STRIBECK_VELOCITY = 0.05
 
 _BEHAVIOURS = ", ".join(sorted(MOTIONS))
 
-_NONE = ("", "none")
-"""Texts that choose nothing: a launch file's arguments cannot be empty."""
+_NONE = ("", "none")  # Texts that choose nothing: a launch file's arguments cannot be empty
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,7 @@ __all__ = ["SimulatorNode", "main"]
 
 _SENSOR_DEPTH = 100
 _NOISE_SEED = 1
-_LONGEST_WAIT = 1.0
-"""Time [s] that a command is waited for in lockstep; then its sender counts as gone."""
+_LONGEST_WAIT = 1.0  # [s] that a command is waited for in lockstep; then its sender counts as gone
 
 
 class SimulatorNode(Node):

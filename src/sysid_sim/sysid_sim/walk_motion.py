@@ -29,8 +29,7 @@ from sysid_sim.legged_motion import (
 
 __all__ = ["Walk", "WalkConfig"]
 
-Leg = tuple[bool, bool]
-"""Whether a leg is in front, and whether it is on the left."""
+Leg = tuple[bool, bool]  # Whether a leg is in front, and whether it is on the left
 
 
 class _Phase(NamedTuple):

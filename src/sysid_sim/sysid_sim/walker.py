@@ -19,16 +19,13 @@ from sysid_sim.walk_motion import Walk, WalkConfig
 
 __all__ = ["MOTIONS", "MotionFactory", "Walker"]
 
-MotionFactory = Callable[[Stance, int], LeggedMotion]
-"""Makes a motion from the stance and the seed."""
+MotionFactory = Callable[[Stance, int], LeggedMotion]  # From the stance and the seed
 
 _CONTROL_PERIOD = 0.002
 _HEIGHT_RATE, _TILT_RATE = 1.5, 1.5
 """Rates [1/s] at which standing errors of height and tilt are worked off."""
-_BOUNCE = 0.015
-"""Time [s] for which a standing foot may lose touch."""
-_SEARCH = 0.3
-"""Speed [√(g h)] at which a foot reaches for the ground."""
+_BOUNCE = 0.015  # [s] for which a standing foot may lose touch
+_SEARCH = 0.3  # Speed [√(g h)] at which a foot reaches for the ground
 
 
 class Walker:

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 __all__ = ["LateChoices", "Subcommand", "find_subcommands", "first_line"]
 
-_DECLARATIONS = "sysid_core.cli.declarations"
-"""Has the subcommands of the core; it imports this module."""
+_DECLARATIONS = "sysid_core.cli.declarations"  # Has the core's subcommands; imports this module
 _GROUP = "sysid.subcommands"
 """Entry points by which the packages above the core add subcommands of their own."""
 

@@ -21,8 +21,7 @@ _HEADER_HELP = (
     "expected 'time,<link>/x,<link>/y,<link>/z,<link>/qx,<link>/qy,<link>/qz,<link>/qw,…'"
 )
 _FEWEST = 100
-_UNIT = 0.05
-"""A quaternion's length may differ from one by this much."""
+_UNIT = 0.05  # A quaternion's length may differ from one by this much
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,7 @@ class Poses:
     time: FloatArray  # (n,) [s] strictly ascending
     links: tuple[str, ...]
     position: FloatArray  # (n, m, 3) [m]
-    orientation: FloatArray
-    """(n, m, 4) [-] unit quaternions x, y, z, w; neighbours in time are close."""
+    orientation: FloatArray  # (n, m, 4) [-] unit quaternions x, y, z, w, close to their neighbours
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -99,10 +97,8 @@ _DEGREE = 7
 of the sampling rate, second derivatives included."""
 _RATIOS = (0.85, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.08)
 """Numbers of spline coefficients per sample that are tried."""
-_EXACT = 1e-6
-"""Share of a component's range below which what the spline leaves is nothing [-]."""
-_EDGE = 12
-"""Coefficients whose support is left out at each end: derivatives are worst there."""
+_EXACT = 1e-6  # Share of a component's range below which what the spline leaves is nothing [-]
+_EDGE = 12  # Coefficients whose support is left out at each end: derivatives are worst there
 
 
 class LinkMotion(NamedTuple):

@@ -24,8 +24,7 @@ class JointLoad(NamedTuple):
     rate: FloatArray
     """(n, 6) [m/s, rad/s] rate of the translation as the parent sees it, relative angular
     velocity."""
-    wrench: FloatArray
-    """(n, 6) [N, N·m] of the parent on the child, at the origin of the child's frame."""
+    wrench: FloatArray  # (n, 6) [N, N·m] of the parent on the child, at the child frame's origin
 
 
 class _Body(NamedTuple):

@@ -27,8 +27,7 @@ __all__ = [
     "too_large",
 ]
 
-MOST_MESSAGE = 1 << 20
-"""Bytes of a message of joints or a sensor: one of 1,000 joints has 50 kB."""
+MOST_MESSAGE = 1 << 20  # Bytes of a message of joints or a sensor: one of 1,000 joints has 50 kB
 _MOST_QOS = 1 << 18
 """Bytes of quality of service, over all topics: `rosbags` reads them as YAML, 0.07 MB/s."""
 _STRANGE = (

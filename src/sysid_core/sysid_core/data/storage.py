@@ -32,8 +32,7 @@ _SUFFIXES = (".mcap", ".db3")
 _MCAP_MAGIC = b"\x89MCAP0\r\n"
 _SQLITE_MAGIC = b"SQLite format 3\x00"
 _SQLITE_HEADER_BYTES = 100
-_LATEST = 2**63 - 1
-"""The last time [ns] that a signed integer of 64 bits holds."""
+_LATEST = 2**63 - 1  # The last time [ns] that a signed integer of 64 bits holds
 
 
 @dataclass(frozen=True)

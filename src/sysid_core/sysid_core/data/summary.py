@@ -43,8 +43,7 @@ class StreamSummary:
     duplicates: int
     late: int
     resets: int
-    not_finite: int
-    """Values that are NaN or infinite although their column has others that are not."""
+    not_finite: int  # Values that are NaN or infinite where their column has others
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,11 @@ from sysid_core.robot.clearance import NOTHING, Obstacles
 
 __all__ = ["CHECK_RATE", "Design", "ExciteConfig"]
 
-_LONGEST = 3600.0
-"""Of a motion [s]: it is repeated rather than made longer."""
+_LONGEST = 3600.0  # Of a motion [s]: it is repeated rather than made longer
 _MOST_HARMONICS = 50
 _MOST_STARTS = 100
 _STARTS, _ITERATIONS = 2, 200
-_FEWER, _MANY = 60, 10
-"""Iterations from one start with linkages, and with more joints, for the time."""
+_FEWER, _MANY = 60, 10  # Iterations from one start with linkages, and with more joints
 _MOST_ITERATIONS = 10_000
 _PENALTIES = ((300.0, 0.75), (1e4, 0.25))
 """Weights of a squared relative violation at one sample, against a unit of merit, in turn.
@@ -32,15 +30,12 @@ _PENALTIES = ((300.0, 0.75), (1e4, 0.25))
 The first leaves the search its freedom, the second brings it back within the limits: what is left
 shrinks the whole motion. With each, its share of the steps.
 """
-_DEPTH = 0.1
-"""Depth [m, rad] in an obstacle that counts as much as a limit that is passed by its size."""
+_DEPTH = 0.1  # [m, rad] in an obstacle that counts as much as a limit that is passed by its size
 _POINTS_PER_HARMONIC = 12
 _FEWEST_POINTS = 60
-CHECK_RATE = 200.0
-"""Rate at which the final motion is held against the limits [Hz]."""
+CHECK_RATE = 200.0  # Rate at which the final motion is held against the limits [Hz]
 _SHRINK = 0.98
-_SMALLEST = 0.1
-"""Share of a motion below which shrinking gives it up."""
+_SMALLEST = 0.1  # Share of a motion below which shrinking gives it up
 _ATTEMPTS = 200
 _TINY = 1e-12
 

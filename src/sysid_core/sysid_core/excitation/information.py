@@ -23,13 +23,11 @@ __all__ = ["FOCUSES", "Demands", "Information"]
 
 FOCUSES = ("all", "friction", "gravity", "payload")
 
-_ASIDE = 0.1
-"""Weight of parameters that are not asked for: they must be told apart from the others."""
+_ASIDE = 0.1  # Weight of parameters that are not asked for: they must be told from the others
 _ROUNDING = 1e-12
 _TINY = 1e-30
 _FIRST_MOMENTS = ("m", "mcx", "mcy", "mcz")
-_LEAST = 1e-3
-"""Error of a joint's torque, per that of the worst, below which it counts as luck."""
+_LEAST = 1e-3  # Error of a joint's torque, per that of the worst, below which it counts as luck
 _IDLE = re.compile(
     r"wheel|caster|suspension|rotor|propeller|finger|thumb|gripper(?!.*(yaw|roll|pitch))",
     re.IGNORECASE,

@@ -12,13 +12,10 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["MotionLimits", "fit_into", "motion_limits"]
 
-_UNKNOWN_VELOCITY = 2.0
-"""Taken where the URDF gives no velocity limit [rad/s]."""
+_UNKNOWN_VELOCITY = 2.0  # Taken where the URDF gives no velocity limit [rad/s]
 _MOST_ACCELERATION = 1e6
-_RISE_TIME = 0.25
-"""Time in which a joint may gain its top speed, where nobody says better [s]."""
-_TURN = np.pi
-"""Positions are kept within half a turn to either side of the middle [rad]."""
+_RISE_TIME = 0.25  # Time in which a joint may gain its top speed, where nobody says better [s]
+_TURN = np.pi  # Positions are kept within half a turn to either side of the middle [rad]
 _TINY = 1e-12
 
 

@@ -27,13 +27,10 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["Mechanism", "View", "make_mechanism"]
 
-_SMOOTH = 0.05
-"""Width of the smoothed sign of velocity in derivatives [rad/s]."""
-_OPEN = -1.0
-"""Room [rad] of passive joints where the loops do not close."""
+_SMOOTH = 0.05  # Width of the smoothed sign of velocity in derivatives [rad/s]
+_OPEN = -1.0  # Room [rad] of passive joints where the loops do not close
 _NO_GAPS = np.zeros((0, 0))
-_STEP = 1e-6
-"""Of the finite differences [rad, rad/s, rad/s²]."""
+_STEP = 1e-6  # Of the finite differences [rad, rad/s, rad/s²]
 
 
 class View(NamedTuple):

@@ -13,13 +13,9 @@ from sysid_core.untrusted import read_json, read_yaml
 
 __all__ = ["IDENTITY", "TRAJECTORY", "JointMotion", "read_motion"]
 
-TRAJECTORY = "trajectory.yaml"
-"""A ``trajectory_msgs/JointTrajectory``."""
-IDENTITY = "motion.json"
-"""Whose it is, and what its design found."""
-
-_MOST_VALUES = 1_000_000
-"""Of a trajectory file: 20 minutes of ten joints at 20 Hz."""
+TRAJECTORY = "trajectory.yaml"  # A ``trajectory_msgs/JointTrajectory``
+IDENTITY = "motion.json"  # Whose it is, and what its design found
+_MOST_VALUES = 1_000_000  # Of a trajectory file: 20 minutes of ten joints at 20 Hz
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,14 +19,11 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["Excitation", "excite"]
 
-_RATE = 20.0
-"""Rate at which motions are compared [Hz]."""
+_RATE = 20.0  # Rate at which motions are compared [Hz]
 _BANDWIDTH = 10.0
 """Of data whose cut-off is not known [Hz]; samples at twice of it are independent."""
-_RANDOM = 15
-"""Random motions that the result is compared with."""
-_STANDING = 40
-"""Random motions of a standing robot, of which the best is taken."""
+_RANDOM = 15  # Random motions that the result is compared with
+_STANDING = 40  # Random motions of a standing robot, of which the best is taken
 
 
 @dataclass(frozen=True)
@@ -41,8 +38,7 @@ class Excitation:
     sharpness: float
     """By what factor parameters come out more exactly than from those (geometric mean over base
     parameters, median over motions)."""
-    usage: dict[str, FloatArray]
-    """Largest share (nj,) [-] of each kind of limit that the motion uses."""
+    usage: dict[str, FloatArray]  # Largest share (nj,) [-] of each limit that the motion uses
     lowest: float  # [m] least height of any joint's frame and of the tool
 
 

@@ -25,13 +25,10 @@ __all__ = ["StandingDesign", "StandingLimits", "StandingMotion", "WholeMotion", 
 _SHIFT, _TILT = 0.5, 0.8
 """Farthest that the base goes to begin with: a share of its height, and an angle [rad]."""
 _SHRINK, _SMALLEST = 0.85, 0.05
-_FRICTION = 0.5
-"""Share of a foot's load that it may push sideways: floors hold at least that [-]."""
+_FRICTION = 0.5  # Share of a foot's load that it may push sideways: floors hold at least that [-]
 _FEWEST_FEET = 3
-_RATE = 10.0
-"""Of the samples that motions are judged by [Hz]."""
-_NOISE = 0.01
-"""Error of a torque, as a share of a joint's usual one [-]."""
+_RATE = 10.0  # Of the samples that motions are judged by [Hz]
+_NOISE = 0.01  # Error of a torque, as a share of a joint's usual one [-]
 _CHECK_RATE = 50.0
 """Rate at which the final motion is held against the limits [Hz]: ten times its frequencies."""
 _STEP = 1e-3  # [s] of the differences

@@ -39,8 +39,7 @@ _SPARE_BUTTONS = [
 """Without these the legend stays free on a narrow screen, and nothing leaves the page."""
 
 
-_Cell = str | tuple[str, str]
-"""Text of a cell, or its class and text."""
+_Cell = str | tuple[str, str]  # Text of a cell, or its class and text
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[_Cell]]) -> str:

@@ -21,8 +21,7 @@ from .task import Future, resume
 
 __all__ = ["Client", "Publisher", "Service", "Subscription"]
 
-_WARNING_S = 5.0
-"""Least time between two warnings of lost messages."""
+_WARNING_S = 5.0  # Least time between two warnings of lost messages
 
 
 class Publisher:

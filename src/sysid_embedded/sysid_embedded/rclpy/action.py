@@ -18,8 +18,7 @@ __all__ = ["ActionClient", "ActionServer", "CancelResponse", "GoalResponse"]
 
 _ACCEPTED, _EXECUTING, _CANCELING, _SUCCEEDED, _CANCELED, _ABORTED = range(1, 7)
 _NO_ERROR, _REJECTED, _UNKNOWN_GOAL, _TERMINATED = range(4)
-_KEPT = 100
-"""Goals that are known, those whose results may still be asked for among them."""
+_KEPT = 100  # Goals that are known, those whose results may still be asked for among them
 
 
 class GoalResponse(Enum):

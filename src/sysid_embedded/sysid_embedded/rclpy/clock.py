@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NANO", "Clock", "ClockType", "ROSClock", "Time", "TimeSource", "Timer"]
 
-NANO = 1_000_000_000
-"""Nanoseconds in a second."""
+NANO = 1_000_000_000  # Nanoseconds in a second
 
 
 class ClockType(IntEnum):

@@ -12,8 +12,7 @@ from sysid_core.errors import DataError, ParameterError
 
 __all__ = ["Session", "open_session", "provide_rclpy"]
 
-_LOOK = 0.05
-"""Time [s] between two looks at the graph."""
+_LOOK = 0.05  # [s] between two looks at the graph
 
 
 class Session:

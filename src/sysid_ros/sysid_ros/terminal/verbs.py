@@ -17,8 +17,7 @@ __all__ = ["call", "echo", "param", "pub"]
 
 _TYPE = re.compile(r"\w+(/srv)?/\w+")
 _DEPTH = 100  # Messages that wait to be printed at most
-_LINGER = 0.2
-"""Time [s] that a publisher stays after its last message, which is on its way."""
+_LINGER = 0.2  # [s] that a publisher stays after its last message, which is on its way
 
 
 def call(args: argparse.Namespace) -> int:

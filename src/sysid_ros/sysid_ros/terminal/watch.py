@@ -20,14 +20,10 @@ from sysid_ros.terminal.watch_view import WatchView
 
 __all__ = ["run"]
 
-_FRAME = 0.2
-"""Time [s] between screens."""
-_LINE = 1.0
-"""Time [s] between lines."""
-_ANSWER = 2.0
-"""Time [s] that a service is given to answer a key."""
-_EXPORT = "sysid_export"
-"""Folder that the key for export writes to, with the time behind it."""
+_FRAME = 0.2  # [s] between screens
+_LINE = 1.0  # [s] between lines
+_ANSWER = 2.0  # [s] that a service is given to answer a key
+_EXPORT = "sysid_export"  # Folder that the key for export writes to, with the time behind it
 
 
 _GATES = ("FILLING", "NOMINAL", "IDENTIFIED", "HOLDING", "REJECTED", "FAULT")

@@ -11,12 +11,10 @@ from rich.table import Table
 
 __all__ = ["WatchView"]
 
-_TRACE = 40
-"""Torques that a trace shows."""
+_TRACE = 40  # Torques that a trace shows
 
 _BARS = "▁▂▃▄▅▆▇█"
-_TWO_SIDED = 1.96
-"""Standard deviations to either side of a normal distribution's 95 % interval."""
+_TWO_SIDED = 1.96  # Standard deviations to either side of a normal distribution's 95 % interval
 
 _KEYS = "e enable/disable · f freeze/follow · x export · r reset · q quit"
 

@@ -17,8 +17,7 @@ from sysid_core.wording import number
 
 __all__ = ["run"]
 
-_MOST_SHOWN = 20
-"""Parameters that the table shows; JSON has all of them."""
+_MOST_SHOWN = 20  # Parameters that the table shows; JSON has all of them
 _FIGURES = ("first", "second", "first_std", "second_std", "z")
 
 

@@ -20,8 +20,7 @@ from sysid_core.wording import number
 
 __all__ = ["run"]
 
-_LINE_EVERY = 1.0
-"""Recorded time [s] between lines, unless something happens."""
+_LINE_EVERY = 1.0  # Recorded time [s] between lines, unless something happens
 
 
 def run(args: argparse.Namespace) -> int:
