@@ -25,9 +25,9 @@ from sysid_core.excitation.optimise import excite
 from sysid_core.excitation.standing import StandingMotion
 from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.robot import Robot, load_robot
-from sysid_sim.nominal_control import TrajectoryTracker
 from sysid_sim.run import run_scenario
 from sysid_sim.scenarios import Behaviour, Scenario, find_scenario
+from sysid_sim.trajectories import TrajectoryTracker
 
 __all__ = ["run"]
 

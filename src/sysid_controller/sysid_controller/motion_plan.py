@@ -6,9 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_controller.laws import Motion
-from sysid_controller.planning import Planner, anywhere
+from sysid_controller.planning import Planner, Quintics, anywhere, rest
 from sysid_controller.standing import StandingPlanner
-from sysid_controller.trajectory import Quintics, rest
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.select import make_dynamics
 from sysid_core.errors import ParameterError

@@ -10,11 +10,12 @@ from sysid_controller.laws import Motion
 from sysid_controller.planning import (
     CLOSEST_POINTS,
     Planner,
+    Quintics,
     Reach,
     Waypoints,
     anywhere,
+    rest,
 )
-from sysid_controller.trajectory import Quintics, rest
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import ParameterError

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sysid_controller.trajectory import Quintics
+from sysid_controller.planning import Quintics
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.stance import StandingFeet
 from sysid_core.errors import ParameterError

@@ -26,10 +26,10 @@ from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
+from sysid_controller.planning import Quintics, rest
 from sysid_controller.player import Phase
 from sysid_controller.player_config import PlayerConfig
 from sysid_controller.player_node import PlayerNode
-from sysid_controller.trajectory import Quintics, rest
 from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.robot import Robot
 from sysid_ros.control import trajectory_points

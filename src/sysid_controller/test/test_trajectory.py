@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sysid_controller.trajectory import Quintics, derive_accelerations, derive_velocities
+from sysid_controller.planning import Quintics, derive_accelerations, derive_velocities
 from sysid_core.arrays import FloatArray
 
 TIME = np.array([0.0, 0.4, 1.0, 1.3, 2.0])

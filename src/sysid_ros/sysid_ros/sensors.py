@@ -12,8 +12,7 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu, JointState
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.data.clock import Stream
-from sysid_core.data.decode import SENSOR_READERS, SensorReader
+from sysid_core.data.decode import SENSOR_READERS, SensorReader, Stream
 from sysid_core.recording import Recording
 from sysid_msgs.msg import Contacts
 from sysid_ros.fields import doubles, quaternion, seconds, vector, vector_array

@@ -14,7 +14,7 @@ import pytest
 from sysid_core.cli.main import main
 from sysid_core.errors import ParameterError
 from sysid_ros.plain import fill, message_text, plain, read_values
-from sysid_ros.terminal.watch_view import WatchView
+from sysid_ros.terminal.watch import WatchView
 
 pytest.importorskip("rclpy")
 STATUS = {"robot": "arm", "state": 2, "joints": ["a"], "r2_joints": [0.5]}

@@ -12,10 +12,9 @@ from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot, load_robot
 from sysid_sim.cli import read_scenarios
 from sysid_sim.errors import SimulationError
-from sysid_sim.nominal_control import TrajectoryTracker
 from sysid_sim.sensors import SENSORS, SensorConfig
 from sysid_sim.simulation import Simulation, SimulationConfig, Stribeck
-from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory
+from sysid_sim.trajectories import ExcitationConfig, TrajectoryTracker, exciting_trajectory
 from sysid_sim.truth import TruthSpread
 from sysid_sim.walker import MOTIONS, Walker
 

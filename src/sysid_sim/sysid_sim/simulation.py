@@ -16,9 +16,9 @@ from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import PhysicsConfig
-from sysid_sim.payload import payload_parameters
 from sysid_sim.plant import Plant, PlantState
 from sysid_sim.sensors import BaseReading, BaseState, Reading, SensorConfig, Sensors
+from sysid_sim.truth import payload_parameters
 
 __all__ = ["Simulation", "SimulationConfig", "Stribeck"]
 

@@ -13,8 +13,7 @@ import pytest
 from sysid_core.excitation.fourier import FadedMotion
 from sysid_core.robot import Robot, load_robot
 from sysid_sim.errors import SimulationError
-from sysid_sim.nominal_control import nominal_dynamics
-from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory
+from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory, nominal_dynamics
 
 ROBOTS = ("panda", "ur10", "kuka_lwr", "valkyrie_arm", "digit_left_leg")
 TIME = np.linspace(0.0, 22.0, 2000)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sysid_core.data.clock import Stream, stamp_times
-from sysid_core.data.decode import SENSOR_READERS, joints_of
+from sysid_core.data.decode import SENSOR_READERS, Stream, joints_of, stamp_times
 from sysid_core.data.message_types import JOINT_STATE, decode
 from sysid_core.data.storage import Bag, StoredMessage, StoredTopic, open_bag
 from sysid_core.data.table import read_csv
