@@ -6,8 +6,6 @@ between them. While it follows a slow motion, it is sent one to four hostile thi
 parameters of any size, references to anywhere, settings of any gain; then its true parameters.
 """
 
-import argparse
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -15,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.digit_plant import draw_parameters
-from bench.runner import Result, run_benchmark, say, show_table
+from bench.runner import Given, Result, run_benchmark, say, show_table
 from sysid_controller.controller import Controller
 from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
@@ -255,7 +253,7 @@ def _row(name: str, attacks: Sequence[Attack]) -> tuple[object, ...]:
     )
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Attack every robot in turn."""
     attacks: list[Attack] = []
     for k in range(given.count):
@@ -283,4 +281,4 @@ def run(given: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    sys.exit(run_benchmark(run, count=(1000, "number of attacks")))
+    run_benchmark(run, count=(1000, "number of attacks"))

@@ -5,8 +5,6 @@ It is simulated here with all its 36 coefficients known, and its poses are recor
 in Dai's work on ATRIAS.
 """
 
-import argparse
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from bench.runner import Result, run_benchmark, show_rows, show_table
+from bench.runner import Given, Result, run_benchmark, show_rows, show_table
 from sysid_core.arrays import FloatArray
 from sysid_core.compliance.estimate import AXES, identify_compliance
 from sysid_core.compliance.poses import Poses
@@ -189,7 +187,7 @@ def _robot(pendulum: Pendulum) -> Robot:
         return load_robot(parse_description({"name": "pendulum", "urdf": str(path)}))
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Identify a random pendulum from exact and from noisy poses."""
     rng = np.random.default_rng(given.seed)
     pendulum = random_pendulum(rng)
@@ -236,4 +234,4 @@ def run(given: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    sys.exit(run_benchmark(run))
+    run_benchmark(run)

@@ -8,9 +8,7 @@ torque without noise. These have gear ripple, Stribeck and load-dependent fricti
 code with the identified model.
 """
 
-import argparse
 import os
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bench.recordings import CASES, STILL, Case
-from bench.runner import Result, run_benchmark, say, show_rows
+from bench.runner import Given, Result, run_benchmark, say, show_rows
 from bench.signal_faults import Plant
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import Rows
@@ -106,7 +104,7 @@ def simulated(joints: int, seed: int) -> dict[str, Any]:
     }
 
 
-def measure(given: argparse.Namespace) -> Result:
+def measure(given: Given) -> Result:
     """Measure coverage on every recording and on the simulated arms."""
     root = Path(os.environ.get("SYSID_DATA", "../shared/data"))
     real = []
@@ -135,4 +133,4 @@ def measure(given: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    sys.exit(run_benchmark(measure, seeds=(20, "simulated arms")))
+    run_benchmark(measure, seeds=(20, "simulated arms"))

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reproduces Zhang, Haugk and Vasudevan's validation on Digit's leg, simulated by MuJoCo."""
 
-import argparse
-import sys
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -20,7 +18,7 @@ from bench.digit_plant import (
     simulate_segments,
     track,
 )
-from bench.runner import Result, run_benchmark, say, show_table
+from bench.runner import Given, Result, run_benchmark, say, show_table
 from sysid_controller.laws import Gains
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import batch_of, rows_of
@@ -89,7 +87,7 @@ def _tracking(bench: Bench, parameters: dict[str, FloatArray]) -> dict[str, dict
     return found
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Identify the leg and repeat the paper's experiments with both models."""
     robot = load_robot(ROBOT)
     true, drawn = draw_parameters(robot, given.seed)
@@ -142,4 +140,4 @@ def run(given: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    sys.exit(run_benchmark(run, seed=(1, "of the leg, motions and noise")))
+    run_benchmark(run, seed=(1, "of the leg, motions and noise"))

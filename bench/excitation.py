@@ -5,13 +5,11 @@ Each is played as by ``sysid calibrate --simulate``: on a robot whose model is w
 ramps included. What is identified from it is held against the robot's true base parameters.
 """
 
-import argparse
-import sys
 from typing import Any
 
 import numpy as np
 
-from bench.runner import Result, run_benchmark, say, show_rows
+from bench.runner import Given, Result, run_benchmark, say, show_rows
 from sysid_controller.motion_plan import MotionPlan, MotionPlanner
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.select import make_regression
@@ -77,7 +75,7 @@ def _random(robot: Robot, limits: MotionLimits, config: ExciteConfig, seed: int)
     return design.random(np.random.default_rng([seed, 1]))
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Identify each robot from both motions, seed by seed."""
     rows: list[dict[str, Any]] = []
     figures: dict[str, float] = {}
@@ -109,4 +107,4 @@ def run(given: argparse.Namespace) -> Result:
 
 if __name__ == "__main__":
     seeds = (3, "of motion, truth and noise")
-    sys.exit(run_benchmark(run, robots=(tuple(_SCENARIOS), "to design for"), seeds=seeds))
+    run_benchmark(run, robots=(tuple(_SCENARIOS), "to design for"), seeds=seeds)

@@ -6,7 +6,6 @@ one of them ends it. It may end with status 0, 1 or 2, and at 2 says so in one l
 5 s of processor time and 1 GiB of memory, and may write nowhere but where it was told to.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -25,7 +24,7 @@ from typing import Any, NamedTuple
 
 from bench.fault_cases import Corpus, arguments, bomb, prepare, spoiled_file
 from bench.fault_robots import random_robot
-from bench.runner import Result, run_benchmark, say, show_table
+from bench.runner import Given, Result, run_benchmark, say, show_table
 from sysid_core.cli.main import main as command
 from sysid_core.errors import SysidError
 
@@ -191,7 +190,7 @@ def run_cases(jobs: list[tuple[str, int]], corpus: Corpus, sandbox: Path) -> Ite
         os.waitpid(pid, 0)
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Run all cases and count what broke."""
     counts = {
         "spoiled files": given.files,
@@ -243,12 +242,10 @@ def _result(
 
 
 if __name__ == "__main__":
-    sys.exit(
-        run_benchmark(
-            run,
-            files=(5000, "spoiled ones"),
-            bombs=(300, "and special files"),
-            arguments=(1000, "of bad commands"),
-            robots=(2000, "random ones"),
-        )
+    run_benchmark(
+        run,
+        files=(5000, "spoiled ones"),
+        bombs=(300, "and special files"),
+        arguments=(1000, "of bad commands"),
+        robots=(2000, "random ones"),
     )

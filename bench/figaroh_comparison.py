@@ -8,8 +8,6 @@ Goals look at the best of FIGAROH's estimates on each arm: least squares, and it
 its default weight of the prior and with the best one found by hand here.
 """
 
-import argparse
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ import numpy as np
 
 from bench.arms import Experiment, Noise, make_experiment
 from bench.figaroh_adapter import Figaroh, FigarohConfig
-from bench.runner import Result, Table, run_benchmark, show_rows, show_table, timed
+from bench.runner import Given, Result, Table, run_benchmark, show_rows, show_table, timed
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.estimation import estimator
@@ -137,7 +135,7 @@ def _ratio(runs: list[dict[str, Row]], key: str) -> float:
     return float(np.exp(np.mean(np.log(each)))) if each else np.nan
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Compare on random arms, and time the whole identification."""
     noise = Noise()
     seeds = list(range(given.seed, given.seed + given.arms))
@@ -167,4 +165,4 @@ def run(given: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    sys.exit(run_benchmark(run, arms=(5, "random ones per robot")))
+    run_benchmark(run, arms=(5, "random ones per robot"))

@@ -6,15 +6,13 @@ model has, through the live pipeline. A model counts by its error on another, wi
 to the nominal model's; the worst that was in use counts, however short.
 """
 
-import argparse
-import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from bench.plants import ARMS, Plant, arm
-from bench.runner import Result, run_benchmark, say, show_rows
+from bench.runner import Given, Result, run_benchmark, say, show_rows
 from sysid_core.arrays import FloatArray
 from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.recording import Recording
@@ -171,7 +169,7 @@ def _figures(runs: Sequence[Run]) -> dict[str, float]:
     return found
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Run all cases on all arms."""
     runs = []
     for label in given.cases:
@@ -185,4 +183,4 @@ def run(given: argparse.Namespace) -> Result:
 
 if __name__ == "__main__":
     which = {"arms": (ARMS, "to run"), "cases": (tuple(CASES), "to run")}
-    sys.exit(run_benchmark(run, seeds=(3, "arms of each kind"), **which))
+    run_benchmark(run, seeds=(3, "arms of each kind"), **which)

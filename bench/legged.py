@@ -12,7 +12,6 @@ identified and nothing else.
 The network needs PyTorch: ``--torch PYTHON`` names an interpreter that has it.
 """
 
-import argparse
 import shutil
 import subprocess
 import sys
@@ -35,7 +34,7 @@ from bench.legged_data import (
     simulate,
     time_offline,
 )
-from bench.runner import Result, Table, run_benchmark, say, show_rows
+from bench.runner import Given, Result, Table, run_benchmark, say, show_rows
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import Batch
 from sysid_core.dynamics.contact import ContactRegression
@@ -196,7 +195,7 @@ def _torch_python(given: str) -> str:
     return ""
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Let robots walk, learn, and predict other motions."""
     python = _torch_python(given.torch)
     results, facts = [], []
@@ -228,4 +227,4 @@ def run(given: argparse.Namespace) -> Result:
 
 if __name__ == "__main__":
     torch = ("", "Python interpreter that has PyTorch")
-    sys.exit(run_benchmark(run, seeds=(2, "robots, motions and noises"), torch=torch))
+    run_benchmark(run, seeds=(2, "robots, motions and noises"), torch=torch)

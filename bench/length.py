@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory and cost per sample of long recordings, and whether workers give one process's result."""
 
-import argparse
 import json
 import os
 import subprocess
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.runner import Result, run_benchmark, say, show_rows
+from bench.runner import Given, Result, run_benchmark, say, show_rows
 from sysid_core.arrays import FloatArray
 from sysid_core.data import write_recording
 from sysid_core.dynamics.open_tree import OpenTree
@@ -100,7 +99,7 @@ def _against_dask(data: Sequence[Path], alone: Path, out: Path) -> float | None:
     return _difference(alone, out)
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Measure a long recording, a shorter one, and two recordings by several workers."""
     samples = given.minutes * 60.0 * _RATE
     with tempfile.TemporaryDirectory() as name:
@@ -137,4 +136,4 @@ def run(given: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    sys.exit(run_benchmark(run, minutes=(10.0, "of the long recording")))
+    run_benchmark(run, minutes=(10.0, "of the long recording"))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from bench.goals import Outcome, judge
 
 __all__ = [
     "OUT",
+    "Given",
     "Result",
     "Table",
     "paired",
@@ -33,6 +34,8 @@ OUT = Path("out/bench")
 
 
 Table = list[list[str]]  # Cells as people read them; the first row has the headings
+
+Given = argparse.Namespace  # The arguments of a benchmark
 
 Option = tuple[Any, str]
 """Default of an argument and what it is; of a tuple, some of its values can be given."""
@@ -141,8 +144,8 @@ def _parsed(name: str, description: str, options: Mapping[str, Option]) -> argpa
     return parser.parse_args()
 
 
-def run_benchmark(run: Callable[[argparse.Namespace], Result], **options: Option) -> int:
-    """Run the benchmark of a module from the command line; 0 if all its goals were met."""
+def run_benchmark(run: Callable[[Given], Result], **options: Option) -> NoReturn:
+    """Run the benchmark of a module from the command line; exit with 0 if it met all its goals."""
     module = sys.modules[run.__module__]
     name = Path(str(module.__file__)).stem
     given = _parsed(name, (module.__doc__ or "").partition("\n")[0], options)
@@ -160,4 +163,4 @@ def run_benchmark(run: Callable[[argparse.Namespace], Result], **options: Option
     }
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     print(f"\nwritten: {path}")
-    return 0 if all(outcome.status == "met" for outcome in outcomes) else 1
+    sys.exit(not all(outcome.status == "met" for outcome in outcomes))

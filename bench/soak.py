@@ -5,12 +5,10 @@ The robot waits for its commands, so that a busy computer slows all down instead
 times of recovery are the robot's. ``--seconds 3600`` is the long run.
 """
 
-import argparse
 import contextlib
 import math
 import os
 import signal
-import sys
 import time
 from collections import Counter
 from typing import Any
@@ -18,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bench.live import EMBEDDED, Usage, install_embedded, node_process
-from bench.runner import Result, run_benchmark, say, show_table
+from bench.runner import Given, Result, run_benchmark, say, show_table
 from bench.soak_faults import FAULTS, ROBOT, Probe
 
 __all__ = ["run"]
@@ -74,7 +72,7 @@ def _start(stack: contextlib.ExitStack, rate: float) -> dict[str, Any]:
     return processes
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Inject a fault every second and watch what comes of it."""
     os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
@@ -149,4 +147,4 @@ def _result(
 
 
 if __name__ == "__main__":
-    sys.exit(run_benchmark(run, seconds=(600.0, "of faults"), rate=(1000.0, "of the robot [Hz]")))
+    run_benchmark(run, seconds=(600.0, "of faults"), rate=(1000.0, "of the robot [Hz]"))
