@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sysid_core.cli.arguments import add_number
 from sysid_core.cli.subcommand import Subcommand
 from sysid_core.settings import settings_of
 
@@ -75,15 +76,9 @@ def _calibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", type=Path, required=True, help="folder for motions, bags, result"
     )
-    parser.add_argument(
-        "--duration",
-        metavar="S",
-        type=float,
-        default=20.0,
-        help="of the motion that is learned from; that to validate takes half as long; default: "
-        "%(default)g s",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the motions")
+    duration = "of the motion that is learned from; that to validate takes half as long"
+    add_number(parser, "--duration", "S", duration, 20.0)
+    add_number(parser, "--seed", "SEED", "of the motions", 0)
     parser.add_argument(
         "--simulate",
         action="store_true",

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sysid_core.cli.arguments import add_number
 from sysid_core.cli.subcommand import Subcommand
 from sysid_core.untrusted import read_yaml
 
@@ -27,12 +28,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", required=True, type=Path, metavar="BAG", help="bag folder to write"
     )
-    parser.add_argument(
-        "--seed", type=int, default=1, help="of truth, motion and noise [default: %(default)s]"
-    )
-    parser.add_argument(
-        "--duration", type=float, metavar="S", help="in seconds [default: the scenario's]"
-    )
+    add_number(parser, "--seed", "SEED", "of truth, motion and noise", 1)
+    add_number(parser, "--duration", "S", "default: the scenario's")
 
 
 @cache

@@ -2,6 +2,7 @@
 """Groups of arguments of subcommands, many of them shared."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "add_estimator_settings",
     "add_json",
     "add_motion_limits",
+    "add_number",
     "add_robot",
     "add_signals",
     "add_workers",
@@ -51,11 +53,23 @@ def add_json(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--json", action="store_true", help=f"print {what} as JSON on stdout")
 
 
+def add_number(
+    parser: argparse.ArgumentParser,
+    flag: str,
+    unit: str,
+    what: str,
+    default: float | None = None,
+    kind: Callable[[str], float] | None = None,
+) -> None:
+    """Declare a number, of the default's kind if not another, whose help tells the default."""
+    told = "" if default is None else "; default: %(default)g"
+    number = kind or (float if default is None else type(default))
+    parser.add_argument(flag, metavar=unit, type=number, default=default, help=what + told)
+
+
 def add_signals(parser: argparse.ArgumentParser) -> None:
     """Declare how recordings are filtered and how strict their reading is."""
-    parser.add_argument(
-        "--cutoff", metavar="HZ", type=float, help="of the low-pass; default: chosen from the data"
-    )
+    add_number(parser, "--cutoff", "HZ", "of the low-pass; default: chosen from the data")
     parser.add_argument(
         "--lenient",
         action="store_true",
@@ -66,15 +80,8 @@ def add_signals(parser: argparse.ArgumentParser) -> None:
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """Declare who reads and filters recordings."""
-    add = parser.add_argument
-    add(
-        "--workers",
-        metavar="N",
-        type=int,
-        default=1,
-        help="processes that read and filter the recordings; default: %(default)s",
-    )
-    add(
+    add_number(parser, "--workers", "N", "processes that read and filter the recordings", 1)
+    parser.add_argument(
         "--scheduler",
         metavar="ADDRESS",
         help="of a Dask cluster that reads and filters them instead",
@@ -83,14 +90,9 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 
 def add_estimator_settings(parser: argparse.ArgumentParser) -> None:
     """Declare what single methods can be told."""
-    add = parser.add_argument
-    add(
-        "--huber",
-        metavar="K",
-        type=float,
-        help="with --method wls: residuals beyond K standard deviations count linearly",
-    )
-    add(
+    huber = "with --method wls: residuals beyond K standard deviations count linearly"
+    add_number(parser, "--huber", "K", huber)
+    parser.add_argument(
         "--regulariser",
         metavar="KIND",
         help="with --method sdp: geodesic, euclidean, entropic or none; default: geodesic",
@@ -99,32 +101,14 @@ def add_estimator_settings(parser: argparse.ArgumentParser) -> None:
 
 def add_motion_limits(parser: argparse.ArgumentParser) -> None:
     """Declare what a motion must keep to."""
-    add = parser.add_argument
-    add(
-        "--share",
-        type=float,
-        default=0.9,
-        help="of every joint's range and effort limit that may be used; default: %(default)g",
-    )
-    add(
-        "--speed",
-        type=float,
-        default=0.9,
-        help="share of every velocity limit that may be used; default: %(default)g",
-    )
-    add(
-        "--acceleration",
-        metavar="RAD/S²",
-        type=float,
-        help="limit of all joints; default: top speed within 0.25 s",
-    )
-    add(
-        "--floor",
-        metavar="M",
-        type=float,
-        help="least height of the tool and of every joint's frame in the world",
-    )
-    add(
+    share = "of every joint's range and effort limit that may be used"
+    add_number(parser, "--share", "SHARE", share, 0.9)
+    add_number(parser, "--speed", "SHARE", "of every velocity limit that may be used", 0.9)
+    acceleration = "limit of all joints; default: top speed within 0.25 s"
+    add_number(parser, "--acceleration", "RAD/S²", acceleration)
+    floor = "least height of the tool and of every joint's frame in the world"
+    add_number(parser, "--floor", "M", floor)
+    parser.add_argument(
         "--box",
         metavar=("X", "Y", "Z", "DX", "DY", "DZ"),
         nargs=6,
@@ -133,7 +117,7 @@ def add_motion_limits(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="centre and size [m] of a box in the world that bodies stay out of; can be repeated",
     )
-    add(
+    parser.add_argument(
         "--apart",
         action="store_true",
         help="keep bodies out of each other: the URDF's boxes, cylinders and spheres; of bodies "

@@ -9,6 +9,7 @@ from sysid_core.cli.arguments import (
     add_estimator_settings,
     add_json,
     add_motion_limits,
+    add_number,
     add_robot,
     add_signals,
     add_workers,
@@ -75,14 +76,8 @@ def _identify(parser: argparse.ArgumentParser) -> None:
     add_robot(parser, required=True)
     _add_out(parser, "estimate.json, <robot>.urdf, identified.yaml, report.html")
     _add_method(parser)
-    add(
-        "--train",
-        metavar="SHARE",
-        type=float,
-        default=0.7,
-        help="share of each recording, from its start, that is learned from; the rest "
-        "validates; default: %(default)s",
-    )
+    train = "of each recording, from its start, that is learned from; the rest validates"
+    add_number(parser, "--train", "SHARE", train, 0.7)
     add_workers(parser)
     add(
         "--from",
@@ -152,20 +147,8 @@ def _compare(parser: argparse.ArgumentParser) -> None:
 def _replay(parser: argparse.ArgumentParser) -> None:
     add_data(parser)
     add_robot(parser, required=True)
-    parser.add_argument(
-        "--rate",
-        metavar="HZ",
-        type=float,
-        default=20.0,
-        help="updates per second of recorded time; default: %(default)s",
-    )
-    parser.add_argument(
-        "--window",
-        metavar="S",
-        type=float,
-        default=2.0,
-        help="span of the sliding window [s]; default: %(default)s",
-    )
+    add_number(parser, "--rate", "HZ", "updates per second of recorded time", 20.0)
+    add_number(parser, "--window", "S", "span of the sliding window", 2.0)
     _add_method(parser)
     add_signals(parser)
     add_json(parser, "an object per update, then a summary,")
@@ -175,14 +158,8 @@ def _excite(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("robot", metavar="ROBOT", help="name of a known robot, or the path of its description")
     _add_out(parser, "trajectory.csv, trajectory.yaml, trajectory.png")
-    add(
-        "--duration",
-        metavar="S",
-        type=float,
-        default=10.0,
-        help="from rest to rest; the end meets the start, so it can be repeated; "
-        "default: %(default)g s",
-    )
+    duration = "from rest to rest; the end meets the start, so it can be repeated"
+    add_number(parser, "--duration", "S", duration, 10.0)
     add(
         "--joints",
         metavar="JOINT",
@@ -206,16 +183,14 @@ def _excite(parser: argparse.ArgumentParser) -> None:
         help="what is to be told best, one of %(choices)s; payload: of a robot that is identified "
         "already; default: %(default)s",
     )
-    add("--seed", type=int, default=0, help="of the random starts")
-    add("--starts", type=int, help="default: 2, of linkages and of more than 10 joints 1")
-    add("--harmonics", type=int, help="default: up to half a hertz, or to 10")
+    starts = "default: 2, of linkages and of more than 10 joints 1"
+    add_number(parser, "--seed", "SEED", "of the random starts", 0)
+    add_number(parser, "--starts", "STARTS", starts, kind=int)
+    harmonics = "default: up to half a hertz, or to 10"
+    add_number(parser, "--harmonics", "HARMONICS", harmonics, kind=int)
     add_motion_limits(parser)
-    add(
-        "--rate",
-        metavar="HZ",
-        type=float,
-        help="of the table; default: the robot's sensors', at most 100 Hz",
-    )
+    rate = "of the table; default: the robot's sensors', at most 100 Hz"
+    add_number(parser, "--rate", "HZ", rate)
     add_json(parser, "the summary")
 
 

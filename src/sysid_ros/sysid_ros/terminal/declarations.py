@@ -4,6 +4,7 @@
 import argparse
 import math
 
+from sysid_core.cli.arguments import add_number
 from sysid_core.cli.subcommand import Subcommand
 
 __all__ = ["call", "echo", "param", "pub", "watch"]
@@ -20,13 +21,7 @@ def seconds(text: str) -> float:
 
 
 def _add_wait(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument(
-        "--timeout",
-        metavar="S",
-        type=seconds,
-        default=5.0,
-        help=f"how long {what} is waited for; default: %(default)g s",
-    )
+    add_number(parser, "--timeout", "S", f"how long {what} is waited for", 5.0, seconds)
 
 
 def _call(parser: argparse.ArgumentParser) -> None:
