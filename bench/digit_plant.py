@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Digit leg in MuJoCo that differs from its description, and what Zhang et al. do with it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.integrate
@@ -47,11 +48,8 @@ EFFECTS = SimulationConfig(
 friction that jumps where the models' sign is smooth."""
 
 
-class Policy(Protocol):
-    """A controller."""
-
-    def __call__(self, tick: int, position: FloatArray, velocity: FloatArray) -> FloatArray:
-        """Return torques (na,) [N·m] at a period for measured positions and velocities."""
+Policy = Callable[[int, FloatArray, FloatArray], FloatArray]
+"""A controller: from a period and measured positions and velocities to torques (na,) [N·m]."""
 
 
 @dataclass(frozen=True)

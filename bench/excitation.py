@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench.runner import Given, Result, run_benchmark, say, show_rows
-from sysid_controller.motion_plan import MotionPlan, MotionPlanner
+from sysid_controller.motion_plan import MotionPlanner
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.stance import rest_configuration
@@ -36,17 +36,6 @@ _RATE = 20.0  # [Hz] of the points that are played, as in a motion's file
 _BANDWIDTH = 20.0  # [rad/s] of the feedback, as in all scenarios
 
 
-class _Path:
-    """A plan as a tracker asks for it."""
-
-    def __init__(self, plan: MotionPlan) -> None:
-        self._path = plan.path
-
-    def at(self, time: FloatArray) -> States:
-        """Return the motion at times (n,) [s]."""
-        return States(*map(np.array, zip(*map(self._path.at, time.tolist()), strict=True)))
-
-
 def _play(
     robot: Robot, name: str, motion: FourierMotion | StandingMotion, seed: int
 ) -> tuple[float, float]:
@@ -55,8 +44,11 @@ def _play(
     planner = MotionPlanner(robot, JointMotion(robot.actuated_names, time, *motion.states(time)))
     plan = planner.plan(rest_configuration(robot)[robot.actuated])
 
+    def path(time: FloatArray) -> States:
+        return States(*map(np.array, zip(*map(plan.path.at, time.tolist()), strict=True)))
+
     def tracker(robot: Robot, _: int, period: float) -> Behaviour:
-        return TrajectoryTracker(robot, _Path(plan), bandwidth=_BANDWIDTH, period=period)
+        return TrajectoryTracker(robot, path, bandwidth=_BANDWIDTH, period=period)
 
     scenario = find_scenario(_SCENARIOS[name])
     played = Scenario(name, name, "", tracker, rate=scenario.rate, config=scenario.config)

@@ -130,13 +130,8 @@ class MotionPlanner:
 
     def _ramped(self, motion: JointMotion) -> PlanPoints:
         """Return the motion with a phase that gains and loses its speed in `_RAMP`."""
-        names = motion.joint_names
-        missing = [name for name in self.robot.actuated_names if name not in names]
-        if missing:
-            raise ParameterError(f"the motion lacks the joints {', '.join(missing)}")
-        order = [names.index(name) for name in self.robot.actuated_names]
-        states = (motion.position, motion.velocity, motion.acceleration)
-        path = Quintics(motion.time, *(part[:, order] for part in states))
+        states = motion.states(self.robot.actuated_names)
+        path = Quintics(motion.time, *states)
         length = float(motion.time[-1]) / self._speed
         ramp = min(_RAMP, 0.5 * length)
         time = np.linspace(0.0, length + ramp, max(2, int(np.ceil((length + ramp) * _RATE))) + 1)
@@ -145,7 +140,7 @@ class MotionPlanner:
         for s, ds, dds in zip(*phases, strict=True):
             q, v, a = path.at(s)
             rows.append(Motion(q, ds * v, ds**2 * a + dds * v))
-        rows[0], rows[-1] = (rest(states[0][end, order]) for end in (0, -1))
+        rows[0], rows[-1] = (rest(states.position[end]) for end in (0, -1))
         return PlanPoints(time, *(np.array(part) for part in zip(*rows, strict=True)))
 
     def _path(self, points: PlanPoints) -> Quintics:

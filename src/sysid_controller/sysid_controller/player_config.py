@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from sysid_core.settings import check_config, parameter
+from sysid_core.settings import parameter
 from sysid_ros.robot_config import RobotConfig
 
 __all__ = ["TARGETS", "PlayerConfig"]
@@ -62,6 +62,3 @@ class PlayerConfig(RobotConfig):
     dry_run: bool = parameter(
         False, "Check everything and say what would be done; nothing moves", read_only=True
     )
-
-    def __post_init__(self) -> None:
-        check_config(self)

@@ -21,7 +21,7 @@ from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Request, Update
 from sysid_core.robot import Robot
-from sysid_core.settings import check_config, group, parameter
+from sysid_core.settings import group, parameter
 from sysid_msgs.msg import DynamicParameters, IdentificationStatus, JointSamples, Payload
 from sysid_msgs.srv import ExportModel
 from sysid_online.sample_filter import SampleFilter
@@ -56,9 +56,6 @@ class IdentifierConfig(RobotConfig):
         range=(0.1, 500.0),
     )
     online: OnlineConfig = group(OnlineConfig, "")
-
-    def __post_init__(self) -> None:
-        check_config(self)
 
 
 class IdentifierNode(Node):

@@ -24,7 +24,7 @@ from sysid_core.files import output_folder
 from sysid_core.online.stream import SampleStream
 from sysid_core.online.stream_config import StreamConfig
 from sysid_core.recording import Samples
-from sysid_core.settings import check_config, group, parameter
+from sysid_core.settings import group, parameter
 from sysid_msgs.msg import JointSamples
 from sysid_msgs.srv import SaveBuffer
 from sysid_online.opening import OpeningStream
@@ -75,9 +75,6 @@ class RecorderConfig(RobotConfig):
         read_only=True,
     )
     stream: StreamConfig = group(StreamConfig, "")
-
-    def __post_init__(self) -> None:
-        check_config(self)
 
 
 class RecorderNode(Node):

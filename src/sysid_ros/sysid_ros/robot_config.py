@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from sysid_core.errors import ParameterError
-from sysid_core.settings import parameter
+from sysid_core.settings import check_config, parameter
 
 if TYPE_CHECKING:
     from rclpy.node import Node
@@ -37,6 +37,9 @@ class RobotConfig:
         "empty: none. Without a description one is guessed, as by 'sysid init'",
         read_only=True,
     )
+
+    def __post_init__(self) -> None:
+        check_config(self)
 
     def load_robot(self, node: Node) -> Robot:
         """Load the robot that is named, for a node that is not yet spun.

@@ -9,7 +9,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from sysid_core.excitation.fourier import FadedMotion
 from sysid_core.robot import Robot
-from sysid_core.settings import check_config, parameter
+from sysid_core.settings import parameter
 from sysid_ros.control import trajectory_message
 from sysid_ros.fields import stamp
 from sysid_ros.node_main import run_node
@@ -47,9 +47,6 @@ class ReferenceConfig(RobotConfig):
     start_delay: float = parameter(
         0.0, "Before the first message [s]", range=(0.0, 3600.0), read_only=True
     )
-
-    def __post_init__(self) -> None:
-        check_config(self)
 
     def trajectory(self, robot: Robot) -> FadedMotion | StanceTrajectory:
         """Return the motion of a robot's joints: exciting, or over standing feet.

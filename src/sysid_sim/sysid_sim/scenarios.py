@@ -90,7 +90,7 @@ _BANDWIDTH = 20.0  # Of the PD feedback that scenarios track with, by the nomina
 
 def _excite(excitation: ExcitationConfig, robot: Robot, seed: int, period: float) -> Behaviour:
     trajectory = exciting_trajectory(robot, seed, excitation)
-    return TrajectoryTracker(robot, trajectory, bandwidth=_BANDWIDTH, period=period)
+    return TrajectoryTracker(robot, trajectory.at, bandwidth=_BANDWIDTH, period=period)
 
 
 def _scenario(name: str, **given: Any) -> Scenario:

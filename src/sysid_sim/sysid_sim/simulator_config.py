@@ -9,7 +9,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.stance import stance_of, standing_configuration
 from sysid_core.errors import ParameterError, SysidError
 from sysid_core.robot import Robot
-from sysid_core.settings import check_config, parameter
+from sysid_core.settings import parameter
 from sysid_ros.robot_config import RobotConfig
 from sysid_sim.sensors import SENSORS
 from sysid_sim.simulation import SimulationConfig, Stribeck
@@ -104,7 +104,7 @@ class SimulatorConfig(RobotConfig):
     )
 
     def __post_init__(self) -> None:
-        check_config(self)
+        super().__post_init__()
         if self.speed != 1.0 and not self.publish_clock:
             raise ParameterError("a speed other than 1 needs publish_clock, so that nodes follow")
         if self.lockstep > 0.0 and not self.publish_clock:

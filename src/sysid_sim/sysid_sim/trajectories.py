@@ -3,7 +3,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from sysid_core.dynamics.select import make_dynamics
 from sysid_core.dynamics.stance import StandingFeet, rest_configuration
 from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.excitation.fourier import FadedMotion, FourierMotion, States
+from sysid_core.excitation.standing import differentiated
 from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.legged_motion import SwayConfig, quaternion_of
@@ -48,16 +48,11 @@ def nominal_dynamics(robot: Robot) -> TreeDynamics | ClosedChainDynamics:
     return make_dynamics(robot)
 
 
-class _Trajectory(Protocol):
-    def at(self, time: FloatArray) -> States:
-        """Return the motion at times (n,) [s]."""
-        ...
-
-
 class TrajectoryTracker:
     """Follows a trajectory: nominal torques fed forward, feedback through the nominal inertia.
 
-    The feedback is critically damped and has a bandwidth [rad/s] by the inertia at rest.
+    The trajectory takes times (n,) [s]. The feedback is critically damped and has a bandwidth
+    [rad/s] by the inertia at rest.
 
     Attributes
     ----------
@@ -70,7 +65,12 @@ class TrajectoryTracker:
     trouble = ""
 
     def __init__(
-        self, robot: Robot, trajectory: _Trajectory, *, bandwidth: float, period: float
+        self,
+        robot: Robot,
+        trajectory: Callable[[FloatArray], States],
+        *,
+        bandwidth: float,
+        period: float,
     ) -> None:
         self.robot = robot
         self._trajectory = trajectory
@@ -115,10 +115,10 @@ class TrajectoryTracker:
         """Return positions, velocities and torques (n, na) of a block of control periods."""
         first = block * _BLOCK
         time = np.arange(first, first + _BLOCK, dtype=np.float64) * self._period
-        q, v, _ = self._trajectory.at(time)
+        q, v, _ = self._trajectory(time)
         # Feed-forward changes slowly beside the control period: a coarser grid will do.
         coarse = np.arange(0, _BLOCK + _STRIDE, _STRIDE)
-        torque = self._model.torques(*self._trajectory.at(time[0] + self._period * coarse))
+        torque = self._model.torques(*self._trajectory(time[0] + self._period * coarse))
         rows = np.arange(_BLOCK)
         return q, v, np.column_stack([np.interp(rows, coarse, column) for column in torque.T])
 
@@ -128,7 +128,6 @@ _SHRINK = 0.8
 _SHRINKS = 20
 _GROW = 1.25
 _MARGIN = 0.05  # [rad] of passive joints: who is left without a reference brakes beyond its end
-_STEP = 1e-3  # [s] of the differences
 _SWAY_CHECKED = 60.0  # [s] of a sway whose range is looked at
 _SWAY_GRID = 600
 _SWAY_SHRINKS = 10
@@ -291,10 +290,7 @@ class StanceTrajectory:
 
     def at(self, time: FloatArray) -> States:
         """Return the joints' motion at times (n,) [s]; before time zero they rest."""
-        time = np.asarray(time, dtype=float)
-        n = len(time)
-        around = np.concatenate([time - _STEP, time, time + _STEP])
-        joints = self._feet.configurations(self.base(around))[:, 7:]
-        before, now, after = joints[:n], joints[n : 2 * n], joints[2 * n :]
-        velocity = (after - before) / (2.0 * _STEP)
-        return States(now, velocity, (after - 2.0 * now + before) / _STEP**2)
+        feet = self._feet
+        model, joints = feet.kinematics.robot.model, len(self.stance.joints)
+        whole = differentiated(model, lambda t: feet.configurations(self.base(t)), time)
+        return States(*(part[:, -joints:] for part in whole))

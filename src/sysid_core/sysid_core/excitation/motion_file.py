@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads motions to play: what ``sysid excite`` wrote, or any joint trajectory in YAML."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import DataError, UnreadableError
+from sysid_core.errors import DataError, ParameterError, UnreadableError
+from sysid_core.excitation.fourier import States
 from sysid_core.untrusted import read_json, read_yaml
 
 __all__ = ["IDENTITY", "TRAJECTORY", "JointMotion", "read_motion"]
@@ -32,6 +34,21 @@ class JointMotion:
     robot: str = ""
     model_hash: str = ""
     description: str = ""
+
+    def states(self, joints: Sequence[str]) -> States:
+        """Return the motion of some joints in their order.
+
+        Raises
+        ------
+        ParameterError
+            If it lacks one of them.
+        """
+        missing = [joint for joint in joints if joint not in self.joint_names]
+        if missing:
+            raise ParameterError(f"the motion lacks the joints {', '.join(missing)}")
+        order = [self.joint_names.index(joint) for joint in joints]
+        parts = (self.position, self.velocity, self.acceleration)
+        return States(*(part[:, order] for part in parts))
 
 
 def read_motion(path: Path) -> JointMotion:

@@ -79,12 +79,7 @@ def _states(robot: Robot, path: Path) -> States:
     motion = read_motion(path)
     if motion.model_hash not in ("", robot.model_hash):
         raise ParameterError(f"{path} is a motion of another robot or model than '{robot.name}'")
-    missing = set(robot.actuated_names) - set(motion.joint_names)
-    if missing:
-        raise ParameterError(f"{path} lacks the joints {', '.join(sorted(missing))}")
-    order = [motion.joint_names.index(name) for name in robot.actuated_names]
-    parts = (motion.position, motion.velocity, motion.acceleration)
-    return States(*(part[:, order] for part in parts))
+    return motion.states(robot.actuated_names)
 
 
 def _summary(robot: Robot, found: Excitation, options: ExciteConfig) -> dict[str, Any]:
