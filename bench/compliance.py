@@ -99,10 +99,7 @@ def _motion_of_state(pendulum: Pendulum, state: FloatArray) -> FloatArray:
     wdot = (body - np.cross(w, pendulum.inertia * w)) / pendulum.inertia
     vector, scalar = q[:, :3], q[:, 3:]
     qdot = 0.5 * np.hstack(
-        [
-            scalar * w + np.cross(vector, w),
-            -np.sum(vector * w, axis=1, keepdims=True),
-        ]
+        [scalar * w + np.cross(vector, w), -np.sum(vector * w, axis=1, keepdims=True)]
     )
     vdot = force / pendulum.mass[:, None]
     return np.concatenate([v.ravel(), qdot.ravel(), vdot.ravel(), wdot.ravel()])

@@ -189,12 +189,7 @@ class Tracking(NamedTuple):
 
 
 def track(
-    robot: Robot,
-    truth: FloatArray,
-    parameters: FloatArray,
-    omega: float,
-    gains: Gains,
-    seed: int,
+    robot: Robot, truth: FloatArray, parameters: FloatArray, omega: float, gains: Gains, seed: int
 ) -> Tracking:
     """Track sines of `omega` [rad/s] for three periods beyond the fade-in."""
     motion = sines(omega)

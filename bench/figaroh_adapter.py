@@ -97,7 +97,7 @@ class Figaroh:
                     "friction": "viscous" in terms,
                     "actuator_inertia": "armature" in terms,
                     "joint_offset": "offset" in terms,
-                },
+                }
             },
             "coupling": {"has_coupled_wrist": False},
             "mechanics": {

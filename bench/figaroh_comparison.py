@@ -45,9 +45,7 @@ COMPARED = {
 
 def _ours(robot: Robot, experiment: Experiment, method: str) -> Identification:
     config = IdentifyConfig(
-        train=1.0,
-        signals=SignalConfig(cutoff=CUTOFF),
-        estimator=estimator(method),
+        train=1.0, signals=SignalConfig(cutoff=CUTOFF), estimator=estimator(method)
     )
     return identify(robot, experiment.recording, config)
 

@@ -123,10 +123,7 @@ def _growth(usage: Usage) -> float:
 
 
 def _result(
-    counts: Counter[str],
-    slow: list[tuple[str, float]],
-    usage: dict[str, Usage],
-    dead: list[str],
+    counts: Counter[str], slow: list[tuple[str, float]], usage: dict[str, Usage], dead: list[str]
 ) -> Result:
     worst = {kind: max(t for k, t in slow if k == kind) for kind in counts}
     growth = {name: _growth(one) for name, one in usage.items()}

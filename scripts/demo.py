@@ -38,11 +38,7 @@ RESULTS = {
 LOAD_MASS = 1.5
 LOAD_COM = (0.02, 0.0, 0.06)
 LOAD_INERTIA = (0.003, 0.0, 0.003, 0.0, 0.0, 0.003)
-TOPICS = {
-    "tracking": "TrackingStatus",
-    "status": "IdentificationStatus",
-    "payload": "Payload",
-}
+TOPICS = {"tracking": "TrackingStatus", "status": "IdentificationStatus", "payload": "Payload"}
 
 
 class Phase(NamedTuple):

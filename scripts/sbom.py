@@ -61,9 +61,7 @@ def bill(found: Sequence[Package], version: str) -> dict[str, Any]:
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
-        "metadata": {
-            "component": {"type": "application", "name": "sysid", "version": version},
-        },
+        "metadata": {"component": {"type": "application", "name": "sysid", "version": version}},
         "components": [
             {
                 "type": "library",

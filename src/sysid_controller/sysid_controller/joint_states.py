@@ -50,11 +50,7 @@ class JointStates:
         self._differentiated = np.zeros(len(self.joint_names))
 
     def update(
-        self,
-        names: Sequence[str],
-        position: FloatArray,
-        velocity: FloatArray,
-        stamp: float,
+        self, names: Sequence[str], position: FloatArray, velocity: FloatArray, stamp: float
     ) -> Diagnostic | None:
         """Take a state with a stamp [s], or say why not.
 

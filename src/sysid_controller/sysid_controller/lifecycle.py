@@ -5,12 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from lifecycle_msgs.msg import State, Transition, TransitionDescription, TransitionEvent
-from lifecycle_msgs.srv import (
-    ChangeState,
-    GetAvailableStates,
-    GetAvailableTransitions,
-    GetState,
-)
+from lifecycle_msgs.srv import ChangeState, GetAvailableStates, GetAvailableTransitions, GetState
 from rclpy.node import Node
 
 __all__ = ["Lifecycle"]

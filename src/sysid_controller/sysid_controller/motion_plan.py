@@ -63,12 +63,7 @@ class MotionPlanner:
     """
 
     def __init__(
-        self,
-        robot: Robot,
-        motion: JointMotion,
-        *,
-        speed: float = 1.0,
-        approach_speed: float = 0.2,
+        self, robot: Robot, motion: JointMotion, *, speed: float = 1.0, approach_speed: float = 0.2
     ) -> None:
         _check_identity(robot, motion)
         self.robot, self._speed, self._approach_speed = robot, speed, approach_speed

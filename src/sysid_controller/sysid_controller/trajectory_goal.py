@@ -55,9 +55,7 @@ class GoalTolerance(NamedTuple):
 
 
 def goal_tolerance(
-    names: tuple[str, ...],
-    aliases: Mapping[str, str],
-    given: Sequence[tuple[str, float, float]],
+    names: tuple[str, ...], aliases: Mapping[str, str], given: Sequence[tuple[str, float, float]]
 ) -> GoalTolerance:
     """Return tolerances of joints; zero and less stand for none, as in the action's definition.
 

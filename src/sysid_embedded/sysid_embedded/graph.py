@@ -58,8 +58,7 @@ class Graph:
 
     def _publish(self) -> None:
         message = message_class(_TYPE)(
-            gid=_gid(self._participant.gid),
-            node_entities_info_seq=list(self._nodes.values()),
+            gid=_gid(self._participant.gid), node_entities_info_seq=list(self._nodes.values())
         )
         data = bytearray(HEADER)
         self._codec.encode(message, data)

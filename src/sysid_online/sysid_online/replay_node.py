@@ -21,12 +21,7 @@ from sysid_msgs.msg import Contacts
 from sysid_ros.fields import stamp
 from sysid_ros.node_main import run_node
 from sysid_ros.parameters import NodeParameters
-from sysid_ros.sensors import (
-    contacts_message,
-    imu_message,
-    joint_state_message,
-    odometry_message,
-)
+from sysid_ros.sensors import contacts_message, imu_message, joint_state_message, odometry_message
 
 __all__ = ["ReplayConfig", "ReplayNode", "main"]
 

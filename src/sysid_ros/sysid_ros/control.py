@@ -87,9 +87,7 @@ def _point_arrays(message: JointTrajectory, kind: str) -> FloatArray | None:
     return np.array(rows, dtype=float).reshape(len(rows), count)
 
 
-def payload_arrays(
-    request: AttachPayload.Request,
-) -> tuple[str, float, FloatArray, FloatArray]:
+def payload_arrays(request: AttachPayload.Request) -> tuple[str, float, FloatArray, FloatArray]:
     """Return frame, mass [kg], centre of mass (3,) [m] and inertia (3, 3) [kg·m²] of a request."""
     xx, xy, yy, xz, yz, zz = (float(value) for value in request.inertia)
     inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])

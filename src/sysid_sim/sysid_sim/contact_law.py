@@ -82,11 +82,7 @@ class ContactLaw:
         return solution._replace(effort=np.clip(effort, -self._limit, self._limit))
 
     def _foot_accelerations(
-        self,
-        reference: ContactReference,
-        v: FloatArray,
-        contacts: BoolArray,
-        terms: ContactTerms,
+        self, reference: ContactReference, v: FloatArray, contacts: BoolArray, terms: ContactTerms
     ) -> FloatArray:
         """Return the wanted accelerations (nc, 6) of the feet; angular ones bring them to rest."""
         kp, kd = _FOOT_BANDWIDTH**2, 2.0 * _FOOT_BANDWIDTH

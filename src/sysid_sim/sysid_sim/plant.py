@@ -14,13 +14,7 @@ from sysid_core.robot import Robot
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import PhysicsConfig, brake_name, build_mjcf, foot_prefix
 
-__all__ = [
-    "FootContacts",
-    "Plant",
-    "PlantState",
-    "cross",
-    "rotation_of",
-]
+__all__ = ["FootContacts", "Plant", "PlantState", "cross", "rotation_of"]
 
 # Explicit damping is stable below 2; well below it, a step loses little accuracy.
 MAX_DAMPING_PER_STEP = 0.5

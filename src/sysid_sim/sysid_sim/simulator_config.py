@@ -63,9 +63,7 @@ class SimulatorConfig(RobotConfig):
         range=(0.01, 100.0),
     )
     publish_clock: bool = parameter(
-        False,
-        "Publish /clock and stamp messages with simulated time from zero",
-        read_only=True,
+        False, "Publish /clock and stamp messages with simulated time from zero", read_only=True
     )
     clock_rate: float = parameter(
         0.0,

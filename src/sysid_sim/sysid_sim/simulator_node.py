@@ -28,12 +28,7 @@ from sysid_ros.diagnostics import diagnostics_message
 from sysid_ros.fields import stamp
 from sysid_ros.node_main import return_freed_memory, run_node, trim_memory
 from sysid_ros.parameters import NodeParameters
-from sysid_ros.sensors import (
-    contacts_message,
-    imu_message,
-    joint_state_message,
-    odometry_message,
-)
+from sysid_ros.sensors import contacts_message, imu_message, joint_state_message, odometry_message
 from sysid_sim.pacing import CommandGate, Pacing
 from sysid_sim.sensors import BaseReading, Reading
 from sysid_sim.simulation import Simulation

@@ -49,11 +49,7 @@ def read_robot_description(path: Path) -> str:
 
 
 def _bag_parts(
-    path: Path,
-    *,
-    joint_topic: str | None = None,
-    rows: int | None = None,
-    reach: float = 0.0,
+    path: Path, *, joint_topic: str | None = None, rows: int | None = None, reach: float = 0.0
 ) -> Iterator[Part]:
     """Yield a bag in overlapping parts, each read when it is asked for; see `read_parts`."""
     warnings: list[str] = []

@@ -7,12 +7,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.recording import Recording, TopicInfo
-from sysid_core.signals.timing import (
-    estimate_clock,
-    find_passes,
-    split_at_gaps,
-    thin_duplicates,
-)
+from sysid_core.signals.timing import estimate_clock, find_passes, split_at_gaps, thin_duplicates
 
 __all__ = ["JointSummary", "RecordingSummary", "StreamSummary", "summarise"]
 

@@ -11,14 +11,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 
-__all__ = [
-    "FadedMotion",
-    "FourierMotion",
-    "States",
-    "quintic_step",
-    "random_motion",
-    "rest_basis",
-]
+__all__ = ["FadedMotion", "FourierMotion", "States", "quintic_step", "random_motion", "rest_basis"]
 
 
 class States(NamedTuple):

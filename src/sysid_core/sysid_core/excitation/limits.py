@@ -56,11 +56,7 @@ class MotionLimits:
 
 
 def motion_limits(
-    robot: Robot,
-    *,
-    share: float = 0.9,
-    speed: float = 0.9,
-    acceleration: float | None = None,
+    robot: Robot, *, share: float = 0.9, speed: float = 0.9, acceleration: float | None = None
 ) -> MotionLimits:
     """Return the limits of a robot's actuated joints.
 

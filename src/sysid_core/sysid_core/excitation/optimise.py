@@ -140,9 +140,7 @@ def _excite_standing(
 
 
 def _improved(
-    design: Design,
-    starts: Sequence[FourierMotion],
-    progress: Callable[[str, float], None] | None,
+    design: Design, starts: Sequence[FourierMotion], progress: Callable[[str, float], None] | None
 ) -> Iterator[FourierMotion]:
     """Yield what the search makes of one start after another, where it finds a motion."""
     steps, done = design.starts * design.iterations, 0
@@ -161,10 +159,7 @@ def _improved(
 
 
 def _known(
-    robot: Robot,
-    config: ExciteConfig,
-    earlier: Sequence[States],
-    estimate: EstimateFile | None,
+    robot: Robot, config: ExciteConfig, earlier: Sequence[States], estimate: EstimateFile | None
 ) -> Information:
     """Return the information that there is before the motion."""
     information = Information(robot, config.joints, config.obstacles, config.focus)

@@ -49,12 +49,7 @@ def _message(found: Excitation, joints: tuple[str, ...]) -> str:
                 name: [_rounded(v) for v in values]
                 for name, values in zip(names, state, strict=True)
             }
-            | {
-                "time_from_start": {
-                    "sec": nanoseconds // 10**9,
-                    "nanosec": nanoseconds % 10**9,
-                }
-            }
+            | {"time_from_start": {"sec": nanoseconds // 10**9, "nanosec": nanoseconds % 10**9}}
         )
     message = {
         "header": {"stamp": {"sec": 0, "nanosec": 0}, "frame_id": ""},

@@ -75,11 +75,7 @@ def _cards(found: Identification) -> str:
             "smaller than the nominal model's",
             "good" if judged.improvement > 1.0 else "bad",
         ),
-        (
-            "yes" if consistent else "no",
-            "physically consistent",
-            "good" if consistent else "bad",
-        ),
+        ("yes" if consistent else "no", "physically consistent", "good" if consistent else "bad"),
         (f"{determined} of {len(estimate.determined)}", "base parameters set by the data", ""),
         (f"{estimate.condition:,.0f}", "condition number of the information", ""),
         (
@@ -97,11 +93,7 @@ def _cards(found: Identification) -> str:
 
 
 def _figure(name: str, figure: Figure) -> str:
-    config = {
-        "displaylogo": False,
-        "responsive": True,
-        "modeBarButtonsToRemove": _SPARE_BUTTONS,
-    }
+    config = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": _SPARE_BUTTONS}
     # "</" would end the script.
     parts = (json.dumps(part).replace("</", "<\\/") for part in (*figure, config))
     return (

@@ -14,11 +14,7 @@ from . import logging as _logging
 from . import node as _node
 from .context import Context, get_default_context, ok, try_shutdown
 from .parameter import Parameter
-from .signals import (
-    SignalHandlerOptions,
-    install_signal_handlers,
-    uninstall_signal_handlers,
-)
+from .signals import SignalHandlerOptions, install_signal_handlers, uninstall_signal_handlers
 from .task import Future
 
 __all__ = [

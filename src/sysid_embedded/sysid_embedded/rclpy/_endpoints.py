@@ -28,11 +28,7 @@ class Publisher:
     """Publishes messages of one type on one topic."""
 
     def __init__(
-        self,
-        writer: Writer,
-        msg_type: type[Message],
-        topic_name: str,
-        logger_name: str,
+        self, writer: Writer, msg_type: type[Message], topic_name: str, logger_name: str
     ) -> None:
         self.handle = writer  # The DDS writer
         self._encode = codec(msg_type.definition).encode
@@ -91,12 +87,7 @@ class Client:
     """Asks a service."""
 
     def __init__(
-        self,
-        context: Context,
-        reader: Reader,
-        writer: Writer,
-        srv_type: Any,
-        name: str,
+        self, context: Context, reader: Reader, writer: Writer, srv_type: Any, name: str
     ) -> None:
         self.context = context
         self.reader, self._writer = reader, writer

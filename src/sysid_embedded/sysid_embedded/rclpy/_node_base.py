@@ -33,11 +33,7 @@ class NodeBase(NodeParameters):
     """Base of nodes."""
 
     def __init__(
-        self,
-        node_name: str,
-        context: Context,
-        cli_args: list[str] | None,
-        namespace: str,
+        self, node_name: str, context: Context, cli_args: list[str] | None, namespace: str
     ) -> None:
         super().__init__()
         self._context = context

@@ -32,10 +32,7 @@ class Context:
         self._graph: Graph | None = None
         self.arguments = _arguments.Arguments()
 
-    def init(
-        self,
-        args: Sequence[str] | None = None,
-    ) -> None:
+    def init(self, args: Sequence[str] | None = None) -> None:
         """Start; the arguments default to the command line.
 
         Raises

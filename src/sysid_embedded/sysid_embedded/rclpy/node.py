@@ -164,11 +164,7 @@ class Node(NodeBase):
         return client
 
     def create_timer(
-        self,
-        timer_period_sec: float,
-        callback: Callable[[], Any],
-        *,
-        clock: Clock | None = None,
+        self, timer_period_sec: float, callback: Callable[[], Any], *, clock: Clock | None = None
     ) -> Timer:
         timer = Timer(
             callback,

@@ -35,12 +35,7 @@ from sysid_core.identification import (
 from sysid_core.recordings import parse_load, read_sources
 from sysid_core.report.advice import advice
 from sysid_core.robot import load_robot
-from sysid_core.robot.export import (
-    model_files,
-    require_believable,
-    require_elsewhere,
-    write_model,
-)
+from sysid_core.robot.export import model_files, require_believable, require_elsewhere, write_model
 from sysid_core.signals.options import SignalConfig
 from sysid_core.verdict import require_explained
 from sysid_core.wording import number
