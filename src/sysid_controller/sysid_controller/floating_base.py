@@ -9,6 +9,7 @@ from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.robot import Robot
+from sysid_core.signals.rotation import rotate_into_body
 
 __all__ = ["FloatingBase"]
 
@@ -105,17 +106,11 @@ class FloatingBase:
         self.pose = pose.copy()
         self.pose[3:] /= norm
         self.twist = twist
-        self.tilt = self._tilt(self.pose[3:])
+        upright = rotate_into_body(self.pose[None, 3:], self._up[None])[0, 2]
+        self.tilt = float(np.arccos(np.clip(upright, -1.0, 1.0)))
         self._tilted = self._tilted + 1 if self.tilt > self._tilt_limit else 0
         self._fed["odometry"] = steady
         return None
-
-    def _tilt(self, quaternion: FloatArray) -> float:
-        x, y, z, w = quaternion
-        axis = np.array(
-            [2.0 * (x * z + w * y), 2.0 * (y * z - w * x), 1.0 - 2.0 * (x * x + y * y)]
-        )
-        return float(np.arccos(np.clip(axis @ self._up, -1.0, 1.0)))
 
     def take_contacts(
         self, names: Sequence[str], active: Sequence[bool], stamp: float, steady: float

@@ -10,10 +10,10 @@ import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.stance import Stance
-from sysid_sim.contact_law import ContactReference
 
 __all__ = [
     "LINEAR",
+    "ContactReference",
     "Jump",
     "LeggedMotion",
     "Plan",
@@ -38,6 +38,21 @@ class Sensed(NamedTuple):
     twist: FloatArray  # (6,) [m/s, rad/s] in the base frame
     feet: FloatArray  # (nc, 3) [m] contact frames in the world
     touching: BoolArray  # (nc,)
+
+
+class ContactReference(NamedTuple):
+    """Desired motion of the base and of the feet in swing."""
+
+    pose: FloatArray  # (7,) base position in the world [m], unit quaternion x, y, z, w
+    # velocity, acceleration: (6,) linear part in the world [m/s, m/s²], angular part in the base
+    # frame [rad/s, rad/s²].
+    velocity: FloatArray
+    acceleration: FloatArray
+    # foot_position, foot_velocity, foot_acceleration: (nc, 3) [m, m/s, m/s²] in the world; those
+    # of feet in contact are not used.
+    foot_position: FloatArray
+    foot_velocity: FloatArray
+    foot_acceleration: FloatArray
 
 
 class Plan(NamedTuple):

@@ -23,7 +23,6 @@ __all__ = [
     "PayloadEvent",
     "Scenario",
     "find_scenario",
-    "known_scenarios",
     "scenario_of",
 ]
 
@@ -115,13 +114,6 @@ def _scenario(name: str, **given: Any) -> Scenario:
         spread=TruthSpread(**told.get("spread", {})),
         payloads=tuple(PayloadEvent(**each) for each in told.get("payloads", ())),
     )
-
-
-def known_scenarios() -> dict[str, Scenario]:
-    """Return all scenarios by name."""
-    return {
-        name: _scenario(name, **given) for name, given in read_scenarios()["scenarios"].items()
-    }
 
 
 def scenario_of(robot: str) -> Scenario:

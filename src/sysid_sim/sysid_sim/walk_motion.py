@@ -13,9 +13,9 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.stance import Stance
 from sysid_core.excitation.fourier import quintic_step
 from sysid_sim.cli import read_scenarios
-from sysid_sim.contact_law import ContactReference
 from sysid_sim.legged_motion import (
     LINEAR,
+    ContactReference,
     Plan,
     Sensed,
     SwayConfig,

@@ -19,8 +19,9 @@ from sysid_core.dynamics.contact_dynamics import ContactDynamics
 from sysid_core.dynamics.select import Dynamics
 from sysid_core.errors import ModelError
 from sysid_core.robot import Robot, load_robot
-from sysid_sim.contact_law import ContactLaw, ContactReference, base_acceleration
+from sysid_sim.legged_motion import ContactReference
 from sysid_sim.truth import draw_truth
+from sysid_sim.walker import ContactLaw, base_acceleration
 
 STANDING = np.array([0.0, 0.7, -1.4] * 2 + [0.0, -0.7, 1.4] * 2)
 FOUR = np.ones(4, dtype=bool)

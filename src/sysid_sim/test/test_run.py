@@ -17,17 +17,19 @@ from sysid_core.dynamics.closed_chain import ClosedChainDynamics
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import OutputError
 from sysid_core.robot import known_robots, load_robot
-from sysid_sim.cli import simulate
+from sysid_sim.cli import read_scenarios, simulate
 from sysid_sim.errors import SimulationError
 from sysid_sim.mjcf import PhysicsConfig
 from sysid_sim.run import Run, run_scenario, write_run
-from sysid_sim.scenarios import find_scenario, known_scenarios
+from sysid_sim.scenarios import find_scenario
 from sysid_sim.sensors import SensorConfig
 from sysid_sim.simulation import SimulationConfig, Stribeck
 from sysid_sim.truth import read_truth
 
 FIXED = [
-    name for name, scenario in known_scenarios().items() if not load_robot(scenario.robot).floating
+    name
+    for name in read_scenarios()["scenarios"]
+    if not load_robot(find_scenario(name).robot).floating
 ]
 
 

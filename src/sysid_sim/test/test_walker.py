@@ -21,17 +21,18 @@ from sysid_core.robot.interpretation import interpret
 from sysid_core.signals.align import align
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import filter_aligned
+from sysid_sim.cli import read_scenarios
 from sysid_sim.errors import SimulationError
 from sysid_sim.plant import rotation_of
 from sysid_sim.run import Run, run_scenario, write_run
-from sysid_sim.scenarios import find_scenario, known_scenarios
+from sysid_sim.scenarios import find_scenario
 from sysid_sim.sensors import SensorConfig
 from sysid_sim.simulation import Simulation, SimulationConfig
 from sysid_sim.walker import MOTIONS, Walker
 
 LEGGED = [
     name
-    for name in known_scenarios()
+    for name in read_scenarios()["scenarios"]
     if name.startswith(("solo12_", "spot_")) and not name.endswith("_payload")
 ]
 CUTOFF = 25.0
