@@ -17,17 +17,13 @@ from sysid_core.dynamics.contact_kinematics import BASE
 
 __all__ = ["BaseEstimate", "BaseNoise", "NoiseLearner"]
 
-_ROUNDS = 4
-"""Steps in which feet that do not stand are told from those that do."""
+_ROUNDS = 4  # Steps in which feet that do not stand are told from those that do
 _ITERATIONS = 30
-_SETTLED = 3e-3
-"""Relative change of the variances at which iterations end."""
-_LEARNED_FROM = 1000
-"""Samples that variances are learned from: more would not change them."""
+_SETTLED = 3e-3  # Relative change of the variances at which iterations end
+_LEARNED_FROM = 1000  # Samples that variances are learned from: more would not change them
 _APART = 4.0
 """Least ratio of the variances of moving and standing feet, which else would change places."""
-_LEAST = 1e-12
-"""Least variance, of exact data."""
+_LEAST = 1e-12  # Least variance, of exact data
 _RIGID = 1e-6
 """Least variance of standing feet, as a share of all feet's: none is stiller by a thousand."""
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes legged samples fit for regression: contacts completed, doubtful samples left out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -103,11 +101,7 @@ def corrected(judged: Conditioned, motion: FootMotion, stance: StanceMotion) -> 
 
 
 def judge_contacts(
-    robot: Robot,
-    samples: Samples,
-    motion: FootMotion,
-    flagged: BoolArray,
-    config: ContactConfig,
+    robot: Robot, samples: Samples, motion: FootMotion, flagged: BoolArray, config: ContactConfig
 ) -> Conditioned:
     """Complete the contacts of samples whose feet's motion is known.
 

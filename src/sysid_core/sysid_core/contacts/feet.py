@@ -61,15 +61,12 @@ Between swing legs, whose estimated load is an error of the leg's model, and sta
 gap: 0.04 to 0.4 on a trotting Solo12 whose prior is 30 % off.
 """
 _CHUNK = 512
-SLIP_SPEED = 0.4
-"""A loaded contact that moves faster slips [m/s]."""
-_SHORTEST = 10
-"""Forces that must be at hand before their convention is judged."""
+SLIP_SPEED = 0.4  # A loaded contact that moves faster slips [m/s]
+_SHORTEST = 10  # Forces that must be at hand before their convention is judged
 _CLEARLY = 0.5
 """Another convention is meant if its error is smaller by this factor: the nominal masses that
 forces from torques rest on are off by less [-]."""
-_FREE_FALL = 0.5
-"""A base that feels more of gravity than this share is not falling [-]."""
+_FREE_FALL = 0.5  # A base that feels more of gravity than this share is not falling [-]
 
 
 class FootMotion(NamedTuple):
@@ -186,10 +183,7 @@ def loaded_contacts(robot: Robot, forces: FloatArray) -> BoolArray:
 
 
 def check_feet(
-    robot: Robot,
-    samples: Samples,
-    motion: FootMotion,
-    config: ContactConfig | None = None,
+    robot: Robot, samples: Samples, motion: FootMotion, config: ContactConfig | None = None
 ) -> tuple[Noticed, ...]:
     """Check contact flags against motion and load.
 

@@ -1,32 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of a floating base's odometry: frames, quaternions, agreement of pose and twist."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.noticed import Noticed, noticed
 from sysid_core.recording import Samples
-from sysid_core.signals.rotation import (
-    angular_motion,
-    continuous,
-    normalised,
-    rotate_into_body,
-)
+from sysid_core.signals.rotation import angular_motion, continuous, normalised, rotate_into_body
 
 __all__ = ["check_odometry"]
 
 _NORM_TOLERANCE = 1e-3
 _SHORTEST = 10
-_MOVING = 0.02
-"""Slower bases [m/s] tell nothing about the frame of their twist."""
-_TURNING = 0.2
-"""Bases that turn more slowly [rad/s] tell nothing about their orientation."""
-_MARGIN = 0.02
-"""Share of the velocity by which a good estimator's twist may differ from its pose."""
-_CLEARLY = 0.5
-"""A frame is mistaken if the other one's error is smaller by this factor."""
+_MOVING = 0.02  # Slower bases [m/s] tell nothing about the frame of their twist
+_TURNING = 0.2  # Bases that turn more slowly [rad/s] tell nothing about their orientation
+_MARGIN = 0.02  # Share of the velocity by which a good estimator's twist may differ from its pose
+_CLEARLY = 0.5  # A frame is mistaken if the other one's error is smaller by this factor
 _WORST_DISAGREEMENT = 0.3
 _AVERAGED = 0.1
 """Velocities are compared as means over this time [s]: a pose's derivative is noisy."""

@@ -5,8 +5,6 @@ Differentiated odometry is noisy, joint encoders are not: feet that stand still 
 motion (Bloesch et al. 2013).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -26,23 +24,18 @@ __all__ = ["StanceMotion"]
 
 _JUDGED_FROM = 50
 """Live samples that are judged at once: one by one would take as long as all else."""
-_JUDGED_BY = 500
-"""Samples whose torques judge the correction."""
+_JUDGED_BY = 500  # Samples whose torques judge the correction
 _CLEARLY = 0.9
 """Share of the unexplained squares of torque that the correction may leave at most: feet are less
 than rigid, and odometry as good as they are stays as it is."""
-_MEMORY = 5.0
-"""Time constant [s] over which live variances follow the gait."""
+_MEMORY = 5.0  # Time constant [s] over which live variances follow the gait
 _ENOUGH = 200
 """Samples from which variances can be learned; before that, the odometry stays as it is."""
-_CERTAIN = 10.0
-"""Standard errors beyond which a lag is one: neighbouring samples err alike."""
+_CERTAIN = 10.0  # Standard errors beyond which a lag is one: neighbouring samples err alike
 _SHORTEST_LAG = 0.005
 """Lag [s] below which stamps are as good as a driver's: 0.3 degrees at 1 rad/s."""
-_LONGEST_LAG = 0.2
-"""Lag [s] beyond which a first-order correction is wrong."""
-_REMEMBERED = 1000
-"""Live samples whose noise the next one's is compared with."""
+_LONGEST_LAG = 0.2  # Lag [s] beyond which a first-order correction is wrong
+_REMEMBERED = 1000  # Live samples whose noise the next one's is compared with
 
 
 class StanceMotion:

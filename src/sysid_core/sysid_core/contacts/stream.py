@@ -19,8 +19,7 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["ContactStream"]
 
-_REFUSED = 2.0
-"""Time [s] that unusable odometry is refused for: a base at rest does not show its frame."""
+_REFUSED = 2.0  # [s] that unusable odometry is refused for: a base at rest does not show its frame
 
 
 class _Held(NamedTuple):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bounding ellipsoids of bodies: as described, else from collision shapes, else from inertia."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -17,10 +15,8 @@ from sysid_core.robot.urdf import Urdf
 
 __all__ = ["around", "bounding_ellipsoids", "shape_of"]
 
-INERTIA_SCALE = 3.0
-"""Stretch of the inertia's equivalent ellipsoid where no shape is known [-]."""
-_THIN = 1e-3
-"""Half of the thickness that anything has at least [m]."""
+INERTIA_SCALE = 3.0  # Stretch of the inertia's equivalent ellipsoid where no shape is known [-]
+_THIN = 1e-3  # Half of the thickness that anything has at least [m]
 _STEPS = 2000
 _CLOSE = 0.1
 """Excess of the farthest point over its distance in the least ellipsoid, 4, that is let be."""

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far a robot's bodies are from each other, from boxes and from the floor."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -23,14 +21,11 @@ except ImportError:  # its name with Pinocchio up to 3.2
 
 __all__ = ["NOTHING", "Clearance", "Obstacles"]
 
-_SOLID = 5.0
-"""Squared semi-axes of a solid ellipsoid over its mean squares along them."""
-_ALWAYS = 0.5
-"""Share of random configurations in which shapes overlap that stand for no gap."""
+_SOLID = 5.0  # Squared semi-axes of a solid ellipsoid over its mean squares along them
+_ALWAYS = 0.5  # Share of random configurations in which shapes overlap that stand for no gap
 _SAMPLES = 200
 _TINY = 1e-12
-_LEVEL = 1e-6
-"""Height [m] by which a frame must move for the floor to matter to it."""
+_LEVEL = 1e-6  # Height [m] by which a frame must move for the floor to matter to it
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads a robot description's YAML and names the place of whatever is wrong in it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,12 +41,10 @@ from sysid_core.values import (
 
 __all__ = ["check_name", "parse_description", "read_description"]
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-"""Names of robots become names of files."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")  # Names of robots become names of files
 
 
-_PERCENT = re.compile(r"±?\s*(\d+(?:\.\d*)?)\s*%")
-"""Of the nominal mass, to both sides."""
+_PERCENT = re.compile(r"±?\s*(\d+(?:\.\d*)?)\s*%")  # Of the nominal mass, to both sides
 
 
 def check_name(name: str) -> None:

@@ -4,8 +4,6 @@
 Everything else in them is left alone.
 """
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -39,8 +37,7 @@ _MASS_FACTOR = 2.0
 _TORQUE_FACTOR = 3.0
 """The same of the torques: effort gains of motors are further from one than this."""
 _STATES = 64
-_LOADED = 0.01
-"""Share of the largest square torque from which a joint carries a load."""
+_LOADED = 0.01  # Share of the largest square torque from which a joint carries a load
 
 
 def require_believable(robot: Robot, parameters: FloatArray, override: str) -> None:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a URDF and a recording suggest about a robot: feet, a free base, tool, joints to lock."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,16 +21,11 @@ _TOOL = re.compile(r"tool|flange|tcp|(^|_)ee($|_)|end_?effector|hand|gripper", r
 _FOOT = re.compile(r"foot|feet|toe|sole|ankle|contact", re.IGNORECASE)
 _SENSOR = re.compile(r"imu|sensor|camera", re.IGNORECASE)
 _ROOTED = re.compile(r"world|map|odom|footprint|palm|hand|gripper|table", re.IGNORECASE)
-_LIMBS = 3
-"""A root that carries as many limbs is taken for a trunk that walks or flies."""
-_FEET = 2
-"""Legs with feet that make a robot stand on them."""
-_LEG = 2
-"""Joints of a leg at least."""
-_ANKLED = 5
-"""Joints of a leg whose foot is flat: three place it, the others turn it on the ground."""
-_STILL = 1e-2
-"""A joint without effort that moves less [rad] can be locked without error."""
+_LIMBS = 3  # A root that carries as many limbs is taken for a trunk that walks or flies
+_FEET = 2  # Legs with feet that make a robot stand on them
+_LEG = 2  # Joints of a leg at least
+_ANKLED = 5  # Joints of a leg whose foot is flat: three place it, the others turn it on the ground
+_STILL = 1e-2  # A joint without effort that moves less [rad] can be locked without error
 
 
 class Foot(NamedTuple):

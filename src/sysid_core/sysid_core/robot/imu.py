@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a floating base carries its inertial sensor."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -14,8 +12,7 @@ from sysid_core.robot.description import FrameOnLink, RobotDescription
 
 __all__ = ["described_cutoff", "imu_mounting"]
 
-_BASE_JOINT = 1
-"""The free-flyer's index in Pinocchio's model."""
+_BASE_JOINT = 1  # The free-flyer's index in Pinocchio's model
 
 
 _BY_ODOMETRY = 0.5

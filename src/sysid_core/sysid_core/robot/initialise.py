@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a robot description for any URDF, with comments that say what may be filled in."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads a recording as one robot's: joint names and order, units, gains, sides of the gears."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,11 +20,9 @@ __all__ = ["STILL", "interpret"]
 
 _BACKWARD_PERIODS = 5.0
 """Rows that are late by more sampling periods are no mere jitter of the transport."""
-_SLOWEST = 1.0
-"""Rate [Hz] below which rows show no dynamics."""
+_SLOWEST = 1.0  # Rate [Hz] below which rows show no dynamics
 _UNITS_OF_TIME = {"milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
-_USUAL_RATE = 10.0
-"""Rate [Hz] that the unit of stamps would make of one that is too low, at least."""
+_USUAL_RATE = 10.0  # Rate [Hz] that the unit of stamps would make of one that is too low, at least
 _JOINT_STATE = "sensor_msgs/msg/JointState"
 _QUANTITIES = ("position", "velocity", "effort")
 _MOST_SHOWN = 12

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds robot descriptions and URDFs by name, path or ``package://`` address."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that actuated joints determine a closed-chain robot's configuration (Assumption 1)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +11,7 @@ from sysid_core.robot.loops import LoopClosure
 
 __all__ = ["LoopReport", "check_loops", "random_closed_configurations", "random_closed_states"]
 
-_STARTS = 5
-"""Random starts per configuration, besides the home configuration."""
+_STARTS = 5  # Random starts per configuration, besides the home configuration
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinematic loops: solves passive joints from actuated ones, with the maps of their motion."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -243,11 +241,7 @@ class LoopClosure:
         return MotionMaps(G, G_dot, condition)
 
     def motion(
-        self,
-        q_a: FloatArray,
-        v_a: FloatArray,
-        a_a: FloatArray,
-        start: FloatArray | None = None,
+        self, q_a: FloatArray, v_a: FloatArray, a_a: FloatArray, start: FloatArray | None = None
     ) -> ClosedMotion:
         """Return the states of the whole robot along actuated motion, each warm-started.
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Corners of the meshes that a URDF names, where their files are there."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -15,8 +13,7 @@ from sysid_core.untrusted import read_bytes
 
 __all__ = ["read_mesh"]
 
-_HEADER = 80
-"""Bytes before a binary STL's count of triangles."""
+_HEADER = 80  # Bytes before a binary STL's count of triangles
 _TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 _CORNERS = {".stl": b"vertex", ".obj": b"v"}
 """First word of a corner's line in a text, by the file's suffix."""

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nominal parameters: as URDF and description give them, what is wrong with them, and mended."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -16,8 +14,7 @@ from sysid_core.robot.urdf import Urdf
 
 __all__ = ["consistent", "inertia_warnings", "nominal_parameters"]
 
-_SMALLEST_MASS = 1e-3
-"""Share of the robot's mass that a body without mass starts from [-]."""
+_SMALLEST_MASS = 1e-3  # Share of the robot's mass that a body without mass starts from [-]
 _BALL = Ellipsoid(np.zeros(3), 0.05**2 * np.eye(3))
 """What such a body starts as where its shape is not known [m]."""
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What looks wrong with a recording: other units, another robot."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,25 +16,18 @@ __all__ = ["BEYOND_RANGE", "BEYOND_SPEED", "STILL", "implausibilities", "mass_fa
 BEYOND_RANGE = np.pi
 """Positions so far [rad] out of range are a broken encoder or a joint that nothing stops: no
 torque from them is worth sending. A joint that slips past its stop is still believed."""
-BEYOND_SPEED = 10.0
-"""Velocities beyond so many times the limit are not measurements [-]."""
+BEYOND_SPEED = 10.0  # Velocities beyond so many times the limit are not measurements [-]
 
-_ROWS = 400
-"""Rows that gravity torques are compared on."""
-_SCALE = 3.0
-"""A torque scale that differs by a larger factor from the model's is implausible [-]."""
+_ROWS = 400  # Rows that gravity torques are compared on
+_SCALE = 3.0  # A torque scale that differs by a larger factor from the model's is implausible [-]
 _OTHER_UNIT = 30.0
 """A larger one is another unit: no gain from currents to torques is known so badly [-]."""
 _CORRELATION = 0.6
 """Gravity must explain torques at least so well before their scale says anything [-]."""
-STILL = 1e-3
-"""A joint that moves less [rad] stands still."""
-_LACKING = 0.2
-"""Share of the gravity torques that friction leaves in efforts without gravity [-]."""
-_SPIKES = 2.0
-"""Share of the positions at either end that spikes may take [%]."""
-_BEYOND_LIMIT = 0.1
-"""Positions may pass a limit by this [rad]."""
+STILL = 1e-3  # A joint that moves less [rad] stands still
+_LACKING = 0.2  # Share of the gravity torques that friction leaves in efforts without gravity [-]
+_SPIKES = 2.0  # Share of the positions at either end that spikes may take [%]
+_BEYOND_LIMIT = 0.1  # Positions may pass a limit by this [rad]
 
 
 def mass_factor(robot: Robot, parameters: FloatArray) -> float:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the bodies of a tree are at many configurations at once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pinocchio as pin
 

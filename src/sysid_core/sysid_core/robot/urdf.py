@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads and checks a URDF without its meshes, and writes identified inertias back into it."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from collections import Counter
 from dataclasses import dataclass
@@ -22,13 +20,11 @@ MOVABLE = ("revolute", "continuous", "prismatic")
 _INERTIA = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
 _LARGEST = 1e9
 """Of masses [kg], inertias and lengths: no link's come near, and their products stay finite."""
-_LARGEST_LIMIT = 1e300
-"""Of a joint: some files write a number of this sort where they mean none."""
+_LARGEST_LIMIT = 1e300  # Of a joint: some files write a number of this sort where they mean none
 _MOST_LINKS = 1000
 _MOST_DEPTH = 200
 """Of joints in a row: Pinocchio's reader calls itself for each, and ends the process at 4,000."""
-_MOST_MOVING = 200
-"""Movable joints: a humanoid with hands has 80; rows have 14 columns for each."""
+_MOST_MOVING = 200  # Movable joints: a humanoid with hands has 80; rows have 14 columns for each
 
 
 @dataclass(frozen=True)
