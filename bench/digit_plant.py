@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.integrate
 
-from sysid_controller.laws import FeedForward, Gains, Motion
+from sysid_controller.laws import FeedForward, Gains
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.closed_chain import ClosedChainDynamics
 from sysid_core.dynamics.select import make_dynamics
 from sysid_core.errors import EstimationError
-from sysid_core.excitation.fourier import FadedMotion, FourierMotion
+from sysid_core.excitation.fourier import FadedMotion, FourierMotion, States
 from sysid_core.inertia import transform_matrix
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot
@@ -176,7 +176,7 @@ def follow(
     desired = motion.at(np.linspace(0.0, seconds, round(seconds / STEP), endpoint=False))
 
     def policy(tick: int, position: FloatArray, velocity: FloatArray) -> FloatArray:
-        return law(dynamics, Motion(*(x[tick] for x in desired)), position, velocity).effort
+        return law(dynamics, States(*(x[tick] for x in desired)), position, velocity).effort
 
     return policy
 

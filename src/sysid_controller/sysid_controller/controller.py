@@ -6,7 +6,7 @@ import numpy as np
 from sysid_controller.command import Command, ControlState
 from sysid_controller.contact_torque import ContactTorque
 from sysid_controller.controller_inputs import ControllerInputs
-from sysid_controller.laws import LAWS, ControlLaw, LawOutput, Motion, check_gains
+from sysid_controller.laws import LAWS, ControlLaw, LawOutput, check_gains
 from sysid_controller.limits import EffortLimiter, LimitedEffort
 from sysid_controller.reference import START_TOLERANCE
 from sysid_controller.safe_hold import SafeHold
@@ -15,6 +15,7 @@ from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.select import Dynamics, make_dynamics
+from sysid_core.excitation.fourier import States
 from sysid_core.robot import Robot
 
 __all__ = ["FRICTION_WIDTH", "LARGEST_ERROR", "Controller"]
@@ -281,7 +282,7 @@ class Controller(ControllerInputs):
             self.stopped,
         )
 
-    def _desired(self, now: float) -> tuple[Motion, bool]:
+    def _desired(self, now: float) -> tuple[States, bool]:
         """Return the reference, and whether it had to start anew from the robot."""
         measured = self.joint_states
         desired = self.reference.sample(now)
@@ -295,7 +296,7 @@ class Controller(ControllerInputs):
     def _gravity(self) -> FloatArray:
         return self._safe_hold.gravity(self.dynamics, self.joint_states.position)
 
-    def _asked(self, now: float, desired: Motion) -> tuple[LawOutput, Motion]:
+    def _asked(self, now: float, desired: States) -> tuple[LawOutput, States]:
         """Return the law's torques, or those that hold the robot, and the reference in use."""
         measured = self.joint_states
         position, velocity = measured.position, measured.velocity

@@ -12,6 +12,7 @@ from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.select import Dynamics
 from sysid_core.errors import ParameterError
+from sysid_core.excitation.fourier import States
 from sysid_core.robot.model import Limits
 
 __all__ = [
@@ -21,7 +22,6 @@ __all__ = [
     "FeedForward",
     "Gains",
     "LawOutput",
-    "Motion",
     "check_gains",
     "find_gains",
 ]
@@ -31,14 +31,6 @@ _MOST_DAMPING = 0.5  # [-] of the rate: derivative gain per inertia [1/s]
 _MOST_BANDWIDTH = 0.25  # [-] of the rate: root of the proportional gain per inertia [rad/s]
 # Nominal inertias may lack rotors; gains as weak as these are allowed whatever they say.
 _FULL_TORQUE_ERROR = 0.1  # [rad] of position error that all of a joint's torque answers
-
-
-class Motion(NamedTuple):
-    """A desired motion of the actuated joints: (na,) [rad], [rad/s] and [rad/s²]."""
-
-    position: FloatArray
-    velocity: FloatArray
-    acceleration: FloatArray
 
 
 class Gains(NamedTuple):
@@ -67,7 +59,7 @@ class ControlLaw(Protocol):
     """Turns a desired motion and a measured state into torques; see `LAWS`."""
 
     def __call__(
-        self, dynamics: Dynamics, desired: Motion, position: FloatArray, velocity: FloatArray
+        self, dynamics: Dynamics, desired: States, position: FloatArray, velocity: FloatArray
     ) -> LawOutput:
         """Return the torques for a measured `position` [rad] and `velocity` [rad/s] (na,)."""
 
@@ -89,7 +81,7 @@ class ComputedTorque:
         self.gains = gains
 
     def __call__(
-        self, dynamics: Dynamics, desired: Motion, position: FloatArray, velocity: FloatArray
+        self, dynamics: Dynamics, desired: States, position: FloatArray, velocity: FloatArray
     ) -> LawOutput:
         """Return the torques for a measured `position` [rad] and `velocity` [rad/s] (na,)."""
         error, rate = desired.position - position, desired.velocity - velocity
@@ -122,7 +114,7 @@ class FeedForward:
         self.open_gains = open_gains
 
     def __call__(
-        self, dynamics: Dynamics, desired: Motion, position: FloatArray, velocity: FloatArray
+        self, dynamics: Dynamics, desired: States, position: FloatArray, velocity: FloatArray
     ) -> LawOutput:
         """Return the torques for a measured `position` [rad] and `velocity` [rad/s] (na,)."""
         error, rate = desired.position - position, desired.velocity - velocity

@@ -5,14 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_controller.laws import Motion
 from sysid_controller.planning import Planner, Quintics, anywhere, rest
 from sysid_controller.standing import StandingPlanner
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.select import make_dynamics
 from sysid_core.errors import ParameterError
 from sysid_core.exchange import check_point_count
-from sysid_core.excitation.fourier import quintic_step
+from sysid_core.excitation.fourier import States, quintic_step
 from sysid_core.excitation.motion_file import JointMotion
 from sysid_core.robot import Robot
 from sysid_core.robot.model import Limits
@@ -134,7 +133,7 @@ class MotionPlanner:
         rows = []
         for s, ds, dds in zip(*phases, strict=True):
             q, v, a = path.at(s)
-            rows.append(Motion(q, ds * v, ds**2 * a + dds * v))
+            rows.append(States(q, ds * v, ds**2 * a + dds * v))
         rows[0], rows[-1] = (rest(states.position[end]) for end in (0, -1))
         return PlanPoints(time, *(np.array(part) for part in zip(*rows, strict=True)))
 

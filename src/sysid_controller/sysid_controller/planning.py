@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from sysid_controller.laws import Motion
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import ParameterError
 from sysid_core.exchange import TrajectoryPoints, check_point_count
+from sysid_core.excitation.fourier import States
 from sysid_core.robot.model import Limits
 
 __all__ = [
@@ -30,9 +30,9 @@ __all__ = [
 ]
 
 
-def rest(position: FloatArray) -> Motion:
+def rest(position: FloatArray) -> States:
     """Return the motion that stays at a position (na,) [rad]."""
-    return Motion(position, np.zeros_like(position), np.zeros_like(position))
+    return States(position, np.zeros_like(position), np.zeros_like(position))
 
 
 class Quintics:
@@ -70,12 +70,12 @@ class Quintics:
             axis=1,
         )
 
-    def at(self, time: float) -> Motion:
+    def at(self, time: float) -> States:
         """Return the motion at a time [s]; before the first knot, the first knot's."""
         if time >= self.end:
             return self._last
         if time <= self.start:
-            return Motion(*self._first)
+            return States(*self._first)
         i = bisect_right(self._times, time) - 1
         h = self._times[i + 1] - self._times[i]
         u = (time - self._times[i]) / h
@@ -89,7 +89,7 @@ class Quintics:
             )
         )
         position, velocity, acceleration = weights @ self._coefficients[i]
-        return Motion(position, velocity, acceleration)
+        return States(position, velocity, acceleration)
 
     def dense(self, per_segment: int) -> tuple[FloatArray, FloatArray]:
         """Return positions and velocities (k, na) at `per_segment` even steps of each segment."""
@@ -220,7 +220,7 @@ class Planner:
         self.check_range(position)
         return Waypoints(max(start, now), time, position, velocity, acceleration)
 
-    def path(self, points: Waypoints, begin: float, old: Motion, stop_time: float) -> Quintics:
+    def path(self, points: Waypoints, begin: float, old: States, stop_time: float) -> Quintics:
         """Return a path through points; where it begins before them, it leads up from `old`.
 
         Derivatives that are not given are derived; a path that does not end at rest is brought

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sysid_controller.laws import Motion
 from sysid_controller.planning import (
     CLOSEST_POINTS,
     Planner,
@@ -20,6 +19,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import ParameterError
 from sysid_core.exchange import TrajectoryPoints
+from sysid_core.excitation.fourier import States
 from sysid_core.robot.model import Limits
 
 __all__ = ["HANDOVER_TIME", "START_TOLERANCE", "Reference"]
@@ -44,7 +44,7 @@ class _Track:
     path: Quintics
     difference: Quintics | None
 
-    def at(self, time: float) -> Motion:
+    def at(self, time: float) -> States:
         motion = self.path.at(time)
         if self.difference is None or time >= self.difference.end:
             return motion
@@ -56,12 +56,12 @@ class _Track:
         return max(self.path.end, faded)
 
 
-def _add(a: Motion, b: Motion) -> Motion:
-    return Motion(*(x + y for x, y in zip(a, b, strict=True)))
+def _add(a: States, b: States) -> States:
+    return States(*(x + y for x, y in zip(a, b, strict=True)))
 
 
-def _subtract(a: Motion, b: Motion) -> Motion:
-    return Motion(*(x - y for x, y in zip(a, b, strict=True)))
+def _subtract(a: States, b: States) -> States:
+    return States(*(x - y for x, y in zip(a, b, strict=True)))
 
 
 class Reference:
@@ -118,7 +118,7 @@ class Reference:
         It takes `shortest` [s] at least; by default the time of a handover.
         """
         self.sample(now)
-        measured = Motion(position, velocity, np.zeros_like(position))
+        measured = States(position, velocity, np.zeros_like(position))
         gap = _subtract(measured, self._tracks[0].at(now))
         self._bridge = self._fade(now, gap, shortest or HANDOVER_TIME)
 
@@ -129,7 +129,7 @@ class Reference:
         bridged = self._bridge is not None and now < self._bridge.end
         return bridged or now < self._tracks[-1].end
 
-    def sample(self, now: float) -> Motion:
+    def sample(self, now: float) -> States:
         """Return the reference motion now; call it with times that do not go back.
 
         Raises
@@ -256,7 +256,7 @@ class Reference:
         except ParameterError as error:
             raise ParameterError(f"cannot be joined from the motion before: {error}") from error
 
-    def _fade(self, begin: float, gap: Motion, shortest: float) -> Quintics:
+    def _fade(self, begin: float, gap: States, shortest: float) -> Quintics:
         """Return the motion (na,) that starts as the gap and ends at rest at zero."""
         # a quintic between rests is fastest at 1.875 of its mean speed; half the limit is for it
         slowest = float((3.75 * np.abs(gap.position) / self._speed).max(initial=0.0))

@@ -12,12 +12,13 @@ import pytest
 
 from sysid_controller.command import Command, ControlState
 from sysid_controller.controller import Controller
-from sysid_controller.laws import ComputedTorque, FeedForward, Gains, Motion
+from sysid_controller.laws import ComputedTorque, FeedForward, Gains
 from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.closed_chain import ClosedChainRegression
 from sysid_core.dynamics.select import make_dynamics
 from sysid_core.exchange import TrajectoryPoints
+from sysid_core.excitation.fourier import States
 from sysid_core.recording import Samples
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.loop_check import random_closed_configurations
@@ -35,7 +36,7 @@ def leg() -> Robot:
     return load_robot(ROBOTS / "digit_left_leg.yaml")
 
 
-def _regressed(leg: Robot, motion: Motion, x: FloatArray) -> FloatArray:
+def _regressed(leg: Robot, motion: States, x: FloatArray) -> FloatArray:
     """Return Gᵀ W θ (na,) by the regression, whose Coulomb sign is exact."""
     arrays = [np.full((1, len(leg.joint_names)), np.nan) for _ in range(4)]
     for array, values in zip(arrays, (*motion, np.zeros(6)), strict=True):
@@ -50,7 +51,7 @@ def test_feed_forward_is_the_papers_law(leg: Robot) -> None:
     dynamics = make_dynamics(leg, WIDTH)
     x = leg.consistent_nominal * np.random.default_rng(0).uniform(0.9, 1.1, leg.layout.size)
     dynamics.set_parameters(x)
-    desired = Motion(
+    desired = States(
         np.array([0.1, -0.1, 0.3, 0.2, 0.15, -0.2]),
         np.array([1.0, -0.8, 1.5, -1.2, 0.9, -1.1]),
         np.array([3.0, 2.0, -4.0, 5.0, -6.0, 4.0]),
@@ -65,7 +66,7 @@ def test_feed_forward_is_the_papers_law(leg: Robot) -> None:
 def test_computed_torque_needs_no_feedback_on_the_reference(leg: Robot) -> None:
     dynamics = make_dynamics(leg, WIDTH)
     law = ComputedTorque(Gains(np.full(6, 400.0), np.full(6, 40.0)))
-    rest = Motion(np.zeros(6), np.zeros(6), np.zeros(6))
+    rest = States(np.zeros(6), np.zeros(6), np.zeros(6))
     out = law(dynamics, rest, rest.position, rest.velocity)
     np.testing.assert_allclose(out.effort, dynamics.gravity(rest.position), atol=1e-12)
 
@@ -74,7 +75,7 @@ def test_an_unreachable_reference_gives_no_torque_but_nan(leg: Robot) -> None:
     """A wrong torque nobody could tell from a right one."""
     dynamics = make_dynamics(leg, WIDTH)
     out = FeedForward(Gains(np.ones(6), np.ones(6)))(
-        dynamics, Motion(BEYOND, np.zeros(6), np.zeros(6)), np.zeros(6), np.zeros(6)
+        dynamics, States(BEYOND, np.zeros(6), np.zeros(6)), np.zeros(6), np.zeros(6)
     )
     assert np.isnan(out.model).all()
 

@@ -10,20 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sysid_controller.laws import (
-    LAWS,
-    ComputedTorque,
-    FeedForward,
-    Gains,
-    Motion,
-    check_gains,
-    find_gains,
-)
+from sysid_controller.laws import LAWS, ComputedTorque, FeedForward, Gains, check_gains, find_gains
 from sysid_controller.settings import MODES, ControllerConfig
 from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.select import make_dynamics
 from sysid_core.dynamics.tree import TreeDynamics, TreeRegression
 from sysid_core.errors import ParameterError
+from sysid_core.excitation.fourier import States
 from sysid_core.robot import Robot, load_robot
 
 WIDTH = 0.05
@@ -36,9 +29,9 @@ def robot() -> Robot:
 
 
 @pytest.fixture
-def states(robot: Robot) -> tuple[Motion, Motion]:
+def states(robot: Robot) -> tuple[States, States]:
     q, v, a = random_states(robot, 2, seed=7)
-    return Motion(q[0], v[0], a[0]), Motion(q[1], v[1], a[1])
+    return States(q[0], v[0], a[0]), States(q[1], v[1], a[1])
 
 
 def test_every_mode_has_a_law() -> None:
@@ -46,7 +39,7 @@ def test_every_mode_has_a_law() -> None:
 
 
 def test_computed_torque_is_the_regressor_at_the_commanded_acceleration(
-    robot: Robot, states: tuple[Motion, Motion]
+    robot: Robot, states: tuple[States, States]
 ) -> None:
     desired, measured = states
     law, dynamics = ComputedTorque(Gains(KP, KD)), TreeDynamics(robot, WIDTH)
@@ -69,7 +62,7 @@ def test_computed_torque_is_the_regressor_at_the_commanded_acceleration(
 
 @pytest.mark.parametrize("mode", ["computed_torque", "feed_forward"])
 def test_friction_is_compensated_for_the_desired_velocity(
-    robot: Robot, states: tuple[Motion, Motion], mode: str
+    robot: Robot, states: tuple[States, States], mode: str
 ) -> None:
     # or else too much of it would take damping from the robot until it runs away
     desired, measured = states
@@ -89,7 +82,7 @@ def test_friction_is_compensated_for_the_desired_velocity(
 
 
 def test_feed_forward_is_the_desired_motions_torque_plus_pd(
-    robot: Robot, states: tuple[Motion, Motion]
+    robot: Robot, states: tuple[States, States]
 ) -> None:
     desired, measured = states
     law = FeedForward(Gains(KP, KD))
@@ -104,7 +97,7 @@ def test_feed_forward_is_the_desired_motions_torque_plus_pd(
 
 @pytest.mark.parametrize("mode", ["computed_torque", "feed_forward"])
 def test_without_error_both_laws_give_the_motions_torque(
-    robot: Robot, states: tuple[Motion, Motion], mode: str
+    robot: Robot, states: tuple[States, States], mode: str
 ) -> None:
     desired, _ = states
     dynamics = TreeDynamics(robot, WIDTH)
@@ -124,7 +117,7 @@ def test_noise_around_standstill_does_not_chatter_with_the_desired_sign(
     x[robot.layout.term("coulomb")] = 10.0
     law = LAWS[mode](ControllerConfig(kd=(1e-9,)), 7)
     q = np.zeros(7)
-    still = Motion(q, np.zeros(7), np.zeros(7))
+    still = States(q, np.zeros(7), np.zeros(7))
     outputs = []
     for coulomb in (10.0, 0.0):
         x[robot.layout.term("coulomb")] = coulomb
@@ -156,7 +149,7 @@ def test_open_gains_have_the_bandwidth_asked_for_however_joints_are_coupled(name
     """In feed forward, too, an error's acceleration is the gain times it."""
     dynamics = make_dynamics(load_robot(name), WIDTH)
     law = LAWS["feed_forward"](ControllerConfig(), len(dynamics.home))
-    rest = Motion(dynamics.home, 0.0 * dynamics.home, 0.0 * dynamics.home)
+    rest = States(dynamics.home, 0.0 * dynamics.home, 0.0 * dynamics.home)
     error, rate = np.random.default_rng(3).normal(scale=0.01, size=(2, len(dynamics.home)))
     output = law(dynamics, rest, rest.position - error, rest.velocity - rate)
     pushed = np.linalg.solve(

@@ -15,11 +15,11 @@ __all__ = ["FadedMotion", "FourierMotion", "States", "quintic_step", "random_mot
 
 
 class States(NamedTuple):
-    """A motion at some times."""
+    """A motion of joints at a time (nj,), or at some times (n, nj)."""
 
-    position: FloatArray  # (n, nj) [rad]
-    velocity: FloatArray  # (n, nj) [rad/s]
-    acceleration: FloatArray  # (n, nj) [rad/s²]
+    position: FloatArray  # (…, nj) [rad]
+    velocity: FloatArray  # (…, nj) [rad/s]
+    acceleration: FloatArray  # (…, nj) [rad/s²]
 
 
 @dataclass(frozen=True)
