@@ -30,7 +30,7 @@ from sysid_core.files import output_folder
 from sysid_core.robot import Robot, load_robot
 from sysid_msgs.msg import Contacts, TrackingStatus
 from sysid_ros.control import trajectory_message
-from sysid_ros.fields import nanoseconds, stamp
+from sysid_ros.fields import seconds, stamp
 from sysid_ros.node_main import run_node
 from sysid_ros.parameters import NodeParameters
 from sysid_ros.qos import readings
@@ -115,7 +115,7 @@ class PlayerNode(Node):
         if self.player.phase is Phase.PLAYING:
             self._messages.append(message)
         position, velocity = joint_arrays(message)
-        when = 1e-9 * nanoseconds(message.header.stamp)
+        when = seconds(message.header.stamp)
         effort = np.array(message.effort, dtype=float)
         self.player.take_joint_states(message.name, position, velocity, effort, when)
         self._act()
@@ -127,11 +127,11 @@ class PlayerNode(Node):
         if standing is not None and isinstance(message, Odometry):
             standing.take_base(odometry_arrays(message)[0])
         if standing is not None and isinstance(message, Contacts):
-            when = 1e-9 * nanoseconds(message.header.stamp)
+            when = seconds(message.header.stamp)
             standing.take_contacts(message.names, message.active, when)
 
     def _on_tracking(self, message: TrackingStatus) -> None:
-        stamped = 1e-9 * nanoseconds(message.header.stamp)
+        stamped = seconds(message.header.stamp)
         errors = (np.array(e) for e in (message.position_error, message.velocity_error))
         self.player.take_tracking(int(message.state), list(message.warnings), stamped, *errors)
         self._act()

@@ -124,7 +124,8 @@ class IdentifierNode(Node):
             return
         self._arrived = True
         missing = 0 if self._expected is None else message.sequence - self._expected
-        if not 0 <= missing < _ANOTHER_RECORDER and self._heard_lately():
+        lately = abs(self._now() - self._heard) < _RESTART
+        if lately and not 0 <= missing < _ANOTHER_RECORDER:
             self._refused = (
                 f"samples of another recorder are left out (number {message.sequence} where "
                 f"{self._expected} follows): stop one recorder"
@@ -158,9 +159,6 @@ class IdentifierNode(Node):
         if self.get_parameter("use_sim_time").value:
             return 1e-9 * self.get_clock().now().nanoseconds
         return time.monotonic()
-
-    def _heard_lately(self) -> bool:
-        return abs(self._now() - self._heard) < _RESTART
 
     # -- solving ----------------------------------------------------------------------------
 

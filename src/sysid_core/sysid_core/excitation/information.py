@@ -90,7 +90,8 @@ class Information:
         self._interest, self._weight = np.eye(self.size), self._weights(focus)
         if focus == "payload":
             tool = robot.frame(robot.tool_frame).parentJoint - 1
-            self._interest = base.mapping[:, np.isin(base.labels, _of_body(robot, tool))]
+            tools = robot.layout.labels[robot.layout.body(tool)]
+            self._interest = base.mapping[:, np.isin(base.labels, tools)]
             self._weight = np.ones(self._interest.shape[1])
         self._known = np.zeros((self.size, self.size))
 
@@ -249,11 +250,6 @@ def _bearing(robot: Robot, moving: IndexArray) -> BoolArray:
         return np.ones(len(names), dtype=bool)
     moved = {model.getJointId(names[k]) for k in moving}
     return np.array([bool(moved & set(model.subtrees[model.getJointId(n)])) for n in names])
-
-
-def _of_body(robot: Robot, body: int) -> list[str]:
-    """Return the labels of a body's parameters."""
-    return list(robot.layout.labels[robot.layout.body(body)])
 
 
 def _light(robot: Robot, joint: str) -> bool:

@@ -64,12 +64,8 @@ def get_global_executor() -> _executors.SingleThreadedExecutor:
     if not _global_executors:
         executor = _executors.SingleThreadedExecutor()
         _global_executors.append(executor)
-        executor.context.on_shutdown(_forget_executor)
+        executor.context.on_shutdown(_global_executors.clear)
     return _global_executors[0]
-
-
-def _forget_executor() -> None:
-    _global_executors.clear()
 
 
 def shutdown(*, context: Context | None = None) -> None:

@@ -150,7 +150,8 @@ def _list(session: Session, args: argparse.Namespace) -> int:
 
     def look() -> bool:
         known = session.node.get_service_names_and_types()
-        found[:] = [name.removesuffix("/list_parameters") for name, _ in known if _lists(name)]
+        ends = [name.rpartition("/") for name, _ in known]
+        found[:] = [node for node, _, service in ends if service == "list_parameters"]
         return False
 
     session.until(look, min(args.timeout, 1.0))
@@ -163,10 +164,6 @@ def _list(session: Session, args: argparse.Namespace) -> int:
             continue
         print("\n  ".join([f"{node}:", *names]))
     return 0
-
-
-def _lists(service: str) -> bool:
-    return service.endswith("/list_parameters")
 
 
 def _names(session: Session, node: str, timeout: float) -> list[str]:
