@@ -136,7 +136,7 @@ def test_the_true_parameters_explain_the_torques_up_to_the_noise(name: str) -> N
         samples = filter_aligned(aligned, aligned.choice).samples()
         thinned = slice(None, None, max(1, int(aligned.rate / (5.0 * CUTOFF))))
         fit = condition_contacts(each.robot, samples.select(thinned))
-        assert not [found for found in fit.diagnostics if "frame" in str(found)]
+        assert not [one for one in fit.noticed if "frame" in str(one.diagnostic)]
         found = ContactRegression(each.robot).residuals(fit.kept, each.truth)
         left, size = (np.linalg.norm(part[:, 6:]) for part in (found.residual, found.target))
         share[kind] = left / size
