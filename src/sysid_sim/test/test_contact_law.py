@@ -12,12 +12,13 @@ import pytest
 
 from sysid_controller.contact_qp import ContactForceQp
 from sysid_controller.contact_torque import ContactTorque, projected_torque
-from sysid_controller.laws import ComputedTorque, Gains, Motion
+from sysid_controller.laws import ComputedTorque, Gains
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.contact_dynamics import ContactDynamics
 from sysid_core.dynamics.select import Dynamics
 from sysid_core.errors import ModelError
+from sysid_core.excitation.fourier import States
 from sysid_core.robot import Robot, load_robot
 from sysid_sim.legged_motion import ContactReference
 from sysid_sim.truth import draw_truth
@@ -225,7 +226,7 @@ def test_joint_laws_drive_a_robot_in_contact(solo12: Robot) -> None:
     base = np.array([0.5, -0.3, 0.4, 1.0, -1.0, 0.5])
     wanted = np.linalg.solve(J[:, 6:], -drift - J[:, :6] @ base)
     law = ComputedTorque(Gains(np.zeros(12), np.zeros(12)))
-    desired = Motion(state.q[7:], state.v[6:], wanted)
+    desired = States(state.q[7:], state.v[6:], wanted)
     effort = law(checked, desired, state.q[7:], state.v[6:]).effort
     moved = plant.forward(terms, effort, FOUR).acceleration
     np.testing.assert_allclose(moved[6:], wanted, atol=1e-6)
