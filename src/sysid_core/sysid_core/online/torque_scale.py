@@ -159,7 +159,9 @@ class ScaleEvidence:
         The others' information ``R Rᵀ`` grows by g² times the joint's own, whose range is small:
         ``R⁻¹ C`` has the singular values √d there, so that no scale needs a solve of its own.
         """
-        R = np.linalg.cholesky(view.precision + rest)
+        R, failed = lapack.dpotrf((view.precision + rest).T, lower=1, overwrite_a=1)
+        if failed:
+            raise np.linalg.LinAlgError("the information on a torque's scale is singular")
         at_mean = own.gram_root.T @ self._mean
         columns = np.column_stack([gap, own.moment, own.gram_root @ at_mean, own.gram_root])
         solved, _ = lapack.dtrtrs(R, columns, lower=1)
