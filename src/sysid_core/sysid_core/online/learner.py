@@ -296,18 +296,21 @@ class Learner:
         """Samples (G,) that stand for an independent one."""
         return np.maximum(self.colours.used.factor, _LEAST_CORRELATION)
 
-    def covariance(self, estimate: Estimate) -> FloatArray:
-        """Return how far the newest estimate's base parameters (b, b) are known where it learned.
+    def known(self, estimate: Estimate) -> tuple[FloatArray, FloatArray]:
+        """Return mean (b,) and covariance (b, b) of the base parameters on the motion learned.
 
-        The estimate expects errors of the model that only other motions would show; what data
-        leave of the innovations of this motion is told by these alone.
+        The newest estimate expects errors of the model that only other motions would show; what
+        data leave of the innovations of this motion is told by these alone.
         """
         expected = 1.0 / (estimate.noise_std**2 * self._correlation)
         seen = 1.0 / np.maximum(self.colours.used.variance * self._correlation, 1e-300)
         gain = np.where(self.colours.used.known, np.maximum(seen - expected, 0.0), 0.0)
         more = np.tensordot(gain, self._learned.gram, axes=1)
-        known = np.eye(len(more)) + estimate.base_covariance @ more
-        return np.asarray(np.linalg.solve(known, estimate.base_covariance))
+        base, covariance = estimate.base_parameters, estimate.base_covariance
+        left = gain @ self._learned.shifted(-base).moment
+        both = np.column_stack([covariance @ left, covariance])
+        found = np.linalg.solve(np.eye(len(more)) + covariance @ more, both)
+        return base + found[:, 0], found[:, 1:]
 
     def take(self, solution: Solution) -> bool:
         """Take in a solution; returns whether it brought an estimate of the present epoch."""

@@ -278,10 +278,12 @@ class PayloadTracker:
         model = replace(phase.empty.model, std=std, identified=True)
         if not phase.attached:
             return model
+        shift = self._estimator.base_shift(phase.load.parameters)
         return replace(
             model,
             parameters=self._estimator.add_to(model.parameters, phase.load.parameters),
-            base=model.base + self._estimator.base_shift(phase.load.parameters),
+            base=model.base + shift,
+            likely=model.likely + shift,
             base_covariance=model.base_covariance + self._estimator.base_doubt(phase.load),
         )
 
@@ -339,9 +341,9 @@ class PayloadTracker:
         return bool(heavy and found.odds >= odds and found.unexplained <= _LEFT)
 
     def _estimate(self, statistics: Statistics, empty: Unloaded) -> PayloadEstimate:
-        base, covariance = empty.model.base, empty.covariance
+        base, covariance = empty.model.likely, empty.covariance
         return self._estimator.estimate(statistics, base, covariance, empty.noise, self.estimate)
 
 
 def _innovations(recent: Statistics, model: ModelInUse, noise: Noise) -> Innovations:
-    return Innovations(recent, model.base, model.base_covariance, noise)
+    return Innovations(recent, model.likely, model.base_covariance, noise)

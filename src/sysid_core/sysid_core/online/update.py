@@ -85,6 +85,7 @@ class ModelInUse:
     parameters: FloatArray  # (p,)
     std: FloatArray  # (p,)
     base: FloatArray  # (b,) base parameters of `parameters`
+    likely: FloatArray  # (b,) the same as the motion alone tells; `base_covariance` is its error
     base_covariance: FloatArray  # (b, b): NaN where it is not known
     identified: bool  # Whether the parameters are identified rather than nominal
 

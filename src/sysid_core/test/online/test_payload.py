@@ -516,3 +516,23 @@ def test_a_description_that_is_right_finds_loads(confirmed: list[Update]) -> Non
     assert last is not None
     assert abs(last.mass - 2.0) < 0.03 * 2.0
     assert abs(last.mass - 2.0) < 3.0 * last.mass_std
+
+
+def test_loads_are_weighed_against_what_the_motion_tells_of_the_robot(
+    panda: Arm, calm: OnlineIdentifier
+) -> None:
+    """What is known of the robot is the estimate and what its motion tells beyond that."""
+    learner, model = calm._learner, calm._model
+    estimate, learned = learner.estimate, learner.window.learned
+    assert estimate is not None
+    assert learned.residual_square(model.likely).sum() < learned.residual_square(model.base).sum()
+    mean, covariance = learner.known(estimate)
+    usual = learner.colours.used
+    weight = (1.0 / usual.variance - 1.0 / estimate.noise_std**2) / learner._correlation
+    before = estimate.base_covariance
+    step = before @ (weight.clip(0.0) @ learned.shifted(-mean).moment)
+    np.testing.assert_allclose(mean, estimate.base_parameters + step, rtol=1e-6, atol=1e-9)
+    more = np.tensordot(weight.clip(0.0), learned.gram, axes=1)
+    scale = np.sqrt(np.outer(np.diagonal(before), np.diagonal(before))) + 1e-300
+    left = covariance - (before - before @ more @ covariance)
+    assert np.abs(left / scale).max() < 1e-6
