@@ -3,14 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.batch import Batch, batch_at, learning_rows
+from sysid_core.batch import (
+    Batch,
+    batch_at,
+    learning_rows,
+    low_passed,
+    rest_speed,
+    rows_of,
+    training_rows,
+)
 from sysid_core.dynamics.rows import Regression, Rows, select_rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, EstimationError
@@ -23,7 +31,7 @@ from sysid_core.signals.cutoff import LEAST_BAND_FACTOR, CutoffChoice
 __all__ = ["Ladder"]
 
 _STEP = 1.5
-"""Ratio of two rungs of the ladder: errors hardly change over less."""
+"""Ratio of two rungs of the ladder; at last, one halfway down is tried, too."""
 _LOWEST = 1.0
 """Lowest rung [Hz]: a motion that is slower than this shows no inertia anyway."""
 _STRETCHES = 16
@@ -34,9 +42,10 @@ _LIKELY = 1.0
 """Standard errors by which a lower rung must predict better: one that is taken by chance costs
 little, and noise bends what a higher one learns more than its rows show."""
 _CLEARLY = 0.01
-"""Log ratio of errors by which it must: less is what another motion changes anyway."""
+"""Log ratio of errors by which it must on rows of its own, which flatter it a little."""
 _MANIFOLD = 0.7
-"""The same where a rung between them was not better: only what spoils both that far is noise."""
+"""The same on any rows where a rung between them was not better: only what spoils both that far
+is noise."""
 _UNEXPLAINED = 0.1
 """Share of the torque between two rungs that may be left unexplained where that is motion."""
 _PATIENCE = 2
@@ -91,11 +100,10 @@ class Ladder:
 
         At each rung the training part is cut into stretches; friction is settled, parameters are
         learned without one of the stretches, and predict its torque. Noise in the accelerations
-        pulls what a high rung learns towards zero; it predicts its own noisy rows well by that,
-        but not those of lower rungs. So two rungs are compared on the rows of the lower one, from
-        the top down, until that is not clearly better (after Lepski 1991), or would filter motion
-        away. Rungs that are close, because what the model lacks looks smaller after a lower
-        filter, the more the further down.
+        pulls what a high rung learns towards zero, and a low rung's filter bends the motion; each
+        predicts its own rows well by that. So two rungs are compared on the rows of the higher
+        one, its motion whole, behind a low-pass below both, which takes the noise away (see
+        `_excess`): from the top down, until the lower is not better (after Lepski 1991).
 
         Parameters
         ----------
@@ -116,11 +124,15 @@ class Ladder:
             return choice, None
         missed = 0
         for lower in rungs:
-            better = self._is_better(lower, best, _MANIFOLD if missed else _CLEARLY)
-            if better and not self._cuts_motion(lower, best, choice.motion_band):
+            if self._is_better(lower, best, choice.motion_band, again=missed > 0):
                 best, missed = lower, 0
             elif (missed := missed + 1) == _PATIENCE:
                 break
+        between = None
+        if not choice.given:
+            between = self._rung(best.regression, best.cutoff / np.sqrt(_STEP), self.settle)
+        if between and self._is_better(between, best, choice.motion_band):
+            best = between
         if best is top:
             return self._with_lag(replace(choice, cutoff=top.cutoff), top)
         worse = float(np.exp(np.nanmean(self._errors(top, best) - self._errors(best, best))))
@@ -203,11 +215,16 @@ class Ladder:
         return np.linspace(start, start + self.train * (end - start), _STRETCHES + 1)
 
     def _batch(
-        self, robot: Robot, cutoff: float, lag: float = 0.0, measured: bool | None = None
+        self,
+        robot: Robot,
+        cutoff: float,
+        lag: float = 0.0,
+        measured: bool | None = None,
+        most: float = _MOST_SAMPLES,
     ) -> Batch:
         """Return the samples to learn from; `measured` as in `filter_aligned`."""
         edges = self._edges
-        oversampling = min(_OVERSAMPLING, _MOST_SAMPLES / (cutoff * (edges[-1] - edges[0])))
+        oversampling = min(_OVERSAMPLING, most / (cutoff * (edges[-1] - edges[0])))
         choice = CutoffChoice(cutoff, 0.0, 0.0, "", lag=lag)
         batch = batch_at(robot, self.aligned, choice, oversampling, measured=measured)
         return batch.before(int(np.searchsorted(batch.samples.time, edges[-1])))
@@ -236,9 +253,16 @@ class Ladder:
             learned.append(found.base_parameters)
         return _Rung(cutoff, regression, batch, parts, learned)
 
-    def _stretches(self, regression: Regression, batch: Batch) -> list[Statistics]:
-        """Return the statistics of each stretch's rows."""
-        rows = learning_rows(regression, batch, self.still)
+    def _stretches(
+        self, regression: Regression, batch: Batch, cutoff: float | None = None
+    ) -> list[Statistics]:
+        """Return the statistics of each stretch's rows, behind another low-pass if given [Hz]."""
+        if cutoff is None:
+            rows = learning_rows(regression, batch, self.still)
+        else:
+            rest = rest_speed(batch.samples, self.still)
+            rows = low_passed(rows_of(regression, batch), batch, cutoff)
+            rows = training_rows(regression, rows, batch, rest)
         stretch = np.searchsorted(self._edges, batch.samples.time, side="right") - 1
         return [_statistics(rows, stretch == k) for k in range(_STRETCHES)]
 
@@ -249,18 +273,47 @@ class Ladder:
         """
         own = learner is judge
         parts = judge.parts if own else self._stretches(learner.regression, judge.batch)
-        means = [
-            float((part.residual_square(base_vector) / np.maximum(part.count, 1.0)).sum())
-            if part.count.any()
-            else np.nan
-            for part, base_vector in zip(parts, learner.learned, strict=True)
-        ]
-        return 0.5 * np.log(np.maximum(means, 1e-300))
+        return _log_errors(parts, learner.learned)
 
-    def _is_better(self, lower: _Rung, higher: _Rung, least: float) -> bool:
-        """Whether the lower of two rungs predicts its own rows better by a log ratio `least`."""
-        excess = self._errors(higher, lower) - self._errors(lower, lower)
-        return is_clear(excess, least, _LIKELY)
+    def _excess(self, higher: _Rung, lower: _Rung, band: float) -> FloatArray:
+        """Return by how much (16,) the log error of the higher of two rungs exceeds the other's.
+
+        Rows of joints are those of the higher rung, low-passed as a whole a rung below the lower
+        (the parallel filtering of Gautier 1997), as noise of either would flatter the higher, but
+        not within the motion's band [Hz], where all that a filter bends would be gone, too. Rows
+        of contacts, whose axes turn with the robot, cannot be filtered: they are the lower one's.
+        """
+        if not higher.regression.per_joint:
+            return self._errors(higher, lower) - self._errors(lower, lower)
+        batch = self._dense(higher)
+        cutoff = max(lower.cutoff / _STEP, min(lower.cutoff, LEAST_BAND_FACTOR * band))
+        above, below = (
+            _log_errors(self._stretches(rung.regression, batch, cutoff), rung.learned)
+            for rung in (higher, lower)
+        )
+        return above - below
+
+    def _dense(self, rung: _Rung) -> Batch:
+        """Return so many samples of each stretch, one after the other, as rows are learned from.
+
+        They are as dense as a low-pass needs them.
+        """
+        batch = self._batch(rung.regression.robot, rung.cutoff, most=np.inf)
+        time, count = batch.samples.time, _MOST_SAMPLES // _STRETCHES
+        first = np.searchsorted(time, self._edges)
+        place = np.arange(len(time)) - first[np.searchsorted(self._edges, time, side="right") - 1]
+        return batch.select(place < count)
+
+    def _is_better(self, lower: _Rung, higher: _Rung, band: float, again: bool = False) -> bool:
+        """Whether the lower of two rungs predicts better, and leaves the motion's band [Hz] whole.
+
+        `again`: where one between them was not better.
+        """
+        fair = higher.regression.per_joint
+        least = _MANIFOLD if again else 0.0 if fair else _CLEARLY
+        if not is_clear(self._excess(higher, lower, band), least, _LIKELY):
+            return False
+        return fair or not self._cuts_motion(lower, higher, band)
 
     def _cuts_motion(self, lower: _Rung, higher: _Rung, band: float) -> bool:
         """Whether the lower of two rungs filters motion away: what is left fits all the better.
@@ -283,3 +336,14 @@ class Ladder:
 def _statistics(rows: Rows, chosen: BoolArray) -> Statistics:
     """Return the statistics of the rows whose samples are chosen (n,)."""
     return Statistics.of(select_rows(rows, lambda _, block: chosen[block.sample]))
+
+
+def _log_errors(parts: Sequence[Statistics], learned: Sequence[FloatArray]) -> FloatArray:
+    """Return the log error of each stretch by what was learned without it; NaN without rows."""
+    means = [
+        float((part.residual_square(base_vector) / np.maximum(part.count, 1.0)).sum())
+        if part.count.any()
+        else np.nan
+        for part, base_vector in zip(parts, learned, strict=True)
+    ]
+    return np.asarray(0.5 * np.log(np.maximum(means, 1e-300)))

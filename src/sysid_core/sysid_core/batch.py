@@ -21,8 +21,10 @@ from sysid_core.robot.interpretation import STILL, interpret
 from sysid_core.robot.model import Robot
 from sysid_core.signals.align import Aligned, align
 from sysid_core.signals.cutoff import CutoffChoice
+from sysid_core.signals.filters import low_pass, support
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import PrepareReport, filter_aligned
+from sysid_core.signals.timing import split_at_gaps
 
 __all__ = [
     "Batch",
@@ -32,6 +34,7 @@ __all__ = [
     "batch_at",
     "batch_of",
     "learning_rows",
+    "low_passed",
     "quiet",
     "rest_speed",
     "rows_of",
@@ -43,6 +46,8 @@ Progress = Callable[[str, float], None]
 """Called with the name of the running stage and its finished share, 0 to 1."""
 
 _CHUNK = 500
+_GAP = 1.5
+"""Periods beyond which two samples do not follow each other."""
 _ROUNDING = 1e-6
 """Parts of a recording, whose rates differ by rounding, are thinned alike [-]."""
 
@@ -244,6 +249,24 @@ def rows_of(
         torques = [load + push for load, push in zip(loads, pushes, strict=True)]
     rows = Rows(blocks, left_out, tuple(torques))
     return regression.with_load(rows) if torques else rows
+
+
+def low_passed(rows: Rows, batch: Batch, cutoff: float) -> Rows:
+    """Return a batch's rows of joints behind a low-pass [Hz], without the ends of stretches.
+
+    The motion stays whole: filtering it instead would bend what is not linear in it.
+    """
+    rate, found = batch.report.output_rate, []
+    least = 2 * support(rate, cutoff)
+    for block in rows.blocks:
+        # of the samples' numbers the filter leaves the one in the middle
+        whole = np.column_stack([block.matrix, block.target, block.sample])
+        runs = split_at_gaps(batch.samples.time[block.sample], _GAP / rate)
+        long = [whole[run] for run in runs if run.stop - run.start > least]
+        parts = [low_pass(part, rate, cutoff) for part in long]
+        matrix, target, sample = np.split(np.concatenate([whole[:0], *parts]), [-2, -1], axis=1)
+        found.append(RowBlock(matrix, target[:, 0], np.rint(sample[:, 0]).astype(np.intp)))
+    return Rows(tuple(found))
 
 
 def rest_speed(samples: Samples, still: float) -> FloatArray:
