@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raw access to Cyclone DDS: participants, writers and readers that carry CDR bytes."""
+"""Raw access to Cyclone DDS: participants, writers, readers and wait sets that carry CDR bytes."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import time
@@ -16,8 +17,9 @@ from cyclonedds.builtin import (
     BuiltinTopicDcpsPublication,
     BuiltinTopicDcpsSubscription,
 )
-from cyclonedds.core import DDSException, Entity
+from cyclonedds.core import DDSException, Entity, GuardCondition
 from cyclonedds.domain import Domain, DomainParticipant
+from cyclonedds.internal import DDS
 from cyclonedds.pub import DataWriter
 from cyclonedds.qos import Policy, Qos
 from cyclonedds.sub import DataReader
@@ -28,7 +30,7 @@ from .discovery import domain_config, keep_to_loopback, only_loopback
 from .idl import dds_type
 from .interfaces import Definition, type_hash
 
-__all__ = ["SERVICE_BODY", "DDSException", "Participant", "Reader", "Writer"]
+__all__ = ["SERVICE_BODY", "DDSException", "Participant", "Reader", "WaitSet", "Writer"]
 
 # A request or a reply starts behind the encapsulation and the client's identity and number.
 SERVICE_BODY = 20
@@ -36,11 +38,27 @@ _LITTLE_ENDIAN = HEADER[:2]
 # Least time between two tellings of dropped samples.
 _TELLING_S = 5.0
 
+_LIBRARY = DDS._dll_handle
 _ANY_STATE = 0x7F
 _DATA_AVAILABLE = 1 << 8
 _TIMEOUT = -10
 _POLICIES = {2: "DURABILITY", 4: "DEADLINE", 8: "LIVELINESS", 11: "RELIABILITY", 12: "LIFESPAN"}
 
+
+def _function(name: str, *arguments: Any) -> Any:
+    """Return a function of the library that the Python package does not offer."""
+    found = getattr(_LIBRARY, name)
+    found.argtypes, found.restype = arguments, ctypes.c_int32
+    return found
+
+
+_wait = _function(
+    "dds_waitset_wait", ctypes.c_int32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64
+)
+_attach = _function("dds_waitset_attach", ctypes.c_int32, ctypes.c_int32, ctypes.c_ssize_t)
+_detach = _function("dds_waitset_detach", ctypes.c_int32, ctypes.c_int32)
+_create_waitset = _function("dds_create_waitset", ctypes.c_int32)
+_delete = _function("dds_delete", ctypes.c_int32)
 
 Gid = bytes
 
@@ -61,7 +79,7 @@ class _Endpoint:
         peer: Callable[[int], Any],
         incompatible: Callable[[], Any],
     ) -> None:
-        self.entity = entity
+        self._entity = entity
         self._handles, self._peer, self._incompatible = handles, peer, incompatible
         self.closed = False
         self.ref: int = entity._ref
@@ -85,7 +103,7 @@ class _Endpoint:
         """Leave the topic."""
         if not self.closed:
             self.closed = True
-            _close(self.entity)
+            _close(self._entity)
 
 
 class Writer(_Endpoint):
@@ -175,6 +193,45 @@ def _user_data(endpoint: Any) -> dict[str, str]:
     text = bytes(endpoint.qos[Policy.Userdata].data).decode("utf-8", "replace")
     pairs = (item.partition("=") for item in text.split(";") if "=" in item)
     return {key: value for key, _, value in pairs}
+
+
+class WaitSet:
+    """Waits for readers to have data, or to be woken from another thread."""
+
+    def __init__(self, participant: Participant) -> None:
+        self._ref = _check(_create_waitset(participant.ref), "creating a wait set")
+        self._guard = GuardCondition(participant.entity)
+        self._triggered = (ctypes.c_ssize_t * 256)()
+        _check(_attach(self._ref, self._guard._ref, 0), "attaching a guard condition")
+
+    def attach(self, reader: Reader, key: int) -> None:
+        """Wait for a reader too; `key` (not 0) tells of it."""
+        _check(_attach(self._ref, reader.ref, key), "attaching a reader")
+
+    def detach(self, reader: Reader) -> None:
+        """Wait for a reader no more."""
+        _detach(self._ref, reader.ref)
+
+    def wake(self) -> None:
+        """Make the current or the next wait return."""
+        self._guard.set(True)
+
+    def wait(self, timeout_ns: int) -> list[int]:
+        """Return the keys of the readers that have data, at the latest after `timeout_ns`."""
+        count = _wait(self._ref, self._triggered, len(self._triggered), timeout_ns)
+        if count <= 0:
+            _check(count, "waiting for data")
+            return []
+        keys = self._triggered[: min(count, len(self._triggered))]
+        if 0 in keys:
+            self._guard.take()
+            keys = [key for key in keys if key]
+        return keys
+
+    def close(self) -> None:
+        """Delete the wait set."""
+        _delete(self._ref)
+        _close(self._guard)
 
 
 class Participant:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from cyclonedds.core import GuardCondition, WaitSet
+from sysid_embedded.dds import WaitSet
 
 from .context import Context, get_default_context
 from .task import Future
@@ -38,13 +38,14 @@ class SingleThreadedExecutor:
         self._nodes: list[Node] = []
         self._lock = threading.RLock()
         self._waiting = threading.Lock()
-        participant = self.context.participant.entity
-        self._waitset, self._guard = WaitSet(participant), GuardCondition(participant)
-        self._waitset.attach(self._guard)
-        self._entities: list[Any] = []  # What data come for
+        self._waitset = WaitSet(self.context.participant)
+        self._readers: dict[int, Any] = {}
+        self._keys: dict[Any, int] = {}
+        self._pending: dict[int, Any] = {}
         self._round: Iterator[Callable[[], Any]] = iter(())
         self._stopped = False
         self._closed = False
+        self._next_key = 1
         self._next_warning = 0
         self.context.on_shutdown(self.wake)
 
@@ -52,7 +53,7 @@ class SingleThreadedExecutor:
         """Make the executor look again for what is due."""
         with self._lock:
             if not self._closed:
-                self._guard.set(True)
+                self._waitset.wake()
 
     def add_node(self, node: Node) -> bool:
         with self._lock:
@@ -81,16 +82,24 @@ class SingleThreadedExecutor:
     def _attach(self, entity: Any) -> None:
         """Wait for the data of a subscription, service or client."""
         with self._lock:
-            if not (entity in self._entities or entity.reader.closed or self._closed):
-                self._entities.append(entity)
-                self._waitset.attach(entity.reader.entity)
+            if entity in self._keys or entity.reader.closed or self._closed:
+                return
+            key, self._next_key = self._next_key, self._next_key + 1
+            self._keys[entity] = key
+            self._readers[key] = entity
+            self._waitset.attach(entity.reader, key)
+            # What came before must be seen too.
+            self._pending[key] = entity
 
     def _detach(self, entity: Any) -> None:
         with self._lock:
-            if entity in self._entities:
-                self._entities.remove(entity)
-                if not (entity.reader.closed or self._closed):
-                    self._waitset.detach(entity.reader.entity)
+            key = self._keys.pop(entity, None)
+            if key is None:
+                return
+            del self._readers[key]
+            self._pending.pop(key, None)
+            if not (entity.reader.closed or self._closed):
+                self._waitset.detach(entity.reader)
 
     def _look(self) -> Iterator[Callable[[], Any]]:
         """Yield every callback that is due, each once."""
@@ -99,9 +108,11 @@ class SingleThreadedExecutor:
                 if timer.is_ready():
                     timer._call()
                     yield timer.callback
-        for entity in list(self._entities):
-            function = entity._take() if entity in self._entities else None
-            if function is not None:
+        for key, entity in list(self._pending.items()):
+            function = entity._take() if key in self._readers else None
+            if function is None:
+                self._pending.pop(key, None)
+            else:
                 yield function
 
     def _due(self) -> Callable[[], Any] | None:
@@ -109,6 +120,7 @@ class SingleThreadedExecutor:
         function = next(self._round, None)
         if function is None:
             self._warn()
+            self._wait(0)  # so that a timer that is always due keeps no subscription from its turn
             self._round = self._look()
             function = next(self._round, None)
         return function
@@ -119,10 +131,10 @@ class SingleThreadedExecutor:
         return min((timer._remaining() for timer in timers if not timer._canceled), default=2**62)
 
     def _wait(self, timeout_ns: int) -> None:
-        """Wait for data or a wake-up."""
+        """Wait for data or a wake-up, and note which readers have data."""
         with self._waiting:
-            if not self._closed and self._waitset.wait(timeout_ns):
-                self._guard.take()
+            keys = [] if self._closed else self._waitset.wait(timeout_ns)
+        self._pending.update((key, self._readers[key]) for key in keys if key in self._readers)
 
     def _warn(self) -> None:
         """Now and then, let nodes look for dropped samples and for peers that do not fit."""
@@ -172,7 +184,7 @@ class SingleThreadedExecutor:
         with self._waiting, self._lock:
             if not self._closed:
                 self._closed = True
-                del self._waitset, self._guard
+                self._waitset.close()
         return True
 
 
