@@ -34,6 +34,7 @@ _MOST_BYTES = 16 << 20
 """Of a description, launch file or estimate: a hundred times the largest seen."""
 _MOST_DEPTH = 100
 """Of lists, mappings and elements in each other; ours need 8."""
+_TOO_DEEP = f"is nested more than {_MOST_DEPTH} deep"
 _MOST_NODES = 100_000
 """Values of a YAML file, aliases followed, or elements of an XML file: seconds to read."""
 _MOST_SCALAR = 1 << 16
@@ -139,6 +140,8 @@ def parse_yaml(text: str | bytes, loader: Any = YamlLoader, *, most: int = _MOST
         raise
     # A date of month 13, `!!int x` and the like raise errors of many kinds.
     except Exception as error:
+        if "nesting depth" in str(error):  # libyaml 0.2.6 looks this far ahead by itself
+            raise UnreadableError(_TOO_DEEP) from error
         raise UnreadableError(f"is not valid YAML ({one_line(error)})") from error
     return value
 
@@ -172,7 +175,7 @@ def _check_size(events: Iterable[Any], most: int) -> None:
 
 def _check_limits(depth: int, count: int, most: int = _MOST_NODES) -> None:
     if depth > _MOST_DEPTH:
-        raise UnreadableError(f"is nested more than {_MOST_DEPTH} deep")
+        raise UnreadableError(_TOO_DEEP)
     if count > most:
         raise UnreadableError(f"holds more than {most} values")
 
