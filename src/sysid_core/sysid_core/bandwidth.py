@@ -42,7 +42,7 @@ _LIKELY = 1.0
 """Standard errors by which a lower rung must predict better: one that is taken by chance costs
 little, and noise bends what a higher one learns more than its rows show."""
 _CLEARLY = 0.01
-"""Log ratio of errors by which it must on rows of its own, which flatter it a little."""
+"""Log ratio of errors by which it must: less is what chance, or another motion, changes anyway."""
 _MANIFOLD = 0.7
 """The same on any rows where a rung between them was not better: only what spoils both that far
 is noise."""
@@ -310,7 +310,7 @@ class Ladder:
         `again`: where one between them was not better.
         """
         fair = higher.regression.per_joint
-        least = _MANIFOLD if again else 0.0 if fair else _CLEARLY
+        least = _MANIFOLD if again else _CLEARLY
         if not is_clear(self._excess(higher, lower, band), least, _LIKELY):
             return False
         return fair or not self._cuts_motion(lower, higher, band)
