@@ -95,13 +95,11 @@ def _check_twist(
     sizes = np.array([_rms(world), max(_rms(body[:, 3:]), _rms(given[:, 3:]))])
     tells = sizes >= (_MOVING, _TURNING)
     errors = _errors(given, body)
-    first = _errors(given, in_body(pose[:, [4, 5, 6, 3]]))
+    if not tells.any() or (errors <= _MARGIN * sizes).all():
+        return []
     where = np.array(known)
-    if (
-        tells.any()
-        and (first < _CLEARLY * errors)[tells].all()
-        and (errors > _MARGIN * sizes).any()
-    ):
+    first = _errors(given, in_body(pose[:, [4, 5, 6, 3]]))
+    if (first < _CLEARLY * errors)[tells].all():
         return [
             noticed(
                 "quaternion_order",
