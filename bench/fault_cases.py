@@ -78,13 +78,15 @@ def prepare(folder: Path, main: Callable[[list[str]], int]) -> Corpus:
             "--robot",
             str(robot),
             "--out",
-            str(folder),
+            str(folder / "found"),
             "--no-report",
             "--any-mass",  # these efforts are no robot's
         ]
     )
-    if not (folder / "estimate.json").is_file():
+    estimate = folder / "found" / "estimate.json"
+    if not estimate.is_file():
         raise RuntimeError("the good files could not be prepared: see the line above")
+    shutil.copy(estimate, folder)
     return Corpus(folder, robot)
 
 

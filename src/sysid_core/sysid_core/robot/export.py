@@ -86,16 +86,17 @@ def model_files(robot: Robot) -> tuple[str, str]:
 
 
 def require_elsewhere(robot: Robot, folder: Path) -> None:
-    """Refuse a folder where an identified description would replace the one it started from.
+    """Refuse a folder where an identified model would replace the files it started from.
 
     Raises
     ------
     OutputError
         If it would.
     """
-    own = robot.description.source
-    if own is not None and own.absolute() == (folder / model_files(robot)[1]).absolute():
-        raise OutputError(f"{own}: is the robot's own description; choose another folder")
+    written = {(folder / name).resolve() for name in model_files(robot)}
+    for path, what in ((robot.description.source, "description"), (robot.urdf.path, "URDF")):
+        if path is not None and path.resolve() in written:
+            raise OutputError(f"{path}: is the robot's own {what}; choose another folder")
 
 
 def write_model(

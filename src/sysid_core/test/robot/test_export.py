@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -176,6 +177,17 @@ def test_a_robots_own_description_is_not_replaced(tmp_path: Path) -> None:
     own = load_robot(tmp_path / "identified.yaml")
     with pytest.raises(OutputError, match="own description"):
         require_elsewhere(own, tmp_path)
+    require_elsewhere(own, tmp_path / "result")
+
+
+def test_a_robots_own_urdf_is_not_replaced(tmp_path: Path) -> None:
+    shutil.copy(load_robot("ur10").urdf.path, tmp_path / "mine.urdf")
+    own = load_robot(parse_description({"name": "mine", "urdf": str(tmp_path / "mine.urdf")}))
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    for folder in (tmp_path, link):
+        with pytest.raises(OutputError, match=r"mine\.urdf: is the robot's own URDF"):
+            require_elsewhere(own, folder)
     require_elsewhere(own, tmp_path / "result")
 
 
