@@ -16,7 +16,7 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.exchange import ParameterSet, TrajectoryPoints
 from sysid_core.robot import Robot
 from sysid_core.robot.conversion import JointConversion
-from sysid_core.robot.model import Limits
+from sysid_core.robot.limits import Limits
 
 __all__ = ["ControllerInputs"]
 

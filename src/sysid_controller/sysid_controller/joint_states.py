@@ -9,7 +9,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.robot.conversion import JointConversion
-from sysid_core.robot.model import Limits
+from sysid_core.robot.limits import Limits
 from sysid_core.robot.plausibility import BEYOND_RANGE, BEYOND_SPEED
 
 __all__ = ["JointStates"]

@@ -13,7 +13,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.select import Dynamics
 from sysid_core.errors import ParameterError
 from sysid_core.excitation.fourier import States
-from sysid_core.robot.model import Limits
+from sysid_core.robot.limits import Limits
 
 __all__ = [
     "LAWS",

@@ -7,7 +7,7 @@ import numpy as np
 
 from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.robot.model import Limits
+from sysid_core.robot.limits import Limits
 
 __all__ = ["POSITION_MARGIN", "EffortLimiter", "LimitedEffort"]
 

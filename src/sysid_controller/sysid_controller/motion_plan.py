@@ -14,7 +14,7 @@ from sysid_core.exchange import check_point_count
 from sysid_core.excitation.fourier import States, quintic_step
 from sysid_core.excitation.motion_file import JointMotion
 from sysid_core.robot import Robot
-from sysid_core.robot.model import Limits
+from sysid_core.robot.limits import Limits
 
 __all__ = ["MotionPlan", "MotionPlanner", "PlanPoints"]
 

@@ -15,7 +15,7 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import ParameterError
 from sysid_core.exchange import TrajectoryPoints, check_point_count
 from sysid_core.excitation.fourier import States
-from sysid_core.robot.model import Limits
+from sysid_core.robot.limits import Limits
 
 __all__ = [
     "CLOSEST_POINTS",

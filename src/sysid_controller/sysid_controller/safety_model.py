@@ -6,7 +6,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.select import Dynamics
-from sysid_core.robot.model import Limits
+from sysid_core.robot.limits import Limits
 
 __all__ = ["ModelWatch"]
 

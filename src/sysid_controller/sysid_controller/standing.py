@@ -12,7 +12,7 @@ from sysid_core.errors import ParameterError
 from sysid_core.excitation.limits import MotionLimits
 from sysid_core.excitation.standing import StandingLimits, differentiated
 from sysid_core.robot import Robot
-from sysid_core.robot.model import Limits
+from sysid_core.robot.limits import Limits
 from sysid_core.signals.rotation import rotate_into_body
 
 __all__ = ["StandingPath", "StandingPlanner", "StandingWatch"]

@@ -12,7 +12,7 @@ from sysid_controller.joint_states import JointStates
 from sysid_core.arrays import FloatArray
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.conversion import JointConversion
-from sysid_core.robot.model import Limits
+from sysid_core.robot.limits import Limits
 
 NONE = np.zeros(0)
 

@@ -11,7 +11,7 @@ import pytest
 from sysid_controller.limits import POSITION_MARGIN, EffortLimiter
 from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
-from sysid_core.robot.model import Limits
+from sysid_core.robot.limits import Limits
 
 PERIOD = 0.002
 SETTINGS = ControllerConfig(effort_rate=20.0)

@@ -13,7 +13,7 @@ import pytest
 from sysid_controller.reference import Reference
 from sysid_core.arrays import FloatArray
 from sysid_core.exchange import TrajectoryPoints
-from sysid_core.robot.model import Limits
+from sysid_core.robot.limits import Limits
 
 JOINTS = ("a", "b")
 LIMITS = Limits(

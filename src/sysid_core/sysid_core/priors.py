@@ -28,6 +28,11 @@ _MOST_SPEED = 100.0
 _LEAST = 0.1
 """Share of a usual friction that the prior's mean has at least: URDFs hold placeholders, whose
 relative standard deviation would make a usual friction impossible [-]."""
+_WEAKEST = 0.15
+"""Share of the strongest joint's torque that one without an effort limit has at least, as wrists
+do: too much friction is unlearned sooner than too little [-]."""
+_STRONGEST = 10.0
+"""Factor of what the most loaded joint needs from which an effort limit is a placeholder [-]."""
 _UNKNOWN_BODY_STD = 2.0
 """Relative standard deviation of a body whose URDF inertia is missing or cannot be true [-]."""
 
@@ -52,14 +57,23 @@ def _gravity_and_inertia(robot: Robot) -> tuple[FloatArray, FloatArray]:
 
 
 def torque_scale(robot: Robot) -> FloatArray:
-    """Return a usual torque (nj,) [N·m] per joint: its effort limit, else what its load needs."""
+    """Return a usual torque (nj,) [N·m] per joint: its effort limit, else what its load needs.
+
+    A motor is as strong as those that it carries, and no weaker for a load that nothing weighs.
+    """
     gravity, inertia = _gravity_and_inertia(robot)
-    load = 2.0 * gravity + 10.0 * inertia  # 10 rad/s² is a lively motion
-    limit = robot.limits.effort
-    # URDFs that mean "no limit" often say 1000 or more: believe no more than ten times what the
-    # most loaded joint needs
-    scale = np.where(np.isfinite(limit), np.minimum(limit, 10.0 * load.max()), load)
-    return np.maximum(scale, 1e-3)
+    own = 2.0 * gravity + 10.0 * inertia  # 10 rad/s² is a lively motion
+    first = robot.model.njoints - len(own)
+    carried = [[j - first for j in subtree] for subtree in robot.model.subtrees[first:]]
+    load = np.array([own[joints].max() for joints in carried])
+    load = np.maximum(load, _WEAKEST * load.max())
+    limit, most = robot.limits.effort, _STRONGEST * load.max()
+    if robot.floating:  # what legs carry is the trunk, of which their load in the air says nothing
+        return np.minimum(limit, most)
+    if (limit < gravity).any():  # a robot that cannot hold itself: its limits are placeholders
+        return load
+    # URDFs that mean "no limit" often say 1000 or more
+    return np.where(limit <= most, limit, load)
 
 
 def free_parameters(robot: Robot, only: Iterable[str] | None = None) -> BoolArray:

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import ParameterError
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.priors import default_constraints, default_prior, free_parameters, torque_scale
-from sysid_core.robot import known_robots, load_robot
+from sysid_core.robot import Robot, known_robots, load_robot
 
 
 @pytest.mark.parametrize("name", sorted(known_robots()))
@@ -48,6 +49,40 @@ def test_friction_guesses_lie_within_effort_limits() -> None:
     scale, mean = torque_scale(robot), default_prior(robot).mean
     assert (scale <= robot.limits.effort).all()
     assert (mean[robot.layout.term("coulomb")] < 0.1 * robot.limits.effort).all()
+
+
+@pytest.mark.parametrize("effort", [0.0, 1.0, 1e5])
+def test_effort_limits_that_are_placeholders_shape_no_prior(effort: float) -> None:
+    """Zero, less than holds the arm, or more than any drive has."""
+    known = load_robot("ur10")
+    scale = torque_scale(_limited(known, effort=effort or np.inf))
+    assert (scale < known.limits.effort).all()
+    assert (scale > 0.1 * known.limits.effort).all()
+    # the first joint lifts nothing, the last hardly anything
+    assert scale[0] == scale[1]
+    assert scale[-1] > 0.1 * scale[0]
+
+
+def test_legs_are_thought_as_strong_as_their_limits_say() -> None:
+    robot = load_robot("solo12")
+    unlimited = torque_scale(_limited(robot, effort=np.inf))
+    assert unlimited == pytest.approx(robot.limits.effort, rel=0.5)
+
+
+def test_a_range_of_nothing_is_none() -> None:
+    """URDFs that leave a joint's range out have zero for both of its ends."""
+    known = load_robot("panda")
+    robot = _limited(known, lower=0.0, upper=0.0)
+    assert make_regression(robot).base.size == make_regression(known).base.size
+    low, high = robot.sampling_range
+    assert (low == -np.pi).all()
+    assert (high == np.pi).all()
+
+
+def _limited(robot: Robot, **limits: float) -> Robot:
+    """Return a robot whose joints all have these limits."""
+    given = {kind: dict.fromkeys(robot.joint_names, value) for kind, value in limits.items()}
+    return load_robot(replace(robot.description, limits=given))
 
 
 def test_only_frees_the_named_body() -> None:

@@ -133,9 +133,9 @@ class JointConversion:
 
         Joint positions beyond their limits that come within them through the gears are motors'.
         """
-        limits, actuated = self._robot.limits, self._robot.actuated
-        lower = np.maximum(limits.lower, -2.0 * np.pi)[actuated]
-        upper = np.minimum(limits.upper, 2.0 * np.pi)[actuated]
+        (least, most), actuated = self._robot.limits.known_range, self._robot.actuated
+        lower = np.maximum(least, -2.0 * np.pi)[actuated]
+        upper = np.minimum(most, 2.0 * np.pi)[actuated]
 
         def excess(q: FloatArray) -> float:
             low, high = np.nanmin(q, axis=0), np.nanmax(q, axis=0)

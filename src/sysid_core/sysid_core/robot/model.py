@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -22,19 +21,11 @@ from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
 from sysid_core.robot.bounds import bounding_ellipsoids, shape_of
 from sysid_core.robot.description import FrameOnLink, RobotDescription, Vector3
 from sysid_core.robot.imu import imu_mounting
+from sysid_core.robot.limits import Limits
 from sysid_core.robot.nominal import consistent, inertia_warnings, nominal_parameters
 from sysid_core.robot.urdf import Urdf
 
-__all__ = ["Limits", "Robot"]
-
-
-class Limits(NamedTuple):
-    """Limits of the moving joints, in their order; ±inf where there is none."""
-
-    lower: FloatArray  # (nj,) [rad]
-    upper: FloatArray  # (nj,) [rad]
-    velocity: FloatArray  # (nj,) [rad/s]
-    effort: FloatArray  # (nj,) [N·m]
+__all__ = ["Robot"]
 
 
 def _parse(urdf: Urdf, floating: bool) -> pin.Model:
@@ -86,10 +77,10 @@ class Robot:
         gears = description.transmission
         with found_in(description.source or self.name):
             self.couplings = () if gears is None else gears.couplings(self.joint_names)
+            self.limits = Limits.of(self.model, description.limits)
         rubbed = (*self.joint_names, *(coupling.name for coupling in self.couplings))
         self._check_known("friction.nominal", description.friction_nominal, rubbed)
         self.layout = self._build_layout()
-        self.limits = self._find_limits()
         self.nominal = nominal_parameters(description, urdf, self.model, self.layout)
         self.imu_rotation, self.imu_position = imu_mounting(description, urdf.root, self.place)
         self.warnings = inertia_warnings(urdf, self.layout, self.nominal)
@@ -115,9 +106,10 @@ class Robot:
 
     @cached_property
     def sampling_range(self) -> tuple[FloatArray, FloatArray]:
-        """Positions (nj,), (nj,) [rad] that configurations are drawn between: limits within ±π."""
-        lower = np.maximum(self.limits.lower, -np.pi)
-        return lower, np.maximum(np.minimum(self.limits.upper, np.pi), lower)
+        """Positions (nj,), (nj,) [rad] that configurations are drawn between: known within ±π."""
+        lowest, highest = self.limits.known_range
+        lower = np.maximum(lowest, -np.pi)
+        return lower, np.maximum(np.minimum(highest, np.pi), lower)
 
     # -- construction -----------------------------------------------------------------------
 
@@ -181,27 +173,6 @@ class Robot:
         return ParameterLayout(
             tuple(bodies), self.joint_names, tuple(c.name for c in self.couplings)
         )
-
-    def _find_limits(self) -> Limits:
-        model, overrides = self.model, self.description.limits
-        nq, nv = model.nq - len(self.joint_names), model.nv - len(self.joint_names)
-        effort = "upperEffortLimit" if hasattr(model, "upperEffortLimit") else "effortLimit"
-        arrays = {
-            "lower": np.array(model.lowerPositionLimit[nq:]),
-            "upper": np.array(model.upperPositionLimit[nq:]),
-            "velocity": np.array(model.velocityLimit[nv:]),
-            "effort": np.array(getattr(model, effort)[nv:]),
-        }
-        arrays["lower"][arrays["lower"] < -1e8] = -np.inf
-        arrays["upper"][arrays["upper"] > 1e8] = np.inf
-        for kind in ("velocity", "effort"):  # URDF's way of saying nothing
-            arrays[kind][arrays[kind] <= 0.0] = np.inf
-        for kind, values in overrides.items():
-            for joint, value in values.items():
-                if joint not in self.joint_names:
-                    raise self._error(f"limits.{kind} names '{joint}', which is no moving joint")
-                arrays[kind][self.joint_names.index(joint)] = value
-        return Limits(**arrays)
 
     # -- derived ----------------------------------------------------------------------------
 

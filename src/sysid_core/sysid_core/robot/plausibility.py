@@ -44,6 +44,7 @@ def implausibilities(robot: Robot, recording: Recording) -> Iterator[Diagnostic]
 
     What cannot be right is an error: nothing would be learned but the mistake.
     """
+    yield from _ranges(robot, recording)
     yield from _positions(robot, recording)
     yield from _efforts(robot, recording)
 
@@ -58,21 +59,29 @@ def _extremes(values: FloatArray, beyond: float = 0.0) -> tuple[FloatArray, Floa
     return low, high
 
 
+def _ranges(robot: Robot, recording: Recording) -> Iterator[Diagnostic]:
+    low, high = _extremes(recording.position)
+    empty = (robot.limits.lower >= robot.limits.upper) & (high - low > STILL)
+    if empty.any():
+        names = ", ".join(n for n, e in zip(robot.joint_names, empty, strict=True) if e)
+        message = f"lower and upper limit are equal, and taken as none: {names}"
+        hint = "give both, in the URDF or under 'limits.position' in the description"
+        yield Diagnostic("ranges", message, hint=hint)
+
+
 def _positions(robot: Robot, recording: Recording) -> Iterator[Diagnostic]:
     low, high = _extremes(recording.position)
-    limits = robot.limits
-    excess = np.maximum(limits.lower - low, high - limits.upper)
+    lower, upper = robot.limits.known_range
+    excess = np.maximum(lower - low, high - upper)
     beyond = excess > _BEYOND_LIMIT
     if not beyond.any():
         turns = np.maximum(np.abs(low), np.abs(high)) > 20.0 * np.pi
-        if not (turns & np.isinf(limits.upper)).any():
+        if not (turns & np.isinf(upper)).any():
             return
-    radians = np.maximum(np.radians(low) - limits.upper, limits.lower - np.radians(high))
-    fits = (np.radians(high) <= limits.upper + _BEYOND_LIMIT) & (
-        np.radians(low) >= limits.lower - _BEYOND_LIMIT
-    )
+    radians = np.maximum(np.radians(low) - upper, lower - np.radians(high))
+    fits = (np.radians(high) <= upper + _BEYOND_LIMIT) & (np.radians(low) >= lower - _BEYOND_LIMIT)
     least, most = _extremes(recording.position, _SPIKES)
-    far = np.maximum(limits.lower - least, most - limits.upper) > np.pi
+    far = np.maximum(lower - least, most - upper) > np.pi
     if fits.all() and (radians <= 0.0).all() and far.any():
         message = (
             "positions look like degrees: they are far beyond the joints' limits in radians, and "
@@ -84,8 +93,7 @@ def _positions(robot: Robot, recording: Recording) -> Iterator[Diagnostic]:
         yield Diagnostic("degrees", message, severity, hint="convert them to radians")
         return
     names = ", ".join(
-        f"{name} ({low[j]:.3g} … {high[j]:.3g} rad, limits {limits.lower[j]:.3g} … "
-        f"{limits.upper[j]:.3g})"
+        f"{name} ({low[j]:.3g} … {high[j]:.3g} rad, limits {lower[j]:.3g} … {upper[j]:.3g})"
         for j, name in enumerate(robot.joint_names)
         if beyond[j]
     )
@@ -107,7 +115,10 @@ def _efforts(robot: Robot, recording: Recording) -> Iterator[Diagnostic]:
                 f"effort scale implausible: joint '{name}' reaches {value:.4g} N·m, its limit is "
                 f"{limit:.4g} N·m"
             )
-            hint = "set 'effort.gain' (N·m per published unit) in the description"
+            hint = (
+                "set 'effort.gain' (N·m per published unit) in the description, or "
+                "'limits.effort' if the URDF's is a placeholder"
+            )
             yield Diagnostic("effort_limit", message, hint=hint)
     if robot.floating or robot.linked:
         return  # contact and loop forces carry the weight: gravity alone says nothing

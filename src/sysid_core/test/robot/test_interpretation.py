@@ -183,6 +183,16 @@ def test_degrees_are_found_out(ur10: Robot, recording: Recording) -> None:
         assert any("degrees" in warning or "limits" in warning for warning in read.warnings)
 
 
+def test_ranges_of_nothing_are_told_and_hold_nothing_against_positions(
+    ur10: Robot, recording: Recording
+) -> None:
+    nothing = dict.fromkeys(ur10.joint_names, 0.0)
+    given = replace(ur10.description, limits={"lower": nothing, "upper": nothing})
+    (said,) = interpret(load_robot(given), recording).warnings
+    assert "lower and upper limit are equal" in said
+    assert ur10.joint_names[0] in said
+
+
 @pytest.mark.parametrize(
     ("factor", "unit"), [(1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds")]
 )
