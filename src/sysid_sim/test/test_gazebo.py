@@ -13,6 +13,7 @@ import uuid
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -30,6 +31,7 @@ from sysid_sim.truth import draw_truth
 SEED = 3
 ROBOTS = ("panda", "ur10e", "solo12", "digit_left_leg")
 TENSOR = ("xx", "xy", "yy", "xz", "yz", "zz")
+LAUNCH = Path(__file__).parents[3] / "launch" / "gazebo.launch.yaml"
 SPHERICAL = pin.JointModelSpherical()
 
 
@@ -192,6 +194,27 @@ def test_the_bridge_and_ros2_control_name_every_motor_in_order(
     assert names == panda.actuated_names
     truth = json.loads((folder / "ground_truth.json").read_text())
     assert {joint["armature"] for joint in truth["joints"].values()} == {0.0}
+
+
+def _entries(node: object) -> Iterator[dict[str, Any]]:
+    """Return all mappings of a launch file."""
+    if isinstance(node, list | dict):
+        for child in node.values() if isinstance(node, dict) else node:
+            yield from _entries(child)
+    if isinstance(node, dict):
+        yield node
+
+
+def test_the_launch_file_gives_programs_single_words_and_bridges_what_is_in_files() -> None:
+    entries = list(_entries(yaml.safe_load(LAUNCH.read_text())))
+    programs = [entry for entry in entries if "args" in entry]
+    told = [program["args"] for program in programs]
+    # ROS 2 splits arguments first and puts variables in then: one with a space is a single word
+    values = {e["name"]: str(e.get("value", e.get("default"))) for e in entries if "name" in e}
+    several = {name for name, value in values.items() if " " in value}
+    assert not several & set(re.findall(r"\$\(var (\w+)\)", " ".join(told)))
+    # a bridge that is given topics does not read its file
+    assert not any("/msg/" in program["args"] and "param" in program for program in programs)
 
 
 @pytest.mark.parametrize(
