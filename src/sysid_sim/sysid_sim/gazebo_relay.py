@@ -5,6 +5,7 @@ Gazebo's joint states carry no torque, and gz_ros2_control's the wrench that a j
 which its friction does not show. What was commanded stands in for both.
 """
 
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -21,6 +22,7 @@ from std_msgs.msg import Float64, Float64MultiArray
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.robot.conversion import JointConversion
+from sysid_core.settings import parameter
 from sysid_msgs.msg import Contacts
 from sysid_ros.control import command_array
 from sysid_ros.fields import nanoseconds
@@ -34,6 +36,7 @@ from sysid_ros.sensors import (
     odometry_arrays,
     odometry_message,
 )
+from sysid_sim.effort_switch import EffortSwitch
 from sysid_sim.gazebo_world import PERIOD, WORLD, steps_of
 from sysid_sim.simulator_config import start_configuration
 
@@ -46,6 +49,19 @@ _TOUCH = 10_000_000
 _PERIOD = round(PERIOD * 1e9)
 """Time [ns] from joint state to joint state, for which a command lets the world run."""
 _REPEAT = 0.05  # [s] of the wall after which a state is told again, or a step asked for again
+_CONTROLLER = "effort_controller"
+
+
+@dataclass(frozen=True)
+class GazeboRelayConfig(RobotConfig):
+    """Parameters of the relay."""
+
+    ros2_control: bool = parameter(
+        False,
+        f"Whether gz_ros2_control drives the robot: '{_CONTROLLER}' is activated at the first "
+        "command, and until then efforts are unknown",
+        read_only=True,
+    )
 
 
 class GazeboRelay(Node):
@@ -55,16 +71,19 @@ class GazeboRelay(Node):
     state: a robot that no controller holds would fall, and torques that come late by the wall's
     clock would not be those that its states call for. A world that somebody lets run is left
     alone. Until the first step Gazebo tells nothing of a floating base: it stands at rest.
+    Joints that gz_ros2_control holds need torques that nobody tells: their states carry none.
 
     Raises
     ------
     SysidError
-        If the robot cannot be loaded or ros_gz_interfaces is not installed.
+        If the robot cannot be loaded, or ros_gz_interfaces or controller_manager_msgs is needed
+        and not installed.
     """
 
     def __init__(self) -> None:
         super().__init__("gazebo_relay")
-        self.robot = NodeParameters(self, RobotConfig()).config.load_robot(self)
+        config = NodeParameters(self, GazeboRelayConfig()).config
+        self.robot = config.load_robot(self)
         names, feet = self.robot.actuated_names, self.robot.description.contacts
         self._start = start_configuration(self.robot)
         joints = self._start[len(self._start) - len(self.robot.joint_names) :]
@@ -92,7 +111,8 @@ class GazeboRelay(Node):
         self._request.world_control.multi_step = steps_of(self.robot)
         self._control = self.create_client(control, f"/world/{WORLD}/control")
         self.create_subscription(JointState, "gazebo/joint_states", self._on_states, _WAITING)
-        topic = "effort_controller/commands"
+        self._switch = EffortSwitch(self, _CONTROLLER) if config.ros2_control else None
+        topic = f"{_CONTROLLER}/commands"
         self.create_subscription(Float64MultiArray, topic, self._on_command, 1)
 
     def _on_command(self, message: Float64MultiArray) -> None:
@@ -100,6 +120,9 @@ class GazeboRelay(Node):
         if len(effort) != len(self._forces) or not np.isfinite(effort).all():
             return
         self._effort = effort
+        if self._switch is not None:
+            self._switch.ask()
+            return
         for publisher, value in zip(self._forces, effort.tolist(), strict=True):
             publisher.publish(Float64(data=value))
         self._step()
@@ -150,9 +173,10 @@ class GazeboRelay(Node):
         self._clock.publish(Clock(clock=message.header.stamp))
         position, velocity = joint_arrays(message)
         position, velocity = self._rest + position[self._index], velocity[self._index]
-        shown = self._driver.published(position, velocity, self._effort)
+        position, velocity, effort = self._driver.published(position, velocity, self._effort)
+        told = effort if self._switch is None or self._switch.drives else None
         names, stamp = self.robot.actuated_names, message.header.stamp
-        self._states.publish(joint_state_message(names, stamp, *shown))
+        self._states.publish(joint_state_message(names, stamp, position, velocity, told))
 
     def _note_jump(self, newest: int) -> None:
         """Notice a world that was reset, or that runs without being asked."""

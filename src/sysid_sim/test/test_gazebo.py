@@ -215,6 +215,8 @@ def test_the_launch_file_gives_programs_single_words_and_bridges_what_is_in_file
     assert not several & set(re.findall(r"\$\(var (\w+)\)", " ".join(told)))
     # a bridge that is given topics does not read its file
     assert not any("/msg/" in program["args"] and "param" in program for program in programs)
+    # active without commands it would let the robot fall
+    assert "effort_controller --inactive" in told
 
 
 @pytest.mark.parametrize(

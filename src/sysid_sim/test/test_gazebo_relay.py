@@ -23,7 +23,7 @@ from sysid_ros.sensors import (
     odometry_arrays,
     odometry_message,
 )
-from sysid_sim import gazebo_relay
+from sysid_sim import effort_switch, gazebo_relay
 from sysid_sim.simulator_config import start_configuration
 
 
@@ -34,15 +34,16 @@ class Log(list[Any]):
 
 
 @pytest.fixture
-def relay_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
+def relay_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
     """Return a maker of relays whose publishers and requests are kept."""
     made = []
 
-    def make(robot: str) -> Any:
-        rclpy.init(args=["--ros-args", "-p", f"robot:={robot}"])
+    def make(robot: str, *more: str, manager: Any = None) -> Any:
+        rclpy.init(args=["--ros-args", "-p", f"robot:={robot}", *more])
         control = SimpleNamespace(Request=lambda: SimpleNamespace(world_control=SimpleNamespace()))
         monkeypatch.setattr(gazebo_relay, "_interfaces", lambda: (Contacts, control))
-        monkeypatch.setattr(gazebo_relay.GazeboRelay, "create_client", lambda *_: None)
+        client = manager.create_client if manager else lambda *_: None
+        monkeypatch.setattr(gazebo_relay.GazeboRelay, "create_client", lambda *its: client(*its))
         wall = SimpleNamespace(time=0.0)
         monkeypatch.setattr(gazebo_relay, "monotonic", lambda: wall.time)
         made.append(node := gazebo_relay.GazeboRelay())
@@ -134,6 +135,106 @@ def test_a_world_that_somebody_lets_run_is_left_alone(
     relay._on_command(good)
     assert len(relay._states) == told
     assert not relay.requests
+
+
+class Request(SimpleNamespace):
+    """Stands in for what ros2_control's manager is asked."""
+
+    STRICT = 2
+
+
+class Manager:
+    """Stands in for ros2_control's manager, with one controller in a state."""
+
+    Request = Request
+
+    def __init__(self, state: str) -> None:
+        self.state, self.silent = state, False
+        self.asked: list[str] = []
+
+    def create_client(self, _: Any, __: Any, name: str) -> Any:
+        answer = getattr(self, name.rpartition("/")[2], None)
+        return SimpleNamespace(service_is_ready=lambda: self.state != "", call_async=answer)
+
+    def _answered(self, result: Any) -> Any:
+        self.asked.append("list" if hasattr(result, "controller") else "switch")
+        told = not self.silent
+        answer = SimpleNamespace(done=lambda: told, result=lambda: result)
+        answer.add_done_callback = lambda take: take(answer) if told else None
+        return answer
+
+    def list_controllers(self, _: Any) -> Any:
+        state = SimpleNamespace(name="effort_controller", state=self.state)
+        return self._answered(SimpleNamespace(controller=[state]))
+
+    def switch_controller(self, request: Any) -> Any:
+        assert request.activate_controllers == ["effort_controller"]
+        self.state = "active"
+        return self._answered(SimpleNamespace(ok=True))
+
+
+@pytest.fixture
+def held_by(
+    relay_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Manager], Any]:
+    """Return a maker of relays whose joints gz_ros2_control may hold, under a manager."""
+
+    def make(manager: Manager) -> Any:
+        monkeypatch.setattr(effort_switch, "_services", lambda: (manager, manager))
+        relay = relay_of("panda", "-p", "ros2_control:=true", manager=manager)
+        monkeypatch.setattr(effort_switch, "monotonic", lambda: relay.wall.time)
+        return relay
+
+    return make
+
+
+def test_the_first_command_activates_a_controller_and_efforts_are_known_from_then_on(
+    held_by: Callable[[Manager], Any],
+) -> None:
+    relay = held_by(manager := Manager("inactive"))
+    relay._on_states(_states(relay, 1.0))
+    assert not manager.asked
+    assert not relay._states[-1].effort
+    relay._on_command(Float64MultiArray(data=[float("nan")] * 7))
+    assert not manager.asked
+    relay._on_command(Float64MultiArray(data=[1.0] * 7))
+    assert manager.asked == ["list", "switch"]
+    relay._on_states(_states(relay, 1.002))
+    np.testing.assert_array_equal(relay._states[-1].effort, np.ones(7))
+    relay._on_command(Float64MultiArray(data=[2.0] * 7))
+    assert manager.asked == ["list", "switch"]
+    assert not relay.requests
+    assert not any(relay._forces)
+
+
+def test_a_controller_that_is_active_already_is_left_alone(
+    held_by: Callable[[Manager], Any],
+) -> None:
+    relay = held_by(manager := Manager("active"))
+    relay._on_command(Float64MultiArray(data=[1.0] * 7))
+    relay._on_states(_states(relay, 1.0))
+    assert manager.asked == ["list"]
+    np.testing.assert_array_equal(relay._states[-1].effort, np.ones(7))
+
+
+def test_it_is_asked_for_again_until_it_is_there(held_by: Callable[[Manager], Any]) -> None:
+    relay = held_by(manager := Manager(""))
+    good = Float64MultiArray(data=[1.0] * 7)
+    relay._on_command(good)
+    assert not manager.asked
+    manager.state = "unconfigured"
+    for _ in range(3):
+        relay._on_command(good)
+    assert manager.asked == ["list"]
+    manager.silent = True  # an answer is lost
+    for since, asked in ((1.0, 2), (1.0, 2), (5.0, 3)):
+        relay.wall.time += since
+        relay._on_command(good)
+        assert len(manager.asked) == asked
+    manager.silent, manager.state = False, "inactive"
+    relay.wall.time += 5.0
+    relay._on_command(good)
+    assert manager.state == "active"
 
 
 def test_odometry_is_that_of_the_base_and_not_of_the_model_on_the_ground(
