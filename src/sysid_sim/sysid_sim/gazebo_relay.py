@@ -14,6 +14,8 @@ import numpy as np
 import pinocchio as pin
 from builtin_interfaces.msg import Time
 from nav_msgs.msg import Odometry
+from rclpy.clock import Clock as SteadyClock
+from rclpy.clock import ClockType
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
@@ -50,6 +52,7 @@ _PERIOD = round(PERIOD * 1e9)
 """Time [ns] from joint state to joint state, for which a command lets the world run."""
 _REPEAT = 0.05  # [s] of the wall after which a state is told again, or a step asked for again
 _CONTROLLER = "effort_controller"
+_SETTLED = 0.2  # [s] of the wall without joint states after which a world has come to a stop
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class GazeboRelayConfig(RobotConfig):
     ros2_control: bool = parameter(
         False,
         f"Whether gz_ros2_control drives the robot: '{_CONTROLLER}' is activated at the first "
-        "command, and until then efforts are unknown",
+        "command, until which efforts are unknown, and the world waits for each one after it",
         read_only=True,
     )
 
@@ -71,7 +74,8 @@ class GazeboRelay(Node):
     state: a robot that no controller holds would fall, and torques that come late by the wall's
     clock would not be those that its states call for. A world that somebody lets run is left
     alone. Until the first step Gazebo tells nothing of a floating base: it stands at rest.
-    Joints that gz_ros2_control holds need torques that nobody tells: their states carry none.
+    With gz_ros2_control the world runs, and joints are held, until the first command; then it
+    waits, too. States carry no efforts until torques drive them: nobody tells what holds joints.
 
     Raises
     ------
@@ -106,12 +110,19 @@ class GazeboRelay(Node):
             take = partial(self._on_touch, contact.name)
             # the newest: those of every step would wait in line behind the joint states
             self.create_subscription(contacts, f"gazebo/contacts/{contact.name}", take, 1)
-        self._request = control.Request()
-        self._request.world_control.pause = True
+        self._request, self._stop = control.Request(), control.Request()
+        for request in (self._request, self._stop):
+            request.world_control.pause = True
         self._request.world_control.multi_step = steps_of(self.robot)
         self._control = self.create_client(control, f"/world/{WORLD}/control")
         self.create_subscription(JointState, "gazebo/joint_states", self._on_states, _WAITING)
         self._switch = EffortSwitch(self, _CONTROLLER) if config.ros2_control else None
+        self._pause: Any = None
+        self._commanded = self._began = False
+        self._last: JointState | None = None
+        if self._switch is not None:  # whose joint states stop while the world waits
+            steady = SteadyClock(clock_type=ClockType.STEADY_TIME)
+            self.create_timer(_REPEAT, self._keep_going, clock=steady)
         topic = f"{_CONTROLLER}/commands"
         self.create_subscription(Float64MultiArray, topic, self._on_command, 1)
 
@@ -121,7 +132,9 @@ class GazeboRelay(Node):
             return
         self._effort = effort
         if self._switch is not None:
+            self._commanded = True
             self._switch.ask()
+            self._step()
             return
         for publisher, value in zip(self._forces, effort.tolist(), strict=True):
             publisher.publish(Float64(data=value))
@@ -135,6 +148,21 @@ class GazeboRelay(Node):
         if self._control.service_is_ready():
             self._asked, self._allowed = now, max(self._allowed, self._newest) + _PERIOD
             self._control.call_async(self._request)
+
+    def _keep_going(self) -> None:
+        """Have a world wait once there are commands; say again what was lost while it waits."""
+        if self._last is None or not self._commanded:
+            return
+        if self._pause is None and self._control.service_is_ready():
+            self._pause = self._control.call_async(self._stop)
+        elif self._pause is not None and self._pause.done():
+            quiet = monotonic() - self._told
+            if not self._began and quiet > _SETTLED:
+                self._began = self._steps = True
+                self._allowed = self._newest
+                self._step()
+            elif self._steps and quiet > _REPEAT:
+                self._on_states(self._last)
 
     def _on_odometry(self, message: Odometry) -> None:
         """Publish how the base moves; Gazebo tells it of the model, which begins at the origin."""
@@ -161,7 +189,7 @@ class GazeboRelay(Node):
         elif self._newest >= 0:
             self._waits = False
             self._note_jump(newest)
-        self._newest, self._told = newest, monotonic()
+        self._newest, self._told, self._last = newest, monotonic(), message
         if list(message.name) != self._order:
             known = {name: at for at, name in enumerate(message.name)}
             if not set(self.robot.actuated_names) <= set(known):

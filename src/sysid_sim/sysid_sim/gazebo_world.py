@@ -289,6 +289,8 @@ def _systems(model: ET.Element, robot: Robot, controllers: str) -> None:
             name="gz_ros2_control::GazeboSimROS2ControlPlugin",
         )
         ET.SubElement(plugin, "parameters").text = controllers
+        remapping = ET.SubElement(ET.SubElement(plugin, "ros"), "remapping")
+        remapping.text = f"/clock:=/world/{WORLD}/clock"  # before there are joint states
         return
     states = _plugin(model, "JointStatePublisher", topic=f"/{WORLD}/joint_states")
     _text(states, "update_rate", _RATE)

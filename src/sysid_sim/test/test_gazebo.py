@@ -180,6 +180,9 @@ def test_the_bridge_and_ros2_control_name_every_motor_in_order(
     controlled = ET.parse(folder / "world_ros2_control.sdf")
     path = controlled.findtext(".//parameters")
     assert path == str(folder / "controllers.yaml")
+    # before there are joint states, by which all others go
+    clock = (controlled.findtext(".//remapping") or "").removeprefix("/clock:=")
+    assert f"args: {clock}@rosgraph_msgs/msg/Clock[gz.msgs.Clock" in LAUNCH.read_text()
     told = {
         name: each["ros__parameters"]
         for name, each in yaml.safe_load(Path(path).read_text()).items()

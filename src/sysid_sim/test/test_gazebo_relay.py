@@ -51,8 +51,10 @@ def relay_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
         node._states, node._contacts, node._odometry, node._clock = (Log() for _ in range(4))
         node._forces = [Log() for _ in node.robot.actuated_names]
         node.requests = []
+        done = SimpleNamespace(done=lambda: True)
         node._control = SimpleNamespace(
-            call_async=node.requests.append, service_is_ready=lambda: True
+            call_async=lambda asked: node.requests.append(asked) or done,
+            service_is_ready=lambda: True,
         )
         return node
 
@@ -203,8 +205,40 @@ def test_the_first_command_activates_a_controller_and_efforts_are_known_from_the
     np.testing.assert_array_equal(relay._states[-1].effort, np.ones(7))
     relay._on_command(Float64MultiArray(data=[2.0] * 7))
     assert manager.asked == ["list", "switch"]
-    assert not relay.requests
     assert not any(relay._forces)
+
+
+def test_a_world_with_ros2_control_runs_until_the_first_command_and_then_waits_for_each(
+    held_by: Callable[[Manager], Any],
+) -> None:
+    relay, good = held_by(Manager("inactive")), Float64MultiArray(data=[1.0] * 7)
+    for time in (1.0, 1.002):
+        relay._on_states(_states(relay, time))
+        relay._keep_going()
+    assert not relay.requests
+    relay._on_command(good)
+    relay._keep_going()
+    assert [hasattr(r.world_control, "multi_step") for r in relay.requests] == [False]
+    relay._on_states(_states(relay, 1.01))  # it is about to stop
+    relay.wall.time += 0.1
+    relay._keep_going()
+    relay._on_command(good)
+    assert len(relay.requests) == 1
+    relay.wall.time += 0.2
+    relay._keep_going()
+    assert relay.requests[-1].world_control.multi_step == 2
+    for step in range(1, 4):
+        relay._on_states(_states(relay, 1.01 + 0.002 * step))
+        relay._on_command(good)
+        assert len(relay.requests) == 2 + step
+    relay.wall.time += 0.1  # the last state, or the command for it, was lost
+    told = len(relay._states)
+    relay._keep_going()
+    relay._on_command(good)
+    assert (len(relay._states), len(relay.requests)) == (told + 1, 6)
+    relay._on_states(_states(relay, 1.1))  # somebody lets it run
+    relay._on_command(good)
+    assert len(relay.requests) == 6
 
 
 def test_a_controller_that_is_active_already_is_left_alone(
