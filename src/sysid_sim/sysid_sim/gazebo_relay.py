@@ -53,6 +53,8 @@ _PERIOD = round(PERIOD * 1e9)
 _REPEAT = 0.05  # [s] of the wall after which a state is told again, or a step asked for again
 _CONTROLLER = "effort_controller"
 _SETTLED = 0.2  # [s] of the wall without joint states after which a world has come to a stop
+_HELD = 200_000_000
+"""Time [ns] for which joints stay held in a world that waits: feet must tell that they stand."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,8 @@ class GazeboRelayConfig(RobotConfig):
 
     ros2_control: bool = parameter(
         False,
-        f"Whether gz_ros2_control drives the robot: '{_CONTROLLER}' is activated at the first "
-        "command, until which efforts are unknown, and the world waits for each one after it",
+        "Whether gz_ros2_control drives the robot: the world waits from the first command on, "
+        f"and '{_CONTROLLER}' is activated 0.2 s later, until which efforts are unknown",
         read_only=True,
     )
 
@@ -75,7 +77,8 @@ class GazeboRelay(Node):
     clock would not be those that its states call for. A world that somebody lets run is left
     alone. Until the first step Gazebo tells nothing of a floating base: it stands at rest.
     With gz_ros2_control the world runs, and joints are held, until the first command; then it
-    waits, too. States carry no efforts until torques drive them: nobody tells what holds joints.
+    waits, too, and after a while torques drive the joints. States carry no efforts until then:
+    nobody tells what holds them.
 
     Raises
     ------
@@ -118,7 +121,7 @@ class GazeboRelay(Node):
         self.create_subscription(JointState, "gazebo/joint_states", self._on_states, _WAITING)
         self._switch = EffortSwitch(self, _CONTROLLER) if config.ros2_control else None
         self._pause: Any = None
-        self._commanded = self._began = False
+        self._commanded, self._began = False, -1
         self._last: JointState | None = None
         if self._switch is not None:  # whose joint states stop while the world waits
             steady = SteadyClock(clock_type=ClockType.STEADY_TIME)
@@ -133,7 +136,8 @@ class GazeboRelay(Node):
         self._effort = effort
         if self._switch is not None:
             self._commanded = True
-            self._switch.ask()
+            if 0 <= self._began <= self._newest - _HELD:
+                self._switch.ask()
             self._step()
             return
         for publisher, value in zip(self._forces, effort.tolist(), strict=True):
@@ -157,9 +161,9 @@ class GazeboRelay(Node):
             self._pause = self._control.call_async(self._stop)
         elif self._pause is not None and self._pause.done():
             quiet = monotonic() - self._told
-            if not self._began and quiet > _SETTLED:
-                self._began = self._steps = True
-                self._allowed = self._newest
+            if self._began < 0 and quiet > _SETTLED:
+                self._steps = True
+                self._began = self._allowed = self._newest
                 self._step()
             elif self._steps and quiet > _REPEAT:
                 self._on_states(self._last)

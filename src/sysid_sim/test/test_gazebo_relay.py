@@ -190,18 +190,30 @@ def held_by(
     return make
 
 
-def test_the_first_command_activates_a_controller_and_efforts_are_known_from_then_on(
+def _wait(relay: Any) -> None:
+    """Have a world wait at 1 s, then tell the first state after which joints may be driven."""
+    for time in (0.998, 1.0):
+        relay._on_states(_states(relay, time))
+    relay._on_command(Float64MultiArray(data=[1.0] * 7))
+    relay._keep_going()
+    relay.wall.time += 0.3
+    relay._keep_going()
+    relay._allowed = round(1.2e9)
+    relay._on_states(_states(relay, 1.2))
+
+
+def test_commands_activate_a_controller_and_efforts_are_known_from_then_on(
     held_by: Callable[[Manager], Any],
 ) -> None:
     relay = held_by(manager := Manager("inactive"))
-    relay._on_states(_states(relay, 1.0))
+    _wait(relay)
     assert not manager.asked
     assert not relay._states[-1].effort
     relay._on_command(Float64MultiArray(data=[float("nan")] * 7))
     assert not manager.asked
     relay._on_command(Float64MultiArray(data=[1.0] * 7))
     assert manager.asked == ["list", "switch"]
-    relay._on_states(_states(relay, 1.002))
+    relay._on_states(_states(relay, 1.202))
     np.testing.assert_array_equal(relay._states[-1].effort, np.ones(7))
     relay._on_command(Float64MultiArray(data=[2.0] * 7))
     assert manager.asked == ["list", "switch"]
@@ -245,14 +257,16 @@ def test_a_controller_that_is_active_already_is_left_alone(
     held_by: Callable[[Manager], Any],
 ) -> None:
     relay = held_by(manager := Manager("active"))
+    _wait(relay)
     relay._on_command(Float64MultiArray(data=[1.0] * 7))
-    relay._on_states(_states(relay, 1.0))
+    relay._on_states(_states(relay, 1.202))
     assert manager.asked == ["list"]
     np.testing.assert_array_equal(relay._states[-1].effort, np.ones(7))
 
 
 def test_it_is_asked_for_again_until_it_is_there(held_by: Callable[[Manager], Any]) -> None:
     relay = held_by(manager := Manager(""))
+    _wait(relay)
     good = Float64MultiArray(data=[1.0] * 7)
     relay._on_command(good)
     assert not manager.asked
