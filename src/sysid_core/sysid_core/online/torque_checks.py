@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import lapack
 
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
@@ -153,12 +154,13 @@ class TorqueChecks:
         seen = np.flatnonzero(np.diagonal(gram) > 0.0)
         if count == 0.0 or not len(seen):
             return 0.0
-        size = np.sqrt(np.diagonal(gram)[seen])
-        block = gram[np.ix_(seen, seen)] / size / size[:, None] + _LOOSE * np.eye(len(size))
-        moment = statistics.moment[joint][seen] / size
-        own = np.linalg.solve(block, moment)
+        block, moment = gram[np.ix_(seen, seen)], statistics.moment[joint][seen]
+        block.flat[:: len(seen) + 1] *= 1.0 + _LOOSE
+        _, own, failed = lapack.dposv(block.T, moment, overwrite_a=1)
+        if failed:
+            raise np.linalg.LinAlgError("a joint's own model is singular")
         rest = max(float(statistics.square[joint] - moment @ own), 0.0)
-        dry = float(np.sum(own[seen == self._dry[joint]] ** 2))
+        dry = float((own**2 * np.diagonal(gram)[seen])[seen == self._dry[joint]].sum())
         square = FIT_ERROR**2 * float(statistics.square[joint]) + _FRICTION_ERROR**2 * dry
         return (rest + square) / count
 
@@ -206,7 +208,7 @@ class TorqueChecks:
         if odds < 0.0:
             odds = found.outside(min(least, 1.0 / _GROSS), _GROSS)
         harm = 0.0 if faint else (_GROSS - 1.0) * predicted
-        if odds < _DOUBTFUL and harm < self._scales.missed_elsewhere(statistics, joint):
+        if odds < _DOUBTFUL and harm < found.missed:
             return wrong if wrong.finding else TorqueVerdict(None, odds)  # not worth a wait
         scaled = _scaled(name, found, odds)._replace(faint=faint)
         if wrong.finding and faint:

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.gaussian import prior_covariance
+from sysid_core.estimation.noise import weighted_sums
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.setting import Setting
 from sysid_core.parameters import INERTIAL_TERMS
@@ -44,13 +45,6 @@ _GAINS = np.concatenate([-np.geomspace(50.0, 0.02, 71), [0.0], np.geomspace(0.02
 """Scales that are compared; neighbours differ by 12 %, less than what is tolerated."""
 
 
-class _View(NamedTuple):
-    """One prior of the base parameters: N(mean, precision⁻¹); `size` is ½ log det precision."""
-
-    precision: FloatArray
-    size: float
-
-
 class ScalePosterior(NamedTuple):
     """What all joints say together of one joint's torque at the likeliest scale."""
 
@@ -58,8 +52,10 @@ class ScalePosterior(NamedTuple):
     others: FloatArray  # (b,) base parameters that all other joints show
     mean: FloatArray  # (b,) base parameters at the likeliest scale
     plain: FloatArray  # (b,) at a scale of one
-    # root, turned, known: (b, b), (b, s), (s,): R, Q and d of the plain one's covariance ``R⁻ᵀ (I
-    # + Q diag(d) Qᵀ)⁻¹ R⁻¹``.
+    missed: float  # [N·m] torque that the description misses at the other joints
+    # order, root, turned, known: (b,), (b, b), (k, s), (s,): in an order of the parameters the
+    # covariance of `plain` is ``R⁻ᵀ (I + Q diag(d) Qᵀ)⁻¹ R⁻¹``, and Q zero but in its last k rows.
+    order: IndexArray
     root: FloatArray
     turned: FloatArray
     known: FloatArray
@@ -82,9 +78,10 @@ class ScalePosterior(NamedTuple):
 
     def deviation(self, direction: FloatArray) -> float:
         """Return the standard deviation of a combination (b,) of the plain parameters."""
-        z, _ = lapack.dtrtrs(self.root, direction, lower=1)
+        z = _solved(self.root, direction[self.order])
         share = self.known / (1.0 + self.known)
-        return float(max(z @ z - share @ (self.turned.T @ z) ** 2, 0.0) ** 0.5)
+        along = self.turned.T @ z[-len(self.turned) :]
+        return float(max(z @ z - share @ along**2, 0.0) ** 0.5)
 
 
 class ScaleEvidence:
@@ -120,9 +117,10 @@ class ScaleEvidence:
             shifted = _LEVER * phi[0] * base.mapping[:, place][:, 1:4]
             rest += shifted @ shifted.T
         wide = bodies @ covariance[:inertial, :inertial] @ bodies.T
-        self._views = [
-            _view(trust**2 * wide + more) for trust in _TRUST for more in (rest, rest + tool)
-        ]
+        views = [_view(trust**2 * wide + more) for trust in _TRUST for more in (rest, rest + tool)]
+        # of v accuracies, without and with a tool: precisions (b, b), ½ log det of them (v, 1)
+        self._precision = [precision for precision, _ in views]
+        self._size = np.array([[size] for _, size in views])
 
     def _rotors(self, problem: Problem, anchor: Statistics) -> FloatArray:
         """Return the covariance (b, b) of rotors that nobody told of."""
@@ -136,80 +134,96 @@ class ScaleEvidence:
         scaled: FloatArray = rotors[:, known] * size
         return scaled @ scaled.T
 
-    def missed_elsewhere(self, statistics: Statistics, joint: int) -> float:
-        """Return the torque [N·m] that the description misses at the other joints."""
-        missed = statistics.residual_square(self._mean) / np.maximum(statistics.count, 1.0)
-        return float(np.sqrt(max(missed.sum() - missed[joint], 0.0)))
-
     def posterior(self, data: Statistics, weights: FloatArray, joint: int) -> ScalePosterior:
-        """Compare scales of one joint's torque, whatever the description's accuracy."""
-        others = weights * (np.arange(len(weights)) != joint)
-        rest = np.tensordot(others, data.gram, axes=1)
-        gap = others @ data.moment - rest @ self._mean
-        own = _Own.of(data, joint, float(weights[joint]))
-        missed = float(others @ data.residual_square(self._mean))
-        found = [self._with(view, rest, gap, own) for view in self._views]
-        likelihood = np.logaddexp.reduce([one.likelihood for one in found], axis=0) - 0.5 * missed
-        best = max(found, key=lambda one: float(one.likelihood.max()))
-        return best.posterior(self._mean, likelihood)
+        """Compare scales of one joint's torque, whatever the description's accuracy.
 
-    def _with(self, view: _View, rest: FloatArray, gap: FloatArray, own: _Own) -> _Compared:
-        """Compare scales at one accuracy: evidence of y = g A β.
-
-        The others' information ``R Rᵀ`` grows by g² times the joint's own, whose range is small:
-        ``R⁻¹ C`` has the singular values √d there, so that no scale needs a solve of its own.
+        Evidence of y = g A β: the others' information ``R Rᵀ`` grows by g² times the joint's own,
+        C Cᵀ, whose range is small: ``R⁻¹ C`` has the singular values √d there, so that no scale
+        needs a solve of its own. With what the joint shows last, both are zero but in the end.
         """
-        R, failed = lapack.dpotrf((view.precision + rest).T, lower=1, overwrite_a=1)
-        if failed:
-            raise np.linalg.LinAlgError("the information on a torque's scale is singular")
-        at_mean = own.gram_root.T @ self._mean
-        columns = np.column_stack([gap, own.moment, own.gram_root @ at_mean, own.gram_root])
-        solved, _ = lapack.dtrtrs(R, columns, lower=1)
-        x, M = solved[:, :3], solved[:, 3:]
+        others = weights * (np.arange(len(weights)) != joint)
+        rest, moment = weighted_sums(data, others)
+        own = _Own.of(data, joint, float(weights[joint]))
+        order = np.concatenate([np.setdiff1d(np.arange(len(rest)), own.seen), own.seen])
+        first, at_mean = len(order) - len(own.seen), own.root.T @ self._mean[own.seen]
+        turn = order[:, None] * len(order) + order
+        R = [_root((precision + rest).take(turn)) for precision in self._precision]
+        # x: R⁻¹ times what the data add at the powers g⁰, g¹ and −g² of a scale
+        x = np.zeros((len(R), len(order), 3))
+        gap = (moment - rest @ self._mean)[order]
+        x[:, :, 0] = [_solved(root, gap) for root in R]
+        columns = np.column_stack([own.moment, own.root @ at_mean, own.root])
+        end = np.array([_solved(root[first:, first:], columns) for root in R])
+        x[:, first:, 1:] = end[:, :, :2]
         # not the eigenvalues of MᵀM, whose rounding would hide what little the joint alone shows
-        Q, singular, _ = np.linalg.svd(M, full_matrices=False)
-        d = singular**2
-        t0, t1, t2 = (Q.T @ x).T
-        g = _GAINS[:, None]
-        turned, spread = t0 + g * t1 - g**2 * t2, 1.0 / (1.0 + g**2 * d)
-        missed = own.square - 2.0 * _GAINS * (own.moment @ self._mean)
-        missed += _GAINS**2 * (at_mean @ at_mean)
-        explained = x[:, 0] @ x[:, 0] - t0 @ t0 + (turned**2 * spread).sum(axis=1)
-        likelihood = -0.5 * (missed - explained) + view.size - np.log(np.diag(R)).sum()
-        likelihood += 0.5 * np.log(spread).sum(axis=1)
-        return _Compared(likelihood, np.asarray(R), x, Q, d)
-
-
-class _Compared(NamedTuple):
-    """Scales at one accuracy of the description; see `ScaleEvidence._with`."""
-
-    likelihood: FloatArray  # (m,)
-    root: FloatArray  # (b, b): R
-    solved: FloatArray  # (b, 3) R⁻¹ times what the data add at the powers g⁰, g¹, −g² of a scale
-    turned: FloatArray  # (b, s): Q
-    known: FloatArray  # (s,): d
-
-    def posterior(self, center: FloatArray, likelihood: FloatArray) -> ScalePosterior:
-        """Return the posterior of this accuracy, about the prior's mean (b,)."""
-
-        def mean(scale: float) -> FloatArray:
-            z = self.solved @ np.array([1.0, scale, -(scale**2)])
-            share = 1.0 / (1.0 + scale**2 * self.known)
-            z += self.turned @ ((share - 1.0) * (self.turned.T @ z))
-            back, _ = lapack.dtrtrs(self.root, z, lower=1, trans=1)
-            return np.asarray(center + back)
-
-        best = mean(float(_GAINS[np.argmax(self.likelihood)]))
-        return ScalePosterior(
-            likelihood, mean(0.0), best, mean(1.0), self.root, self.turned, self.known
+        Q, singular, _ = np.linalg.svd(end[:, :, 2:], full_matrices=False)
+        d, residual = singular**2, data.residual_square(self._mean)
+        likelihood = np.array(
+            [_gained(y.T @ q, e) for y, q, e in zip(x[:, first:], Q, d, strict=True)]
         )
+        likelihood += self._size - [[np.log(np.diagonal(root)).sum()] for root in R]
+        likelihood += 0.5 * ((x[:, :, 0] ** 2).sum(axis=1)[:, None] - others @ residual)
+        missed = own.square - 2.0 * _GAINS * (own.moment @ self._mean[own.seen])
+        likelihood -= 0.5 * (missed + _GAINS**2 * (at_mean @ at_mean))
+        v = int(np.argmax(likelihood.max(axis=1)))
+        best = float(_GAINS[np.argmax(likelihood[v])])
+        none, most, plain = (
+            self._mean + _mean(order, R[v], x[v], Q[v], d[v], g) for g in (0.0, best, 1.0)
+        )
+        elsewhere = float((residual / np.maximum(data.count, 1.0))[others > 0.0].sum())
+        both = np.logaddexp.reduce(likelihood, axis=0)
+        return ScalePosterior(both, none, most, plain, elsewhere**0.5, order, R[v], Q[v], d[v])
+
+
+def _root(information: FloatArray) -> FloatArray:
+    """Return the lower triangle L of ``L Lᵀ`` (n, n), which is overwritten."""
+    root, failed = lapack.dpotrf(information.T, lower=1, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("the information on a torque's scale is singular")
+    return np.asarray(root)
+
+
+def _solved(root: FloatArray, columns: FloatArray) -> FloatArray:
+    """Return L⁻¹ times columns (n, …) for a lower triangle L (n, n)."""
+    found, _ = lapack.dtrtrs(root, columns, lower=1)
+    return np.asarray(found)
+
+
+def _gained(turned: FloatArray, known: FloatArray) -> FloatArray:
+    """Return what a joint's own rows add to the log evidence (m,) of each of `_GAINS`.
+
+    Of what the data add at the powers g⁰, g¹ and −g² of a scale, (3, s), along directions that
+    the joint shows with the information g² d, d (s,).
+    """
+    g, (t0, t1, t2) = _GAINS[:, None], turned
+    spread = 1.0 / (1.0 + g**2 * known)
+    found = (t0 + g * t1 - g**2 * t2) ** 2 * spread + np.log(spread)
+    return 0.5 * (found.sum(axis=1) - t0 @ t0)
+
+
+def _mean(
+    order: IndexArray,
+    root: FloatArray,
+    solved: FloatArray,
+    turned: FloatArray,
+    known: FloatArray,
+    scale: float,
+) -> FloatArray:
+    """Return the mean (b,) at a scale, less the prior's; see `ScaleEvidence.posterior`."""
+    z = solved @ np.array([1.0, scale, -(scale**2)])
+    own, share = z[-len(turned) :], 1.0 / (1.0 + scale**2 * known)
+    own += turned @ ((share - 1.0) * (turned.T @ own))
+    mean = np.empty_like(z)
+    mean[order], _ = lapack.dtrtrs(root, z, lower=1, trans=1)
+    return mean
 
 
 class _Own(NamedTuple):
-    """A joint's own rows, weighted: a root C (b, s) of their gram C Cᵀ, moment and square."""
+    """A joint's own rows, weighted, on the columns (k,) where they are not zero."""
 
-    gram_root: FloatArray
-    moment: FloatArray
+    seen: IndexArray
+    root: FloatArray  # (k, s): C of their gram C Cᵀ
+    moment: FloatArray  # (k,)
     square: float
 
     @staticmethod
@@ -219,17 +233,16 @@ class _Own(NamedTuple):
         size = np.sqrt(np.diagonal(gram)[seen])
         values, vectors = np.linalg.eigh(gram[np.ix_(seen, seen)] / size / size[:, None])
         kept = values > _FLAT * values.max(initial=0.0)
-        root = np.zeros((len(gram), int(kept.sum())))
-        root[seen] = weight**0.5 * size[:, None] * vectors[:, kept] * np.sqrt(values[kept])
-        return _Own(root, weight * data.moment[joint], weight * float(data.square[joint]))
+        root = weight**0.5 * size[:, None] * vectors[:, kept] * np.sqrt(values[kept])
+        return _Own(seen, root, weight * data.moment[joint][seen], weight * data.square[joint])
 
 
-def _view(covariance: FloatArray) -> _View:
-    """Return the prior of a covariance (b, b) that may be singular."""
+def _view(covariance: FloatArray) -> tuple[FloatArray, float]:
+    """Return a covariance's inverse (b, b), even if it is singular, and ½ log det of that."""
     variance = np.diagonal(covariance)
     size = np.sqrt(np.where(variance > 0.0, variance, 1.0))
     values, vectors = np.linalg.eigh(covariance / size / size[:, None])
     values = np.maximum(values, _FLAT * values[-1])
     scaled = vectors / np.sqrt(values) / size[:, None]
     half = -0.5 * float(np.log(values).sum()) - float(np.log(size).sum())
-    return _View(scaled @ scaled.T, half)
+    return scaled @ scaled.T, half

@@ -135,9 +135,9 @@ def test_a_changed_robot_waits_for_its_scales_like_a_new_one(
 
 
 def test_evidence_beyond_rounding_has_one_likely_scale() -> None:
-    empty = np.zeros((0, 0))
+    none, empty, order = np.zeros(0), np.zeros((0, 0)), np.zeros(0, dtype=np.intp)
     likelihood = -1e30 * np.linspace(0.0, 1.0, 143)
-    found = ScalePosterior(likelihood, *(np.zeros(0),) * 3, empty, empty, np.zeros(0))
+    found = ScalePosterior(likelihood, none, none, none, 0.0, order, empty, empty, none)
     assert found.range == (found.best, found.best)
 
 
