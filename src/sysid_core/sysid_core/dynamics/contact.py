@@ -132,7 +132,8 @@ class ContactRegression(Regression):
             N = whitened(N, np.abs(part.v) < still)
             NT = np.ascontiguousarray(np.swapaxes(N, 1, 2))
             where = start[chunk.sample][:, None] + np.arange(NT.shape[1])
-            matrix[where] = self._tree.projected(*part, self.base.columns, NT)
+            for some, block in self._tree.projections(*part, self.base.columns, NT):
+                matrix[where[some]] = block
             target[where] = (NT @ force[:, :, None])[:, :, 0]
         sample = np.repeat(np.arange(len(samples)), sizes)
         return Rows((RowBlock(matrix, target, sample),))
@@ -197,14 +198,12 @@ class ContactRegression(Regression):
     def _force_and_basis(
         self, state: FloatingState, effort: FloatArray, stance: _Stance
     ) -> tuple[FloatArray, FloatArray]:
-        geometry = self.kinematics.evaluate(state.q)
         force = np.zeros((len(state.q), self.robot.model.nv))
         # passive joints carry no motor: their torque is zero, whatever the data say
         force[:, BASE:] = np.where(self.robot.actuated, effort[stance.sample], 0.0)
         if stance.wrenches is not None:
-            force += geometry.generalised(stance.wrenches)
-        J = self.kinematics.constraint_rows(geometry.jacobian, stance.active)
-        return force, null_space(J)
+            force += self.kinematics.evaluate(state.q).generalised(stance.wrenches)
+        return force, null_space(self.kinematics.held(state.q, stance.active))
 
     def _still_velocity(self, still_velocity: FloatArray | float) -> FloatArray:
         """Return speeds (nv,) below which dry friction is unknown; the base has none."""

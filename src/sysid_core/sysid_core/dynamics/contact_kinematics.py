@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +44,15 @@ def null_space(jacobian: FloatArray) -> FloatArray:
         return np.zeros((n, nv, 0))
     Q = np.linalg.qr(np.swapaxes(jacobian, 1, 2), mode="complete")[0]
     return np.asarray(Q[:, :, k:])
+
+
+def _carry(twists: FloatArray, position: FloatArray) -> None:
+    """Carry twists (…, 6, m) from the origin to positions (…, 3) [m], in place."""
+    linear, angular = twists[..., :3, :], twists[..., 3:, :]
+    x, y, z = (position[..., k, None] for k in range(3))
+    linear[..., 0, :] += angular[..., 1, :] * z - angular[..., 2, :] * y
+    linear[..., 1, :] += angular[..., 2, :] * x - angular[..., 0, :] * z
+    linear[..., 2, :] += angular[..., 0, :] * y - angular[..., 1, :] * x
 
 
 def project(N: FloatArray, force: FloatArray) -> FloatArray:
@@ -171,29 +181,51 @@ class ContactKinematics:
 
     def evaluate(self, q: FloatArray) -> ContactGeometry:
         """Return the geometry of all contacts at configurations q (n, nq)."""
+        whole, rotation, position = self._placed(q, range(len(self.frames)))
+        jacobian = whole[:, None] * self._support[:, None, :]
+        _carry(jacobian, position)
+        return ContactGeometry(jacobian, position, rotation)
+
+    def held(self, q: FloatArray, active: BoolArray) -> FloatArray:
+        """Return what the active contacts (nc,) hold fast at configurations q (n, nq).
+
+        The same (n, k, nv) as `constraint_rows` of `evaluate`.
+        """
+        chosen = np.flatnonzero(active)
+        whole, _, position = self._placed(q, chosen)
+        sizes = np.where(self.flat[chosen], 6, 3)
+        rows, start = np.empty((len(q), sizes.sum(), whole.shape[2])), 0
+        for k, (c, size) in enumerate(zip(chosen, sizes, strict=True)):
+            moved = whole * self._support[c]
+            _carry(moved, position[:, k] + self.reach[c])
+            rows[:, start : start + size] = moved[:, :size]
+            start += size
+        return rows
+
+    def _placed(
+        self, q: FloatArray, chosen: Iterable[int]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return all joints' twists at the world's origin (n, 6, nv), and some contacts' frames.
+
+        These are rotations (n, m, 3, 3) and positions (n, m, 3).
+        """
         model, data = self.robot.model, self._data
-        n, nc = len(q), len(self.frames)
-        whole = np.empty((n, 6, model.nv))
-        poses = np.empty((n, 4 * nc, 3))
+        frames = [self.frames[c] for c in chosen]
+        whole = np.empty((len(q), 6, model.nv))
+        poses = np.empty((len(q), len(frames), 4, 3))
         # views into Pinocchio's memory: asking for them anew would double this loop's time
-        joints = [data.oMi[joint] for joint, _ in self.frames]
+        joints = [data.oMi[joint] for joint, _ in frames]
         views = [part for p in joints for part in (p.rotation, p.translation[None])]
-        for i in range(n):
+        stacked = poses.reshape(len(q), -1, 3)
+        for i in range(len(q)):
             whole[i] = pin.computeJointJacobians(model, data, q[i])
-            np.concatenate(views, out=poses[i])
-        parts = poses.reshape(n, nc, 4, 3)
-        rotation, position = parts[:, :, :3], parts[:, :, 3]
-        for c, (_, placement) in enumerate(self.frames):
+            if views:
+                np.concatenate(views, out=stacked[i])
+        rotation, position = poses[:, :, :3], poses[:, :, 3]
+        for c, (_, placement) in enumerate(frames):
             position[:, c] += rotation[:, c] @ placement.translation
             rotation[:, c] = rotation[:, c] @ placement.rotation
-        jacobian = whole[:, None] * self._support[:, None, :]
-        # columns are twists at the world's origin: carry them to the contact point
-        linear, angular = jacobian[:, :, :3], jacobian[:, :, 3:]
-        x, y, z = (position[:, :, k, None] for k in range(3))
-        linear[:, :, 0] += angular[:, :, 1] * z - angular[:, :, 2] * y
-        linear[:, :, 1] += angular[:, :, 2] * x - angular[:, :, 0] * z
-        linear[:, :, 2] += angular[:, :, 0] * y - angular[:, :, 1] * x
-        return ContactGeometry(jacobian, position, rotation)
+        return whole, rotation, position
 
     def accelerations(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
         """Return the frames' classical accelerations (n, nc, 6) [m/s², rad/s²], in world axes.
@@ -220,11 +252,7 @@ class ContactKinematics:
         if not self.reach.any():
             return jacobian
         result = np.array(jacobian)
-        x, y, z = (self.reach[:, k, None] for k in range(3))
-        turn = jacobian[..., 3:, :]
-        result[..., 0, :] += turn[..., 1, :] * z - turn[..., 2, :] * y
-        result[..., 1, :] += turn[..., 2, :] * x - turn[..., 0, :] * z
-        result[..., 2, :] += turn[..., 0, :] * y - turn[..., 1, :] * x
+        _carry(result, self.reach)
         return result
 
     def wrenches(self, forces: FloatArray, active: BoolArray) -> FloatArray:
