@@ -19,6 +19,7 @@ from sysid_core.estimation import (
     Solver,
     estimator,
 )
+from sysid_core.estimation.noise import weighted_sums
 from sysid_core.online.anchor import wide_motion
 from sysid_core.online.colour import Bursts, Colours, ResidualColour
 from sysid_core.online.intake import noise_of, usable_samples
@@ -28,7 +29,7 @@ from sysid_core.online.prequential import Prequential
 from sysid_core.online.saturation import Saturation
 from sysid_core.online.settings import SCORED, OnlineConfig
 from sysid_core.online.torque_checks import TorqueChecks, TorqueVerdict, refusing
-from sysid_core.online.update import Failed, Request, Solution
+from sysid_core.online.update import Failed, KnownBase, Request, Solution
 from sysid_core.online.window import SlidingWindow
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
@@ -296,8 +297,8 @@ class Learner:
         """Samples (G,) that stand for an independent one."""
         return np.maximum(self.colours.used.factor, _LEAST_CORRELATION)
 
-    def known(self, estimate: Estimate) -> tuple[FloatArray, FloatArray]:
-        """Return mean (b,) and covariance (b, b) of the base parameters on the motion learned.
+    def known(self, estimate: Estimate) -> KnownBase:
+        """Return how far the base parameters are known on the motion learned.
 
         The newest estimate expects errors of the model that only other motions would show; what
         data leave of the innovations of this motion is told by these alone.
@@ -305,12 +306,9 @@ class Learner:
         expected = 1.0 / (estimate.noise_std**2 * self._correlation)
         seen = 1.0 / np.maximum(self.colours.used.variance * self._correlation, 1e-300)
         gain = np.where(self.colours.used.known, np.maximum(seen - expected, 0.0), 0.0)
-        more = np.tensordot(gain, self._learned.gram, axes=1)
-        base, covariance = estimate.base_parameters, estimate.base_covariance
-        left = gain @ self._learned.shifted(-base).moment
-        both = np.column_stack([covariance @ left, covariance])
-        found = np.linalg.solve(np.eye(len(more)) + covariance @ more, both)
-        return base + found[:, 0], found[:, 1:]
+        more, moment = weighted_sums(self._learned, gain)
+        base = estimate.base_parameters
+        return KnownBase(base, estimate.base_covariance, (more, moment - more @ base))
 
     def take(self, solution: Solution) -> bool:
         """Take in a solution; returns whether it brought an estimate of the present epoch."""

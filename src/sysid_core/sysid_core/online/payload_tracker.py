@@ -112,8 +112,7 @@ class PayloadTracker:
             If rounding defeats the estimate.
         """
         self.before_change = None
-        known = bool(np.isfinite(model.base_covariance).all())
-        if colours.used.duration < _LEAST or not known:
+        if colours.used.duration < _LEAST or not np.isfinite(model.known.covariance).all():
             self.phase = Starting()
             return None
         if isinstance(self.phase, Alarmed):
@@ -195,7 +194,8 @@ class PayloadTracker:
     ) -> bool:
         """Begin to follow a payload if one that can be explains the innovations."""
         empty = model if self.carried is None else self.carried.empty.model
-        found = self._estimate(recent, Unloaded(empty, noise, empty.base_covariance))
+        covariance = empty.known.posterior[1]
+        found = self._estimate(recent, Unloaded(empty, noise, covariance))
         if not (self._is_load(found) if self.carried is None else found.change_odds >= CERTAIN):
             return False
         older = self._samples(_SPANS[-1]) + round((time - since) * self._rate)
@@ -206,7 +206,7 @@ class PayloadTracker:
         doubt = self._likeness.ratio
         noise = noise._replace(variance=doubt * noise.variance)
         self.phase = Following(
-            empty=Unloaded(empty, noise, doubt * empty.base_covariance),
+            empty=Unloaded(empty, noise, doubt * covariance),
             load=found,
             attached=self.carried is None or self.attached,
             before=window.older(older) + window.memory,
@@ -283,8 +283,7 @@ class PayloadTracker:
             model,
             parameters=self._estimator.add_to(model.parameters, phase.load.parameters),
             base=model.base + shift,
-            likely=model.likely + shift,
-            base_covariance=model.base_covariance + self._estimator.base_doubt(phase.load),
+            known=model.known.moved(shift, self._estimator.base_doubt(phase.load)),
         )
 
     def settled(self, phase: Following, time: float) -> bool:
@@ -341,9 +340,10 @@ class PayloadTracker:
         return bool(heavy and found.odds >= odds and found.unexplained <= _LEFT)
 
     def _estimate(self, statistics: Statistics, empty: Unloaded) -> PayloadEstimate:
-        base, covariance = empty.model.likely, empty.covariance
-        return self._estimator.estimate(statistics, base, covariance, empty.noise, self.estimate)
+        base, _ = empty.model.known.posterior
+        robot = base, empty.covariance, empty.noise
+        return self._estimator.estimate(statistics, *robot, self.estimate)
 
 
 def _innovations(recent: Statistics, model: ModelInUse, noise: Noise) -> Innovations:
-    return Innovations(recent, model.likely, model.base_covariance, noise)
+    return Innovations(recent, *model.known.posterior, noise)

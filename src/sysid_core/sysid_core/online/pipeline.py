@@ -24,7 +24,7 @@ from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.summary import followed, summary, unsolved
 from sysid_core.online.torque_checks import TorqueVerdict
-from sysid_core.online.update import ModelInUse, Request, Solution, Update
+from sysid_core.online.update import KnownBase, ModelInUse, Request, Solution, Update
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
@@ -59,8 +59,8 @@ class OnlineIdentifier:
         self._learner = Learner(robot, self._described, self.config)
         unknown = np.full(robot.layout.size, np.nan)
         self._adopted: Estimate | None = None
-        blank = np.zeros(0), np.zeros(0), np.zeros((0, 0))  # until the friction terms are known
-        self._model = self._nominal = ModelInUse(robot.nominal, unknown, *blank, False)
+        base = np.zeros(0), KnownBase(np.zeros(0), np.zeros((0, 0)))  # until terms are known
+        self._model = self._nominal = ModelInUse(robot.nominal, unknown, *base, False)
         self.reset()
 
     @property
@@ -98,7 +98,7 @@ class OnlineIdentifier:
         """Return a model with its base parameters by the present friction terms."""
         base = self.regression.base.project(model.parameters)
         unknown = np.full((len(base), len(base)), np.nan)
-        return replace(model, base=base, likely=base, base_covariance=unknown)
+        return replace(model, base=base, known=KnownBase(base, unknown))
 
     def _use(self, model: ModelInUse, adopted: Estimate | None = None) -> None:
         if model.identified != self._model.identified:
@@ -261,8 +261,9 @@ class OnlineIdentifier:
             self._use(self._nominal)
             self._robot_changed = False
         elif decision.accepted and fresh is not None:
-            base, unknown = fresh.base_parameters, self._nominal.base_covariance
-            model = ModelInUse(fresh.parameters, fresh.std, base, base, unknown, True)
+            base = fresh.base_parameters
+            known = KnownBase(base, self._nominal.known.covariance)
+            model = ModelInUse(fresh.parameters, fresh.std, base, known, True)
             self._use(model, fresh)
             self._changed_at, self._robot_changed = self._learner.time, False
         elif decision.confirmed and fresh is not None:
@@ -290,8 +291,7 @@ class OnlineIdentifier:
         if not (self._model.identified and self.config.payload.enabled):
             return False
         if self._adopted is not None:
-            likely, covariance = self._learner.known(self._adopted)
-            self._model = replace(self._model, likely=likely, base_covariance=covariance)
+            self._model = replace(self._model, known=self._learner.known(self._adopted))
             self._adopted = None
         tracker, learner = self._tracker, self._learner
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.torque_checks import TorqueChecks, TorqueVerdict
 from sysid_core.robot.model import Robot
 
-__all__ = ["Failed", "ModelInUse", "Request", "Solution", "Solved", "Update"]
+__all__ = ["Failed", "KnownBase", "ModelInUse", "Request", "Solution", "Solved", "Update"]
 
 
 @dataclass(frozen=True)
@@ -79,14 +80,39 @@ Solution = Solved | Failed
 
 
 @dataclass(frozen=True)
+class KnownBase:
+    """How far base parameters are known: by an estimate, and by what a motion tells beyond it."""
+
+    mean: FloatArray  # (b,)
+    covariance: FloatArray  # (b, b): NaN where it is not known
+    motion: tuple[FloatArray, FloatArray] | None = None
+    """What the motion tells: information (b, b), and moment (b,) about the mean."""
+
+    def moved(self, shift: FloatArray, doubt: FloatArray) -> KnownBase:
+        """Return the same of base parameters with more (b,), of which (b, b) is not known."""
+        mean, covariance = self.posterior
+        return KnownBase(mean + shift, covariance + doubt)
+
+    @cached_property
+    def posterior(self) -> tuple[FloatArray, FloatArray]:
+        """Mean (b,) and covariance (b, b) by both; few of the models in use are asked for it."""
+        if self.motion is None:
+            return self.mean, self.covariance
+        information, moment = self.motion
+        both = np.column_stack([self.covariance @ moment, self.covariance])
+        spread = np.eye(len(both)) + self.covariance @ information
+        found = np.asarray(np.linalg.solve(spread, both), dtype=float)
+        return self.mean + found[:, 0], found[:, 1:]
+
+
+@dataclass(frozen=True)
 class ModelInUse:
     """The parameters that a controller is told to use."""
 
     parameters: FloatArray  # (p,)
     std: FloatArray  # (p,)
     base: FloatArray  # (b,) base parameters of `parameters`
-    likely: FloatArray  # (b,) the same as the motion alone tells; `base_covariance` is its error
-    base_covariance: FloatArray  # (b, b): NaN where it is not known
+    known: KnownBase  # How far `base` is known on the motion alone that it was learned from
     identified: bool  # Whether the parameters are identified rather than nominal
 
 

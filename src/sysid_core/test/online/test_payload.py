@@ -26,7 +26,7 @@ from sysid_core.online.payload import PayloadConfig, PayloadEstimate, PayloadEst
 from sysid_core.online.payload_phases import Following, LoadLikeness, Watching
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
-from sysid_core.online.update import Update
+from sysid_core.online.update import KnownBase, Update
 from sysid_core.recording import Samples
 
 Arm = Any
@@ -368,17 +368,16 @@ def test_a_robot_that_is_hardly_known_has_no_load_that_is_certain(
     unsure = deepcopy(calm)
     phase = unsure._tracker.phase
     assert isinstance(phase, Watching)
-    models = [(since, m, 1e4 * m.base_covariance) for since, m in phase.calm]
+    models = [(since, m, *m.known.posterior) for since, m in phase.calm]
     unsure._tracker.phase = Watching(
-        tuple((since, replace(m, base_covariance=known)) for since, m, known in models)
+        tuple((since, replace(m, known=KnownBase(mean, 1e4 * C))) for since, m, mean, C in models)
     )
     assert run(deepcopy(calm), samples)[-1].payload_attached
     assert run(unsure, samples)[-1].payload is None
     assert not unsure._tracker.changed  # for certain
-    model = replace(
-        unsure._model, base_covariance=np.full_like(unsure._model.base_covariance, np.nan)
-    )
-    unsure._model = model
+    known = unsure._model.known
+    unknown = replace(known, covariance=np.full_like(known.covariance, np.nan))
+    unsure._model = replace(unsure._model, known=unknown)
     assert run(unsure, panda.samples(10.6, 11.2, noise=0.05, load=load))[-1].payload is None
 
 
@@ -525,8 +524,9 @@ def test_loads_are_weighed_against_what_the_motion_tells_of_the_robot(
     learner, model = calm._learner, calm._model
     estimate, learned = learner.estimate, learner.window.learned
     assert estimate is not None
-    assert learned.residual_square(model.likely).sum() < learned.residual_square(model.base).sum()
-    mean, covariance = learner.known(estimate)
+    mean, _ = model.known.posterior
+    assert learned.residual_square(mean).sum() < learned.residual_square(model.base).sum()
+    mean, covariance = learner.known(estimate).posterior
     usual = learner.colours.used
     weight = (1.0 / usual.variance - 1.0 / estimate.noise_std**2) / learner._correlation
     before = estimate.base_covariance
