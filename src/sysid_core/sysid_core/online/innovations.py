@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import block_diag, lu_factor, lu_solve
+from scipy.linalg import lu_factor, lu_solve
 
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.estimation.noise import weighted_sums
 
 __all__ = ["Evidence", "Innovations", "Noise", "Own", "negligible"]
 
@@ -119,35 +120,41 @@ class Innovations:
         self._residual, self._base_vector = residual.leading(size), base_vector
         factor = noise.factor(statistics.count)
         self._weight = 1.0 / (noise.variance * factor)
-        gram = np.tensordot(self._weight, self._residual.gram, axes=1)
-        moment = self._weight @ self._residual.moment
-        square = float(self._weight @ self._residual.square)
+        gram, moment = weighted_sums(residual, self._weight)
+        gram, moment = gram[:size, :size], moment[:size]
+        square, variance = float(self._weight @ residual.square), np.zeros(0)
         if own:
-            along = np.stack([one.direction for one in own], axis=1)
+            along, mean, spread = (np.stack(part, axis=-1) for part in zip(*own, strict=True))
             torque = self._weight[:, None, None] * (residual.gram @ along)
             cross = np.concatenate(np.swapaxes(torque[:, :size], 1, 2))
-            between = block_diag(*(along.T @ torque))
-            gram = np.block([[gram, cross.T], [cross, between]])
+            between = np.zeros((*mean.shape, *mean.shape))
+            each = np.arange(len(mean))
+            between[each, :, each] = along.T @ torque
+            gram = np.block([[gram, cross.T], [cross, between.reshape(len(cross), -1)]])
             scores = self._weight[:, None] * (residual.moment @ along)
             moment = np.concatenate([moment, scores.ravel()])
-            means = np.stack([one.mean for one in own], axis=1)
-            mean = np.concatenate([np.zeros(size), means.ravel()])
+            mean, variance = np.concatenate([np.zeros(size), mean.ravel()]), spread.ravel()
             square -= float((2.0 * moment - gram @ mean) @ mean)
             moment = moment - gram @ mean
-            variances = np.stack([one.variance for one in own], axis=1)
-            covariance = block_diag(covariance, np.diag(variances.ravel()))
         self._gram, self._moment = gram, moment
+        # variance: (n − b,) of what the groups have of their own, beside Σ
+        self._covariance, self._variance = covariance, variance
         # (Σ⁻¹ + G)⁻¹ = (I + ΣG)⁻¹Σ, for a Σ that may be singular
-        self._covariance = covariance
-        self._factor = lu_factor(np.eye(len(gram)) + covariance @ gram, check_finite=False)
+        both = np.eye(len(gram)) + self._spread(gram)
+        self._factor = lu_factor(both, overwrite_a=True, check_finite=False)
         self.count = float((statistics.count / factor).sum())  # Number of independent rows
         # [-] sum of squares in units of what is expected; about `count` where nothing changed
         self.square = square - float(moment @ self._absorbed(moment))
 
+    def _spread(self, columns: FloatArray) -> FloatArray:
+        """Return Σ times columns (n, …)."""
+        base, own = np.split(columns, [len(self._covariance)])
+        return np.concatenate([self._covariance @ base, (self._variance * own.T).T])
+
     def _absorbed(self, columns: FloatArray) -> FloatArray:
-        """Return what the parameters' own uncertainty takes up of columns (b, …)."""
-        scaled = self._covariance @ columns
-        return np.asarray(lu_solve(self._factor, scaled, check_finite=False))
+        """Return what the parameters' own uncertainty takes up of columns (n, …)."""
+        scaled = self._spread(columns)
+        return np.asarray(lu_solve(self._factor, scaled, overwrite_b=True, check_finite=False))
 
     def evidence(self, directions: FloatArray, *, gains: bool = False) -> Evidence:
         """Return the evidence on changes of the base parameters (b, k), and on the groups' gains.

@@ -121,6 +121,17 @@ def _unexplained(
     return unusual(base_vector + shift) / whole if whole > 0.0 else 0.0
 
 
+def _kept(innovations: Innovations, evidence: Evidence, load: PayloadEstimate) -> float:
+    """Return the log Bayes factor of a load, as far as it is known, against none."""
+    information, moment = evidence
+    phi, covariance = load.parameters, load.covariance
+    left = moment - information @ phi
+    spread = np.eye(len(phi)) + covariance @ information
+    explained = float((left + moment) @ phi + left @ np.linalg.solve(spread, covariance @ left))
+    cost = 0.5 * float(np.linalg.slogdet(spread)[1])
+    return log_odds(explained, cost, innovations.square, innovations.count)
+
+
 class PayloadEstimator:
     """Fits a physically consistent load to what the model in use leaves unexplained.
 
@@ -266,7 +277,9 @@ class PayloadEstimator:
         own, usual = [self._friction], noise
         try:
             innovations = Innovations(statistics, base_vector, covariance, noise, own)
-            found = self._solve(innovations, None if before is None else before.parameters)
+            evidence = innovations.evidence(self._map)
+            start = None if before is None else before.parameters
+            found = self._solve(innovations, evidence, start)
             shift = self._map @ found.parameters
             left = bare.residual_square(base_vector + shift)
             noise = noise.with_residuals(left, bare.count, _USUAL)
@@ -276,12 +289,16 @@ class PayloadEstimator:
                 along = np.append(shift, 0.0)
                 own.append(Own(along, errors.mean, np.diagonal(errors.covariance)))
             innovations = Innovations(statistics, base_vector, covariance, noise, own)
-            found = self._solve(innovations, found.parameters)
+            evidence = innovations.evidence(self._map)
+            found = self._solve(innovations, evidence, found.parameters)
         except np.linalg.LinAlgError as error:
             raise EstimationError(f"the payload's estimate failed ({error})") from error
         phi = found.parameters
         central, std = _central(phi), _central_std(phi, found.covariance)
-        odds = self._odds(innovations, phi)
+        odds = self._odds(innovations, evidence, phi)
+        change_odds = np.inf
+        if before is not None:
+            change_odds = odds - _kept(innovations, evidence, before)
         return PayloadEstimate(
             parameters=phi,
             covariance=found.covariance,
@@ -292,41 +309,33 @@ class PayloadEstimator:
             inertia=central[4:],
             inertia_std=std[4:],
             odds=odds,
-            change_odds=np.inf if before is None else odds - self._kept(innovations, before),
+            change_odds=change_odds,
             unexplained=_unexplained(bare, base_vector, self._map @ phi, usual),
         )
 
-    def _solve(self, innovations: Innovations, start: FloatArray | None) -> Estimate:
+    def _solve(
+        self, innovations: Innovations, evidence: Evidence, start: FloatArray | None
+    ) -> Estimate:
         """Return the most likely possible body, and its covariance."""
-        columns = self._map[:, self._structure.columns]
-        evidence = innovations.evidence(columns)
+        evidence = evidence.select(self._structure.columns)
         load = Statistics(
             evidence.information[None],
             evidence.moment[None],
             np.array([innovations.square]),
             np.array([innovations.count]),
         )
-        return self._solver.solve(load, noise_std=np.ones(1), start=start)
+        try:
+            return self._solver.solve(load, noise_std=np.ones(1), start=start)
+        except np.linalg.LinAlgError:  # a start at the edge of what can be, by rounding beyond it
+            return self._solver.solve(load, noise_std=np.ones(1))
 
-    def _odds(self, innovations: Innovations, parameters: FloatArray) -> float:
+    def _odds(self, innovations: Innovations, evidence: Evidence, parameters: FloatArray) -> float:
         """Return the log Bayes factor of a load (10,) against none."""
-        information, moment = innovations.evidence(self._map)
+        information, moment = evidence
         explained = float((2.0 * moment - information @ parameters) @ parameters)
         std = np.outer(SCALES, self._likely)
         whole = np.tile(np.arange(len(parameters)), (len(std), 1))
-        _, costs = Evidence(information, moment).explained_each(whole, std)
+        _, costs = evidence.explained_each(whole, std)
         gains = explained - ((parameters / std) ** 2).sum(axis=1)
         size = innovations.square, innovations.count
         return max(log_odds(*each, *size) for each in zip(gains, costs, strict=True))
-
-    def _kept(self, innovations: Innovations, load: PayloadEstimate) -> float:
-        """Return the log Bayes factor of a load, as far as it is known, against none."""
-        information, moment = innovations.evidence(self._map)
-        phi, covariance = load.parameters, load.covariance
-        left = moment - information @ phi
-        spread = np.eye(len(phi)) + covariance @ information
-        explained = float(
-            (left + moment) @ phi + left @ np.linalg.solve(spread, covariance @ left)
-        )
-        cost = 0.5 * float(np.linalg.slogdet(spread)[1])
-        return log_odds(explained, cost, innovations.square, innovations.count)
