@@ -30,7 +30,7 @@ from sysid_core.robot import load_robot
 from sysid_msgs.msg import Contacts, TrackingStatus
 
 STANDING = np.array([0.0, 0.7, -1.4] * 2 + [0.0, -0.7, 1.4] * 2)
-LIMIT = 15.0
+LIMIT = 60.0
 """Time limit of every wait [s]; reached only where something is broken."""
 
 

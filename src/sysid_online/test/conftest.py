@@ -28,7 +28,7 @@ except ImportError:
 os.environ["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 100)
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 
-LIMIT = 20.0
+LIMIT = 60.0
 """Time limit of every wait [s]; reached only where something is broken."""
 
 RATE = 200.0

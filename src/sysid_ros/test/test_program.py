@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-LIMIT = 20.0
+LIMIT = 60.0
 """Time limit [s] of a program's end; reached only where something is broken."""
 
 Program = Callable[[str], "subprocess.Popen[str]"]

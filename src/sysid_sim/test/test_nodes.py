@@ -37,7 +37,7 @@ from sysid_sim.reference_node import ReferenceNode
 from sysid_sim.simulator_node import SimulatorNode, main
 from sysid_sim.truth import draw_truth, read_truth
 
-LIMIT = 15.0
+LIMIT = 60.0
 """Time limit of every wait [s]; reached only where something is broken."""
 
 
