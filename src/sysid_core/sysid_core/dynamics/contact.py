@@ -132,8 +132,7 @@ class ContactRegression(Regression):
             N = whitened(N, np.abs(part.v) < still)
             NT = np.ascontiguousarray(np.swapaxes(N, 1, 2))
             where = start[chunk.sample][:, None] + np.arange(NT.shape[1])
-            for some, block in self._tree.projections(*part, self.base.columns, NT):
-                matrix[where[some]] = block
+            matrix[where] = self._tree.projected(*part, self.base.columns, NT)
             target[where] = (NT @ force[:, :, None])[:, :, 0]
         sample = np.repeat(np.arange(len(samples)), sizes)
         return Rows((RowBlock(matrix, target, sample),))
@@ -201,9 +200,11 @@ class ContactRegression(Regression):
         force = np.zeros((len(state.q), self.robot.model.nv))
         # passive joints carry no motor: their torque is zero, whatever the data say
         force[:, BASE:] = np.where(self.robot.actuated, effort[stance.sample], 0.0)
-        if stance.wrenches is not None:
-            force += self.kinematics.evaluate(state.q).generalised(stance.wrenches)
-        return force, null_space(self.kinematics.held(state.q, stance.active))
+        if stance.wrenches is None:
+            return force, null_space(self.kinematics.held(state.q, stance.active))
+        geometry = self.kinematics.evaluate(state.q)
+        force += geometry.generalised(stance.wrenches)
+        return force, null_space(self.kinematics.constraint_rows(geometry.jacobian, stance.active))
 
     def _still_velocity(self, still_velocity: FloatArray | float) -> FloatArray:
         """Return speeds (nv,) below which dry friction is unknown; the base has none."""

@@ -278,15 +278,18 @@ class FrictionLaw:
         rigid: FloatArray | float = 0.0,
     ) -> FloatArray:
         """Return the friction part F (n, nj, pf) of the regressor: ``τ = F x[friction]``."""
-        nc, nj = self.directions.shape
-        split = len(FRICTION) * nj
-        F = np.zeros((len(velocity), nj, split + len(_COUPLED) * nc))
-        own = self.own_columns(position, velocity, acceleration, rigid)
-        F[:, np.arange(split) % nj, np.arange(split)] = own
-        if not nc:
-            return F
         sign = smooth_sign(velocity, self.width)
         motion = JointMotion(position, velocity, acceleration, sign, np.abs(rigid))
+        nc, nj = self.directions.shape
+        split, joints = len(FRICTION) * nj, np.arange(nj)
+        F = np.zeros((len(velocity), nj, split + len(_COUPLED) * nc))
+        for k, (term, has) in enumerate(zip(FRICTION, self._has, strict=True)):
+            if has.any():
+                scaled = motion._replace(scale=self._scales[k])
+                column = 1.0 if term.column is None else term.column(scaled)
+                F[:, joints, k * nj + joints] = np.where(has, column, 0.0)
+        if not nc:
+            return F
         motors = self._motors(motion)
         for k, term in enumerate(_COUPLED):
             if term.column is None:
@@ -297,20 +300,3 @@ class FrictionLaw:
             start = split + k * nc
             F[:, :, start : start + nc] = part
         return F
-
-    def own_columns(
-        self,
-        position: FloatArray,
-        velocity: FloatArray,
-        acceleration: FloatArray,
-        rigid: FloatArray | float = 0.0,
-    ) -> FloatArray:
-        """Return the columns (n, len(FRICTION)·nj) of joints' own terms, each at its joint."""
-        sign = smooth_sign(velocity, self.width)
-        motion = JointMotion(position, velocity, acceleration, sign, np.abs(rigid))
-        F = np.zeros((len(velocity), *self._has.shape))
-        for k, (term, has) in enumerate(zip(FRICTION, self._has, strict=True)):
-            if has.any():
-                scaled = motion._replace(scale=self._scales[k])
-                F[:, k] = np.where(has, 1.0 if term.column is None else term.column(scaled), 0.0)
-        return F.reshape(len(velocity), self._has.size)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pinocchio as pin
@@ -105,37 +105,22 @@ class OpenTree:
         self, q: FloatArray, v: FloatArray, a: FloatArray, columns: IndexArray, N: FloatArray
     ) -> FloatArray:
         """Return k columns of the regressors times matrices N (n, r, nv): (n, r, k)."""
-        rows = np.empty((*N.shape[:2], len(columns)))
-        for part, block in self.projections(q, v, a, columns, N):
-            rows[part] = block
-        return rows
-
-    def projections(
-        self, q: FloatArray, v: FloatArray, a: FloatArray, columns: IndexArray, N: FloatArray
-    ) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield `projected` of some samples (m, r, k) at a time, in an array that is reused."""
         model, data = self.model, self.data
         regressor: Callable[..., FloatArray] = pin.computeJointTorqueRegressor
         start = self.robot.layout.friction.start
         inertial, friction = columns[columns < start], columns[columns >= start] - start
-        split, coupled = len(inertial), len(self.friction.directions) > 0
-        motion, owner = self._joints(q, v, a), friction % len(self.robot.joint_names)
-        if coupled:
-            F = self.friction.columns(*motion)[:, :, friction]
-        else:
-            F = self.friction.own_columns(*motion)[:, None, friction]
+        rows, split = np.empty((*N.shape[:2], len(columns))), len(inertial)
         bodies = np.empty((_BATCH, N.shape[1], start))
-        rows = np.empty((_BATCH, N.shape[1], len(columns)))
         for first in range(0, len(q), _BATCH):
-            part = slice(first, min(first + _BATCH, len(q)))
-            count = part.stop - first
-            for i, out in zip(range(first, part.stop), bodies, strict=False):
+            part = range(first, min(first + _BATCH, len(q)))
+            for i, out in zip(part, bodies, strict=False):
                 Y = regressor(model, data, q[i], v[i], a[i]).reshape(model.nv, -1)
                 np.dot(N[i], Y, out=out)  # while it is in the processor's cache
-            rows[:count, :, :split] = bodies[:count].take(inertial, axis=2)
-            left = N[part, :, self._driven]
-            rows[:count, :, split:] = left @ F[part] if coupled else left[:, :, owner] * F[part]
-            yield part, rows[:count]
+            rows[first : part.stop, :, :split] = bodies[: len(part)].take(inertial, axis=2)
+        if len(friction):
+            F = self.friction.columns(*self._joints(q, v, a))
+            rows[:, :, split:] = N[:, :, self._driven] @ F[:, :, friction]
+        return rows
 
     def _joints(
         self, q: FloatArray, v: FloatArray, a: FloatArray

@@ -147,7 +147,7 @@ class StandingLimits:
         """Return torques (n, na) [N·m], and the least forces (n, nc, 3) [N] that carry all."""
         kinematics, whole = self.feet.kinematics, self.tree.torques(q, v, a)
         every = np.ones(len(kinematics.names), dtype=bool)
-        J = kinematics.constraint_rows(kinematics.evaluate(q).jacobian, every)
+        J = kinematics.held(q, every)
         JT = np.swapaxes(J, 1, 2)
         force = np.linalg.pinv(JT[:, :BASE]) @ whole[:, :BASE, None]
         torque = whole[:, BASE:] - (JT[:, BASE:] @ force)[..., 0]
