@@ -124,8 +124,8 @@ def _total_mass(value: Any, where: str) -> tuple[float, float]:
 
 def _limits(value: Any, where: str) -> dict[str, dict[str, float]]:
     kinds = {
-        "effort": mapping_of(number),
-        "velocity": mapping_of(number),
+        "effort": mapping_of(positive),
+        "velocity": mapping_of(positive),
         "position": mapping_of(numbers(2)),
     }
     given = section(value, where, kinds)

@@ -29,3 +29,11 @@ def test_a_description_without_a_name_says_what_it_lacks(text: str, tmp_path: Pa
     (tmp_path / "robot.yaml").write_text(text)
     with pytest.raises(RobotError, match="'name' is missing: add it"):
         load_robot(tmp_path / "robot.yaml")
+
+
+@pytest.mark.parametrize("kind", ["effort", "velocity"])
+@pytest.mark.parametrize("value", [0.0, -5.0])
+def test_a_limit_within_which_nothing_moves_is_refused(kind: str, value: float) -> None:
+    limits = {kind: {"elbow": value}}
+    with pytest.raises(RobotError, match=f"limits.{kind}.elbow' must be"):
+        parse_description({"name": "arm", "urdf": "robot.urdf", "limits": limits})
