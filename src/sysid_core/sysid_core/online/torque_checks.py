@@ -272,9 +272,12 @@ def _scaled(name: str, found: ScalePosterior, odds: float) -> TorqueVerdict:
     kind, cure = "torque_scale", f"divide this joint's effort gain by {found.best:.2g}"
     if found.best < 0.0:
         kind, cure = "torque_sign", "turn the sign of this joint's effort gain"
+    scale = f"{found.best:.2g} ({low:.2g} to {high:.2g})"
+    if low < 1.0 < high:  # other scales on both sides are as likely
+        scale, cure = f"likeliest {found.best:.2g}", "its sensor"
     message = (
-        f"the torque is {found.best:.2g} ({low:.2g} to {high:.2g}) times what masses and the "
-        f"other joints say, outside {1.0 / _TOLERANCE:.2g} to {_TOLERANCE:.2g}"
+        f"the torque is {scale} times what masses and the other joints say, outside "
+        f"{1.0 / _TOLERANCE:.2g} to {_TOLERANCE:.2g}"
     )
     hint = f"check its unit, then {cure}"
     return TorqueVerdict(Diagnostic(kind, message, subject=name, hint=hint), odds)

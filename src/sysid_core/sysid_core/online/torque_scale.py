@@ -22,7 +22,7 @@ from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.setting import Setting
 from sysid_core.parameters import INERTIAL_TERMS
 
-__all__ = ["ScaleEvidence", "ScalePosterior"]
+__all__ = ["ScaleEvidence", "ScaleInformation", "ScalePosterior"]
 
 _TRUST = (1.0, 0.4, 0.15)
 """Accuracies of the description that are compared, as shares of the stated standard deviation:
@@ -53,12 +53,7 @@ class ScalePosterior(NamedTuple):
     mean: FloatArray  # (b,) base parameters at the likeliest scale
     plain: FloatArray  # (b,) at a scale of one
     missed: float  # [N·m] torque that the description misses at the other joints
-    # order, root, turned, known: (b,), (b, b), (k, s), (s,): in an order of the parameters the
-    # covariance of `plain` is ``R⁻ᵀ (I + Q diag(d) Qᵀ)⁻¹ R⁻¹``, and Q zero but in its last k rows.
-    order: IndexArray
-    root: FloatArray
-    turned: FloatArray
-    known: FloatArray
+    information: ScaleInformation
 
     @property
     def best(self) -> float:
@@ -78,9 +73,38 @@ class ScalePosterior(NamedTuple):
 
     def deviation(self, direction: FloatArray) -> float:
         """Return the standard deviation of a combination (b,) of the plain parameters."""
+        return self.information.deviation(direction)
+
+
+class ScaleInformation(NamedTuple):
+    """What other joints and the joint's own rows tell of the parameters at a scale g.
+
+    In an order of the parameters it is ``R (I + g² Q diag(d) Qᵀ) Rᵀ``, where Q is zero but in its
+    last k rows: with what the joint shows last, no scale needs a solve of its own.
+    """
+
+    order: IndexArray  # (b,)
+    root: FloatArray  # (b, b): R, a lower triangle
+    turned: FloatArray  # (k, s): the last rows of Q
+    known: FloatArray  # (s,): d
+
+    def mean(self, solved: FloatArray, scale: float) -> FloatArray:
+        """Return the mean (b,) at a scale, less the prior's.
+
+        `solved` (b, 3) are R⁻¹ times what the data add at the powers g⁰, g¹ and −g² of a scale.
+        """
+        z = solved @ np.array([1.0, scale, -(scale**2)])
+        own, share = z[len(z) - len(self.turned) :], 1.0 / (1.0 + scale**2 * self.known)
+        own += self.turned @ ((share - 1.0) * (self.turned.T @ own))
+        mean = np.empty_like(z)
+        mean[self.order], _ = lapack.dtrtrs(self.root, z, lower=1, trans=1)
+        return mean
+
+    def deviation(self, direction: FloatArray) -> float:
+        """Return the standard deviation of a combination (b,) of parameters at a scale of 1."""
         z = _solved(self.root, direction[self.order])
+        along = self.turned.T @ z[len(z) - len(self.turned) :]
         share = self.known / (1.0 + self.known)
-        along = self.turned.T @ z[-len(self.turned) :]
         return float(max(z @ z - share @ along**2, 0.0) ** 0.5)
 
 
@@ -138,8 +162,7 @@ class ScaleEvidence:
         """Compare scales of one joint's torque, whatever the description's accuracy.
 
         Evidence of y = g A β: the others' information ``R Rᵀ`` grows by g² times the joint's own,
-        C Cᵀ, whose range is small: ``R⁻¹ C`` has the singular values √d there, so that no scale
-        needs a solve of its own. With what the joint shows last, both are zero but in the end.
+        C Cᵀ, whose range is small: ``R⁻¹ C`` has the singular values √d there.
         """
         others = weights * (np.arange(len(weights)) != joint)
         rest, moment = weighted_sums(data, others)
@@ -167,12 +190,11 @@ class ScaleEvidence:
         likelihood -= 0.5 * (missed + _GAINS**2 * (at_mean @ at_mean))
         v = int(np.argmax(likelihood.max(axis=1)))
         best = float(_GAINS[np.argmax(likelihood[v])])
-        none, most, plain = (
-            self._mean + _mean(order, R[v], x[v], Q[v], d[v], g) for g in (0.0, best, 1.0)
-        )
+        information = ScaleInformation(order, R[v], Q[v], d[v])
+        none, most, plain = (self._mean + information.mean(x[v], g) for g in (0.0, best, 1.0))
         elsewhere = float((residual / np.maximum(data.count, 1.0))[others > 0.0].sum())
         both = np.logaddexp.reduce(likelihood, axis=0)
-        return ScalePosterior(both, none, most, plain, elsewhere**0.5, order, R[v], Q[v], d[v])
+        return ScalePosterior(both, none, most, plain, elsewhere**0.5, information)
 
 
 def _root(information: FloatArray) -> FloatArray:
@@ -199,23 +221,6 @@ def _gained(turned: FloatArray, known: FloatArray) -> FloatArray:
     spread = 1.0 / (1.0 + g**2 * known)
     found = (t0 + g * t1 - g**2 * t2) ** 2 * spread + np.log(spread)
     return 0.5 * (found.sum(axis=1) - t0 @ t0)
-
-
-def _mean(
-    order: IndexArray,
-    root: FloatArray,
-    solved: FloatArray,
-    turned: FloatArray,
-    known: FloatArray,
-    scale: float,
-) -> FloatArray:
-    """Return the mean (b,) at a scale, less the prior's; see `ScaleEvidence.posterior`."""
-    z = solved @ np.array([1.0, scale, -(scale**2)])
-    own, share = z[-len(turned) :], 1.0 / (1.0 + scale**2 * known)
-    own += turned @ ((share - 1.0) * (turned.T @ own))
-    mean = np.empty_like(z)
-    mean[order], _ = lapack.dtrtrs(root, z, lower=1, trans=1)
-    return mean
 
 
 class _Own(NamedTuple):

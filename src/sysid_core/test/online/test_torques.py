@@ -19,7 +19,7 @@ from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.saturation import Saturation
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.torque_checks import TorqueVerdict, refusing
-from sysid_core.online.torque_scale import ScalePosterior
+from sysid_core.online.torque_scale import ScaleInformation, ScalePosterior
 from sysid_core.online.update import Update
 
 Arm = Any
@@ -135,10 +135,19 @@ def test_a_changed_robot_waits_for_its_scales_like_a_new_one(
 
 
 def test_evidence_beyond_rounding_has_one_likely_scale() -> None:
-    none, empty, order = np.zeros(0), np.zeros((0, 0)), np.zeros(0, dtype=np.intp)
-    likelihood = -1e30 * np.linspace(0.0, 1.0, 143)
-    found = ScalePosterior(likelihood, none, none, none, 0.0, order, empty, empty, none)
+    none, likelihood = np.zeros(3), -1e30 * np.linspace(0.0, 1.0, 143)
+    found = ScalePosterior(likelihood, none, none, none, 0.0, UNSEEN)
     assert found.range == (found.best, found.best)
+
+
+UNSEEN = ScaleInformation(np.arange(3), 2.0 * np.eye(3), np.zeros((0, 0)), np.zeros(0))
+"""What is known of three parameters that the joint's own rows do not show."""
+
+
+def test_a_joint_that_shows_nothing_leaves_what_others_know() -> None:
+    others = np.array([[1.0, 9.0, 9.0], [2.0, 9.0, 9.0], [3.0, 9.0, 9.0]])
+    np.testing.assert_allclose(UNSEEN.mean(others, 0.0), [0.5, 1.0, 1.5])
+    assert UNSEEN.deviation(np.array([0.0, 3.0, 4.0])) == pytest.approx(2.5)
 
 
 class Joint:
