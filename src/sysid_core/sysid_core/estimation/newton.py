@@ -184,8 +184,9 @@ def _factor(objective: Objective, point: Point, data: Data, share: float = 1.0) 
     """Return the lower Cholesky factor of the Hessian.
 
     Cholesky's accuracy does not depend on the scaling of the unknowns (van der Sluis 1969), so
-    none is applied. A matrix that rounding made indefinite gets a little more on its diagonal:
-    the direction remains one of descent, and the decrement tells how good the end is.
+    none is applied. A matrix that rounding made indefinite gets inverses that suffer less from it,
+    then a little more on its diagonal: the direction remains one of descent, and the decrement
+    tells how good the end is.
     """
     curvature = objective.prior_curvature(point)
     for ridge in _RIDGES:
@@ -195,6 +196,8 @@ def _factor(objective: Objective, point: Point, data: Data, share: float = 1.0) 
         factor, failed = lapack.dpotrf(hessian.T, lower=1, overwrite_a=1)
         if not failed:
             return np.asarray(factor)
+        if not ridge:
+            curvature = objective.prior_curvature(objective.steadied(point))
     raise EstimationError(
         "the information matrix lost its positive definiteness to rounding; give a larger "
         "noise_std, or none, so that it is estimated"
@@ -211,4 +214,4 @@ def _length(
     largest = max(float(squares) ** 0.5, float(np.abs(ratios).max(initial=0.0)))
     if largest < _FREE_STEP:
         return 1.0, largest
-    return exact_step(square, *objective.logarithms(point, dx, ratios)), largest
+    return exact_step(square, *objective.logarithms(bodies, ratios)), largest

@@ -121,6 +121,11 @@ class Objective:
         slope = self.coordinates.gradient(self.prior_gradient(x, inverse, slack))
         return Point(x, inverse, slack, slope, self.coordinates.mapping @ x)
 
+    def steadied(self, point: Point) -> Point:
+        """Return a point with inverses that rounding leaves positive definite near the edge."""
+        root = np.linalg.inv(np.linalg.cholesky(self.divergence.pseudo_inertias(point.x)))
+        return point._replace(inverse=np.swapaxes(root, 1, 2) @ root)
+
     def prior_gradient(self, x: FloatArray, inverse: FloatArray, slack: FloatArray) -> FloatArray:
         """Return the gradient (n,) in x of all terms but the data's, given what `at` finds."""
         gradient = self.divergence.gradient(x, inverse)
@@ -180,15 +185,13 @@ class Objective:
             ratios = np.concatenate([ratios, (self.inequalities.matrix @ change) / point.slack])
         return point.inverse @ d.pseudo_inertias(change), ratios
 
-    def logarithms(
-        self, point: Point, change: FloatArray, ratios: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return rates r and weights w so that all logarithms cost −Σ w log(1 + t r)."""
-        d = self.divergence
-        root = np.linalg.cholesky(point.inverse)
-        bodies = np.swapaxes(root, 1, 2) @ d.pseudo_inertias(change) @ root
-        weights = np.concatenate([np.repeat(d.weight, 4), self.ratio_weights])
-        return np.concatenate([np.linalg.eigvalsh(bodies).ravel(), ratios]), weights
+    def logarithms(self, bodies: FloatArray, ratios: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return rates r and weights w so that all logarithms cost −Σ w log(1 + t r).
+
+        For what `rates` returns, whose matrices are similar to symmetric ones.
+        """
+        weights = np.concatenate([np.repeat(self.divergence.weight, 4), self.ratio_weights])
+        return np.concatenate([np.linalg.eigvals(bodies).real.ravel(), ratios]), weights
 
     @cached_property
     def weight(self) -> float:

@@ -324,10 +324,7 @@ class PayloadEstimator:
             np.array([innovations.square]),
             np.array([innovations.count]),
         )
-        try:
-            return self._solver.solve(load, noise_std=np.ones(1), start=start)
-        except np.linalg.LinAlgError:  # a start at the edge of what can be, by rounding beyond it
-            return self._solver.solve(load, noise_std=np.ones(1))
+        return self._solver.solve(load, noise_std=np.ones(1), start=start)
 
     def _odds(self, innovations: Innovations, evidence: Evidence, parameters: FloatArray) -> float:
         """Return the log Bayes factor of a load (10,) against none."""

@@ -218,6 +218,24 @@ def test_an_infeasible_start_is_repaired(panda: Synthetic) -> None:
         solver.solve(problem.statistics, start=np.full(panda.layout.size, np.nan))
 
 
+@pytest.mark.parametrize("share", [1e-6, 1e-9, 1e-12])
+def test_a_start_at_the_edge_of_what_bodies_can_be_ends_like_others(
+    panda: Synthetic, share: float
+) -> None:
+    """Their Hessians are lost to rounding where inverses are not made with care."""
+    problem = panda.problem(noise=0.2)
+    solver, noise = EntropicSolver(problem), np.full(7, 0.2)
+    reference = solver.solve(problem.statistics, noise_std=noise)
+    start = reference.parameters.copy()
+    for body in map(panda.layout.body, panda.layout.bodies):
+        values, vectors = np.linalg.eigh(pseudo_inertia(start[body]))
+        values[:2] = share * values[2:].mean()
+        start[body] = from_pseudo_inertia((vectors * values) @ vectors.T)
+    result = solver.solve(problem.statistics, noise_std=noise, start=start)
+    assert result.converged
+    assert np.max(np.abs(result.parameters - reference.parameters) / reference.std) < 1e-3
+
+
 def test_a_prior_outside_the_constraints_is_no_obstacle(panda: Synthetic) -> None:
     problem = panda.problem(noise=0.2)
     layout = panda.layout
