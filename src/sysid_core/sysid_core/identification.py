@@ -31,6 +31,7 @@ from sysid_core.scores import Curve, Scores
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import PrepareReport
 from sysid_core.solving import Posing, Solved, solve
+from sysid_core.threads import one_thread
 from sysid_core.tilt import Tilt
 from sysid_core.verdict import implausible_results
 from sysid_core.workers import Workers, workers
@@ -134,6 +135,7 @@ def _prepared(
     return _Prepared(regression, gathered, doubts)
 
 
+@one_thread()
 def identify(
     robot: Robot,
     data: Recording | Sequence[Source],

@@ -22,6 +22,7 @@ from sysid_core.signals.prepare import PrepareReport
 from sysid_core.signals.synchronise import SynchroniseReport
 from sysid_core.signals.timing import split_at_gaps
 from sysid_core.solving import Posing
+from sysid_core.threads import one_thread
 
 __all__ = ["Answer", "Past", "Question", "may_choose"]
 
@@ -105,6 +106,7 @@ class Question:
     past: list[Samples]
     count: int  # Parts of the past to look at
 
+    @one_thread()
     def answer(self) -> Answer | None:
         """Choose, and learn from the samples with the terms chosen; None: nothing is better.
 

@@ -18,6 +18,7 @@ from sysid_core.online.payload import PayloadEstimate
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.torque_checks import TorqueChecks, TorqueVerdict
 from sysid_core.robot.model import Robot
+from sysid_core.threads import one_thread
 
 __all__ = ["Failed", "KnownBase", "ModelInUse", "Request", "Solution", "Solved", "Update"]
 
@@ -48,6 +49,7 @@ class Request:
             return Failed("the solver returned numbers that are not finite", self.epoch)
         return Solved(estimate, self.epoch, self.verdicts() if self.judge_first else {})
 
+    @one_thread()
     def verdicts(self) -> dict[int, TorqueVerdict]:
         """Judge the torques of `joints`; none where rounding prevents it."""
         problem = self.problem

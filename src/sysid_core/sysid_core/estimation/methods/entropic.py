@@ -28,6 +28,7 @@ from sysid_core.estimation.posterior import (
 from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.setting import Setting
 from sysid_core.settings import parameter
+from sysid_core.threads import one_thread
 
 __all__ = ["ESTIMATOR", "Entropic", "EntropicSolver"]
 
@@ -86,6 +87,7 @@ class EntropicSolver(Setting):
         self.inside = interior_point(self.divergence, self.inequalities)
         self._last: tuple[Minimum, FloatArray] | None = None
 
+    @one_thread()
     def solve(
         self,
         statistics: Statistics,
