@@ -86,7 +86,9 @@ class Saturation:
                 continue
             asked = max(square / count - (total / count) ** 2, 0.0) ** 0.5
             if asked > _ASKED * self._usual[g]:
-                found.append(_cut(self._groups[g], self._level[g, side], count, least[g], asked))
+                level = self._level[g, side]
+                none = abs(level) <= _ALIKE * self._usual[g]
+                found.append(_cut(self._groups[g], 0.0 if none else level, count, least[g], asked))
         return tuple(found)
 
 
@@ -96,4 +98,6 @@ def _cut(name: str, level: float, count: float, least: float, asked: float) -> D
         f"the one that the motion needs varies by {asked:.2g}"
     )
     hint = "widen the range of its sensor or driver, or move slower and with less load"
+    if level == 0.0:
+        hint = "let its driver report small torques, too: it shows none, or none below a threshold"
     return Diagnostic("torque_saturated", message, subject=name, hint=hint)

@@ -181,6 +181,12 @@ def test_a_torque_that_is_cut_off_nearly_always_is_none_that_is_not_measured() -
     assert found.kind == "torque_saturated"
 
 
+def test_a_driver_that_shows_no_small_torques_is_asked_for_them() -> None:
+    (found,) = Joint().see(np.where(np.abs(SWING) < 0.8, 1e-6, SWING), 0.8 * SWING)
+    assert "stays at 0 N·m" in found.message
+    assert "small torques" in found.hint
+
+
 @pytest.mark.parametrize(
     ("torque", "nominal"),
     [
