@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,14 @@ from sysid_core.robot.model import Robot
 from sysid_core.signals.filters import low_pass, neighbourhood, support
 from sysid_core.signals.prepare import PrepareReport
 
-__all__ = ["filter_friction", "filtered_column", "joint_motion", "nearby", "sign_factor"]
+__all__ = [
+    "filter_friction",
+    "filter_live_friction",
+    "filtered_column",
+    "joint_motion",
+    "nearby",
+    "sign_factor",
+]
 
 _ZERO = 1e-9
 _STRAIGHT = 3.0
@@ -43,10 +51,7 @@ def sign_factor(robot: Robot, samples: Samples, report: PrepareReport) -> FloatA
     unfiltered sign, that looks like an error of the torque; filtering both sides of the regression
     alike takes it away (the parallel filtering of Gautier 1997).
     """
-    speed, change = samples.velocity, samples.acceleration
-    if robot.couplings:
-        directions = np.array([coupling.direction for coupling in robot.couplings])
-        speed, change = (np.hstack([x, x @ directions.T]) for x in (speed, change))
+    speed, change = _speeds(robot, samples)
     factor = np.ones_like(speed)
     measured = np.isfinite(speed).all(axis=0)
     step = np.diff(samples.time)
@@ -94,20 +99,86 @@ def filter_friction(
     report: PrepareReport,
 ) -> None:
     """Let the columns of friction pass the filter that torques went through."""
+    _filter_dry(regression, blocks, factor)
+    robot = regression.robot
+    for term, scales, places in _bent(regression):
+        for j, place in places:
+            motion = joint_motion(robot, samples, factor, blocks[j].sample, j)
+            motion = motion._replace(scale=float(scales[j]))
+            near = nearby(samples, blocks[j].sample, j, report, float(scales[j]))
+            blocks[j].matrix[:, place] = filtered_column(term, motion, near)
+
+
+def filter_live_friction(
+    regression: Regression,
+    blocks: tuple[RowBlock, ...],
+    samples: Samples,
+    rate: float,
+    cutoff: float,
+) -> None:
+    """Do what `filter_friction` does while nobody knows how the motion goes on.
+
+    Velocities change on as they do at each sample (n,), before and after it: so does a motion in
+    its band, a tenth of the cut-off [Hz], within the filter's reach.
+    """
+    robot, joints = regression.robot, len(regression.robot.joint_names)
+    speed, change = _speeds(robot, samples)
+    time, weights = neighbourhood(rate, cutoff)
+    near = speed + time[:, None, None] * change
+    width = robot.description.coulomb_velocity
+    sign, near_sign = smooth_sign(speed, width), smooth_sign(near, width)
+    certain = np.abs(sign) > _ZERO  # not where a joint is not measured
+    mean = np.tensordot(weights, near_sign, 1)
+    _filter_dry(regression, blocks, np.where(certain, mean / np.where(certain, sign, 1.0), 1.0))
+    motion = JointMotion(
+        samples.position, near[..., :joints], samples.acceleration, near_sign[..., :joints]
+    )
+    for term, scales, places in _bent(regression):
+        if term.column is None:
+            continue
+        bent = motion._replace(scale=np.where(scales > 0.0, scales, 1.0))
+        columns = np.tensordot(weights, term.column(bent), 1)
+        for j, place in places:
+            blocks[j].matrix[:, place] = columns[blocks[j].sample, j]
+
+
+def _speeds(robot: Robot, samples: Samples) -> tuple[FloatArray, FloatArray]:
+    """Return velocities and accelerations (n, nj + nc) of joints, then of coupled motors."""
+    speed, change = samples.velocity, samples.acceleration
+    if robot.couplings:
+        directions = np.array([coupling.direction for coupling in robot.couplings])
+        speed, change = (np.hstack([x, x @ directions.T]) for x in (speed, change))
+    return speed, change
+
+
+def _filter_dry(regression: Regression, blocks: tuple[RowBlock, ...], factor: FloatArray) -> None:
+    """Put factors (n, nj + nc) on the columns that follow a sign."""
+    place, source = regression.layout.dry.T
+    column = regression.base.places(place)
+    known = column >= 0
+    column, source = column[known], source[known]
+    for block in blocks:
+        block.matrix[:, column] *= factor[block.sample[:, None], source]
+
+
+def _bent(
+    regression: Regression,
+) -> Iterator[tuple[FrictionTerm, FloatArray, list[tuple[int, int]]]]:
+    """Yield terms that bend at some speed, their scales (nj,), and joints that have them.
+
+    With each joint comes its column among the base parameters.
+    """
     robot, layout = regression.robot, regression.layout
-    for place, source in layout.dry:
-        column = regression.base.places(np.array([place]))
-        for block in blocks:
-            block.matrix[:, column[column >= 0]] *= factor[block.sample, source, None]
     if not (regression.per_joint and robot.is_tree):
         return
     for term, scales in zip(FRICTION, robot.friction_scales, strict=True):
-        for j in np.flatnonzero(scales if term.scale_unit != "-" else 0.0):
-            column = regression.base.places(np.array([layout.term(term.name).start + j]))
-            motion = joint_motion(robot, samples, factor, blocks[j].sample, int(j))
-            motion = motion._replace(scale=float(scales[j]))
-            near = nearby(samples, blocks[j].sample, int(j), report, float(scales[j]))
-            blocks[j].matrix[:, column[column >= 0]] = filtered_column(term, motion, near)[:, None]
+        if term.scale_unit == "-":
+            continue
+        joints = np.flatnonzero(scales)
+        columns = regression.base.places(layout.term(term.name).start + joints)
+        places = [(int(j), int(c)) for j, c in zip(joints, columns, strict=True) if c >= 0]
+        if places:
+            yield term, scales, places
 
 
 def nearby(

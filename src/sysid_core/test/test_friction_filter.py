@@ -10,8 +10,16 @@ import numpy as np
 import pytest
 
 from sysid_core.dynamics.friction import FRICTION, FrictionTerm, JointMotion
-from sysid_core.friction_filter import filtered_column, nearby
+from sysid_core.dynamics.select import make_regression
+from sysid_core.friction_filter import (
+    filter_friction,
+    filter_live_friction,
+    filtered_column,
+    nearby,
+    sign_factor,
+)
 from sysid_core.recording import Samples
+from sysid_core.robot import load_robot
 from sysid_core.signals.filters import low_pass
 from sysid_core.signals.prepare import PrepareReport
 
@@ -37,3 +45,26 @@ def test_a_term_that_bends_passes_the_filter(term: FrictionTerm, cutoff: float) 
     near = nearby(Samples(time, q, v, a, v), rows, 0, cast(PrepareReport, report), 0.05)
     error = np.std(filtered_column(term, motion, near) - expected)
     assert error < 0.05 * np.std(term.column(motion) - expected)
+
+
+@pytest.mark.parametrize("cutoff", [6.0, 10.0])
+def test_live_rows_of_friction_are_those_of_a_recording(cutoff: float) -> None:
+    """Whether what comes before and after is known, or velocities go straight on."""
+    terms = {"panda_joint2": {"load": 1.0, "stribeck": 0.1}, "panda_joint4": {"sigmoid": 0.2}}
+    regression = make_regression(load_robot("panda").with_friction(terms))
+    rate, time = 500.0, np.arange(0.0, 6.0, 0.002)
+    phase = 2.0 * np.pi * (0.3 + 0.05 * np.arange(7)) * time[:, None]
+    speed = 2.0 * np.pi * (0.3 + 0.05 * np.arange(7))
+    q, v = np.asarray(0.4 * np.sin(phase)), np.asarray(0.4 * speed * np.cos(phase))
+    samples = Samples(time, q, v, np.asarray(-(speed**2) * q), np.zeros_like(q))
+    report = cast(PrepareReport, SimpleNamespace(rate=rate, cutoff=cutoff))
+    plain, live, recorded = (regression.rows(samples).blocks for _ in range(3))
+    filter_live_friction(regression, live, samples, rate, cutoff)
+    factor = sign_factor(regression.robot, samples, report)
+    filter_friction(regression, recorded, samples, factor, report)
+    inner = slice(250, -250)
+    for one, other, without in zip(live, recorded, plain, strict=True):
+        error = one.matrix[inner] - other.matrix[inner]
+        before = without.matrix[inner] - other.matrix[inner]
+        assert np.abs(before).max() > 0.3
+        assert np.std(error) < 0.15 * np.std(before)

@@ -16,11 +16,15 @@ from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.robot.plausibility import BEYOND_RANGE, BEYOND_SPEED
 
-__all__ = ["MODEL_ERROR", "noise_of", "usable_samples"]
+__all__ = ["LEAST_CORRELATION", "MODEL_ERROR", "expected_errors", "usable_samples"]
 
 MODEL_ERROR = 0.05
 """Share of a joint's torque that no rigid body with friction explains: gears lose some percent of
 what they carry, and torque constants are known no better [-]."""
+
+LEAST_CORRELATION = 20.0
+"""Samples that stand for an independent one until their colour shows, and at least: recordings
+have 9 to 63 [-]."""
 
 _FARTHEST = 1e4
 """Range [rad] of a joint without limits: a sine of more has lost digits that a torque needs."""
@@ -96,15 +100,20 @@ def _causes(
             yield cause, int(np.count_nonzero(here))
 
 
-def noise_of(statistics: Statistics, anchor: Statistics, base_vector: FloatArray) -> FloatArray:
-    """Return the error (G,) [N·m] to expect of a row: what base parameters (b,) leave, and more.
+def expected_errors(
+    statistics: Statistics, anchor: Statistics, base_vector: FloatArray, colour: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the error (G,) [N·m] to expect of a row, and rows (G,) that stand for one.
 
-    A motion shows errors of the model only where it goes, so that small residuals say little of
-    another motion: a share of the torque is expected to be wrong in any case. `anchor` tells the
-    usual torque of a joint that hardly moved.
+    Base parameters (b,) leave a part of it, whose `colour` (G,) is the residuals'. A motion shows
+    errors of the model only where it goes, so that small residuals say little of another motion: a
+    share of the torque is expected to be wrong in any case, of which residuals do not tell how
+    long it lasts. `anchor` tells the usual torque of a joint that hardly moved.
     """
     usual = np.maximum(_mean_square(statistics), _mean_square(anchor))
-    return np.sqrt(statistics.rmse(base_vector) ** 2 + MODEL_ERROR**2 * usual) + 1e-12
+    left, more = statistics.rmse(base_vector) ** 2, MODEL_ERROR**2 * usual + 1e-24
+    lasting = colour * left + LEAST_CORRELATION * more
+    return np.sqrt(left + more), lasting / (left + more)
 
 
 def _mean_square(statistics: Statistics) -> FloatArray:

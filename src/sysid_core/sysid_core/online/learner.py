@@ -20,9 +20,10 @@ from sysid_core.estimation import (
     estimator,
 )
 from sysid_core.estimation.noise import weighted_sums
+from sysid_core.friction_filter import filter_live_friction
 from sysid_core.online.anchor import wide_motion
 from sysid_core.online.colour import Bursts, Colours, ResidualColour
-from sysid_core.online.intake import noise_of, usable_samples
+from sysid_core.online.intake import LEAST_CORRELATION, expected_errors, usable_samples
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.prequential import Prequential
@@ -39,11 +40,6 @@ __all__ = ["Learned", "Learner"]
 
 _TOLERANCE = 2e-3
 """A solve stops when the next step would move the estimate by less standard deviations [-]."""
-
-_LEAST_CORRELATION = 20.0
-"""Samples that stand for an independent one until their colour shows, and at least: recordings
-have 9 to 63 [-]."""
-
 
 _UNJUDGED = TorqueVerdict(None)
 
@@ -85,6 +81,8 @@ class Learner:
         self._candidate_base = self._nominal_base
         self.estimate: Estimate | None = None  # The newest one; None before the first solution
         self._learned = self.window.learned
+        # Rows (G,) that stood for an independent one in the newest request
+        self._correlation = np.full(len(regression.groups), LEAST_CORRELATION)
         # Of groups whose torque was certainly wrong and has not been shown to be right since: a
         # motion that shows less of it mends nothing
         self.suspects: dict[int, TorqueVerdict] = {}
@@ -217,7 +215,11 @@ class Learner:
             yield samples.select(slice(start, start + size))
 
     def _rows(self, samples: Samples) -> Learned:
-        rows = self.regression.rows(samples, self.config.still_velocity)
+        rows, config = self.regression.rows(samples, self.config.still_velocity), self.config
+        if config.cutoff > 0.0:
+            filter_live_friction(
+                self.regression, rows.blocks, samples, config.sample_rate, config.cutoff
+            )
         usable = np.zeros(len(samples), dtype=bool)
         for block in rows.blocks:
             usable[block.sample] = True
@@ -250,6 +252,10 @@ class Learner:
         self._solved_at = self.informative
         self._learned = statistics = self.window.learned
         groups = self.regression.groups
+        colour = np.maximum(self.colours.used.factor, LEAST_CORRELATION)
+        noise_std, self._correlation = expected_errors(
+            statistics, self.anchor, self._candidate_base, colour
+        )
         problem = Problem(
             self.robot.layout,
             self.regression.base,
@@ -257,7 +263,7 @@ class Learner:
             statistics,
             self._prior,
             self._constraints,
-            noise_std=noise_of(statistics, self.anchor, self._candidate_base),
+            noise_std=noise_std,
             correlation=self._correlation,
             anchor=self.anchor,
         )
@@ -273,6 +279,7 @@ class Learner:
             self._solver,
             self.candidate,
             self.epoch,
+            colour,
             self._checks,
             self._due(opening, judging),
             not self.verdicts,
@@ -292,11 +299,6 @@ class Learner:
         worst = max(self.verdicts, key=lambda joint: self.verdicts[joint].weight)
         return tuple({worst, self._turn})
 
-    @property
-    def _correlation(self) -> FloatArray:
-        """Samples (G,) that stand for an independent one."""
-        return np.maximum(self.colours.used.factor, _LEAST_CORRELATION)
-
     def known(self, estimate: Estimate) -> KnownBase:
         """Return how far the base parameters are known on the motion learned.
 
@@ -304,8 +306,10 @@ class Learner:
         data leave of the innovations of this motion is told by these alone.
         """
         expected = 1.0 / (estimate.noise_std**2 * self._correlation)
-        seen = 1.0 / np.maximum(self.colours.used.variance * self._correlation, 1e-300)
-        gain = np.where(self.colours.used.known, np.maximum(seen - expected, 0.0), 0.0)
+        usual = self.colours.used
+        lasting = usual.variance * np.maximum(usual.factor, LEAST_CORRELATION)
+        seen = 1.0 / np.maximum(lasting, 1e-300)
+        gain = np.where(usual.known, np.maximum(seen - expected, 0.0), 0.0)
         more, moment = weighted_sums(self._learned, gain)
         base = estimate.base_parameters
         return KnownBase(base, estimate.base_covariance, (more, moment - more @ base))

@@ -34,6 +34,7 @@ class Request:
     solver: Solver
     start: FloatArray
     epoch: int
+    colour: FloatArray  # (G,) of residuals: so many rows count for one where torques are judged
     checks: TorqueChecks | None = None
     joints: tuple[int, ...] = ()  # Groups whose torques are to be judged
     judge_first: bool = False
@@ -52,11 +53,10 @@ class Request:
     @one_thread()
     def verdicts(self) -> dict[int, TorqueVerdict]:
         """Judge the torques of `joints`; none where rounding prevents it."""
-        problem = self.problem
-        if self.checks is None or problem.correlation is None:
+        if self.checks is None:
             return {}
         try:
-            return self.checks.judge(problem.statistics, problem.correlation, self.joints)
+            return self.checks.judge(self.problem.statistics, self.colour, self.joints)
         except np.linalg.LinAlgError:
             return {}
 

@@ -22,6 +22,7 @@ from sysid_core.online.changes import CERTAIN, Change, Verdict, describe
 from sysid_core.online.colour import LAG, ResidualColour
 from sysid_core.online.gate import GateState
 from sysid_core.online.innovations import Evidence, Noise
+from sysid_core.online.intake import LEAST_CORRELATION
 from sysid_core.online.payload import PayloadConfig, PayloadEstimate, PayloadEstimator
 from sysid_core.online.payload_phases import Following, LoadLikeness, Watching
 from sysid_core.online.pipeline import OnlineIdentifier
@@ -528,7 +529,8 @@ def test_loads_are_weighed_against_what_the_motion_tells_of_the_robot(
     assert learned.residual_square(mean).sum() < learned.residual_square(model.base).sum()
     mean, covariance = learner.known(estimate).posterior
     usual = learner.colours.used
-    weight = (1.0 / usual.variance - 1.0 / estimate.noise_std**2) / learner._correlation
+    lasting = usual.variance * np.maximum(usual.factor, LEAST_CORRELATION)
+    weight = 1.0 / lasting - 1.0 / (estimate.noise_std**2 * learner._correlation)
     before = estimate.base_covariance
     step = before @ (weight.clip(0.0) @ learned.shifted(-mean).moment)
     np.testing.assert_allclose(mean, estimate.base_parameters + step, rtol=1e-6, atol=1e-9)

@@ -288,9 +288,12 @@ def test_a_solve_counts_rows_by_the_colour_of_the_innovations(valkyrie: Arm) -> 
     request = identifier.snapshot()
     assert request is not None
     assert request.problem.correlation is not None
-    least = request.problem.correlation[0]
-    assert request.problem.correlation[1] > 1.5 * least
-    np.testing.assert_array_equal(request.problem.correlation[2:], least)
+    least = request.colour[0]
+    assert request.colour[1] > 1.5 * least
+    np.testing.assert_array_equal(np.delete(request.colour, 1), least)
+    # the share that no model explains has the least
+    assert least < request.problem.correlation[1] < request.colour[1]
+    np.testing.assert_allclose(np.delete(request.problem.correlation, 1), least)
 
 
 def solved(identifier: OnlineIdentifier, arm: Arm, time: float) -> Solved:
