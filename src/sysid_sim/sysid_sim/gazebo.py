@@ -15,35 +15,60 @@ import yaml
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
 from sysid_core.estimate_json import identity_json
-from sysid_core.files import results_folder
+from sysid_core.files import results_folder, write_text
+from sysid_core.priors import default_prior
 from sysid_core.robot import Robot, load_robot
+from sysid_core.robot.export import identified_description, identified_urdf
 from sysid_core.untrusted import parse_xml, read_bytes
-from sysid_sim.gazebo_world import WORLD, contact_topic, force_topic, load_sdf, world_sdf
+from sysid_sim.gazebo_world import (
+    WORLD,
+    contact_topic,
+    force_topic,
+    load_sdf,
+    require_possible,
+    world_sdf,
+)
 from sysid_sim.mjcf import joint_axis
 from sysid_sim.truth import draw_truth
 
-__all__ = ["gazebo_truth", "main", "write_gazebo_files"]
+__all__ = ["ROBOT", "gazebo_model", "gazebo_truth", "main", "write_gazebo_files"]
+
+ROBOT = "robot.yaml"  # The description that the nodes go by
 
 _RATE = 500  # [Hz] of ros2_control's updates
 _TO_ROS, _TO_GAZEBO = "GZ_TO_ROS", "ROS_TO_GZ"
 
 
-def gazebo_truth(robot: Robot, seed: int) -> FloatArray:
-    """Draw true parameters (p,) around the nominal ones, without what Gazebo cannot simulate.
+def gazebo_model(robot: Robot, folder: Path) -> Robot:
+    """Write the robot that Gazebo can simulate to a folder, as `ROBOT` and a URDF, and return it.
 
-    Armature becomes the inertia of a thin disc about the joint's axis, fixed to the link that the
-    joint moves: without any, light links would be a tenth of what their motors are tuned for.
+    Gazebo knows no rotors. Their likely inertia becomes that of thin discs about the joints' axes,
+    fixed to the links that the joints move: without any, light links would be a tenth of what
+    their motors are tuned for, and with discs that only the truth has, links that no description
+    allows.
     """
-    truth, layout = draw_truth(robot, seed), robot.layout
-    neutral = pin.neutral(robot.model)
-    for name, armature in zip(robot.joint_names, truth[layout.term("armature")], strict=True):
+    model, layout = robot.consistent_nominal.copy(), robot.layout
+    neutral, rotors = pin.neutral(robot.model), layout.term("armature")
+    likely = default_prior(robot).mean[rotors]
+    for name, armature in zip(robot.joint_names, likely, strict=True):
         index = robot.model.getJointId(name)
         kind, axis = joint_axis(robot.model.joints[index], neutral)
         if kind == "hinge":
             disc = 0.5 * armature * (np.eye(3) + np.outer(axis, axis))
-            truth[layout.body(index - 1)][4:] += disc[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
-    for term in ("armature", "offset"):
-        truth[layout.term(term)] = 0.0
+            model[layout.body(index - 1)][4:] += disc[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
+    model[rotors] = 0.0
+    description = yaml.safe_load(identified_description(robot, model))
+    terms = [term for term in robot.description.friction_terms if term != "armature"]
+    description["friction"]["terms"] = terms
+    write_text(folder / description["urdf"], identified_urdf(robot, model))
+    write_text(folder / ROBOT, _yaml(description) + "\n")
+    return load_robot(folder / ROBOT)
+
+
+def gazebo_truth(robot: Robot, seed: int) -> FloatArray:
+    """Draw true parameters (p,) of a `gazebo_model`: Gazebo has no torque offsets."""
+    truth = draw_truth(robot, seed)
+    truth[robot.layout.term("offset")] = 0.0
     return truth
 
 
@@ -108,7 +133,7 @@ def _controlled_urdf(robot: Robot) -> str:
 
 
 def write_gazebo_files(robot: Robot, folder: Path, seed: int, load: float) -> None:
-    """Write the worlds, their bridge, a load [kg], ros2_control's files and the ground truth.
+    """Write the robot, its worlds, bridge, load [kg], ros2_control's files and ground truth.
 
     True parameters are drawn by the seed.
 
@@ -119,21 +144,23 @@ def write_gazebo_files(robot: Robot, folder: Path, seed: int, load: float) -> No
     OutputError
         If the folder cannot be written.
     """
+    require_possible(robot)
     folder = folder.expanduser().absolute()
-    truth = gazebo_truth(robot, seed)
-    publisher = {"robot_description": _controlled_urdf(robot), "use_sim_time": True}
-    files = {
-        "world.sdf": world_sdf(robot, truth),
-        "world_ros2_control.sdf": world_sdf(robot, truth, str(folder / "controllers.yaml")),
-        "load.sdf": load_sdf(robot, load),
-        "bridge.yaml": _yaml(_bridge(robot)),
-        "controllers.yaml": _yaml(_controllers(robot)),
-        "robot_state_publisher.yaml": _yaml({"/**": {"ros__parameters": publisher}}),
-        "ground_truth.json": json.dumps(identity_json(robot, truth), indent=2),
-    }
     with results_folder(folder) as made:
+        robot = gazebo_model(robot, made)
+        truth = gazebo_truth(robot, seed)
+        publisher = {"robot_description": _controlled_urdf(robot), "use_sim_time": True}
+        files = {
+            "world.sdf": world_sdf(robot, truth),
+            "world_ros2_control.sdf": world_sdf(robot, truth, str(folder / "controllers.yaml")),
+            "load.sdf": load_sdf(robot, load),
+            "bridge.yaml": _yaml(_bridge(robot)),
+            "controllers.yaml": _yaml(_controllers(robot)),
+            "robot_state_publisher.yaml": _yaml({"/**": {"ros__parameters": publisher}}),
+            "ground_truth.json": json.dumps(identity_json(robot, truth), indent=2),
+        }
         for name, text in files.items():
-            (made / name).write_text(text + "\n", encoding="utf-8")
+            write_text(made / name, text + "\n")
 
 
 def _yaml(content: object) -> str:

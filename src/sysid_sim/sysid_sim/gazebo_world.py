@@ -22,6 +22,7 @@ __all__ = [
     "contact_topic",
     "force_topic",
     "load_sdf",
+    "require_possible",
     "steps_of",
     "world_sdf",
 ]
@@ -57,6 +58,25 @@ def contact_topic(contact: str) -> str:
     return f"/{WORLD}/contacts/{contact}"
 
 
+def require_possible(robot: Robot) -> None:
+    """Refuse what Gazebo cannot simulate.
+
+    Raises
+    ------
+    SimulationError
+        If motors are coupled, joints mimic others, or feet are flat.
+    """
+    refused = {
+        "coupled motors": bool(robot.couplings),
+        "joints that mimic others": bool(robot.description.mimic),
+        "flat feet": any(contact.type == "flat" for contact in robot.description.contacts),
+    }
+    if what := " and ".join(name for name, found in refused.items() if found):
+        raise SimulationError(
+            f"robot '{robot.name}' has {what}, for which no world of Gazebo can be written"
+        )
+
+
 def world_sdf(robot: Robot, parameters: FloatArray, controllers: str = "") -> str:
     """Return a world in which the robot rests and all its joints show zero.
 
@@ -66,18 +86,7 @@ def world_sdf(robot: Robot, parameters: FloatArray, controllers: str = "") -> st
     Gazebo's DART takes a closed chain in no other way. Parameters (p,) are consistent, without
     armature and offsets. Without gz_ros2_control's parameters, Gazebo's own systems take torques
     and publish joint states.
-
-    Raises
-    ------
-    SimulationError
-        If motors are coupled, or joints mimic others.
     """
-    if robot.couplings or robot.description.mimic:
-        what = "coupled motors" if robot.couplings else "joints that mimic others"
-        raise SimulationError(
-            f"robot '{robot.name}' has {what}, which Gazebo cannot simulate; "
-            "the MuJoCo simulator can"
-        )
     root = ET.Element("sdf", version="1.9")
     world = ET.SubElement(root, "world", name=WORLD)
     physics = ET.SubElement(world, "physics", name="default", type="ignored")
@@ -244,10 +253,6 @@ def _hold(model: ET.Element, parent: str, child_model: str, child: str) -> None:
 def _feet(robot: Robot, links: dict[int, ET.Element]) -> None:
     radii = foot_radii(robot)
     for contact, radius in zip(robot.description.contacts, radii, strict=True):
-        if contact.type == "flat":
-            raise SimulationError(
-                f"robot '{robot.name}' has flat feet; only point feet are prepared for Gazebo"
-            )
         parent, placement = robot.place(contact.frame)
         collision, sphere = _collision(links[parent], contact.name, "sphere")
         _pose(collision, placement)

@@ -12,6 +12,7 @@ import subprocess
 import uuid
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ import yaml
 
 from sysid_core.arrays import FloatArray
 from sysid_core.inertia import smallest_eigenvalue
-from sysid_core.robot import Robot
-from sysid_sim.gazebo import gazebo_truth, main
+from sysid_core.priors import default_prior
+from sysid_core.robot import Robot, load_robot
+from sysid_sim.gazebo import gazebo_model, gazebo_truth, main
 from sysid_sim.gazebo_world import PERIOD, steps_of, world_sdf
 from sysid_sim.simulator_config import start_configuration
 from sysid_sim.truth import draw_truth
@@ -33,6 +35,14 @@ ROBOTS = ("panda", "ur10e", "solo12", "digit_left_leg")
 TENSOR = ("xx", "xy", "yy", "xz", "yz", "zz")
 LAUNCH = Path(__file__).parents[3] / "launch" / "gazebo.launch.yaml"
 SPHERICAL = pin.JointModelSpherical()
+
+
+@pytest.fixture(scope="session")
+def model_of(
+    robot_of: Callable[[str], Robot], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Robot]:
+    """Return a robot as Gazebo can simulate it."""
+    return cache(lambda name: gazebo_model(robot_of(name), tmp_path_factory.mktemp(name)))
 
 
 def _placement(element: ET.Element) -> pin.SE3:
@@ -85,9 +95,9 @@ def _model(world: str, robot: Robot) -> tuple[pin.Model, dict[str, ET.Element]]:
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_a_world_has_the_true_robot_at_rest(
-    name: str, robot_of: Callable[[str], Robot], rng: np.random.Generator
+    name: str, model_of: Callable[[str], Robot], rng: np.random.Generator
 ) -> None:
-    robot = robot_of(name)
+    robot = model_of(name)
     truth = gazebo_truth(robot, SEED)
     model, joints = _model(world_sdf(robot, truth), robot)
     rest, own = start_configuration(robot), robot.with_parameters(truth)
@@ -121,23 +131,38 @@ def test_a_world_has_the_true_robot_at_rest(
 
 
 @pytest.mark.parametrize("name", ["ur10e", "digit_left_leg"])
-def test_armature_becomes_inertia_that_a_body_can_have(
-    name: str, robot_of: Callable[[str], Robot]
+def test_armature_becomes_inertia_that_description_and_truth_share(
+    name: str, robot_of: Callable[[str], Robot], model_of: Callable[[str], Robot]
 ) -> None:
-    robot, drawn = robot_of(name), draw_truth(robot_of(name), SEED)
-    truth, rest = gazebo_truth(robot, SEED), start_configuration(robot)
-    armature = drawn[robot.layout.term("armature")]
-    own = np.diag(_mass(robot.with_parameters(drawn), rest))
-    assert armature.max() > 0.1 * own.max()
+    robot, model = robot_of(name), model_of(name)
+    rotors = robot.layout.term("armature")
+    armature, rest = default_prior(robot).mean[rotors], start_configuration(robot)
+    own = np.diag(_mass(robot.with_parameters(robot.consistent_nominal), rest))
+    assert (armature / own).max() > 1.0
     # each joint feels its own motor, and those that turn with it
-    felt = np.diag(_mass(robot.with_parameters(truth), rest))
-    assert (felt >= own + armature - 1e-12).all()
-    for phi in robot.layout.inertias(truth):
+    felt = np.diag(_mass(model.with_parameters(model.nominal), rest))
+    assert (felt >= own + armature - 1e-9).all()
+    assert model.warnings == ()
+    assert not gazebo_truth(model, SEED)[rotors].any()
+    assert not default_prior(model).mean[rotors].any()
+    # the truth lies as near to the description as that of any simulated robot
+    terms = model.layout.inertial
+    np.testing.assert_array_equal(gazebo_truth(model, SEED)[terms], draw_truth(model, SEED)[terms])
+    for phi in model.layout.inertias(gazebo_truth(model, SEED)):
         assert smallest_eigenvalue(phi) > 0.0
 
 
-def test_loops_meet_where_they_are_closed(robot_of: Callable[[str], Robot]) -> None:
-    robot = robot_of("digit_left_leg")
+@pytest.mark.parametrize("name", ["panda", "solo12"])
+def test_a_robot_without_rotors_stays_as_it_is(
+    name: str, robot_of: Callable[[str], Robot], model_of: Callable[[str], Robot]
+) -> None:
+    robot, model = robot_of(name), model_of(name)
+    np.testing.assert_allclose(model.consistent_nominal, robot.consistent_nominal, atol=1e-12)
+    assert model.model_hash == robot.model_hash
+
+
+def test_loops_meet_where_they_are_closed(model_of: Callable[[str], Robot]) -> None:
+    robot = model_of("digit_left_leg")
     root = ET.fromstring(world_sdf(robot, gazebo_truth(robot, SEED))).find("world/model[2]")
     assert root is not None
     data = robot.model.createData()
@@ -155,9 +180,9 @@ def test_loops_meet_where_they_are_closed(robot_of: Callable[[str], Robot]) -> N
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_no_two_things_of_a_model_share_a_name(
-    name: str, robot_of: Callable[[str], Robot]
+    name: str, model_of: Callable[[str], Robot]
 ) -> None:
-    robot = robot_of(name)
+    robot = model_of(name)
     root = ET.fromstring(world_sdf(robot, gazebo_truth(robot, SEED)))
     for parent in root.iter():
         names = [
@@ -308,9 +333,9 @@ def server(gz: str, world: tuple[str, Path]) -> Iterator[Server]:
 
 
 def test_gazebo_waits_and_then_lets_gravity_move_the_robot(
-    world: tuple[str, Path], server: Server, robot_of: Callable[[str], Robot]
+    world: tuple[str, Path], server: Server
 ) -> None:
-    robot = robot_of(world[0])
+    robot = load_robot(world[1] / "robot.yaml")
     time, still = server.state()
     assert time == pytest.approx(1.0)
     assert set(still) == set(robot.actuated_names)
