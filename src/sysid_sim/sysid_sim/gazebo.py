@@ -16,11 +16,12 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
 from sysid_core.estimate_json import identity_json
 from sysid_core.files import results_folder, write_text
-from sysid_core.priors import default_prior
+from sysid_core.priors import default_prior, torque_scale
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.export import identified_description, identified_urdf
 from sysid_core.untrusted import parse_xml, read_bytes
 from sysid_sim.gazebo_world import (
+    TRAJECTORIES,
     WORLD,
     contact_topic,
     force_topic,
@@ -29,6 +30,7 @@ from sysid_sim.gazebo_world import (
     world_sdf,
 )
 from sysid_sim.mjcf import joint_axis
+from sysid_sim.simulator_config import start_configuration
 from sysid_sim.truth import draw_truth
 
 __all__ = ["ROBOT", "gazebo_model", "gazebo_truth", "main", "write_gazebo_files"]
@@ -36,6 +38,13 @@ __all__ = ["ROBOT", "gazebo_model", "gazebo_truth", "main", "write_gazebo_files"
 ROBOT = "robot.yaml"  # The description that the nodes go by
 
 _RATE = 500  # [Hz] of ros2_control's updates
+_STIFFNESS = 5.0  # Of the trajectory controller, in a joint's usual torque per radian [1/rad]
+_INTEGRAL = 1.0  # [1/s] of it
+_DAMPING = 0.7  # Damping ratio that it gives each joint [-]
+_QUICKEST = 0.5
+"""Share of a joint's velocity that damping takes in one period at most [-], of the little inertia
+that a joint shows whose neighbour turns about the same line: more would shake the arm."""
+_STATES = 64  # Configurations in which that is looked for
 _TO_ROS, _TO_GAZEBO = "GZ_TO_ROS", "ROS_TO_GZ"
 
 
@@ -108,13 +117,44 @@ def _controllers(robot: Robot) -> dict[str, Any]:
         "enforce_command_limits": False,
         "joint_state_broadcaster": {"type": "joint_state_broadcaster/JointStateBroadcaster"},
         "effort_controller": {"type": "forward_command_controller/ForwardCommandController"},
+        TRAJECTORIES: {"type": "joint_trajectory_controller/JointTrajectoryController"},
     }
+    names = robot.actuated_names
+    trajectories = {
+        "joints": [*names],  # a list of its own: ROS 2 reads no file with aliases
+        "command_interfaces": ["effort"],
+        "state_interfaces": ["position", "velocity"],
+        "gains": _gains(robot),
+    }
+    told = {
+        "controller_manager": manager,
+        "joint_state_broadcaster": {"use_local_topics": True},
+        "effort_controller": {"joints": [*names], "interface_name": "effort"},
+        TRAJECTORIES: trajectories,
+    }
+    return {name: {"ros__parameters": parameters} for name, parameters in told.items()}
+
+
+def _gains(robot: Robot) -> dict[str, dict[str, float]]:
+    """Return a PID per joint that turns errors of position into efforts, for the nominal robot."""
+    model, joints = robot.with_parameters(robot.consistent_nominal), robot.actuated
+    data, first = model.createData(), model.nv - len(robot.joint_names)
+    inertia, least = np.zeros(model.nv), np.full(model.nv, np.inf)
+    start, rng = start_configuration(robot), np.random.default_rng(0)
+    for _ in range(_STATES):
+        q = pin.integrate(model, start, np.r_[np.zeros(first), rng.uniform(*robot.sampling_range)])
+        upper = np.triu(pin.crba(model, data, q))
+        mass = upper + np.triu(upper, 1).T
+        inertia += np.diag(mass) / _STATES
+        least = np.minimum(least, 1.0 / np.diag(np.linalg.inv(mass)))
+    torque = torque_scale(robot)[joints]
+    p = _STIFFNESS * torque
+    d = 2.0 * _DAMPING * np.sqrt(p * inertia[first:][joints])
+    d = np.minimum(d, _QUICKEST * least[first:][joints] * _RATE)
+    gains = {"p": p, "i": _INTEGRAL * p, "d": d, "i_clamp": torque}
     return {
-        "controller_manager": {"ros__parameters": manager},
-        "joint_state_broadcaster": {"ros__parameters": {"use_local_topics": True}},
-        "effort_controller": {
-            "ros__parameters": {"joints": list(robot.actuated_names), "interface_name": "effort"}
-        },
+        name: {kind: float(values[j]) for kind, values in gains.items()}
+        for j, name in enumerate(robot.actuated_names)
     }
 
 

@@ -39,8 +39,9 @@ from sysid_ros.sensors import (
     odometry_message,
 )
 from sysid_sim.effort_switch import EffortSwitch
-from sysid_sim.gazebo_world import PERIOD, WORLD, steps_of
+from sysid_sim.gazebo_world import PERIOD, TRAJECTORIES, WORLD, steps_of
 from sysid_sim.simulator_config import start_configuration
+from sysid_sim.trajectory_relay import TrajectoryRelay
 
 __all__ = ["GazeboRelay", "main"]
 
@@ -65,6 +66,12 @@ class GazeboRelayConfig(RobotConfig):
         False,
         "Whether gz_ros2_control drives the robot: the world waits from the first command on, "
         f"and '{_CONTROLLER}' is activated 0.2 s later, until which efforts are unknown",
+        read_only=True,
+    )
+    trajectories: bool = parameter(
+        False,
+        f"Whether '{TRAJECTORIES}' of gz_ros2_control drives the robot instead: it gets what "
+        "comes for joint_trajectory_controller, and efforts are what it says it commands",
         read_only=True,
     )
 
@@ -119,7 +126,9 @@ class GazeboRelay(Node):
         self._request.world_control.multi_step = steps_of(self.robot)
         self._control = self.create_client(control, f"/world/{WORLD}/control")
         self.create_subscription(JointState, "gazebo/joint_states", self._on_states, _WAITING)
-        self._switch = EffortSwitch(self, _CONTROLLER) if config.ros2_control else None
+        waits = config.ros2_control and not config.trajectories
+        self._switch = EffortSwitch(self, _CONTROLLER) if waits else None
+        self._motions = self._trajectory_relay() if config.trajectories else None
         self._pause: Any = None
         self._commanded, self._began = False, -1
         self._last: JointState | None = None
@@ -128,6 +137,15 @@ class GazeboRelay(Node):
             self.create_timer(_REPEAT, self._keep_going, clock=steady)
         topic = f"{_CONTROLLER}/commands"
         self.create_subscription(Float64MultiArray, topic, self._on_command, 1)
+
+    def _trajectory_relay(self) -> TrajectoryRelay:
+        if self._driver.motor_side:
+            raise ParameterError(
+                f"robot '{self.robot.name}' has its motors' positions published, which no "
+                "trajectory controller in Gazebo knows"
+            )
+        rest = self._driver.published_position(self._rest)
+        return TrajectoryRelay(self, self.robot.actuated_names, rest)
 
     def _on_command(self, message: Float64MultiArray) -> None:
         effort = command_array(message)
@@ -202,13 +220,23 @@ class GazeboRelay(Node):
             self._order = list(message.name)
         if self.robot.floating:
             self._publish_base(message.header.stamp, newest)
+        if self._motions is not None and self._motions.lags(newest):
+            return  # one without its effort tells nothing
         self._clock.publish(Clock(clock=message.header.stamp))
         position, velocity = joint_arrays(message)
         position, velocity = self._rest + position[self._index], velocity[self._index]
-        position, velocity, effort = self._driver.published(position, velocity, self._effort)
-        told = effort if self._switch is None or self._switch.drives else None
+        told = self._effort_until(newest)
+        acted = self._effort if told is None else told
+        position, velocity, effort = self._driver.published(position, velocity, acted)
         names, stamp = self.robot.actuated_names, message.header.stamp
+        told = None if told is None else effort
         self._states.publish(joint_state_message(names, stamp, position, velocity, told))
+
+    def _effort_until(self, newest: int) -> FloatArray | None:
+        """Return the efforts (na,) that led to a joint state; None while nobody tells them."""
+        if self._motions is not None:
+            return self._motions.effort(newest)
+        return self._effort if self._switch is None or self._switch.drives else None
 
     def _note_jump(self, newest: int) -> None:
         """Notice a world that was reset, or that runs without being asked."""

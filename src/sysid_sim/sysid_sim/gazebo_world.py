@@ -18,6 +18,7 @@ from sysid_sim.simulator_config import start_configuration
 __all__ = [
     "LOAD",
     "PERIOD",
+    "TRAJECTORIES",
     "WORLD",
     "contact_topic",
     "force_topic",
@@ -29,6 +30,8 @@ __all__ = [
 
 WORLD = "sysid"
 LOAD = "load"
+TRAJECTORIES = "gazebo_trajectory_controller"
+"""Name of the trajectory controller, whose joints show zero where the robot rests."""
 PERIOD = 0.002  # [s] from joint state to joint state
 _RATE = 1.0 / PERIOD  # [Hz] of joint states and odometry, as the project's own simulator
 _STEPS, _STEPS_HELD = 2, 8

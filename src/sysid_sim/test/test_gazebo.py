@@ -26,7 +26,7 @@ from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.priors import default_prior
 from sysid_core.robot import Robot, load_robot
 from sysid_sim.gazebo import gazebo_model, gazebo_truth, main
-from sysid_sim.gazebo_world import PERIOD, steps_of, world_sdf
+from sysid_sim.gazebo_world import PERIOD, TRAJECTORIES, steps_of, world_sdf
 from sysid_sim.simulator_config import start_configuration
 from sysid_sim.truth import draw_truth
 
@@ -208,18 +208,22 @@ def test_the_bridge_and_ros2_control_name_every_motor_in_order(
     # before there are joint states, by which all others go
     clock = (controlled.findtext(".//remapping") or "").removeprefix("/clock:=")
     assert f"args: {clock}@rosgraph_msgs/msg/Clock[gz.msgs.Clock" in LAUNCH.read_text()
+    assert "&" not in Path(path).read_text()  # ROS 2 refuses a file with aliases
     told = {
         name: each["ros__parameters"]
         for name, each in yaml.safe_load(Path(path).read_text()).items()
     }
-    wanted = {"joints": list(panda.actuated_names), "interface_name": "effort"}
+    names = list(panda.actuated_names)
+    wanted = {"joints": names, "interface_name": "effort"}
     assert told["effort_controller"] == wanted
+    trajectories = told[TRAJECTORIES]
+    assert (trajectories["joints"], trajectories["command_interfaces"]) == (names, ["effort"])
+    assert list(trajectories["gains"]) == names
     # positions that are zero at rest must not be held against the URDF's limits
     assert told["controller_manager"]["enforce_command_limits"] is False
     publisher = yaml.safe_load((folder / "robot_state_publisher.yaml").read_text())
     urdf = ET.fromstring(publisher["/**"]["ros__parameters"]["robot_description"])
-    names = tuple(joint.get("name") for joint in urdf.findall("ros2_control/joint"))
-    assert names == panda.actuated_names
+    assert [joint.get("name") for joint in urdf.findall("ros2_control/joint")] == names
     truth = json.loads((folder / "ground_truth.json").read_text())
     assert {joint["armature"] for joint in truth["joints"].values()} == {0.0}
 
@@ -244,7 +248,7 @@ def test_the_launch_file_gives_programs_single_words_and_bridges_what_is_in_file
     # a bridge that is given topics does not read its file
     assert not any("/msg/" in program["args"] and "param" in program for program in programs)
     # active without commands it would let the robot fall
-    assert "effort_controller --inactive" in told
+    assert {"effort_controller --inactive", TRAJECTORIES} <= set(told)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 rclpy = pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
 
 from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from sysid_msgs.msg import Contacts
 from sysid_ros.fields import stamp
@@ -23,7 +24,7 @@ from sysid_ros.sensors import (
     odometry_arrays,
     odometry_message,
 )
-from sysid_sim import effort_switch, gazebo_relay
+from sysid_sim import effort_switch, gazebo_relay, trajectory_relay
 from sysid_sim.simulator_config import start_configuration
 
 
@@ -84,6 +85,31 @@ def test_states_carry_commanded_torques_and_positions_from_the_robots_zero(
     relay._on_states(_states(relay, 1.002, ["other", *backwards]))
     assert tuple(relay._states[-1].name) == relay.robot.actuated_names
     np.testing.assert_array_equal(relay._states[-1].effort, torque)
+
+
+def test_a_trajectory_controller_gets_motions_and_tells_what_drove_the_joints(
+    relay_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trajectory_relay, "_state_message", lambda: JointTrajectory)
+    relay = relay_of("panda", "-p", "trajectories:=true")
+    way, names = relay._motions, list(relay.robot.actuated_names)
+    way._motions = Log()
+    rest = start_configuration(relay.robot)
+    points = [JointTrajectoryPoint(positions=(rest + k).tolist()[::-1]) for k in (0.0, 1.0)]
+    way._on_trajectory(JointTrajectory(joint_names=names[::-1], points=points))
+    sent = [point.positions for point in way._motions[-1].points]
+    np.testing.assert_allclose(sent, np.outer([0.0, 1.0], np.ones(7)), atol=1e-12)
+    for step in range(3):
+        time, torque = 1.0 + 0.002 * step, step + np.arange(7.0)
+        output = SimpleNamespace(effort=torque[::-1].tolist())
+        header = SimpleNamespace(stamp=stamp(time))
+        way._on_state(SimpleNamespace(header=header, joint_names=names[::-1], output=output))
+        relay._on_states(_states(relay, time))  # which the same state led to
+    first, second, third = (list(state.effort) for state in relay._states)
+    assert (first, second, third) == ([], list(np.arange(7.0)), list(1.0 + np.arange(7.0)))
+    relay._on_states(_states(relay, 1.02))  # whose effort was lost
+    assert len(relay._states) == 3
+    assert not relay.requests
 
 
 def test_each_good_command_lets_a_waiting_world_run_for_one_period(

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes trajectories to ros2_control's trajectory controller in Gazebo, and tells its efforts."""
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+from rclpy.node import Node
+from trajectory_msgs.msg import JointTrajectory
+
+from sysid_core.arrays import FloatArray
+from sysid_core.errors import ParameterError
+from sysid_ros.fields import nanoseconds
+from sysid_sim.gazebo_world import TRAJECTORIES
+
+__all__ = ["TrajectoryRelay"]
+
+_OURS = "joint_trajectory_controller/joint_trajectory"
+_LATE = 6_000_000  # [ns] by which an effort may be older than the joint state it led to
+_WAITING = 5  # Messages that may wait, as joint states do: older ones would be of another time
+
+
+class TrajectoryRelay:
+    """Stands between whoever asks for motions and a trajectory controller that commands efforts.
+
+    The joints show the positions `rest` (na,) [rad] where the controller's show zero.
+
+    Raises
+    ------
+    ParameterError
+        If control_msgs is not installed.
+    """
+
+    def __init__(self, node: Node, names: tuple[str, ...], rest: FloatArray) -> None:
+        self._names, self._rest = names, dict(zip(names, rest.tolist(), strict=True))
+        self._outputs: deque[tuple[int, FloatArray]] = deque(maxlen=2 * _WAITING)
+        state = _state_message()
+        self._motions = node.create_publisher(
+            JointTrajectory, f"{TRAJECTORIES}/joint_trajectory", 10
+        )
+        node.create_subscription(JointTrajectory, _OURS, self._on_trajectory, 10)
+        topic = f"{TRAJECTORIES}/controller_state"
+        node.create_subscription(state, topic, self._on_state, _WAITING)
+
+    def effort(self, when: int) -> FloatArray | None:
+        """Return what drove the joints (na,) [N·m] until a time [ns]; None if nothing told."""
+        return max(self._before(when), key=lambda told: told[0], default=(0, None))[1]
+
+    def lags(self, when: int) -> bool:
+        """Whether what drove the joints until a time [ns] was lost, or is still to come."""
+        newest = max((since for since, _ in self._before(when)), default=when)
+        return when - newest > _LATE
+
+    def _before(self, when: int) -> list[tuple[int, FloatArray]]:
+        return [told for told in self._outputs if told[0] < when]
+
+    def _on_trajectory(self, message: JointTrajectory) -> None:
+        for point in message.points:
+            told = zip(message.joint_names, point.positions, strict=False)
+            point.positions = [position - self._rest.get(name, 0.0) for name, position in told]
+        self._motions.publish(message)
+
+    def _on_state(self, message: Any) -> None:
+        """Keep the efforts that it commands from the message's time on."""
+        told = dict(zip(message.joint_names, message.output.effort, strict=False))
+        if set(self._names) <= set(told):
+            when = nanoseconds(message.header.stamp)
+            self._outputs.append((when, np.array([told[name] for name in self._names])))
+
+
+def _state_message() -> Any:
+    try:
+        from control_msgs.msg import JointTrajectoryControllerState
+    except ImportError as error:
+        raise ParameterError(
+            "control_msgs is not installed: install ros-$ROS_DISTRO-control-msgs"
+        ) from error
+    return JointTrajectoryControllerState
