@@ -64,8 +64,8 @@ class GazeboRelayConfig(RobotConfig):
 
     ros2_control: bool = parameter(
         False,
-        "Whether gz_ros2_control drives the robot: the world waits from the first command on, "
-        f"and '{_CONTROLLER}' is activated 0.2 s later, until which efforts are unknown",
+        "Whether gz_ros2_control drives the robot: the world waits from the first command on, and "
+        f"'{_CONTROLLER}' is activated {1e-9 * _HELD:g} s later, until which efforts are unknown",
         read_only=True,
     )
     trajectories: bool = parameter(
