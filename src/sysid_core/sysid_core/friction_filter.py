@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +18,8 @@ from sysid_core.signals.filters import low_pass, neighbourhood, support
 from sysid_core.signals.prepare import PrepareReport
 
 __all__ = [
+    "LiveFriction",
     "filter_friction",
-    "filter_live_friction",
     "filtered_column",
     "joint_motion",
     "nearby",
@@ -99,7 +99,7 @@ def filter_friction(
     report: PrepareReport,
 ) -> None:
     """Let the columns of friction pass the filter that torques went through."""
-    _filter_dry(regression, blocks, factor)
+    _filter_dry(blocks, _dry(regression), factor)
     robot = regression.robot
     for term, scales, places in _bent(regression):
         for j, place in places:
@@ -109,37 +109,39 @@ def filter_friction(
             blocks[j].matrix[:, place] = filtered_column(term, motion, near)
 
 
-def filter_live_friction(
-    regression: Regression,
-    blocks: tuple[RowBlock, ...],
-    samples: Samples,
-    rate: float,
-    cutoff: float,
-) -> None:
-    """Do what `filter_friction` does while nobody knows how the motion goes on.
+class LiveFriction:
+    """Does what `filter_friction` does while nobody knows how the motion goes on.
 
-    Velocities change on as they do at each sample (n,), before and after it: so does a motion in
-    its band, a tenth of the cut-off [Hz], within the filter's reach.
+    Velocities change on as they do at each sample, before and after it: so does a motion in its
+    band, a tenth of the cut-off, within the filter's reach.
     """
-    robot, joints = regression.robot, len(regression.robot.joint_names)
-    speed, change = _speeds(robot, samples)
-    time, weights = neighbourhood(rate, cutoff)
-    near = speed + time[:, None, None] * change
-    width = robot.description.coulomb_velocity
-    sign, near_sign = smooth_sign(speed, width), smooth_sign(near, width)
-    certain = np.abs(sign) > _ZERO  # not where a joint is not measured
-    mean = np.tensordot(weights, near_sign, 1)
-    _filter_dry(regression, blocks, np.where(certain, mean / np.where(certain, sign, 1.0), 1.0))
-    motion = JointMotion(
-        samples.position, near[..., :joints], samples.acceleration, near_sign[..., :joints]
-    )
-    for term, scales, places in _bent(regression):
-        if term.column is None:
-            continue
-        bent = motion._replace(scale=np.where(scales > 0.0, scales, 1.0))
-        columns = np.tensordot(weights, term.column(bent), 1)
-        for j, place in places:
-            blocks[j].matrix[:, place] = columns[blocks[j].sample, j]
+
+    def __init__(self, regression: Regression) -> None:
+        self._robot = regression.robot
+        self._dry, self._bent = _dry(regression), tuple(_bent(regression))
+
+    def filter(
+        self, blocks: tuple[RowBlock, ...], samples: Samples, rate: float, cutoff: float
+    ) -> None:
+        """Let the columns of friction pass the filter of some rate and cut-off [Hz]."""
+        joints, width = len(self._robot.joint_names), self._robot.description.coulomb_velocity
+        speed, change = _speeds(self._robot, samples)
+        time, weights = neighbourhood(rate, cutoff)
+        near = speed + time[:, None, None] * change
+        sign, near_sign = smooth_sign(speed, width), smooth_sign(near, width)
+        certain = np.abs(sign) > _ZERO  # not where a joint is not measured
+        mean = np.tensordot(weights, near_sign, 1)
+        factor = np.where(certain, mean / np.where(certain, sign, 1.0), 1.0)
+        _filter_dry(blocks, self._dry, factor)
+        near, near_sign = near[..., :joints], near_sign[..., :joints]
+        motion = JointMotion(samples.position, near, samples.acceleration, near_sign)
+        for term, scales, places in self._bent:
+            if term.column is None:
+                continue
+            bent = motion._replace(scale=np.where(scales > 0.0, scales, 1.0))
+            columns = np.tensordot(weights, term.column(bent), 1)
+            for j, place in places:
+                blocks[j].matrix[:, place] = columns[blocks[j].sample, j]
 
 
 def _speeds(robot: Robot, samples: Samples) -> tuple[FloatArray, FloatArray]:
@@ -151,19 +153,33 @@ def _speeds(robot: Robot, samples: Samples) -> tuple[FloatArray, FloatArray]:
     return speed, change
 
 
-def _filter_dry(regression: Regression, blocks: tuple[RowBlock, ...], factor: FloatArray) -> None:
-    """Put factors (n, nj + nc) on the columns that follow a sign."""
+class _Dry(NamedTuple):
+    """Base parameters of a group's rows that follow a sign, and whose sign that is."""
+
+    column: IndexArray  # (k,)
+    source: IndexArray  # (k,) joints, then coupled motors
+
+
+def _dry(regression: Regression) -> list[_Dry]:
+    """Return what each group's rows have of dry friction."""
     place, source = regression.layout.dry.T
     column = regression.base.places(place)
-    known = column >= 0
-    column, source = column[known], source[known]
-    for block in blocks:
+    groups = range(len(regression.groups))
+    supports = regression.supports or [np.arange(regression.base.size) for _ in groups]
+    filled = [np.flatnonzero(np.isin(column, supports[g])) for g in groups]
+    return [_Dry(column[some], source[some]) for some in filled]
+
+
+def _filter_dry(blocks: tuple[RowBlock, ...], groups: Sequence[_Dry], factor: FloatArray) -> None:
+    """Put factors (n, nj + nc) on the columns that follow a sign."""
+    for block, (column, source) in zip(blocks, groups, strict=True):
         block.matrix[:, column] *= factor[block.sample[:, None], source]
 
 
-def _bent(
-    regression: Regression,
-) -> Iterator[tuple[FrictionTerm, FloatArray, list[tuple[int, int]]]]:
+_Bent = tuple[FrictionTerm, FloatArray, list[tuple[int, int]]]
+
+
+def _bent(regression: Regression) -> Iterator[_Bent]:
     """Yield terms that bend at some speed, their scales (nj,), and joints that have them.
 
     With each joint comes its column among the base parameters.

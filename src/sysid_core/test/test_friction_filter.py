@@ -12,8 +12,8 @@ import pytest
 from sysid_core.dynamics.friction import FRICTION, FrictionTerm, JointMotion
 from sysid_core.dynamics.select import make_regression
 from sysid_core.friction_filter import (
+    LiveFriction,
     filter_friction,
-    filter_live_friction,
     filtered_column,
     nearby,
     sign_factor,
@@ -59,7 +59,7 @@ def test_live_rows_of_friction_are_those_of_a_recording(cutoff: float) -> None:
     samples = Samples(time, q, v, np.asarray(-(speed**2) * q), np.zeros_like(q))
     report = cast(PrepareReport, SimpleNamespace(rate=rate, cutoff=cutoff))
     plain, live, recorded = (regression.rows(samples).blocks for _ in range(3))
-    filter_live_friction(regression, live, samples, rate, cutoff)
+    LiveFriction(regression).filter(live, samples, rate, cutoff)
     factor = sign_factor(regression.robot, samples, report)
     filter_friction(regression, recorded, samples, factor, report)
     inner = slice(250, -250)

@@ -20,7 +20,7 @@ from sysid_core.estimation import (
     estimator,
 )
 from sysid_core.estimation.noise import weighted_sums
-from sysid_core.friction_filter import filter_live_friction
+from sysid_core.friction_filter import LiveFriction
 from sysid_core.online.anchor import wide_motion
 from sysid_core.online.colour import Bursts, Colours, ResidualColour
 from sysid_core.online.intake import LEAST_CORRELATION, expected_errors, usable_samples
@@ -80,6 +80,7 @@ class Learner:
         # until the first estimate, the nominal model is what the candidate is compared with
         self._candidate_base = self._nominal_base
         self.estimate: Estimate | None = None  # The newest one; None before the first solution
+        self._friction = LiveFriction(regression)
         self._learned = self.window.learned
         # Rows (G,) that stood for an independent one in the newest request
         self._correlation = np.full(len(regression.groups), LEAST_CORRELATION)
@@ -217,9 +218,7 @@ class Learner:
     def _rows(self, samples: Samples) -> Learned:
         rows, config = self.regression.rows(samples, self.config.still_velocity), self.config
         if config.cutoff > 0.0:
-            filter_live_friction(
-                self.regression, rows.blocks, samples, config.sample_rate, config.cutoff
-            )
+            self._friction.filter(rows.blocks, samples, config.sample_rate, config.cutoff)
         usable = np.zeros(len(samples), dtype=bool)
         for block in rows.blocks:
             usable[block.sample] = True
