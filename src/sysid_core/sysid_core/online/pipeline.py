@@ -29,7 +29,6 @@ from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.scores import WORSE
-from sysid_core.threads import one_thread
 
 __all__ = ["OnlineIdentifier"]
 
@@ -107,7 +106,6 @@ class OnlineIdentifier:
         self._model, self._adopted = model, adopted
         self._revision += 1
 
-    @one_thread()
     def ingest(self, samples: Samples) -> None:
         """Score the samples with the models at hand, then learn from them.
 
