@@ -226,7 +226,7 @@ class TorqueChecks:
         terms = terms[terms >= 0]
         power = np.zeros(len(found.plain))
         power[terms] = gram[along, terms] / np.sqrt(max(gram[along, along] * count, 1e-300))
-        return float(power @ found.plain), found.deviation(power)
+        return float(power @ found.plain), found.information.deviation(power)
 
 
 def _places(problem: Problem, term: str) -> list[int]:

@@ -71,10 +71,6 @@ class ScalePosterior(NamedTuple):
         those = np.clip(_GAINS, least, most) == _GAINS
         return float(self.likelihood[~those].max() - self.likelihood[those].max())
 
-    def deviation(self, direction: FloatArray) -> float:
-        """Return the standard deviation of a combination (b,) of the plain parameters."""
-        return self.information.deviation(direction)
-
 
 class ScaleInformation(NamedTuple):
     """What other joints and the joint's own rows tell of the parameters at a scale g.
