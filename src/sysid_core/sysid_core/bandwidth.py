@@ -178,7 +178,7 @@ class Ladder:
         for _ in range(2):
             early, late = left(lag - step), left(lag + step)
             slope, twice = late - early, late + early
-            if not slope.any():  # the efforts are constant
+            if not slope.any():  # efforts that change at rest alone
                 return choice, regression
             sizes.append(float(np.linalg.norm(twice)))
             along = float(slope @ twice) / float(slope @ slope)

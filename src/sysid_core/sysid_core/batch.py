@@ -49,7 +49,8 @@ _CHUNK = 500
 _GAP = 1.5
 """Periods beyond which two samples do not follow each other."""
 _ROUNDING = 1e-6
-"""Parts of a recording, whose rates differ by rounding, are thinned alike [-]."""
+"""Rates of a recording's parts that differ by less are thinned alike, and an effort that changes
+by less is a constant [-]."""
 
 
 @dataclass(frozen=True)
@@ -272,11 +273,14 @@ def low_passed(rows: Rows, batch: Batch, cutoff: float) -> Rows:
 def rest_speed(samples: Samples, still: float) -> FloatArray:
     """Return the speeds (nj,) [rad/s] below which joints are at rest: shares of their top speeds.
 
-    A joint that stands still all along is at rest whatever the noise of its velocity.
+    A joint that stands still all along is at rest whatever the noise of its velocity. So is one
+    whose effort never changes, as nothing measures it.
     """
     limit: FloatArray = still * np.fmax.reduce(np.abs(samples.velocity), axis=0, initial=0.0)
     if len(samples):
-        limit[np.ptp(samples.position, axis=0) < STILL] = np.finfo(float).max
+        effort = samples.effort
+        mute = np.ptp(effort, axis=0) <= _ROUNDING * np.abs(effort).max(axis=0)
+        limit[mute | (np.ptp(samples.position, axis=0) < STILL)] = np.finfo(float).max
     return limit
 
 

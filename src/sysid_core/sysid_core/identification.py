@@ -279,9 +279,10 @@ def _warnings(
 
 def _require_enough(regression: Regression, learned: Learned, source: str) -> None:
     if learned.rows < regression.base.size:
-        why = [str(d) for d in learned.left_out.diagnostics] or [
-            "record for longer, or raise --train"
-        ]
+        mend = "record for longer, or raise --train"
+        if not learned.rows:
+            mend = "no joint moves and has an effort that changes"
+        why = [str(d) for d in learned.left_out.diagnostics] or [mend]
         raise DataError(
             f"{learned.rows} usable rows are too few for {regression.base.size} base parameters; "
             f"{'; '.join(why)}",

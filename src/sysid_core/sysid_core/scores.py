@@ -88,8 +88,10 @@ class Scores:
             self.r2_identified,
             strict=True,
         ):
-            ratio = f"{after / before:.2f}" if before > 0.0 else "–"
-            shown = (number(before), number(after), ratio, *(number(v, 3, "f") for v in r2))
+            errors: tuple[str, ...] = ("–",) * 3  # of a joint without rows
+            if before > 0.0:
+                errors = number(before), number(after), f"{after / before:.2f}"
+            shown = (*errors, *(number(v, 3, "f") for v in r2))
             yield (joint, *shown), bool(after < before)
 
 

@@ -127,14 +127,6 @@ def test_efforts_that_come_late_or_early_are_moved_to_their_positions(
     assert _error(robot, clean, truth, found) == pytest.approx(error, rel=0.2)
 
 
-def test_constant_efforts_have_no_lag(
-    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
-) -> None:
-    moving = make_recording(robot, truth, duration=12.0, noise=0.0, seed=4)
-    still = replace(moving, effort=np.ones_like(moving.position))
-    assert identify(robot, still).signals.lag == 0.0
-
-
 def test_what_was_asked_for_is_taken(
     robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
 ) -> None:

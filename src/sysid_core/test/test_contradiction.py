@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from sysid_core.errors import DataError
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
@@ -57,3 +59,31 @@ def test_a_wrong_gain_is_named_with_its_joint_and_factor(
     _, found = _spoiled(make_recording, 2, 1.5, "times what masses")
     (said,) = [text for text in found.warnings if "times what masses" in text]
     assert said.startswith("elbow_joint: the torque is 1.6")
+
+
+@pytest.mark.parametrize("value", [0.0, 12.3])
+def test_efforts_that_never_change_are_left_out_and_named(
+    make_recording: Callable[..., Recording], value: float
+) -> None:
+    """Drivers publish a constant for joints that nothing measures."""
+    robot = load_robot("ur10")
+    recording = _recording(robot, make_recording)
+    assert recording.effort is not None
+    effort = recording.effort.copy()
+    effort[:, 2] = value
+    found = identify(robot, replace(recording, effort=effort), CONFIG)
+    assert found.validation is not None
+    assert np.isnan(found.validation.r2_identified).tolist() == [j == 2 for j in range(6)]
+    assert any("'elbow_joint' never changes" in text for text in found.warnings)
+    assert _mass_error(robot, found) < 0.2
+    assert found.estimate.parameters[robot.layout.term("offset")][2] == pytest.approx(0.0, abs=0.1)
+
+
+def test_efforts_of_which_none_changes_are_refused(
+    make_recording: Callable[..., Recording],
+) -> None:
+    robot = load_robot("ur10")
+    recording = _recording(robot, make_recording)
+    stuck = replace(recording, effort=np.full_like(recording.position, 3.0))
+    with pytest.raises(DataError, match="no joint moves and has an effort that changes"):
+        identify(robot, stuck, CONFIG)

@@ -29,11 +29,19 @@ _ASKED = 0.05
 constant because the motion needs no other is not cut off [-]."""
 
 
-class Saturation:
-    """Rows of every group that lie at one positive or negative value.
+_COARSE = 0.2
+"""Rows at another value on the same side, for each at the most frequent one, from which on the
+torque is coarse: one that is cut off is so at one value [-]."""
 
-    A vote of all rows that equal the one before finds the value (Boyer & Moore 1991): it counts at
-    least as many rows at a value that most of them share as there are more than others. No limit
+_VALUES = 4
+"""Values that are kept on each side of zero."""
+
+
+class Saturation:
+    """Rows of every group that lie at a positive or negative value.
+
+    A vote of all rows that equal the one before finds the most frequent values (Misra & Gries
+    1982): it counts at least as many rows at a value as there are more than others. No limit
     has to be known, and the torque's unit does not matter. Takes the groups' usual torques (G,)
     [N·m], and after how many samples rows count half.
     """
@@ -43,9 +51,9 @@ class Saturation:
         self._forget = 0.5 ** (1.0 / half_life)
         self._last = np.full(len(groups), np.nan)
         self._rows = np.zeros(len(groups))
-        self._level = np.zeros((len(groups), 2))
+        self._level = np.zeros((len(groups), 2, _VALUES))
         # rows at that value; sum and sum of squares of what the nominal model needs there
-        self._sums = np.zeros((len(groups), 2, 3))
+        self._sums = np.zeros((len(groups), 2, _VALUES, 3))
 
     def push(self, rows: Rows, nominal: FloatArray, samples: int) -> None:
         """Look at the rows of some samples; `nominal` are base parameters (b,)."""
@@ -67,29 +75,42 @@ class Saturation:
 
     def _vote(self, g: int, value: float, needed: float) -> None:
         side = int(value > 0.0)
-        sums = self._sums[g, side]
-        if abs(value - self._level[g, side]) <= _ALIKE * self._usual[g]:
-            sums += [1.0, needed, needed**2]
-        elif sums[0] >= 1.0:
-            sums *= 1.0 - 1.0 / sums[0]
+        level, sums = self._level[g, side], self._sums[g, side]
+        counted, row = sums[:, 0] >= 1.0, np.array([1.0, needed, needed**2])
+        same = counted & (np.abs(value - level) <= _ALIKE * self._usual[g])
+        if same.any():
+            sums[np.argmax(same)] += row
+        elif counted.all():
+            sums *= 1.0 - 1.0 / sums[:, :1]
         else:
-            self._level[g, side], sums[:] = value, [1.0, needed, needed**2]
+            free = np.argmin(counted)
+            level[free], sums[free] = value, row
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Name the groups whose torque is cut off."""
         found = []
         usual = _DWELL * self._rows
         least = np.maximum(usual + _DEVIATIONS * np.sqrt(usual), _FEWEST)
-        for g, side in enumerate(np.argmax(self._sums[:, :, 0], axis=1)):
-            count, total, square = self._sums[g, side]
+        for g, sums in enumerate(self._sums.reshape(len(self._groups), -1, 3)):
+            first = int(np.argmax(sums[:, 0]))
+            count, total, square = sums[first]
             if not least[g] < count < self._rows[g] - _FEWEST:
                 continue
             asked = max(square / count - (total / count) ** 2, 0.0) ** 0.5
-            if asked > _ASKED * self._usual[g]:
-                level = self._level[g, side]
+            level = self._level[g].flat[first]
+            if asked > max(_ASKED * self._usual[g], self._resolution(g, first)):
                 none = abs(level) <= _ALIKE * self._usual[g]
                 found.append(_cut(self._groups[g], 0.0 if none else level, count, least[g], asked))
         return tuple(found)
+
+    def _resolution(self, g: int, first: int) -> float:
+        """Return the step [N·m] from a value to the nearest that a coarse torque takes as well."""
+        levels, counts = self._level[g].ravel(), self._sums[g, :, :, 0].ravel()
+        others = counts >= _COARSE * counts[first]
+        others[first] = False
+        others &= levels * levels[first] >= 0.0  # the other limit is far away
+        steps = np.abs(levels - levels[first])[others]
+        return float(steps.min()) if len(steps) else 0.0
 
 
 def _cut(name: str, level: float, count: float, least: float, asked: float) -> Diagnostic:

@@ -224,11 +224,15 @@ def _require_effort(robot: Robot, recording: Recording, warnings: list[str]) -> 
     if lacking.any():
         names = [n for n, bad in zip(robot.joint_names, lacking, strict=True) if bad]
         raise DataError(f"joints {_quote(names)} have no effort; {mend}")
-    zero = (np.nan_to_num(recording.effort) == 0.0).all(axis=0) & robot.actuated
-    if zero[robot.actuated].all():
+    effort = recording.effort[:, robot.actuated]
+    if (np.nan_to_num(effort) == 0.0).all():
         raise DataError(f"all efforts are zero; {mend}")
-    for name in (n for n, bad in zip(robot.joint_names, zero, strict=True) if bad):
-        warnings.append(f"effort of joint '{name}' is always zero: is it measured?")
+    mute = np.nanmax(effort, axis=0) == np.nanmin(effort, axis=0)
+    for name in (n for n, bad in zip(robot.actuated_names, mute, strict=True) if bad):
+        warnings.append(
+            f"effort of joint '{name}' never changes, as if not measured: its rows are left out, "
+            "and what only they show keeps the prior; check its driver"
+        )
 
 
 def _to_joints(

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.signals.interpolation import resample
 from sysid_core.signals.timing import ROUNDING, Kind, estimate_clock, follow, split_at_gaps
@@ -18,6 +18,8 @@ __all__ = ["GatedRows", "RecentRows", "StreamCounts"]
 
 _NODES_BEFORE = 3
 """Rows before a time that its interpolation may rest on."""
+_SPARE = 2.0
+"""Periods by which a row comes before a gap would, though it only repeats: a robot may rest."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,10 @@ class StreamCounts:
     # received, accepted: samples that came, and that were used.
     received: int = 0
     accepted: int = 0
-    # late, duplicate, not_finite, implausible: samples that were left out, by reason.
+    # late, duplicate, repeated, not_finite, implausible: samples that were left out, by reason.
     late: int = 0
     duplicate: int = 0
+    repeated: int = 0
     not_finite: int = 0
     implausible: int = 0
     lost: int = 0  # Periods without a sample, gaps included
@@ -147,7 +150,8 @@ class GatedRows(RecentRows):
     """Rows of the source that leads: a gap-free run of plausible ones, all others counted.
 
     The stream has a rate [Hz] but for jitter and losses; interruptions up to `gap` periods are
-    interpolated. Beyond `upper` and `max_rate` (channels,) sizes and changes per second are
+    interpolated. So are rows that repeat all of the one before, as a driver publishes that has
+    nothing new to tell. Beyond `upper` and `max_rate` (channels,) sizes and changes per second are
     implausible.
 
     Raises
@@ -173,6 +177,7 @@ class GatedRows(RecentRows):
         self._upper = _limits(upper, channels)
         self._max_rate = _limits(max_rate, channels)
         self._tally = asdict(StreamCounts())
+        self._patience = (gap - _SPARE) * self.period
         super().__init__(longest=gap * self.period * ROUNDING, horizon=np.inf)
 
     @property
@@ -185,6 +190,7 @@ class GatedRows(RecentRows):
         super().reset()
         self.origin = np.nan
         """Time [s] of the run's first row: where its grid begins."""
+        self._told = -np.inf  # Time of the newest row of the run, repeated or not
         self._suspect = np.zeros(0), np.zeros((0, len(self._upper)))
 
     def sort_in(
@@ -234,10 +240,22 @@ class GatedRows(RecentRows):
             return
         if not known:
             self.origin = float(time[0])
-        periods = np.rint((time[1:] - time[:-1]) / self.period)
-        self._tally["lost"] += int(np.maximum(0.0, periods - 1.0).sum())
-        self._tally["accepted"] += len(time) - known
-        self.extend(time[known:], rows[known:])
+        told = np.append(self._told if known else time[:1], time[known:])
+        self._told = float(time[-1])
+        self._tally["lost"] += int(np.maximum(0.0, np.rint(np.diff(told) / self.period) - 1).sum())
+        keep = self._new(time, rows)
+        keep[:known] = False
+        self._tally["repeated"] += len(time) - known - int(keep.sum())
+        self._tally["accepted"] += int(keep.sum())
+        self.extend(time[keep], rows[keep])
+
+    def _new(self, time: FloatArray, rows: FloatArray) -> BoolArray:
+        """Return which rows (m,) of a run to take: not those that repeat, unless all rests."""
+        keep, last = np.ones(len(time), dtype=np.bool_), 0
+        for row in np.flatnonzero((rows[1:] == rows[:-1]).all(axis=1)) + 1:
+            last += int(np.flatnonzero(keep[last:row])[-1])
+            keep[row] = time[row] - time[last] > self._patience
+        return keep
 
 
 def _limits(values: FloatArray | None, channels: int) -> FloatArray:

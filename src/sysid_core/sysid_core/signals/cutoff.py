@@ -44,6 +44,8 @@ _SMOOTHED_BINS = 3
 """Bins that a median smooths over, so that a single one of noise is no signal."""
 _MOVING_PART = 1e-6
 """Share of the liveliest joint's power below which a joint stands still."""
+_MOVES = 0.5
+"""Share of its positions' power that must stand out of the noise, where a joint moves."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +106,12 @@ def choose_cutoff(
             limit, 0.0, limit, f"{limit:.3g} Hz, a quarter of the sensor rate: nothing moves"
         )
     moving = power.sum(axis=0) > _MOVING_PART * power.sum(axis=0).max()
-    power = power[:, moving]
     above, floor = _above_noise(frequencies, power, rate)
     signals = np.where(above, power, 0.0)
+    distance = [(p / frequencies[:, np.newaxis] ** 2).sum(axis=0) for p in (signals, power)]
+    clear = moving & (distance[0] > _MOVES * distance[1])
+    moving = clear if clear.any() else moving
+    signals, floor = signals[:, moving], floor[moving]
     noise = float(np.median(_noise_frequency(frequencies, signals, floor)))
     band = min(
         _band(frequencies, signals, _MOTION_POWER),

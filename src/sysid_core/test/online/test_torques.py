@@ -176,6 +176,11 @@ def test_a_torque_that_is_cut_off_is_named_in_any_unit(unit: float) -> None:
     assert found.hint
 
 
+def test_a_coarse_torque_that_is_cut_off_is_named() -> None:
+    (found,) = Joint().see(np.clip(np.round(SWING, 1), -np.inf, 0.7), 0.8 * SWING)
+    assert "stays at 0.7 N·m" in found.message
+
+
 def test_a_torque_that_is_cut_off_nearly_always_is_none_that_is_not_measured() -> None:
     (found,) = Joint().see(np.clip(SWING, -np.inf, np.quantile(SWING, 0.05)), 0.8 * SWING)
     assert found.kind == "torque_saturated"
@@ -192,6 +197,7 @@ def test_a_driver_that_shows_no_small_torques_is_asked_for_them() -> None:
     [
         (SWING, 0.8 * SWING),
         (np.round(SWING, 1), 0.8 * SWING),  # a coarse sensor
+        (np.round(SWING), 0.8 * SWING),  # one of three values
         (0.3 * np.sign(SWING), 0.2 * np.sign(SWING)),  # friction alone
         (0.0 * SWING, SWING),  # stuck, which is another fault
     ],

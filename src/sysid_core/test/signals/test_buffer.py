@@ -104,7 +104,34 @@ def test_a_real_jump_of_a_value_is_accepted_after_a_gap() -> None:
     runs = Runs(GatedRows(RATE, 1, max_rate=np.array([1.0])))
     runs.feed(time, values)
     assert runs.rows.counts.gaps == 1
-    assert set(np.unique(np.concatenate([got for _, got in runs.ended]))) == {0.0, 5.0}
+    got = np.concatenate([values for _, values in runs.ended])
+    assert set(np.unique(np.round(got, 9))) == {0.0, 5.0}
+
+
+@pytest.mark.parametrize("portion", [1, 7, 1000])
+def test_rows_that_only_repeat_are_interpolated(portion: int) -> None:
+    time = np.arange(400, dtype=np.float64) / RATE
+    values = _motion(time)
+    source = np.arange(400)
+    source[50::20] -= 1
+    source[303:306] = 302
+    runs = Runs(GatedRows(RATE, 2))
+    runs.feed(time, values[source], portion)
+    ((_, got),) = runs.ended
+    counts = runs.rows.counts
+    assert (counts.repeated, counts.lost, counts.gaps) == (18 + 3, 0, 0)
+    assert counts.accepted + counts.repeated == counts.received
+    np.testing.assert_allclose(got, values, atol=1e-4)
+
+
+def test_rest_is_no_gap() -> None:
+    time = np.arange(300, dtype=np.float64) / RATE
+    values = _motion(np.clip(time, 0.8, 2.1))
+    runs = Runs(GatedRows(RATE, 2))
+    runs.feed(time, values)
+    ((_, got),) = runs.ended
+    assert (runs.rows.counts.lost, runs.rows.counts.gaps) == (0, 0)
+    np.testing.assert_allclose(got, values, atol=0.05)
 
 
 def test_bad_settings_are_refused() -> None:

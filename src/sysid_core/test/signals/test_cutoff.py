@@ -67,3 +67,11 @@ def test_a_robot_at_rest_gets_the_widest_filter() -> None:
 def test_a_record_too_short_for_a_spectrum_is_refused() -> None:
     with pytest.raises(DataError, match="record for longer"):
         choose_cutoff([np.zeros((10, 2))], RATE)
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1e-2])
+def test_a_joint_at_rest_whose_encoder_is_noisy_has_no_band(noise: float) -> None:
+    swing = _swing(1.0, 1e-3)
+    still = noise * np.random.default_rng(19).standard_normal((len(swing), 2))
+    choice = choose_cutoff([np.column_stack([swing, still])], RATE)
+    assert choice.motion_band == pytest.approx(choose_cutoff([swing], RATE).motion_band)
