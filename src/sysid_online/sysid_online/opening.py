@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from sysid_core.errors import DataError
-from sysid_core.online.stream import SampleStream, columns_of
+from sysid_core.online.stream import SampleStream, columns_of, values_of
 from sysid_core.online.stream_config import (
     StreamConfig,
     come_through_queue,
@@ -74,16 +74,20 @@ class OpeningStream:
         return [samples for samples in done if len(samples)]
 
     def _try_to_open(self) -> None:
-        own = [b.time for b in self._batches if columns_of(self.robot, b.joint_names) is not None]
-        time = np.sort(np.concatenate(own or [b.time for b in self._batches]))
+        own = [b for b in self._batches if columns_of(self.robot, b.joint_names) is not None]
+        own = own or self._batches
+        time = np.concatenate([b.time for b in own])
+        order = np.argsort(time, kind="stable")
+        time = time[order]
         if len(time) < _FEWEST:
             return
         if len(time) < _FEWEST_QUEUED and come_through_queue(time):
             return
         if self._awaits_inertial(len(time), float(np.ptp(time))):
             return
+        values = [values_of(self.robot, b) for b in own]
         try:
-            rate = self._rate or stream_rate(time)
+            rate = self._rate or stream_rate(time, np.concatenate(values)[order])
         except DataError:
             self._batches.clear()
             self.counts["joint states whose clock stands still"] += len(time)

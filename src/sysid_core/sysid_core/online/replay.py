@@ -13,7 +13,7 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import DataError
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
-from sysid_core.online.stream import SampleStream, columns_of
+from sysid_core.online.stream import SampleStream, columns_of, values_of
 from sysid_core.online.stream_config import StreamConfig, stream_cutoff, stream_rate
 from sysid_core.online.update import Update
 from sysid_core.recording import Recording
@@ -40,8 +40,9 @@ def stream_settings_for(
     DataError
         If the recording's clock does not advance.
     """
+    own = _of_robot(recording, robot)
     try:
-        rate = stream_rate(_of_robot(recording, robot).time)
+        rate = stream_rate(own.time, values_of(robot, own))
     except DataError as err:
         raise DataError(
             "the clock stands still; check the time stamps", source=recording.source

@@ -25,7 +25,7 @@ from sysid_core.signals.filters import support
 from sysid_core.signals.inertial import Biases
 from sysid_core.signals.outliers import unwrapped
 
-__all__ = ["SampleStream", "columns_of"]
+__all__ = ["SampleStream", "columns_of", "values_of"]
 
 _SPEED_LIMITS = 10.0
 """Changes of position beyond so many times the speed limit are none, noise and quanta included."""
@@ -61,6 +61,7 @@ class SampleStream:
             max_rate=np.r_[_SPEED_LIMITS * limits.velocity[self._measured], np.full(nm, np.inf)],
         )
         self._arrivals = LiveArrivals(1.0 / config.rate, config.gap)
+        self._waiting: list[tuple[FloatArray, FloatArray]] = []
         self._angles = np.full((1, nm), np.nan)
         longest = max(0.1, config.gap / config.rate)
         horizon = 2.0 * (PATIENCE + self._edge / config.rate)
@@ -123,14 +124,14 @@ class SampleStream:
             parts.append(self._complete(self._joints.newest))
             self._restart(reset=reset)
 
-        queued = self._arrivals.queued
-        taken = self._arrivals.taken(np.asarray(time, dtype=np.float64))
-        if self._arrivals.queued != queued and len(self._joints):  # times move by the delay
+        delayed = self._arrivals.delayed
+        taken, rows = self._timed(np.asarray(time, dtype=np.float64), np.hstack([q, tau]))
+        if self._arrivals.delayed != delayed and len(self._joints):  # times move by the delay
             finish(reset=False)
             self._joints.reset()
-        if self._arrivals.queued:
+        if self._arrivals.delayed:
             self.tally["joint states put on an even clock"] += len(taken)
-        self._joints.sort_in(taken, np.hstack([q, tau]), finish)
+        self._joints.sort_in(taken, rows, finish)
         parts.append(self._complete(self._joints.known_until))
         whole = [part for part in parts if len(part)]
         return Samples.concatenate(whole) if len(whole) > 1 else (whole or parts)[0]
@@ -151,6 +152,16 @@ class SampleStream:
         if self._contacts is not None:
             found += self._contacts.log.take()
         return tuple(found)
+
+    def _timed(self, stamps: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return rows (m, 2 nm) and when they were taken; none while that cannot be told."""
+        self._waiting.append((stamps, rows))
+        if self._arrivals.undecided(stamps, rows[:, : len(self._measured)]):
+            return stamps[:0], rows[:0]
+        waited, self._waiting = self._waiting, []
+        if len(waited) > 1:
+            stamps, rows = (np.concatenate(parts) for parts in zip(*waited, strict=True))
+        return self._arrivals.taken(stamps, rows[:, : len(self._measured)]), rows
 
     def _find_columns(self, names: tuple[str, ...]) -> IndexArray | None:
         if names not in self._columns:
@@ -254,6 +265,15 @@ def columns_of(robot: Robot, names: Sequence[str]) -> IndexArray | None:
     wanted = [robot.joint_names[j] for j in np.flatnonzero(robot.actuated)]
     complete = set(wanted) <= set(renamed)
     return np.array([renamed.index(name) for name in wanted]) if complete else None
+
+
+def values_of(robot: Robot, messages: Recording) -> FloatArray:
+    """Return positions and efforts (n, k) of the robot's joints as published; k is 0 without."""
+    columns = columns_of(robot, messages.joint_names)
+    if columns is None:
+        return np.zeros((len(messages), 0))
+    taken = [x[:, columns] for x in (messages.position, messages.effort) if x is not None]
+    return np.hstack(taken)
 
 
 def _no_samples(robot: Robot) -> Samples:

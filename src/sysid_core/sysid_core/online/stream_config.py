@@ -27,6 +27,9 @@ _GAP = 5.0
 _LONGEST_STEP = 1.0
 """Interval of stamps [s] that is no robot's period."""
 
+_UPDATES = 10
+"""Joint states that differ from the one before, from which their rate is that of the sensors."""
+
 _MEASURED = 0.02
 """Share by which a measured rate may be off; it must not make the sample rate fall a step."""
 
@@ -50,19 +53,37 @@ def come_through_queue(stamps: FloatArray) -> bool:
     return len(run) > 1 and come_in_bursts(run, float(run[-1] - run[0]) / (len(run) - 1))
 
 
-def stream_rate(stamps: FloatArray) -> float:
-    """Return the rate [Hz] of messages with ascending stamps (n,) [s], also of a queue's.
+def stream_rate(stamps: FloatArray, values: FloatArray) -> float:
+    """Return the rate [Hz] at which values (n, nc) with ascending stamps (n,) [s] are updated.
+
+    That is less than the messages' where a driver repeats each state until there is a new one.
+    Stamps of messages that wait in a queue are seen through.
 
     Raises
     ------
     DataError
         If the clock stands still.
     """
+    held = _messages_per_update(values)
     if come_through_queue(stamps):
         taken = next(taken_times(_longest_run(stamps), _GAP), None)
         if taken is not None:
-            return 1.0 / taken.period
-    return estimate_clock(stamps).rate
+            return 1.0 / (taken.period * held)
+    return estimate_clock(stamps).rate / held
+
+
+def _messages_per_update(values: FloatArray) -> float:
+    """Return the usual number of rows (n, nc) of which all but the first repeat it.
+
+    One row that is repeated now and then, and a robot that rests, change nothing.
+    """
+    known = np.isfinite(values)
+    same = (values[1:] == values[:-1]) | ~(known[1:] & known[:-1])
+    length = np.diff(np.flatnonzero(~same.all(axis=1)))
+    if len(length) < _UPDATES:
+        return 1.0
+    usual = float(np.median(length))
+    return float(length[length < 2.0 * usual].mean()) if usual >= 2.0 else 1.0
 
 
 def _longest_run(stamps: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.signals.smoothness import CLEARLY_SMOOTHER, smoother, unpredictability
 
 __all__ = ["LiveArrivals", "Taken", "come_in_bursts", "taken_times"]
 
@@ -36,6 +37,10 @@ _SPREAD = 3.0
 """Standard deviations of the first comers' delays beyond which they are no delays."""
 _FEW = 8
 """Such blocks below which the rate as it was given is closer than theirs."""
+_JUDGED = 2 * _BLOCK
+"""Live messages on which stamps and the clock behind them are compared."""
+_UNEVEN = 0.1
+"""Part of a period by which intervals are off whole ones where stamps may not be believed."""
 
 
 class Taken(NamedTuple):
@@ -65,7 +70,10 @@ def _in_bursts(steps: FloatArray, period: float) -> BoolArray:
 
 
 class LiveArrivals:
-    """Tells of a live stream when its samples were taken, once stamps come in bursts.
+    """Tells of a live stream when its samples were taken, where its stamps do not.
+
+    They do not once they come in bursts, or once values are clearly smoother by the clock behind
+    the stamps.
 
     The k-th sample was taken k periods after the first, and no message comes before it was sent.
     So the robot's clock is the least squares line through the first comers among the last ones,
@@ -80,7 +88,9 @@ class LiveArrivals:
     """
 
     def __init__(self, period: float, gap: float) -> None:
-        self.queued = False  # Whether the stamps are those of a queue
+        self.delayed = False  # Whether the stamps are not the samples' times
+        self._queued = self._jitters = False
+        self._first: list[FloatArray] | None = []  # Rows until it is decided how to begin
         self._period, self._longest = period, gap * period
         self._recent = np.zeros(0, dtype=np.bool_)
         self._newest = np.nan
@@ -91,31 +101,74 @@ class LiveArrivals:
         self._lowest = np.zeros((0, 2))  # of each block: number and stamp [s] of its first comer
         self._delay = 0.0  # [s] longest that was seen
         self._ahead = np.nan  # [s] where the last line had the next message
+        self._unjudged = 0
+        self._judged: list[FloatArray] = []  # stamps, line [s] and values of batches
 
-    def taken(self, stamps: FloatArray) -> FloatArray:
-        """Return when samples were taken (m,) [s] whose messages are stamped (m,) [s].
+    def undecided(self, stamps: FloatArray, values: FloatArray) -> bool:
+        """Look at the first messages; return whether they should wait to be timed.
+
+        They do if their stamps are uneven and too few to tell whether to believe them. Takes the
+        same as `taken`, before it.
+        """
+        if self._first is None:
+            return False
+        rows = np.column_stack([stamps, values])
+        self._first.append(rows[np.isfinite(rows).all(axis=1)])
+        rows = np.concatenate(self._first)
+        periods = np.diff(rows[:, 0]) / self._period
+        uneven = bool((np.abs(periods - np.rint(periods)) > _UNEVEN).any())
+        if len(rows) < _JUDGED:
+            return uneven
+        self._first = None
+        if uneven:
+            self._compare(np.insert(rows, 1, _line(rows[:, 0]), axis=1))
+        return False
+
+    def taken(self, stamps: FloatArray, values: FloatArray) -> FloatArray:
+        """Return when samples (m, nc) were taken (m,) [s] whose messages are stamped (m,) [s].
 
         Stamps that are not finite stay as they are.
         """
         finite = np.isfinite(stamps)
         if not finite.all():
             stamps = stamps.copy()
-            stamps[finite] = self.taken(stamps[finite])
+            stamps[finite] = self.taken(stamps[finite], values[finite])
             return stamps
         steps = np.diff(stamps, prepend=self._newest)
         bursts = _in_bursts(steps[np.isfinite(steps)], self._period)
         self._recent = np.append(self._recent, bursts)[-_RECENT:]
         share = float(np.mean(self._recent)) if len(self._recent) > _BLOCK else 0.0
-        self.queued = share > (_CALM if self.queued else _BURSTS)
+        self._queued = share > (_CALM if self._queued else _BURSTS)
         longest = max(self._longest, 2.0 * self._delay)
         cuts = np.flatnonzero((steps > longest) | (steps < -self._longest)).tolist()
         times = []
-        for number, part in enumerate(np.split(stamps, cuts)):
+        for number, part in enumerate(np.split(np.arange(len(stamps)), cuts)):
             if number:
                 self._restart()
-            times.append(self._on_line(part))
+            times.append(self._on_line(stamps[part]))
+            self._judge(np.column_stack([stamps[part], times[-1], values[part]]))
         self._newest = float(stamps[-1]) if len(stamps) else self._newest
-        return np.concatenate(times) if self.queued else stamps
+        self.delayed = self._queued or self._jitters
+        return np.concatenate(times) if self.delayed else stamps
+
+    def _judge(self, rows: FloatArray) -> None:
+        """Compare stamps and line by how smooth values are, rows being stamp, line and values."""
+        self._judged.append(rows[np.isfinite(rows).all(axis=1)])
+        self._unjudged += len(rows)
+        if self._unjudged < _JUDGED:
+            return
+        self._compare(np.concatenate(self._judged))
+        self._judged, self._unjudged = [], 0
+
+    def _compare(self, rows: FloatArray) -> None:
+        """Believe whichever of stamps and line makes values clearly smoother."""
+        rows = rows[np.append(True, np.diff(rows[:, 0]) > 0.0)]
+        whole = [slice(0, len(rows))]
+        with np.errstate(over="ignore", invalid="ignore"):  # values are as they came
+            stamped, even = (unpredictability(rows[:, k], rows[:, 2:], whole) for k in (0, 1))
+            ratio = smoother(even, stamped)
+        if ratio < CLEARLY_SMOOTHER or ratio > 1.0 / CLEARLY_SMOOTHER:
+            self._jitters = ratio < 1.0
 
     def _on_line(self, stamps: FloatArray) -> FloatArray:
         """Return the line (m,) at the next messages, and learn from them."""

@@ -12,6 +12,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.signals.arrival import Taken, taken_times
 from sysid_core.signals.outliers import without_spoiled
+from sysid_core.signals.smoothness import CLEARLY_SMOOTHER, smoother, unpredictability
 from sysid_core.signals.timing import estimate_clock, split_at_gaps, thin_duplicates
 from sysid_core.signals.updates import fresh_rows, knot_rate
 
@@ -21,7 +22,6 @@ Timing = Literal["auto", "stamped", "uniform"]
 
 # Jitter below this part of a period is rounding of the stamps.
 _JITTER_OF_NOTE = 1e-3
-_CLEARLY_SMOOTHER = 0.95
 _TINY = 1e-12
 
 
@@ -161,11 +161,11 @@ def _updated(group: Group, gap: float, timing: Timing, tally: Tally) -> list[Gro
 def _taken(time: FloatArray, values: FloatArray, gap: float, timing: Timing) -> Taken | None:
     """Return the times behind delayed stamps: of the most even clock that others hardly beat."""
     tried = list(taken_times(time, gap)) if timing == "auto" else []
-    rough = [np.log(_unpredictability(t.time, values, t.runs) + _TINY).mean() for t in tried]
+    rough = [np.log(unpredictability(t.time, values, t.runs) + _TINY).mean() for t in tried]
     even = [
         t
         for t, own in zip(tried, rough, strict=True)
-        if _CLEARLY_SMOOTHER * np.exp(own - min(rough)) <= 1.0
+        if CLEARLY_SMOOTHER * np.exp(own - min(rough)) <= 1.0
     ]
     return even[-1] if even else None
 
@@ -205,33 +205,5 @@ def _clearly_smoother(
     time: FloatArray, values: FloatArray, runs: Sequence[slice], group: Group
 ) -> bool:
     """Whether values at other times are clearly smoother than a group as it is stamped."""
-    stamped_error = _unpredictability(group.time, group.values, group.runs)
-    moving = stamped_error > 0.0
-    if not moving.any():
-        return False
-    # Noisy channels tell nothing (ratio 1), so the geometric mean lets the smooth ones decide.
-    regular_error = _unpredictability(time, values, runs)[moving]
-    ratios = np.maximum(regular_error, _TINY) / stamped_error[moving]
-    return bool(np.exp(np.mean(np.log(ratios))) < _CLEARLY_SMOOTHER)
-
-
-def _unpredictability(time: FloatArray, values: FloatArray, runs: Sequence[slice]) -> FloatArray:
-    """Return, per channel, the RMS error of predicting values from two neighbours on each side."""
-    total, count = np.zeros(values.shape[1]), 0
-    for run in runs:
-        t, y = time[run], values[run]
-        if len(t) < 5:
-            continue
-        nodes = np.stack([t[:-4], t[1:-3], t[3:-1], t[4:]])
-        known = np.stack([y[:-4], y[1:-3], y[3:-1], y[4:]])
-        here, truth = t[2:-2], y[2:-2]
-        predicted = np.zeros_like(truth)
-        for i in range(4):
-            weight = np.ones_like(here)
-            for j in range(4):
-                if j != i:
-                    weight *= (here - nodes[j]) / (nodes[i] - nodes[j])
-            predicted += weight[:, np.newaxis] * known[i]
-        total += np.sum((truth - predicted) ** 2, axis=0)
-        count += len(here)
-    return np.sqrt(total / max(count, 1))
+    stamped = unpredictability(group.time, group.values, group.runs)
+    return smoother(unpredictability(time, values, runs), stamped) < CLEARLY_SMOOTHER

@@ -207,14 +207,31 @@ def test_a_gap_breaks_the_stream_and_leaves_no_sample_across_it(panda: Robot) ->
     np.testing.assert_allclose(second.position, first.position[: len(second)], atol=1e-3)
 
 
+@pytest.mark.parametrize(("each", "held"), [(4, 4.0), (1, 1.0), (10 / 3, 10 / 3)])
+def test_the_rate_is_that_of_updates_not_of_messages(each: float, held: float) -> None:
+    source = (np.arange(600) / each).astype(int)
+    values = np.random.default_rng(3).normal(size=(600, 2))[source]
+    values[100:300] = values[100]  # the robot rests
+    time = np.arange(600) / RATE
+    assert stream_rate(time, values) == pytest.approx(RATE / held, rel=0.01)
+
+
+def test_states_that_are_repeated_now_and_then_or_nearly_always_have_the_messages_rate() -> None:
+    time, values = np.arange(600) / RATE, np.random.default_rng(3).normal(size=(600, 2))
+    values[20::20] = values[19:-1:20]
+    assert stream_rate(time, values) == pytest.approx(RATE)
+    assert stream_rate(time, np.zeros((600, 2))) == pytest.approx(RATE)
+
+
 def test_messages_that_come_in_bursts_give_the_samples_of_even_ones(panda: Robot) -> None:
     rng = np.random.default_rng(4)
     position, effort = sines(6000, 7), rng.normal(size=(6000, 7))
     time = np.arange(6000) / RATE
     stamps = np.maximum.accumulate(time + rng.exponential(3.0 / RATE, 6000)) + 1e-9 * time
-    assert stream_rate(stamps) == pytest.approx(RATE, rel=1e-3)
-    assert stream_rate(np.append(-1e9, stamps)) == pytest.approx(RATE, rel=1e-3)
-    assert stream_rate(np.append(-1e9, time)) == pytest.approx(RATE)
+    assert stream_rate(stamps, position) == pytest.approx(RATE, rel=1e-3)
+    one_more = np.vstack([position[:1], position])
+    assert stream_rate(np.append(-1e9, stamps), one_more) == pytest.approx(RATE, rel=1e-3)
+    assert stream_rate(np.append(-1e9, time), one_more) == pytest.approx(RATE)
     stream, found = SampleStream(panda, SLOW), []
     for i in range(0, 6000, 25):
         part = slice(i, i + 25)

@@ -81,10 +81,38 @@ def test_a_message_that_is_sent_twice_is_one_sample() -> None:
     assert found.rate == pytest.approx(100.0, rel=1e-3)
 
 
-def _live(stamps: FloatArray, chunk: int = 50) -> tuple[FloatArray, LiveArrivals]:
+def _live(
+    stamps: FloatArray, chunk: int = 50, values: FloatArray | None = None
+) -> tuple[FloatArray, LiveArrivals]:
+    values = np.zeros((len(stamps), 0)) if values is None else values
     arrivals = LiveArrivals(PERIOD, gap=5.0)
-    parts = [arrivals.taken(stamps[k : k + chunk]) for k in range(0, len(stamps), chunk)]
+    parts = [
+        arrivals.taken(stamps[k : k + chunk], values[k : k + chunk])
+        for k in range(0, len(stamps), chunk)
+    ]
     return np.concatenate(parts), arrivals
+
+
+def _moving(time: FloatArray) -> FloatArray:
+    noise = 1e-6 * np.random.default_rng(8).normal(size=(len(time), 2))
+    return np.stack([np.sin(9.0 * time), np.cos(7.0 * time)], axis=1) + noise
+
+
+@pytest.mark.parametrize("chunk", [1, 50, 333])
+def test_live_stamps_that_jitter_by_the_transport_give_way_to_an_even_clock(chunk: int) -> None:
+    time = _regular(6000)
+    stamps = _arrived(time, 0.3 * PERIOD, 9)
+    found, arrivals = _live(stamps, chunk, _moving(time))
+    assert arrivals.delayed
+    assert np.std((found - time)[1000:]) < 0.1 * np.std(stamps - time)
+
+
+def test_live_stamps_that_tell_when_samples_were_taken_stay() -> None:
+    rng = np.random.default_rng(10)
+    stamps = np.sort(_regular(6000) + 0.2 * PERIOD * rng.normal(size=6000))
+    found, arrivals = _live(stamps, 50, _moving(stamps))
+    assert not arrivals.delayed
+    np.testing.assert_array_equal(found, stamps)
 
 
 @pytest.mark.parametrize("delay", [1e-3, 5e-3])
@@ -92,7 +120,7 @@ def _live(stamps: FloatArray, chunk: int = 50) -> tuple[FloatArray, LiveArrivals
 def test_a_live_clock_is_found_behind_delays(delay: float, chunk: int) -> None:
     time = _regular(12_000)
     found, arrivals = _live(_arrived(time, delay, 1), chunk)
-    assert arrivals.queued
+    assert arrivals.delayed
     late = (found - time)[3000:]
     assert np.std(late) < 0.2 * delay  # the same delay throughout is none
     assert np.abs(np.diff(late)).max() < 0.2 * PERIOD
@@ -114,7 +142,7 @@ def test_live_stamps_of_the_robots_own_clock_stay_as_they_are() -> None:
     held[:] = np.maximum.accumulate(held)
     for given in (stamps, held):
         found, arrivals = _live(given)
-        assert not arrivals.queued
+        assert not arrivals.delayed
         np.testing.assert_array_equal(found, given)
 
 
@@ -131,7 +159,7 @@ def test_a_live_queue_that_is_gone_leaves_stamps_as_they_are() -> None:
     time = _regular(12_000)
     stamps = np.concatenate([_arrived(time[:6000], 2e-3, 6), time[6000:] + 1e-4])
     found, arrivals = _live(np.maximum.accumulate(stamps))
-    assert not arrivals.queued
+    assert not arrivals.delayed
     np.testing.assert_array_equal(found[9000:], stamps[9000:])
 
 
