@@ -109,7 +109,7 @@ class GazeboRelay(Node):
         self._newest, self._order, self._index = -1, [""], np.zeros(0, dtype=int)
         self._touched = {contact.name: -_TOUCH - 1 for contact in feet}
         self._states = self.create_publisher(JointState, "joint_states", _DEPTH)
-        self._clock = self.create_publisher(Clock, "gazebo/clock", 1)
+        self._ticks = self.create_publisher(Clock, "gazebo/clock", 1)
         self._forces = [self.create_publisher(Float64, f"gazebo/force/{n}", 1) for n in names]
         contacts, control = _interfaces()
         if self.robot.floating:
@@ -222,7 +222,7 @@ class GazeboRelay(Node):
             self._publish_base(message.header.stamp, newest)
         if self._motions is not None and self._motions.lags(newest):
             return  # one without its effort tells nothing
-        self._clock.publish(Clock(clock=message.header.stamp))
+        self._ticks.publish(Clock(clock=message.header.stamp))
         position, velocity = joint_arrays(message)
         position, velocity = self._rest + position[self._index], velocity[self._index]
         told = self._effort_until(newest)

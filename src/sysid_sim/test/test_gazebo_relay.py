@@ -49,7 +49,7 @@ def relay_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
         monkeypatch.setattr(gazebo_relay, "monotonic", lambda: wall.time)
         made.append(node := gazebo_relay.GazeboRelay())
         node.wall = wall
-        node._states, node._contacts, node._odometry, node._clock = (Log() for _ in range(4))
+        node._states, node._contacts, node._odometry, node._ticks = (Log() for _ in range(4))
         node._forces = [Log() for _ in node.robot.actuated_names]
         node.requests = []
         done = SimpleNamespace(done=lambda: True)
@@ -140,7 +140,7 @@ def test_what_was_lost_is_said_again_after_a_while(relay_of: Callable[[str], Any
     relay = relay_of("panda")
     for _ in range(5):
         relay._on_states(_states(relay, 1.0))
-    assert len(relay._states) == len(relay._clock) == 1
+    assert len(relay._states) == len(relay._ticks) == 1
     relay._on_command(Float64MultiArray(data=[0.0] * 7))
     relay.wall.time += 1.0
     relay._on_states(_states(relay, 1.0))
