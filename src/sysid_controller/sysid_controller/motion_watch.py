@@ -54,8 +54,10 @@ class MotionWatch:
     A joint that followed and stands still while it is still asked to go on is held: what its
     friction let pass it does not stop, whatever it amounts to. So joints that are too light for
     their torques to tell are found, too. One that starts or turns may stick for a while, and one
-    that was ahead may wait until it is as far behind as it stood. The tolerance [rad] is the
-    largest error of a joint's position, now or where it is heading.
+    that was ahead may wait until it is as far behind as it stood. One that goes back does not
+    stand: a soft drive that overshot brings it back, and turns it round by itself; where somebody
+    pushes it, torques and the tolerance tell. The tolerance [rad] is the largest error of a
+    joint's position, now or where it is heading.
     """
 
     def __init__(self, joint_names: tuple[str, ...], tolerance: float) -> None:
@@ -87,7 +89,7 @@ class MotionWatch:
         goes = (way != 0.0) & (pace > 0.5 * np.abs(asked))
         self._went = np.where(goes, time, self._went)
         moved = self._went >= self._asked
-        held = moved & (way != 0.0) & (pace < _HELD * np.abs(asked))
+        held = moved & (way != 0.0) & (np.abs(pace) < _HELD * np.abs(asked))
         self._stood = np.where(held, np.minimum(self._stood, time), np.inf)
         behind = way * error > _STANDS * np.abs(asked)
         lasts = behind & (time - self._stood > _STANDS) & (time - self._asked > _LATE)

@@ -107,6 +107,37 @@ def test_a_joint_that_was_ahead_may_wait(behind: float, held: bool) -> None:
     assert bool(reasons[-1]) == held
 
 
+SWING, DAMPING = 9.0, 0.15  # Natural frequency [rad/s] and damping ratio of a soft drive
+PULSE = 7.0  # Frequency [rad/s] at which its path speeds up and slows down
+
+
+def swinging(held_from: float) -> float:
+    """Return when a watch finds a joint held that a soft drive swings about its path.
+
+    What is asked speeds up and slows down: the joint gets ahead, comes back while its path goes
+    on, and turns round once that has overtaken it.
+    """
+    watch, where, v, wanted = MotionWatch(("j",), 0.4), 0.0, 0.0, 0.0
+    for t in np.arange(0.0, 4.0, 0.002):
+        asked = 0.4 + 0.3 * np.sin(PULSE * t)
+        error = wanted - where
+        v += 0.002 * (SWING**2 * error + 2.0 * DAMPING * SWING * (asked - v))
+        v *= t < held_from
+        where, wanted = where + 0.002 * v, wanted + 0.002 * asked
+        if watch.judge(t, *(np.array([value]) for value in (asked, v, error))):
+            return float(t)
+    return np.inf
+
+
+def test_a_joint_that_swings_back_under_a_soft_drive_is_not_held() -> None:
+    assert swinging(np.inf) == np.inf
+
+
+@pytest.mark.parametrize("when", [1.0, 1.9, 2.4, 3.0])
+def test_a_joint_that_a_soft_drive_swings_is_found_where_it_is_held(when: float) -> None:
+    assert when <= swinging(when) <= when + 0.5  # it may be ahead, and wait for its path
+
+
 @pytest.mark.parametrize(("lasts", "stops"), [(1, False), (5, True)])
 def test_velocities_of_a_late_cycle_stop_nothing(lasts: int, stops: bool) -> None:
     watch, none = MotionWatch(("j",), 0.2), np.zeros(1)

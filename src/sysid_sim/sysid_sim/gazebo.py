@@ -31,7 +31,7 @@ from sysid_sim.gazebo_world import (
 )
 from sysid_sim.mjcf import joint_axis
 from sysid_sim.simulator_config import start_configuration
-from sysid_sim.truth import draw_truth
+from sysid_sim.truth import TruthSpread, draw_truth
 
 __all__ = ["ROBOT", "gazebo_model", "gazebo_truth", "main", "write_gazebo_files"]
 
@@ -54,7 +54,7 @@ def gazebo_model(robot: Robot, folder: Path) -> Robot:
     Gazebo knows no rotors. Their likely inertia becomes that of thin discs about the joints' axes,
     fixed to the links that the joints move: without any, light links would be a tenth of what
     their motors are tuned for, and with discs that only the truth has, links that no description
-    allows.
+    allows. It states no less doubt than the truth gives reason for.
     """
     model, layout = robot.consistent_nominal.copy(), robot.layout
     neutral, rotors = pin.neutral(robot.model), layout.term("armature")
@@ -69,9 +69,24 @@ def gazebo_model(robot: Robot, folder: Path) -> Robot:
     description = yaml.safe_load(identified_description(robot, model))
     terms = [term for term in robot.description.friction_terms if term != "armature"]
     description["friction"]["terms"] = terms
+    description["prior"] = {**description.get("prior", {}), **_accuracy(robot)}
     write_text(folder / description["urdf"], identified_urdf(robot, model))
     write_text(folder / ROBOT, _yaml(description) + "\n")
     return load_robot(folder / ROBOT)
+
+
+def _accuracy(robot: Robot) -> dict[str, Any]:
+    """Return the prior of a description whose truth is drawn around it: as wrong as that, or more.
+
+    What a maker publishes may be right within 5 %, but not what is drawn ± 20 % around it.
+    """
+    stated, spread = robot.description.prior, TruthSpread()
+    bodies = {name: max(std, spread.body_std) for name, std in stated.confidence.items()}
+    return {
+        "relative_std": max(stated.relative_std, spread.body_std),
+        "friction_relative_std": max(stated.friction_relative_std, spread.friction_std),
+        **({"confidence": bodies} if bodies else {}),
+    }
 
 
 def gazebo_truth(robot: Robot, seed: int) -> FloatArray:

@@ -54,6 +54,7 @@ _PERIOD = round(PERIOD * 1e9)
 _REPEAT = 0.05  # [s] of the wall after which a state is told again, or a step asked for again
 _CONTROLLER = "effort_controller"
 _SETTLED = 0.2  # [s] of the wall without joint states after which a world has come to a stop
+_STANDS = 1.0  # [s] of the wall after which a world whose clock stands, and tells no state, waits
 _HELD = 200_000_000
 """Time [ns] for which joints stay held in a world that waits: feet must tell that they stand."""
 
@@ -109,7 +110,7 @@ class GazeboRelay(Node):
         self._newest, self._order, self._index = -1, [""], np.zeros(0, dtype=int)
         self._touched = {contact.name: -_TOUCH - 1 for contact in feet}
         self._states = self.create_publisher(JointState, "joint_states", _DEPTH)
-        self._clock = self.create_publisher(Clock, "gazebo/clock", 1)
+        self._ticks = self.create_publisher(Clock, "gazebo/clock", 1)
         self._forces = [self.create_publisher(Float64, f"gazebo/force/{n}", 1) for n in names]
         contacts, control = _interfaces()
         if self.robot.floating:
@@ -132,7 +133,10 @@ class GazeboRelay(Node):
         self._pause: Any = None
         self._commanded, self._began = False, -1
         self._last: JointState | None = None
+        self._world_time, self._moved, self._world_clock = -1, monotonic(), None
         if self._switch is not None:  # whose joint states stop while the world waits
+            clock, heard = f"/world/{WORLD}/clock", self._on_world_clock
+            self._world_clock = self.create_subscription(Clock, clock, heard, 1)
             steady = SteadyClock(clock_type=ClockType.STEADY_TIME)
             self.create_timer(_REPEAT, self._keep_going, clock=steady)
         topic = f"{_CONTROLLER}/commands"
@@ -173,7 +177,13 @@ class GazeboRelay(Node):
 
     def _keep_going(self) -> None:
         """Have a world wait once there are commands; say again what was lost while it waits."""
-        if self._last is None or not self._commanded:
+        if self._last is None:
+            self._wake()
+            return
+        if self._world_clock is not None:  # it has told what it was for, at a great rate
+            self.destroy_subscription(self._world_clock)
+            self._world_clock = None
+        if not self._commanded:
             return
         if self._pause is None and self._control.service_is_ready():
             self._pause = self._control.call_async(self._stop)
@@ -185,6 +195,23 @@ class GazeboRelay(Node):
                 self._step()
             elif self._steps and quiet > _REPEAT:
                 self._on_states(self._last)
+
+    def _on_world_clock(self, message: Clock) -> None:
+        told = nanoseconds(message.clock)
+        if told != self._world_time:
+            self._world_time, self._moved = told, monotonic()
+
+    def _wake(self) -> None:
+        """Let a world run for one period that waits already, as one does for a relay that ended.
+
+        It would tell no joint state otherwise, without which no command comes.
+        """
+        now = monotonic()
+        stands = self._world_time >= 0 and now - self._moved > _STANDS
+        if stands and now - self._asked > _STANDS and self._control.service_is_ready():
+            self._asked, self._commanded, self._waits = now, True, False
+            self._pause = self._control.call_async(self._request)
+            self.get_logger().info("the world waits already: it is let run for one period")
 
     def _on_odometry(self, message: Odometry) -> None:
         """Publish how the base moves; Gazebo tells it of the model, which begins at the origin."""
@@ -222,7 +249,7 @@ class GazeboRelay(Node):
             self._publish_base(message.header.stamp, newest)
         if self._motions is not None and self._motions.lags(newest):
             return  # one without its effort tells nothing
-        self._clock.publish(Clock(clock=message.header.stamp))
+        self._ticks.publish(Clock(clock=message.header.stamp))
         position, velocity = joint_arrays(message)
         position, velocity = self._rest + position[self._index], velocity[self._index]
         told = self._effort_until(newest)

@@ -12,6 +12,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_ros.fields import nanoseconds
 from sysid_sim.gazebo_world import TRAJECTORIES
+from sysid_sim.goal_relay import GoalRelay, shift
 
 __all__ = ["TrajectoryRelay"]
 
@@ -41,6 +42,7 @@ class TrajectoryRelay:
         node.create_subscription(JointTrajectory, _OURS, self._on_trajectory, 10)
         topic = f"{TRAJECTORIES}/controller_state"
         node.create_subscription(state, topic, self._on_state, _WAITING)
+        self._goals = GoalRelay(node, self._rest)
 
     def effort(self, when: int) -> FloatArray | None:
         """Return what drove the joints (na,) [N·m] until a time [ns]; None if nothing told."""
@@ -56,8 +58,7 @@ class TrajectoryRelay:
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
         for point in message.points:
-            told = zip(message.joint_names, point.positions, strict=False)
-            point.positions = [position - self._rest.get(name, 0.0) for name, position in told]
+            shift(message.joint_names, point, self._rest, -1.0)
         self._motions.publish(message)
 
     def _on_state(self, message: Any) -> None:

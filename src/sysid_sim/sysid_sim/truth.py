@@ -49,6 +49,20 @@ class TruthSpread:
             if not 0.0 <= value < 1.0:
                 raise SimulationError(f"{field.name} must lie between 0 and 1, got {value!r}")
 
+    @property
+    def body_std(self) -> float:
+        """Relative standard deviation [-] of bodies, as a prior states it, that covers the draws.
+
+        A draw within ± x has the standard deviation x/√3. By the divergence that the prior is
+        stated in, a centre of mass weighs half as much as a mass or a stretch.
+        """
+        return max(self.mass, self.shape, self.com / 2.0**0.5) / 3.0**0.5
+
+    @property
+    def friction_std(self) -> float:
+        """Relative standard deviation [-] of friction and armature."""
+        return self.friction / 3.0**0.5
+
 
 def draw_truth(robot: Robot, seed: int, spread: TruthSpread | None = None) -> FloatArray:
     """Draw true parameters (p,) around the nominal ones; always physically consistent.

@@ -28,7 +28,7 @@ from sysid_core.robot import Robot, load_robot
 from sysid_sim.gazebo import gazebo_model, gazebo_truth, main
 from sysid_sim.gazebo_world import PERIOD, TRAJECTORIES, steps_of, world_sdf
 from sysid_sim.simulator_config import start_configuration
-from sysid_sim.truth import draw_truth
+from sysid_sim.truth import TruthSpread, draw_truth
 
 SEED = 3
 ROBOTS = ("panda", "ur10e", "solo12", "digit_left_leg")
@@ -128,6 +128,16 @@ def test_a_world_has_the_true_robot_at_rest(
             assert (
                 float(limit.findtext("lower") or "") < 0.0 < float(limit.findtext("upper") or "")
             )
+
+
+@pytest.mark.parametrize(("name", "stated"), [("ur10e", 0.05), ("panda", 0.5)])
+def test_a_description_doubts_no_less_than_its_truth_gives_reason_for(
+    name: str, stated: float, robot_of: Callable[[str], Robot], model_of: Callable[[str], Robot]
+) -> None:
+    assert robot_of(name).description.prior.relative_std == stated
+    prior = model_of(name).description.prior
+    assert prior.relative_std == max(stated, TruthSpread().body_std)
+    assert prior.friction_relative_std == robot_of(name).description.prior.friction_relative_std
 
 
 @pytest.mark.parametrize("name", ["ur10e", "digit_left_leg"])

@@ -13,6 +13,7 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
 
+from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -49,7 +50,7 @@ def relay_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
         monkeypatch.setattr(gazebo_relay, "monotonic", lambda: wall.time)
         made.append(node := gazebo_relay.GazeboRelay())
         node.wall = wall
-        node._states, node._contacts, node._odometry, node._clock = (Log() for _ in range(4))
+        node._states, node._contacts, node._odometry, node._ticks = (Log() for _ in range(4))
         node._forces = [Log() for _ in node.robot.actuated_names]
         node.requests = []
         done = SimpleNamespace(done=lambda: True)
@@ -140,7 +141,7 @@ def test_what_was_lost_is_said_again_after_a_while(relay_of: Callable[[str], Any
     relay = relay_of("panda")
     for _ in range(5):
         relay._on_states(_states(relay, 1.0))
-    assert len(relay._states) == len(relay._clock) == 1
+    assert len(relay._states) == len(relay._ticks) == 1
     relay._on_command(Float64MultiArray(data=[0.0] * 7))
     relay.wall.time += 1.0
     relay._on_states(_states(relay, 1.0))
@@ -277,6 +278,36 @@ def test_a_world_with_ros2_control_runs_until_the_first_command_and_then_waits_f
     relay._on_states(_states(relay, 1.1))  # somebody lets it run
     relay._on_command(good)
     assert len(relay.requests) == 6
+
+
+def test_a_world_that_waits_already_goes_on_for_a_relay_that_comes_later(
+    held_by: Callable[[Manager], Any],
+) -> None:
+    relay, good = held_by(Manager("active")), Float64MultiArray(data=[1.0] * 7)
+    for _ in range(3):  # nobody tells how Gazebo's clock goes
+        relay.wall.time += 2.0
+        relay._keep_going()
+    for time in np.arange(3.0):  # its world starts, and its controllers are not there yet
+        relay._on_world_clock(Clock(clock=stamp(time)))
+        relay.wall.time += 0.8
+        relay._keep_going()
+    assert not relay.requests
+    for _ in range(3):
+        relay._on_world_clock(Clock(clock=stamp(2.0)))
+        relay.wall.time += 0.5
+        relay._keep_going()
+    assert [r.world_control.multi_step for r in relay.requests] == [2]
+    relay._on_states(_states(relay, 2.002))
+    relay.wall.time += 0.3
+    relay._keep_going()
+    assert relay._world_clock is None
+    told = len(relay._states)
+    relay.wall.time += 0.1  # until there is a command, the same state is told again
+    relay._keep_going()
+    assert len(relay._states) == told + 1
+    relay._on_states(_states(relay, 2.004))
+    relay._on_command(good)
+    assert len(relay.requests) == 3
 
 
 def test_a_controller_that_is_active_already_is_left_alone(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from sysid_core.errors import DataError
 from sysid_core.estimate_json import identity_json
-from sysid_core.inertia import smallest_eigenvalue
+from sysid_core.inertia import pseudo_inertia, smallest_eigenvalue
 from sysid_core.robot import Robot, known_robots
 from sysid_core.robot.description import RobotDescription
 from sysid_sim.errors import SimulationError
@@ -41,6 +42,26 @@ def test_a_draw_differs_from_nominal_within_the_spread(panda: Robot) -> None:
     assert np.min(ratios) >= 0.8
     assert np.max(ratios) <= 1.2
     assert np.std(ratios) == pytest.approx(0.2 / np.sqrt(3.0), rel=0.1)
+
+
+@pytest.mark.parametrize(("kind", "ways"), [("mass", 1), ("com", 3), ("shape", 6)])
+def test_draws_are_as_likely_as_a_prior_of_their_deviation_says(
+    kind: str, ways: int, panda: Robot
+) -> None:
+    wide = TruthSpread()
+    none = TruthSpread(mass=0.0, com=0.0, shape=0.0)
+    spread = replace(none, **{kind: getattr(wide, kind)})
+    nominal = panda.layout.inertias(panda.consistent_nominal)
+    distances = []
+    for seed in range(60):
+        for phi, drawn in zip(
+            nominal, panda.layout.inertias(draw_truth(panda, seed, spread)), strict=True
+        ):
+            before = pseudo_inertia(phi)
+            apart = np.linalg.solve(before, pseudo_inertia(drawn) - before)
+            distances.append(np.trace(apart @ apart) / (4.0 * wide.body_std**2))
+    # chi-square with a degree of freedom for each way in which a body was changed
+    assert np.mean(distances) < 1.1 * ways
 
 
 def test_without_spread_the_truth_is_nominal(panda: Robot) -> None:

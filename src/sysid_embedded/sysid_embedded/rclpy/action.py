@@ -11,6 +11,7 @@ from typing import Any
 
 from sysid_embedded.messages import message_class
 
+from .callback_groups import MutuallyExclusiveCallbackGroup
 from .qos import qos_profile_action_status_default
 from .task import Future, resume
 
@@ -100,7 +101,8 @@ class ActionServer:
         action_name: str,
         execute_callback: Callable[[ServerGoalHandle], Any],
         *,
-        goal_callback: Callable[[Any], GoalResponse] = lambda _: GoalResponse.ACCEPT,
+        callback_group: MutuallyExclusiveCallbackGroup | None = None,
+        goal_callback: Callable[[Any], Any] = lambda _: GoalResponse.ACCEPT,
         handle_accepted_callback: Callable[[ServerGoalHandle], Any] | None = None,
         cancel_callback: Callable[[ServerGoalHandle], CancelResponse] = (
             lambda _: CancelResponse.REJECT
@@ -116,9 +118,12 @@ class ActionServer:
             wire.GoalStatusMessage, f"{hidden}/status", qos_profile_action_status_default
         )
         self.feedback = node.create_publisher(wire.FeedbackMessage, f"{hidden}/feedback", 10)
-        node.create_service(wire.SendGoalService, f"{hidden}/send_goal", self._on_goal)
-        node.create_service(wire.CancelGoalService, f"{hidden}/cancel_goal", self._on_cancel)
-        node.create_service(wire.GetResultService, f"{hidden}/get_result", self._on_result)
+        for kind, name, callback in (
+            (wire.SendGoalService, "send_goal", self._on_goal),
+            (wire.CancelGoalService, "cancel_goal", self._on_cancel),
+            (wire.GetResultService, "get_result", self._on_result),
+        ):
+            node.create_service(kind, f"{hidden}/{name}", callback, callback_group=callback_group)
 
     def publish_status(self) -> None:
         """Tell the status of every goal that is known."""
@@ -126,11 +131,12 @@ class ActionServer:
         statuses = [one(goal_info=_info(g), status=g.status) for g in self._goals.values()]
         self._status.publish(self.action_type.Impl.GoalStatusMessage(status_list=statuses))
 
-    def _on_goal(self, request: Any, response: Any) -> Any:
+    async def _on_goal(self, request: Any, response: Any) -> Any:
+        """Take a goal if its callback, which may await something itself, accepts it."""
         key = bytes(request.goal_id.uuid)
-        response.accepted = (
-            key not in self._goals and self._goal_callback(request.goal) is GoalResponse.ACCEPT
-        )
+        said = GoalResponse.REJECT if key in self._goals else self._goal_callback(request.goal)
+        said = await said if inspect.isawaitable(said) else said
+        response.accepted = said is GoalResponse.ACCEPT
         if not response.accepted:
             return response
         response.stamp = self._node.get_clock().now().to_msg()
