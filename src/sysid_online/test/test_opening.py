@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -50,3 +52,15 @@ def test_a_gripper_on_the_same_topic_is_no_part_of_the_rate(robot: Robot) -> Non
     rate, samples = _opened(robot, both)
     assert rate == pytest.approx(RATE)
     assert samples > 0.9 * 400
+
+
+def test_states_without_efforts_and_states_that_are_held_do_not_hide_the_rate(
+    robot: Robot,
+) -> None:
+    time = np.arange(4000) / RATE
+    batches = _batches(robot.joint_names, time)
+    some = [replace(b, effort=None) if k % 3 else b for k, b in enumerate(batches)]
+    assert _opened(robot, some)[0] == pytest.approx(RATE)
+    held = [b.select(np.arange(len(b)) // 5 * 5) for b in batches]
+    whole = [replace(h, time=b.time) for h, b in zip(held, batches, strict=True)]
+    assert _opened(robot, whole)[0] == pytest.approx(RATE / 5.0)

@@ -268,12 +268,16 @@ def columns_of(robot: Robot, names: Sequence[str]) -> IndexArray | None:
 
 
 def values_of(robot: Robot, messages: Recording) -> FloatArray:
-    """Return positions and efforts (n, k) of the robot's joints as published; k is 0 without."""
+    """Return positions and efforts (n, 2 nm) of the robot's joints as published.
+
+    NaN stands for efforts that are missing; without the joints there are no columns.
+    """
     columns = columns_of(robot, messages.joint_names)
     if columns is None:
         return np.zeros((len(messages), 0))
-    taken = [x[:, columns] for x in (messages.position, messages.effort) if x is not None]
-    return np.hstack(taken)
+    position, effort = messages.position, messages.effort
+    effort = np.full_like(position, np.nan) if effort is None else effort
+    return np.hstack([position[:, columns], effort[:, columns]])
 
 
 def _no_samples(robot: Robot) -> Samples:

@@ -30,6 +30,13 @@ _LONGEST_STEP = 1.0
 _UPDATES = 10
 """Joint states that differ from the one before, from which their rate is that of the sensors."""
 
+_REST = 4.0
+"""Usual numbers of rows for which a state stays the same before it is at rest rather than held."""
+
+_REGULAR = 0.9
+"""Share of held states that last for the usual number of rows or one more or less: what only seems
+held, as rounded values that creep do, lasts as chance will have it [-]."""
+
 _MEASURED = 0.02
 """Share by which a measured rate may be off; it must not make the sample rate fall a step."""
 
@@ -80,10 +87,12 @@ def _messages_per_update(values: FloatArray) -> float:
     known = np.isfinite(values)
     same = (values[1:] == values[:-1]) | ~(known[1:] & known[:-1])
     length = np.diff(np.flatnonzero(~same.all(axis=1)))
-    if len(length) < _UPDATES:
+    usual = float(np.median(length)) if len(length) else 1.0
+    moving = length[length <= _REST * usual]
+    regular = moving[np.abs(moving - usual) <= 1.0]
+    if usual < 2.0 or len(regular) < max(_UPDATES, _REGULAR * len(moving)):
         return 1.0
-    usual = float(np.median(length))
-    return float(length[length < 2.0 * usual].mean()) if usual >= 2.0 else 1.0
+    return float(regular.mean())
 
 
 def _longest_run(stamps: FloatArray) -> FloatArray:

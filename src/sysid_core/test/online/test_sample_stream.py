@@ -221,6 +221,8 @@ def test_states_that_are_repeated_now_and_then_or_nearly_always_have_the_message
     values[20::20] = values[19:-1:20]
     assert stream_rate(time, values) == pytest.approx(RATE)
     assert stream_rate(time, np.zeros((600, 2))) == pytest.approx(RATE)
+    creeping = np.round(np.random.default_rng(4).normal(size=(600, 2)).cumsum(axis=0) / 10.0)
+    assert stream_rate(time, creeping) == pytest.approx(RATE)
 
 
 def test_messages_that_come_in_bursts_give_the_samples_of_even_ones(panda: Robot) -> None:
