@@ -172,6 +172,16 @@ GOALS: Mapping[str, tuple[Goal, ...]] = {
         Goal(f"error over that of a random motion, {name}", 0.5, f"{_DESIGN}: of equal length")
         for name in ("panda", "ur10e", "digit_left_leg")
     ),
+    "mixtures": (
+        Goal("recordings that end in an error", 0.0, _DESIGN),
+        Goal(
+            "share of held-out errors within 3 % of plain",
+            0.95,
+            f"{_DESIGN}: as on recordings of robots",
+            at_least=True,
+        ),
+        Goal("live error over nominal, worst", 1.02, f"{_DESIGN}: what is adopted does no harm"),
+    ),
     "signal_faults": (
         Goal(
             "share of runs within 5 % of the best cut-off",

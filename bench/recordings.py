@@ -27,7 +27,7 @@ from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.signals.interpolation import nearest
 
-__all__ = ["PlainSamples", "plain_samples", "plain_wls", "run"]
+__all__ = ["TRAIN", "PlainSamples", "plain_regressor", "plain_samples", "plain_wls", "run"]
 
 TRAIN = 0.7  # share of a recording that is learned from
 REACH = 2.0  # periods of a low-pass after which a kink's acceleration is 1 % of its peak
@@ -157,7 +157,7 @@ def _undisturbed(recording: Recording, time: FloatArray, cutoff: float) -> BoolA
     return np.asarray(np.abs(time - near) > REACH / cutoff)
 
 
-def _regressor(robot: Robot, s: PlainSamples) -> FloatArray:
+def plain_regressor(robot: Robot, s: PlainSamples) -> FloatArray:
     """Return (n, nj, p): Pinocchio's regressor, viscous, Coulomb, armature, offset, couplings."""
     n, nj = s.position.shape
     data, D = robot.model.createData(), np.array([c.direction for c in robot.couplings])
@@ -212,7 +212,7 @@ def compare(case: Case, root: Path) -> dict[str, Any]:
     robot, recording = case.load(root)
     found = identify(robot, recording, IdentifyConfig(train=TRAIN))
     samples = plain_samples(robot, recording, case.cutoff)
-    A, tau = _regressor(robot, samples), samples.effort
+    A, tau = plain_regressor(robot, samples), samples.effort
     split = round(TRAIN * len(tau))
     x = plain_wls(A[:split], tau[:split])
     moving = np.abs(samples.velocity) > STILL * np.abs(samples.velocity).max(axis=0)

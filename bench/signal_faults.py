@@ -69,10 +69,14 @@ class Plant:
             a += w**2 * (-s * sine - c * cosine)
         return time, q, v, a
 
+    def rigid(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
+        """Return the joint torques (n, nj) [N·m] of the bodies."""
+        states = zip(q, v, a, strict=True)
+        return np.array([pin.rnea(self.model, self.data, *state) for state in states])
+
     def torque(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
         """Return joint torques (n, nj) [N·m]."""
-        states = zip(q, v, a, strict=True)
-        rigid = np.array([pin.rnea(self.model, self.data, *state) for state in states])
+        rigid = self.rigid(q, v, a)
         stribeck = 1.0 + 0.2 * np.exp(-np.abs(v) / 0.1)
         dry = (self.coulomb * stribeck + 0.03 * np.abs(rigid)) * np.tanh(v / 1e-3)
         return rigid + dry + self.viscous * v + self.armature * a + self.offset
