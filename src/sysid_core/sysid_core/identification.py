@@ -16,6 +16,7 @@ from sysid_core.bandwidth import Ladder
 from sysid_core.batch import Progress, quiet
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError, ParameterError, found_in
 from sysid_core.estimation import Entropic, Estimate, Estimator, Prior
 from sysid_core.estimation.essential import essential_parameters
@@ -23,6 +24,7 @@ from sysid_core.estimation.misfit import STRETCHES, no_surer_than_prior, widened
 from sysid_core.friction_choice import FrictionChoice
 from sysid_core.gathering import Gathered, Gathering
 from sysid_core.loads import Bare, Load, find_loads
+from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.recording import Recording, Samples
 from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
@@ -213,7 +215,29 @@ def _found(
         problem = replace(problem, rows=stream.used_rows())
     solved = solve(problem, posing, stream, options.estimator, options.still)
     estimate = no_surer_than_prior(solved.estimate, solved.problem)
+    if posing.only is None and options.start is None:
+        estimate = _with_friction_as_described(estimate, regression, solved.problem.statistics)
     return _Found(solved, *widened(estimate, regression.base, stretches, solved.correlation))
+
+
+def _with_friction_as_described(
+    estimate: Estimate, regression: Regression, statistics: Statistics
+) -> Estimate:
+    """Return an estimate in which joints without rows have the nominal friction, not a guess.
+
+    A guess that is too large would drive a joint that it is fed forward to.
+    """
+    if not regression.per_joint or statistics.count.all():
+        return estimate
+    layout, nominal = regression.layout, regression.robot.nominal
+    unseen = [n for n, k in zip(regression.groups, statistics.count, strict=True) if not k]
+    own = np.isin(layout.joints, unseen)
+    parameters = estimate.parameters.copy()
+    for term in (term for term in FRICTION_TERMS if term != "armature"):
+        where = layout.term(term)
+        parameters[where] = np.where(own, nominal[where], parameters[where])
+    base = regression.base.project(parameters)
+    return replace(estimate, parameters=parameters, base_parameters=base)
 
 
 def _judged(

@@ -76,7 +76,12 @@ def test_efforts_that_never_change_are_left_out_and_named(
     assert np.isnan(found.validation.r2_identified).tolist() == [j == 2 for j in range(6)]
     assert any("'elbow_joint' never changes" in text for text in found.warnings)
     assert _mass_error(robot, found) < 0.2
-    assert found.estimate.parameters[robot.layout.term("offset")][2] == pytest.approx(0.0, abs=0.1)
+    layout, parameters = robot.layout, found.estimate.parameters
+    for term in ("viscous", "coulomb", "offset"):  # as described, not a guess
+        assert parameters[layout.term(term)][2] == robot.nominal[layout.term(term)][2]
+        assert term == "offset" or (parameters[layout.term(term)][[0, 1, 3, 4, 5]] > 0.5).all()
+    base = found.regression.base.project(parameters)
+    np.testing.assert_allclose(found.estimate.base_parameters, base)
 
 
 def test_efforts_of_which_none_changes_are_refused(

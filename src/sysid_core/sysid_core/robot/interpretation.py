@@ -231,7 +231,7 @@ def _require_effort(robot: Robot, recording: Recording, warnings: list[str]) -> 
     for name in (n for n, bad in zip(robot.actuated_names, mute, strict=True) if bad):
         warnings.append(
             f"effort of joint '{name}' never changes, as if not measured: its rows are left out, "
-            "and what only they show keeps the prior; check its driver"
+            "and its friction stays as described; check its driver"
         )
 
 
@@ -274,5 +274,5 @@ def _require_motion(robot: Robot, recording: Recording, warnings: list[str]) -> 
     still = [n for n, e in zip(robot.actuated_names, extent, strict=True) if e < STILL]
     if still:
         warnings.append(
-            f"joints {_quote(still)} stand still: what only their motion shows keeps the prior"
+            f"joints {_quote(still)} stand still: their friction stays as described"
         )
