@@ -273,6 +273,4 @@ def _require_motion(robot: Robot, recording: Recording, warnings: list[str]) -> 
         )
     still = [n for n, e in zip(robot.actuated_names, extent, strict=True) if e < STILL]
     if still:
-        warnings.append(
-            f"joints {_quote(still)} stand still: their friction stays as described"
-        )
+        warnings.append(f"joints {_quote(still)} stand still: their friction stays as described")
