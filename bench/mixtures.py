@@ -18,8 +18,11 @@ import numpy as np
 from scipy.signal import butter, lfilter
 
 from bench.recordings import (
+    STILL,
     TRAIN,
     PlainSamples,
+    joint_errors,
+    live_until,
     plain_regressor,
     plain_samples,
     plain_wls,
@@ -30,7 +33,6 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.errors import SysidError
 from sysid_core.identification import IdentifyConfig, identify
-from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot
 
@@ -39,7 +41,6 @@ _MOTIONS = ("fourier", "moves", "chirp", "turns")
 _FRICTIONS = ("plain", "stribeck", "presliding", "curved", "drifting")
 _STAMPS = ("clean", "jitter", "held", "repeated", "lost")
 _RATES = (50, 100, 125, 500, 1000)  # [Hz]
-_MOVING = 0.01  # share of its top speed above which a joint moves
 _ROWS = 6000  # samples of the plain chain, and of what is predicted
 _FLOOR = 1.03  # error relative to plain least squares' that is as good
 
@@ -192,13 +193,12 @@ def run(seed: int) -> dict[str, Any]:
     x, split = _plain(robot, recording, min(cutoff, 0.2 * drawn["rate"]))
     held = np.flatnonzero(truth.time > split)[:: max(1, len(truth.time) // _ROWS)]
     q, v, a, torque = (column[held] for column in truth[1:])
-    moving = np.abs(v) > _MOVING * np.abs(truth.v).max(axis=0)
+    moving = np.abs(v) > STILL * np.abs(truth.v).max(axis=0)
     # torques below a coarse sensor's first value are not measured
     moving &= np.ptp(np.asarray(recording.effort), axis=0) > 0.0
 
     def error(predicted: FloatArray) -> float:
-        square = np.where(moving, (torque - predicted) ** 2, 0.0).sum(axis=0)
-        return float(np.sqrt((square / np.maximum(moving.sum(axis=0), 1)).sum()))
+        return float(np.linalg.norm(joint_errors(torque - predicted, moving)))
 
     def of(model: Robot, parameters: FloatArray) -> float:
         dynamics = TreeDynamics(model)
@@ -206,9 +206,7 @@ def run(seed: int) -> dict[str, Any]:
         return error(dynamics.torques(q, v, a)) / floor
 
     floor = error(plain_regressor(robot, PlainSamples(q, v, a, torque, truth.time[held])) @ x)
-    part = recording.select(slice(0, int(np.searchsorted(recording.time, split))))
-    *_, last = replay(part, robot, stream=stream_settings_for(part, robot))
-    live = last.update
+    live = live_until(robot, recording, split)
     return {
         **drawn,
         "identified": of(found.robot, found.estimate.parameters),
@@ -242,17 +240,20 @@ def measure(given: argparse.Namespace) -> Result:
 
 
 def _summary(runs: list[dict[str, Any]]) -> dict[str, float]:
-    identified, live = (np.array([one[name] for one in runs]) for name in ("identified", "live"))
-    used = np.array([one["in use"] for one in runs])
+    identified = np.array([one["identified"] for one in runs])
+    live = np.array([one["live"] for one in runs if one["in use"]])
     return {
-        "identified, geometric mean": float(np.exp(np.log(identified).mean())),
+        "identified, geometric mean": _mean(identified),
         "worst": float(identified.max()),
-        "live, in use": float(used.mean()),
-        "geometric mean of these": float(np.exp(np.log(live[used]).mean()))
-        if used.any()
-        else np.nan,
-        "worst of these": float(live[used].max()) if used.any() else np.nan,
+        "live, in use": len(live) / len(runs),
+        "geometric mean of these": _mean(live),
+        "worst of these": float(max(live, default=np.nan)),
     }
+
+
+def _mean(ratios: FloatArray) -> float:
+    """Return the geometric mean; NaN of none."""
+    return float(np.exp(np.log(ratios).mean())) if len(ratios) else np.nan
 
 
 if __name__ == "__main__":

@@ -23,11 +23,22 @@ from sysid_core.data import read_recording
 from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.online.replay import replay, stream_settings_for
+from sysid_core.online.update import Update
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.signals.interpolation import nearest
 
-__all__ = ["TRAIN", "PlainSamples", "plain_regressor", "plain_samples", "plain_wls", "run"]
+__all__ = [
+    "STILL",
+    "TRAIN",
+    "PlainSamples",
+    "joint_errors",
+    "live_until",
+    "plain_regressor",
+    "plain_samples",
+    "plain_wls",
+    "run",
+]
 
 TRAIN = 0.7  # share of a recording that is learned from
 REACH = 2.0  # periods of a low-pass after which a kink's acceleration is 1 % of its peak
@@ -194,17 +205,17 @@ def plain_wls(A: FloatArray, tau: FloatArray) -> FloatArray:
     return np.asarray(x)
 
 
-def _error(error: FloatArray, moving: np.ndarray) -> FloatArray:
+def joint_errors(error: FloatArray, moving: BoolArray) -> FloatArray:
     """Return the root mean square error (nj,) [N·m] over the samples where each joint moves."""
     square = np.where(moving, error**2, 0.0).sum(axis=0)
     return np.sqrt(square / np.maximum(moving.sum(axis=0), 1))
 
 
-def _live(robot: Robot, recording: Recording, until: float) -> tuple[Robot, FloatArray]:
-    """Return the robot and the parameters (p,) in use after a recording was live until a time."""
+def live_until(robot: Robot, recording: Recording, until: float) -> Update:
+    """Return the last update of a recording that was live until a time [s]."""
     part = recording.select(slice(0, int(np.searchsorted(recording.time, until))))
     *_, last = replay(part, robot, stream=stream_settings_for(part, robot))
-    return last.update.robot, last.update.parameters
+    return last.update
 
 
 def compare(case: Case, root: Path) -> dict[str, Any]:
@@ -217,20 +228,22 @@ def compare(case: Case, root: Path) -> dict[str, Any]:
     x = plain_wls(A[:split], tau[:split])
     moving = np.abs(samples.velocity) > STILL * np.abs(samples.velocity).max(axis=0)
     predicted = {"plain": A @ x}
+    live = live_until(robot, recording, float(samples.time[split]))
     for name, with_friction, vector in (
         ("nominal", robot, found.nominal),
         ("identified", found.robot, found.estimate.parameters),
-        ("live", *_live(robot, recording, float(samples.time[split]))),
+        ("live", live.robot, live.parameters),
     ):
         model = TreeDynamics(with_friction)
         model.set_parameters(vector)
         predicted[name] = model.torques(*samples[:3])
     rmse = {
-        name: _error((tau - values)[split:], moving[split:]) for name, values in predicted.items()
+        name: joint_errors((tau - values)[split:], moving[split:])
+        for name, values in predicted.items()
     }
     moving &= _undisturbed(recording, samples.time, case.cutoff)[:, np.newaxis]
     clear = {
-        name: float(np.linalg.norm(_error((tau - values)[split:], moving[split:])))
+        name: float(np.linalg.norm(joint_errors((tau - values)[split:], moving[split:])))
         for name, values in predicted.items()
     }
     total = {name: float(np.sqrt((values**2).sum())) for name, values in rmse.items()}

@@ -225,7 +225,8 @@ def _with_friction_as_described(
 ) -> Estimate:
     """Return an estimate in which joints without rows have the nominal friction, not a guess.
 
-    A guess that is too large would drive a joint that it is fed forward to.
+    A guess that is too large would drive a joint that it is fed forward to. One of the armature
+    does no such harm.
     """
     if not regression.per_joint or statistics.count.all():
         return estimate
@@ -233,9 +234,10 @@ def _with_friction_as_described(
     unseen = [n for n, k in zip(regression.groups, statistics.count, strict=True) if not k]
     own = np.isin(layout.joints, unseen)
     parameters = estimate.parameters.copy()
-    for term in (term for term in FRICTION_TERMS if term != "armature"):
-        where = layout.term(term)
-        parameters[where] = np.where(own, nominal[where], parameters[where])
+    for term in FRICTION_TERMS:
+        if term != "armature":
+            where = layout.term(term)
+            parameters[where] = np.where(own, nominal[where], parameters[where])
     base = regression.base.project(parameters)
     return replace(estimate, parameters=parameters, base_parameters=base)
 

@@ -76,14 +76,16 @@ class Saturation:
     def _vote(self, g: int, value: float, needed: float) -> None:
         side = int(value > 0.0)
         level, sums = self._level[g, side], self._sums[g, side]
-        counted, row = sums[:, 0] >= 1.0, np.array([1.0, needed, needed**2])
-        same = counted & (np.abs(value - level) <= _ALIKE * self._usual[g])
-        if same.any():
-            sums[np.argmax(same)] += row
-        elif counted.all():
+        row, free = (1.0, needed, needed**2), None
+        for k in range(_VALUES):
+            if sums[k, 0] < 1.0:
+                free = k if free is None else free
+            elif abs(value - level[k]) <= _ALIKE * self._usual[g]:
+                sums[k] += row
+                return
+        if free is None:
             sums *= 1.0 - 1.0 / sums[:, :1]
         else:
-            free = np.argmin(counted)
             level[free], sums[free] = value, row
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:

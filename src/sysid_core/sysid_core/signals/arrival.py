@@ -102,7 +102,7 @@ class LiveArrivals:
         self._delay = 0.0  # [s] longest that was seen
         self._ahead = np.nan  # [s] where the last line had the next message
         self._unjudged = 0
-        self._judged: list[FloatArray] = []  # stamps, line [s] and values of batches
+        self._judged: list[tuple[FloatArray, ...]] = []  # stamps, line [s] and values of batches
 
     def undecided(self, stamps: FloatArray, values: FloatArray) -> bool:
         """Look at the first messages; return whether they should wait to be timed.
@@ -121,7 +121,7 @@ class LiveArrivals:
             return uneven
         self._first = None
         if uneven:
-            self._compare(np.insert(rows, 1, _line(rows[:, 0]), axis=1))
+            self._compare(rows[:, 0], _line(rows[:, 0]), rows[:, 1:])
         return False
 
     def taken(self, stamps: FloatArray, values: FloatArray) -> FloatArray:
@@ -142,30 +142,34 @@ class LiveArrivals:
         longest = max(self._longest, 2.0 * self._delay)
         cuts = np.flatnonzero((steps > longest) | (steps < -self._longest)).tolist()
         times = []
-        for number, part in enumerate(np.split(np.arange(len(stamps)), cuts)):
-            if number:
+        for first, last in pairwise([0, *cuts, len(stamps)]):
+            if first in cuts:
                 self._restart()
-            times.append(self._on_line(stamps[part]))
-            self._judge(np.column_stack([stamps[part], times[-1], values[part]]))
+            times.append(self._on_line(stamps[first:last]))
+            self._judge(stamps[first:last], times[-1], values[first:last])
         self._newest = float(stamps[-1]) if len(stamps) else self._newest
         self.delayed = self._queued or self._jitters
         return np.concatenate(times) if self.delayed else stamps
 
-    def _judge(self, rows: FloatArray) -> None:
-        """Compare stamps and line by how smooth values are, rows being stamp, line and values."""
-        self._judged.append(rows[np.isfinite(rows).all(axis=1)])
-        self._unjudged += len(rows)
+    def _judge(self, stamps: FloatArray, line: FloatArray, values: FloatArray) -> None:
+        """Compare stamps and line (m,) of values (m, nc), once there are enough."""
+        self._judged.append((stamps, line, values))
+        self._unjudged += len(stamps)
         if self._unjudged < _JUDGED:
             return
-        self._compare(np.concatenate(self._judged))
+        self._compare(*(np.concatenate(parts) for parts in zip(*self._judged, strict=True)))
         self._judged, self._unjudged = [], 0
 
-    def _compare(self, rows: FloatArray) -> None:
+    def _compare(self, stamps: FloatArray, line: FloatArray, values: FloatArray) -> None:
         """Believe whichever of stamps and line makes values clearly smoother."""
-        rows = rows[np.append(True, np.diff(rows[:, 0]) > 0.0)]
-        whole = [slice(0, len(rows))]
+        known = np.isfinite(values).all(axis=1)
+        stamps, line, values = stamps[known], line[known], values[known]
+        later = np.append(True, np.diff(stamps) > 0.0)
+        whole = [slice(0, int(later.sum()))]
         with np.errstate(over="ignore", invalid="ignore"):  # values are as they came
-            stamped, even = (unpredictability(rows[:, k], rows[:, 2:], whole) for k in (0, 1))
+            stamped, even = (
+                unpredictability(time[later], values[later], whole) for time in (stamps, line)
+            )
             ratio = smoother(even, stamped)
         if ratio < CLEARLY_SMOOTHER or ratio > 1.0 / CLEARLY_SMOOTHER:
             self._jitters = ratio < 1.0

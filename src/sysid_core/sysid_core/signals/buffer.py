@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.errors import ParameterError
 from sysid_core.signals.interpolation import resample
 from sysid_core.signals.timing import ROUNDING, Kind, estimate_clock, follow, split_at_gaps
@@ -240,19 +240,23 @@ class GatedRows(RecentRows):
             return
         if not known:
             self.origin = float(time[0])
-        told = np.append(self._told if known else time[:1], time[known:])
+        told = time.copy()
+        told[:known] = self._told
         self._told = float(time[-1])
-        self._tally["lost"] += int(np.maximum(0.0, np.rint(np.diff(told) / self.period) - 1).sum())
-        keep = self._new(time, rows)
-        keep[:known] = False
-        self._tally["repeated"] += len(time) - known - int(keep.sum())
-        self._tally["accepted"] += int(keep.sum())
-        self.extend(time[keep], rows[keep])
+        periods = np.rint((told[1:] - told[:-1]) / self.period)
+        self._tally["lost"] += int(np.maximum(0.0, periods - 1.0).sum())
+        same = (rows[1:] == rows[:-1]).all(axis=1)
+        if same.any():
+            keep = self._new(time, np.flatnonzero(same) + 1)
+            self._tally["repeated"] += len(time) - int(keep.sum())
+            time, rows = time[keep], rows[keep]
+        self._tally["accepted"] += len(time) - known
+        self.extend(time[known:], rows[known:])
 
-    def _new(self, time: FloatArray, rows: FloatArray) -> BoolArray:
+    def _new(self, time: FloatArray, repeating: IndexArray) -> BoolArray:
         """Return which rows (m,) of a run to take: not those that repeat, unless all rests."""
         keep, last = np.ones(len(time), dtype=np.bool_), 0
-        for row in np.flatnonzero((rows[1:] == rows[:-1]).all(axis=1)) + 1:
+        for row in repeating:
             last += int(np.flatnonzero(keep[last:row])[-1])
             keep[row] = time[row] - time[last] > self._patience
         return keep
