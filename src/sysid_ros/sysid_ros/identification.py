@@ -9,7 +9,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.friction import FRICTION
 from sysid_core.errors import DataError, ParameterError
 from sysid_core.exchange import ParameterSet
-from sysid_core.online.payload import PayloadEstimate
+from sysid_core.online.payload_estimate import PayloadEstimate
 from sysid_core.online.update import Update
 from sysid_core.parameters import COUPLING_TERMS, FRICTION_TERMS, INERTIAL_TERMS
 from sysid_core.robot.model import Robot

@@ -84,11 +84,12 @@ class _Size(ABC):
     """Mean square of the innovations of every row group over the last while.
 
     A change must not become its own yardstick, so the newest innovations wait, at first as many as
-    were learned.
+    were learned. The joints' usual torques (G,) [N·m] say what is not worth a word.
     """
 
-    def __init__(self, groups: int, sample_rate: float) -> None:
+    def __init__(self, groups: int, sample_rate: float, usual: FloatArray | float = 0.0) -> None:
         self._groups, self._rate = groups, sample_rate
+        self._usual = np.full(groups, usual) ** 2
         self._forget = np.exp(-1.0 / (_MEMORY * sample_rate))
         self.clear()
 
@@ -148,10 +149,13 @@ class _Size(ABC):
         return self._square / np.maximum(self._weight, 1.0)
 
     def expected(self, recent: Sums | Statistics) -> FloatArray:
-        """Return the mean square (G,) to expect; a joint that hardly moved until now has none."""
+        """Return the mean square (G,) to expect.
+
+        Of a joint that hardly moved until now, the whole torque may be an error.
+        """
         torque = recent.square / np.maximum(recent.count, 1.0)
-        usual = np.where(self.known, self.variance, torque)
-        return np.maximum(usual, negligible(recent.square, recent.count))
+        seen = np.where(self.known, self.variance, np.maximum(torque, self._usual))
+        return np.maximum(seen, negligible(torque, self._usual))
 
 
 class ResidualColour(_Size):

@@ -18,10 +18,16 @@ __all__ = ["Evidence", "Innovations", "Noise", "Own", "negligible"]
 _NEGLIGIBLE = 0.01
 """Torque errors below this share of a joint's torque count as that share [-]."""
 
+_STILL = 1e-4
+"""The same of its usual torque: that of a sensor that went dead is zero [-]."""
 
-def negligible(square: FloatArray, count: FloatArray) -> FloatArray:
-    """Return the mean square (G,) [N²·m²] of errors not worth a word, of torques' Σy² (G,)."""
-    return _NEGLIGIBLE**2 * square / np.maximum(count, 1.0) + 1e-18
+
+def negligible(torque: FloatArray, usual: FloatArray) -> FloatArray:
+    """Return the mean square (G,) [N²·m²] of errors not worth a word.
+
+    Of torques with the mean square `torque`, at joints where it is `usual`.
+    """
+    return _NEGLIGIBLE**2 * torque + _STILL**2 * usual + 1e-18
 
 
 class Noise(NamedTuple):

@@ -69,11 +69,11 @@ class Learner:
         self._wide = wide_motion(robot, regression)
         self.window = self._new_window()
         self._renew_scores()
-        size = len(regression.groups), config.sample_rate
-        self.colours = Colours(ResidualColour(*size), Bursts(*size))
         usual = default_prior(robot)
         self._nominal_offset = robot.consistent_nominal - usual.mean
         self.pose(usual, default_constraints(robot))
+        size = len(regression.groups), config.sample_rate, self.usual
+        self.colours = Colours(ResidualColour(*size), Bursts(*size))
         half_life = config.samples(max(config.memory, config.window))
         self.saturation = Saturation(regression.groups, self.usual, half_life)
         self.propose(self._prior.mean)

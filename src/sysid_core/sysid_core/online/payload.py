@@ -16,12 +16,13 @@ from sysid_core.errors import EstimationError
 from sysid_core.estimation import Constraints, EntropicSolver, Estimate, Prior, Problem
 from sysid_core.gain_error import GainPrior
 from sysid_core.inertia import from_mass_com_inertia, transform_matrix
-from sysid_core.online.changes import SCALES, ChangeTest, log_odds
+from sysid_core.online.changes import CERTAIN, SCALES, ChangeTest, log_odds
 from sysid_core.online.innovations import Evidence, Innovations, Noise, Own
+from sysid_core.online.payload_estimate import PayloadEstimate
 from sysid_core.parameters import ParameterLayout
 from sysid_core.settings import check_config, parameter
 
-__all__ = ["PayloadConfig", "PayloadEstimate", "PayloadEstimator"]
+__all__ = ["PayloadConfig", "PayloadEstimator"]
 
 _PRIOR_MASS = 1.0
 """Typical mass, the scale of the prior [kg]."""
@@ -64,48 +65,6 @@ class PayloadConfig:
 
     def __post_init__(self) -> None:
         check_config(self)
-
-
-@dataclass(frozen=True)
-class PayloadEstimate:
-    """A load at the tool frame, with standard deviations."""
-
-    parameters: FloatArray  # (10,): m, m·c, I about the tool frame's origin [kg, kg·m, kg·m²]
-    covariance: FloatArray  # (10, 10) of `parameters`
-    mass: float  # [kg]
-    mass_std: float  # [kg]
-    # com, com_std: (3,) [m] in the tool frame.
-    com: FloatArray
-    com_std: FloatArray
-    # inertia, inertia_std: (6,) [kg·m²]: Ixx Ixy Iyy Ixz Iyz Izz about the centre of mass.
-    inertia: FloatArray
-    inertia_std: FloatArray
-    # odds, change_odds: log Bayes factors of the load against none, and against the load until
-    # now; the latter is inf where there was none.
-    odds: float
-    change_odds: float
-    unexplained: float  # [-] share that it leaves of what the errors are above usual ones
-
-
-def _central_std(phi: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Return the standard deviations (10,) of what `_central` returns."""
-    step = 1e-6 * np.maximum(np.abs(phi), 1e-6)
-    jacobian = np.stack(
-        [
-            (_central(phi + d) - _central(phi - d)) / (2.0 * s)
-            for s, d in zip(step, np.diag(step), strict=True)
-        ],
-        axis=1,
-    )
-    return np.asarray(np.sqrt(np.diag(jacobian @ covariance @ jacobian.T).clip(0.0)))
-
-
-def _central(parameters: FloatArray) -> FloatArray:
-    """Return mass, centre of mass and central inertia (10,) of inertial parameters (10,)."""
-    mass, first = parameters[0], parameters[1:4]
-    com = first / mass
-    shift = from_mass_com_inertia(mass, com, np.zeros((3, 3)))
-    return np.concatenate([[mass], com, parameters[4:] - shift[4:]])
 
 
 def _unexplained(
@@ -294,24 +253,35 @@ class PayloadEstimator:
         except np.linalg.LinAlgError as error:
             raise EstimationError(f"the payload's estimate failed ({error})") from error
         phi = found.parameters
-        central, std = _central(phi), _central_std(phi, found.covariance)
         odds = self._odds(innovations, evidence, phi)
         change_odds = np.inf
         if before is not None:
-            change_odds = odds - _kept(innovations, evidence, before)
-        return PayloadEstimate(
-            parameters=phi,
-            covariance=found.covariance,
-            mass=float(central[0]),
-            mass_std=float(std[0]),
-            com=central[1:4],
-            com_std=std[1:4],
-            inertia=central[4:],
-            inertia_std=std[4:],
-            odds=odds,
-            change_odds=change_odds,
-            unexplained=_unexplained(bare, base_vector, self._map @ phi, usual),
-        )
+            change_odds = max(odds, 0.0) - _kept(innovations, evidence, before)
+        share = _unexplained(bare, base_vector, self._map @ phi, usual)
+        return PayloadEstimate.of(phi, found.covariance, odds, change_odds, share)
+
+    def is_gone(
+        self,
+        statistics: Statistics,
+        base_vector: FloatArray,
+        covariance: FloatArray,
+        noise: Noise,
+        load: PayloadEstimate,
+    ) -> bool:
+        """Return whether samples are certainly of the robot without a load that it carried.
+
+        Both models are known, so that a load is missed sooner than it is noticed. What neither
+        explains is noise. See `estimate` for the parameters.
+        """
+        bare = statistics.leading(self._size)
+        loaded = bare.residual_square(base_vector + self._map @ load.parameters)
+        left = np.minimum(bare.residual_square(base_vector), loaded)
+        noise = noise.with_residuals(left, bare.count, _USUAL)
+        try:
+            innovations = Innovations(bare, base_vector, covariance, noise)
+            return _kept(innovations, innovations.evidence(self._map), load) <= -CERTAIN
+        except np.linalg.LinAlgError:  # rounding leaves nothing to tell by
+            return False
 
     def _solve(
         self, innovations: Innovations, evidence: Evidence, start: FloatArray | None
@@ -326,13 +296,20 @@ class PayloadEstimator:
         )
         return self._solver.solve(load, noise_std=np.ones(1), start=start)
 
-    def _odds(self, innovations: Innovations, evidence: Evidence, parameters: FloatArray) -> float:
-        """Return the log Bayes factor of a load (10,) against none."""
+    def _odds(self, innovations: Innovations, evidence: Evidence, start: FloatArray) -> float:
+        """Return the log Bayes factor of a load against none.
+
+        The load is the most likely possible body of those thought likely. It is not the estimate,
+        whose prior is wide: where a moment's data leave its centre of mass far away, the data are
+        explained as well by a load that is not.
+        """
         information, moment = evidence
-        explained = float((2.0 * moment - information @ parameters) @ parameters)
         std = np.outer(SCALES, self._likely)
-        whole = np.tile(np.arange(len(parameters)), (len(std), 1))
-        _, costs = evidence.explained_each(whole, std)
-        gains = explained - ((parameters / std) ** 2).sum(axis=1)
+        whole = np.tile(np.arange(len(start)), (len(std), 1))
         size = innovations.square, innovations.count
-        return max(log_odds(*each, *size) for each in zip(gains, costs, strict=True))
+        each = list(zip(*evidence.explained_each(whole, std), strict=True))
+        best = int(np.argmax([log_odds(*one, *size) for one in each]))
+        likely = Evidence(information + np.diag(1.0 / std[best] ** 2), moment)
+        phi = self._solve(innovations, likely, start).parameters
+        explained = float((2.0 * moment - likely.information @ phi) @ phi)
+        return log_odds(explained, each[best][1], *size)

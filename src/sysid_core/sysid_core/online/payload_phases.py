@@ -11,7 +11,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.online.colour import LAG
 from sysid_core.online.innovations import Noise
-from sysid_core.online.payload import PayloadEstimate
+from sysid_core.online.payload_estimate import PayloadEstimate
 from sysid_core.online.update import ModelInUse
 
 __all__ = [

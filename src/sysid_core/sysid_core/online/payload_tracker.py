@@ -13,7 +13,8 @@ from sysid_core.dynamics.statistics import Statistics
 from sysid_core.online.changes import CERTAIN, Verdict, describe, is_usual
 from sysid_core.online.colour import Colours
 from sysid_core.online.innovations import Innovations, Noise
-from sysid_core.online.payload import PayloadEstimate, PayloadEstimator
+from sysid_core.online.payload import PayloadEstimator
+from sysid_core.online.payload_estimate import PayloadEstimate
 from sysid_core.online.payload_phases import (
     Alarmed,
     Following,
@@ -23,20 +24,11 @@ from sysid_core.online.payload_phases import (
     Unloaded,
     Watching,
 )
+from sysid_core.online.spans import LONGEST, SHORTEST, Spans
 from sysid_core.online.update import ModelInUse
-from sysid_core.online.window import SlidingWindow
+from sysid_core.online.window import SlidingWindow, Sums
 
 __all__ = ["PayloadTracker"]
-
-_SPANS = (0.2, 0.4, 0.8, 1.6)
-"""Spans of the newest samples that a change is looked for in: a large one shows in the shortest, a
-small one needs the longest [s]."""
-
-_MOVED = 0.25
-"""Share of a span that must be new before it is looked at again [-]."""
-
-_SHORTEST = 0.001
-"""Least time between two looks that is reckoned with [s]."""
 
 _LEARN = 4.0
 """Time in which a model shows what innovations are usual, before changes are looked for [s]."""
@@ -84,10 +76,9 @@ class PayloadTracker:
         # The model from before a change that the newest look settled, where no load explains it
         self.before_change: ModelInUse | None = None
         self._estimator = estimator
-        self._rate = sample_rate
+        self._spans = Spans(sample_rate)
         self.forget()
         self._told = False
-        self._looks, self._looked = 0, -np.inf
 
     def reference(self, model: ModelInUse) -> ModelInUse:
         """Return the model that innovations are judged by, else the model in use."""
@@ -123,8 +114,12 @@ class PayloadTracker:
             before = Watching(((time, model),))
         self._note_likeness(window, before.reference, colours, time)
         found = None
-        for newest in window.newest(*self._due(window.samples, time)):
+        for newest in window.newest(*self._due(window, time)):
             noise = colours.used.noise(newest)
+            if self._is_gone(newest):
+                recent = newest.statistics()
+                self._recognised(recent, before.reference, noise, window, time, time, gone=True)
+                return None
             errors = newest.residual_square(before.reference.base), newest.count
             if is_usual(*errors, noise):
                 continue
@@ -153,27 +148,30 @@ class PayloadTracker:
             colours.clear()
             self.before_change = before.reference if alarm.clear else None
         # what has passed before other samples have shown it was no change
-        return describe(found, lasting=time - alarm.since >= _SPANS[0])
+        return describe(found, lasting=time - alarm.since >= SHORTEST)
 
-    def _due(self, held: int, time: float) -> list[int]:
-        """Return the sizes [samples] to look at now, of those that a window holds.
+    def put_down(self, window: SlidingWindow, time: float) -> bool:
+        """Forget the load, where it is gone and not in the model in use; returns whether it is."""
+        gone = self.attached and any(map(self._is_gone, window.newest(*self._due(window, time))))
+        if gone:
+            self.carried, self.attached = None, False
+        return gone
 
-        While nothing was found, a span is looked at once it moved by a quarter, and spans of
-        different length in different looks.
-        """
-        self._looks += 1
-        interval, self._looked = time - self._looked, time
-        sizes = []
-        for span in _SPANS:
-            stride = max(1, round(_MOVED * span / max(interval, _SHORTEST)))
-            if isinstance(self.phase, Alarmed) or self._looks % stride == stride // 2:
-                sizes.append(self._samples(span))
-        return [size for size in sizes if size <= held]
+    def _is_gone(self, newest: Sums) -> bool:
+        """Tell whether the newest samples are of the robot without the load that it carries."""
+        if self.carried is None or not self.attached:
+            return False
+        model, noise, covariance = self.carried.empty
+        robot = model.known.posterior[0], covariance, noise
+        return self._estimator.is_gone(newest.statistics(), *robot, self.carried.load)
+
+    def _due(self, window: SlidingWindow, time: float) -> list[int]:
+        return self._spans.due(window.samples, time, every=isinstance(self.phase, Alarmed))
 
     def _note_likeness(
         self, window: SlidingWindow, model: ModelInUse, colours: Colours, time: float
     ) -> None:
-        size = self._samples(_SPANS[-1])
+        size = self._spans.samples(LONGEST)
         alarmed = isinstance(self.phase, Alarmed)
         if self._likeness.due(time) and window.samples >= size and not alarmed:
             newest = next(window.newest(size))
@@ -191,14 +189,17 @@ class PayloadTracker:
         window: SlidingWindow,
         since: float,
         time: float,
+        *,
+        gone: bool = False,
     ) -> bool:
-        """Begin to follow a payload if one that can be explains the innovations."""
+        """Begin to follow a payload that explains the innovations, or what is left of one."""
         empty = model if self.carried is None else self.carried.empty.model
         covariance = empty.known.posterior[1]
         found = self._estimate(recent, Unloaded(empty, noise, covariance))
-        if not (self._is_load(found) if self.carried is None else found.change_odds >= CERTAIN):
+        changed = gone or found.change_odds >= CERTAIN
+        if not (self._is_load(found) if self.carried is None else changed):
             return False
-        older = self._samples(_SPANS[-1]) + round((time - since) * self._rate)
+        older = self._spans.samples(LONGEST + time - since)
         shift = np.zeros_like(empty.base)
         if self.attached and self.estimate is not None:
             shift = self._estimator.base_shift(self.estimate.parameters)
@@ -236,7 +237,7 @@ class PayloadTracker:
         """Whether `push` wants to be told of samples."""
         if isinstance(self.phase, Following):
             return True
-        return self.carried is not None and self.carried.samples < _REFINE * self._rate
+        return self.carried is not None and self.carried.samples < self._spans.samples(_REFINE)
 
     def refine(self, phase: Following) -> Following:
         """Estimate the payload anew from the samples since the step was noticed.
@@ -248,7 +249,7 @@ class PayloadTracker:
         EstimationError
             If rounding defeats the estimate.
         """
-        clean = phase.samples >= self._samples(_CLEAN)
+        clean = phase.samples >= self._spans.samples(_CLEAN)
         seen = phase.since if clean else phase.since + phase.first
         found = self._estimate(seen, phase.empty)
         # what was certain stays until the evidence is against it
@@ -318,7 +319,7 @@ class PayloadTracker:
 
     def forget(self) -> None:
         """Forget what errors are usual: another model comes into use."""
-        self.phase, self._likeness = Starting(), LoadLikeness(_SPANS[-1])
+        self.phase, self._likeness = Starting(), LoadLikeness(LONGEST)
 
     def restart(self, time: float) -> None:
         """Go on at another time [s]: the clock was set."""
@@ -330,10 +331,7 @@ class PayloadTracker:
     @property
     def clean_samples(self) -> int:
         """Number of samples from which an estimate rests on those since the step alone."""
-        return self._samples(_CLEAN)
-
-    def _samples(self, span: float) -> int:
-        return max(1, round(span * self._rate))
+        return self._spans.samples(_CLEAN)
 
     def _is_load(self, found: PayloadEstimate, odds: float = CERTAIN) -> bool:
         heavy = found.mass > max(self._estimator.min_mass, _POSITIVE * found.mass_std)

@@ -14,7 +14,7 @@ from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import EstimationError
 from sysid_core.estimation import Estimate
 from sysid_core.online.evidence import gather
-from sysid_core.online.gate import Decision, GateState, decide
+from sysid_core.online.gate import Decision, decide
 from sysid_core.online.law import Answer, Past, Question, may_choose
 from sysid_core.online.learner import Learner
 from sysid_core.online.payload import PayloadEstimator
@@ -22,7 +22,7 @@ from sysid_core.online.payload_phases import Alarmed, Following
 from sysid_core.online.payload_tracker import PayloadTracker
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.settings import OnlineConfig
-from sysid_core.online.summary import followed, summary, unsolved
+from sysid_core.online.summary import alarmed, followed, refuted, summary, unsolved
 from sysid_core.online.torque_checks import TorqueVerdict
 from sysid_core.online.update import KnownBase, ModelInUse, Request, Solution, Update
 from sysid_core.priors import default_constraints, default_prior
@@ -242,16 +242,11 @@ class OnlineIdentifier:
 
     def _decision(self, scores: PrequentialScores) -> Decision:
         """Return what the gate says, or the tracker before it."""
-        alarmed = self._model.identified and self._alarming
-        if alarmed and not self._learner.saturation.diagnostics():
-            reason = "the torque errors rose: nothing new is adopted before it is clear why"
-            alarm = Diagnostic("alarm", reason)
-            return Decision(GateState.HOLDING, False, False, (alarm,))
-        elapsed = self._learner.time - self._changed_at
-        changed = self._robot_changed
-        evidence = gather(
-            self._learner, self._model, scores, elapsed, self._silence, changed=changed
-        )
+        learner, model, changed = self._learner, self._model, self._robot_changed
+        if model.identified and self._alarming and not learner.saturation.diagnostics():
+            return alarmed()
+        elapsed = learner.time - self._changed_at
+        evidence = gather(learner, model, scores, elapsed, self._silence, changed=changed)
         return decide(evidence, self.config.gate)
 
     def _act(self, decision: Decision, fresh: Estimate | None) -> None:
@@ -288,7 +283,12 @@ class OnlineIdentifier:
         if self._looked or self._followed:
             return False
         self._looked, self._notes = True, []
-        if not (self._model.identified and self.config.payload.enabled):
+        if not self.config.payload.enabled:
+            return False
+        if not self._model.identified:
+            if self._tracker.put_down(self._learner.window, self._learner.time):
+                self._pose()
+                self._learner.forget()
             return False
         if self._adopted is not None:
             self._model = replace(self._model, known=self._learner.known(self._adopted))
@@ -299,7 +299,7 @@ class OnlineIdentifier:
             if not isinstance(tracker.phase, Following):
                 tracker.refine_carried()
             self._notes = [note] if note else []
-        except EstimationError as error:
+        except (EstimationError, np.linalg.LinAlgError) as error:
             self._notes = [unsolved(error)]
         if tracker.before_change is not None:
             # what came until now says nothing of the robot as it is
@@ -327,10 +327,14 @@ class OnlineIdentifier:
         self._changed_at = learner.time
         if tracker.settled(phase, learner.time):
             learner.window.adopt_memory(tracker.finish(phase))
-            problem = default_prior(self.robot), default_constraints(self.robot)
-            if tracker.carried is not None:
-                problem = self._loads.loaded_problem(*problem, tracker.carried.load)
-            learner.pose(*problem)
+            self._pose()
+
+    def _pose(self) -> None:
+        """Let the next solves rest on the described robot with the load that it carries."""
+        problem = default_prior(self.robot), default_constraints(self.robot)
+        if self._tracker.carried is not None:
+            problem = self._loads.loaded_problem(*problem, self._tracker.carried.load)
+        self._learner.pose(*problem)
 
     def _follow(self, scores: PrequentialScores) -> Decision:
         """Hold while a load is followed; give it up where the nominal model does better."""
@@ -342,8 +346,4 @@ class OnlineIdentifier:
             return followed(self._tracker)
         self._tracker.abandon(phase)
         self._use(self._nominal)
-        reason = (
-            f"with its payload the model predicts torque worse ({used:.3g} N·m) than the "
-            f"nominal one ({nominal:.3g} N·m)"
-        )
-        return Decision(GateState.NOMINAL, False, True, (Diagnostic("payload_refuted", reason),))
+        return refuted(float(used), float(nominal))

@@ -16,7 +16,7 @@ from sysid_core.online.payload_tracker import PayloadTracker
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.update import ModelInUse, Update
 
-__all__ = ["followed", "summary", "unsolved"]
+__all__ = ["alarmed", "followed", "refuted", "summary", "unsolved"]
 
 
 def summary(
@@ -65,7 +65,7 @@ def summary(
     )
 
 
-def unsolved(error: EstimationError) -> Diagnostic:
+def unsolved(error: EstimationError | np.linalg.LinAlgError) -> Diagnostic:
     """Say why there is no estimate of a payload."""
     return Diagnostic("payload_unsolved", f"no payload estimate: {error}")
 
@@ -76,3 +76,18 @@ def followed(tracker: PayloadTracker) -> Decision:
     if tracker.payload is not None:
         message += f": {tracker.payload.mass:.2f} ± {tracker.payload.mass_std:.2f} kg"
     return Decision(GateState.HOLDING, False, False, (Diagnostic("payload", message),))
+
+
+def alarmed() -> Decision:
+    """Hold the model while it is not clear what changed."""
+    message = "the torque errors rose: nothing new is adopted before it is clear why"
+    return Decision(GateState.HOLDING, False, False, (Diagnostic("alarm", message),))
+
+
+def refuted(used: float, nominal: float) -> Decision:
+    """Go back to the nominal model, which errs less [N·m] than the one with a payload."""
+    message = (
+        f"with its payload the model predicts torque worse ({used:.3g} N·m) than the "
+        f"nominal one ({nominal:.3g} N·m)"
+    )
+    return Decision(GateState.NOMINAL, False, True, (Diagnostic("payload_refuted", message),))

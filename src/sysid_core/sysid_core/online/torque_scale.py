@@ -41,8 +41,10 @@ _NEAR = 6.0
 _FLAT = 1e-12
 """Relative eigenvalue below which a direction is as good as not seen [-]."""
 
-_GAINS = np.concatenate([-np.geomspace(50.0, 0.02, 71), [0.0], np.geomspace(0.02, 50.0, 71)])
-"""Scales that are compared; neighbours differ by 12 %, less than what is tolerated."""
+_SIZES = 1.25 ** (0.5 * np.arange(-35, 36))
+_GAINS = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
+"""Scales that are compared, from 0.02 to 50 times one. Neighbours differ by 12 %, less than what
+is tolerated, and the limits of that are two of them: they count as tolerable."""
 
 
 class ScalePosterior(NamedTuple):

@@ -14,7 +14,7 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import SysidError
 from sysid_core.estimation import Estimate, Problem, Solver
 from sysid_core.online.gate import GateState
-from sysid_core.online.payload import PayloadEstimate
+from sysid_core.online.payload_estimate import PayloadEstimate
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.torque_checks import TorqueChecks, TorqueVerdict
 from sysid_core.robot.model import Robot

@@ -23,7 +23,8 @@ from sysid_core.online.colour import LAG, ResidualColour
 from sysid_core.online.gate import GateState
 from sysid_core.online.innovations import Evidence, Noise
 from sysid_core.online.intake import LEAST_CORRELATION
-from sysid_core.online.payload import PayloadConfig, PayloadEstimate, PayloadEstimator
+from sysid_core.online.payload import PayloadConfig, PayloadEstimator
+from sysid_core.online.payload_estimate import PayloadEstimate
 from sysid_core.online.payload_phases import Following, LoadLikeness, Watching
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
@@ -354,6 +355,62 @@ def test_a_load_on_a_load_is_the_sum_of_both(panda: Arm, load: FloatArray) -> No
     assert last.payload is not None
     assert last.payload_attached
     assert abs(last.payload.mass - 3.0) < max(0.1, 4.0 * last.payload.mass_std)
+
+
+def test_a_load_is_certain_before_all_of_it_is_known(panda: Arm) -> None:
+    bench = Bench(panda)
+    load = from_mass_com_inertia(4.0, np.array([0.05, -0.03, 0.1]), 0.01 * np.eye(3))
+    # a moment's motion of a robot whose base parameters are known to a quarter
+    samples = panda.samples(3.0, 3.2, load=load, noise=0.3)
+    unknown = np.diag((0.22 * np.abs(bench.base)) ** 2 + 1e-7)
+    found = bench.estimate(samples, white(bench.groups, 0.3), unknown)
+    assert found.odds > CERTAIN
+    assert (
+        bench.estimate(panda.samples(3.0, 3.2, noise=0.3), white(bench.groups, 0.3), unknown).odds
+        < 0.0
+    )
+
+
+def test_a_load_that_is_known_is_soon_missed(panda: Arm) -> None:
+    bench, noise = Bench(panda), 3.0
+    load = from_mass_com_inertia(1.0, np.array([0.05, -0.03, 0.1]), 0.01 * np.eye(3))
+    known = 1e-4 * np.diag(bench.base**2)
+    robot = bench.base, known, white(bench.groups, noise)
+    held = bench.estimate(panda.samples(0.0, 10.0, load=load, noise=noise), robot[2], known)
+    carried = bench.statistics(panda.samples(10.0, 10.4, load=load, noise=noise))
+    empty = bench.statistics(panda.samples(10.0, 10.4, noise=noise))
+    rubbing = bench.statistics(
+        panda.altered(coulomb=4.0).samples(10.0, 10.4, load=load, noise=noise)
+    )
+    assert not bench.loads.is_gone(carried, *robot, held)
+    assert bench.loads.is_gone(empty, *robot, held)
+    assert not bench.loads.is_gone(rubbing, *robot, held)
+
+
+def test_a_load_is_missed_while_the_nominal_model_is_in_use(
+    panda: Arm, calm: OnlineIdentifier, load: FloatArray
+) -> None:
+    loaded = deepcopy(calm)
+    run(loaded, panda.samples(10.0, 16.0, noise=0.05, load=load))
+    loaded._use(loaded._nominal)  # as where the gate falls back on it
+    told = {}
+    for carried in (load, None):
+        start = loaded._learner.time + 0.01
+        loaded.ingest(panda.samples(start, start + 1.0, noise=0.05, load=carried))
+        update = loaded.apply(None)
+        assert not update.identified
+        loaded.look(None, {})
+        told[carried is None] = loaded.apply(None).payload_attached
+    assert told == {False: True, True: False}
+
+
+def test_a_torque_that_goes_dead_is_survived(panda: Arm, calm: OnlineIdentifier) -> None:
+    dead = panda.samples(10.0, 20.0, noise=0.05)
+    dead.effort[:, 6] = 0.0
+    updates, _ = changed(calm, dead)
+    assert updates[-1].state is GateState.REJECTED
+    assert updates[-1].causes[0].subject == "panda_joint7"
+    assert not any(u.payload_attached for u in updates)
 
 
 @pytest.mark.parametrize("value", [-1.0, np.nan])
