@@ -11,7 +11,7 @@ from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalRespons
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
 
-from sysid_core.errors import ParameterError
+from sysid_ros.plain import installed_type
 from sysid_sim.gazebo_world import TRAJECTORIES
 
 __all__ = ["GoalRelay", "shift"]
@@ -43,7 +43,7 @@ class GoalRelay:
 
     def __init__(self, node: Node, rest: Mapping[str, float]) -> None:
         self._node, self._rest = node, rest
-        self._kind = _action()
+        self._kind = installed_type("control_msgs/action/FollowJointTrajectory", "control-msgs")
         self._passed: list[_Passed] = []
         self._client = ActionClient(node, self._kind, f"{TRAJECTORIES}/{_ACTION}")
         self._server = ActionServer(
@@ -107,13 +107,3 @@ def shift(names: list[str], point: Any, rest: Mapping[str, float], way: float) -
     """Add what joints show at rest [rad] to the positions of a trajectory's point, or take it."""
     told = zip(names, point.positions, strict=False)
     point.positions = [position + way * rest.get(name, 0.0) for name, position in told]
-
-
-def _action() -> Any:
-    try:
-        from control_msgs.action import FollowJointTrajectory
-    except ImportError as error:
-        raise ParameterError(
-            "control_msgs is not installed: install ros-$ROS_DISTRO-control-msgs"
-        ) from error
-    return FollowJointTrajectory

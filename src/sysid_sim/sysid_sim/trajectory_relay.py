@@ -9,8 +9,8 @@ from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import ParameterError
 from sysid_ros.fields import nanoseconds
+from sysid_ros.plain import installed_type
 from sysid_sim.gazebo_world import TRAJECTORIES
 from sysid_sim.goal_relay import GoalRelay, shift
 
@@ -35,7 +35,7 @@ class TrajectoryRelay:
     def __init__(self, node: Node, names: tuple[str, ...], rest: FloatArray) -> None:
         self._names, self._rest = names, dict(zip(names, rest.tolist(), strict=True))
         self._outputs: deque[tuple[int, FloatArray]] = deque(maxlen=2 * _WAITING)
-        state = _state_message()
+        state = installed_type("control_msgs/msg/JointTrajectoryControllerState", "control-msgs")
         self._motions = node.create_publisher(
             JointTrajectory, f"{TRAJECTORIES}/joint_trajectory", 10
         )
@@ -67,13 +67,3 @@ class TrajectoryRelay:
         if set(self._names) <= set(told):
             when = nanoseconds(message.header.stamp)
             self._outputs.append((when, np.array([told[name] for name in self._names])))
-
-
-def _state_message() -> Any:
-    try:
-        from control_msgs.msg import JointTrajectoryControllerState
-    except ImportError as error:
-        raise ParameterError(
-            "control_msgs is not installed: install ros-$ROS_DISTRO-control-msgs"
-        ) from error
-    return JointTrajectoryControllerState
