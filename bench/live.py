@@ -5,7 +5,6 @@ The nodes and the driver are processes of their own, on a real ROS 2 where there
 the embedded runtime. ``--seconds 600`` is the long run.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from bench.arms import tree_urdf
-from bench.runner import Result, Table, run_benchmark, show_rows
+from bench.runner import Given, Result, Table, run_benchmark, show_rows
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.excitation.fourier import random_motion
 from sysid_core.excitation.limits import fit_into, motion_limits
@@ -294,7 +293,7 @@ def _tables(result: dict[str, Any]) -> dict[str, Table]:
     return {"nodes": nodes, "messages": show_rows(title, [row], ".6g")}
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Load the nodes and watch them."""
     os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
@@ -308,4 +307,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["drive"]:  # the process of its own that publishes
         path, seconds = sys.argv[2:]
         sys.exit(drive(Path(path), float(seconds)))
-    sys.exit(run_benchmark(run, seconds=(SECONDS, "of load")))
+    run_benchmark(run, seconds=(SECONDS, "of load"))

@@ -8,8 +8,6 @@ rest is predicted at the true states, without noise. The plant is Pinocchio's re
 Newton-Euler algorithm with friction of its own.
 """
 
-import argparse
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +25,7 @@ from bench.recordings import (
     plain_samples,
     plain_wls,
 )
-from bench.runner import Result, run_benchmark, say, show_rows
+from bench.runner import Given, Result, run_benchmark, say, show_rows
 from bench.signal_faults import Plant
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeDynamics
@@ -217,7 +215,7 @@ def run(seed: int) -> dict[str, Any]:
     }
 
 
-def measure(given: argparse.Namespace) -> Result:
+def measure(given: Given) -> Result:
     """Compare on all mixtures, told by their stamps."""
     runs = [run(seed) for seed in range(given.seed, given.seed + given.seeds)]
     good = [one for one in runs if "error" not in one]
@@ -257,4 +255,4 @@ def _mean(ratios: FloatArray) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(run_benchmark(measure, seeds=(20, "recordings")))
+    run_benchmark(measure, seeds=(20, "recordings"))

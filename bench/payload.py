@@ -6,10 +6,8 @@ their time without one. Where the recordings are at hand, a real UR10e's two run
 trajectory, without and with 2.805 kg, are joined at various times.
 """
 
-import argparse
 import math
 import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.plants import ARMS, RATE, Load, Motion, Plant, arm
-from bench.runner import Result, run_benchmark, say, show_rows
+from bench.runner import Given, Result, run_benchmark, say, show_rows
 from sysid_core.arrays import FloatArray
 from sysid_core.excitation.fourier import quintic_step
 from sysid_core.online.replay import replay, stream_settings_for
@@ -191,7 +189,7 @@ def _row(label: str, own: Sequence[Pickup]) -> dict[str, object]:
     }
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Pick up loads, move without any, and splice the recordings."""
     pickups, moved, known = [], [], []
     rows = []
@@ -222,12 +220,10 @@ def run(given: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    sys.exit(
-        run_benchmark(
-            run,
-            seeds=(2, "arms of each kind"),
-            arms=(ARMS, "to run"),
-            hours=(0.1, "without load"),
-            splices=(4, "of the UR10e"),
-        )
+    run_benchmark(
+        run,
+        seeds=(2, "arms of each kind"),
+        arms=(ARMS, "to run"),
+        hours=(0.1, "without load"),
+        splices=(4, "of the UR10e"),
     )

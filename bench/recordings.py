@@ -6,9 +6,7 @@ if live, learn from the first 70 % of a recording and predict the rest; all are 
 chain's samples and filter, also on those alone that no repeated message disturbed.
 """
 
-import argparse
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.signal import butter, filtfilt
 
-from bench.runner import Result, run_benchmark, show_rows
+from bench.runner import Given, Result, run_benchmark, show_rows
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.data import read_recording
 from sysid_core.dynamics.tree import TreeDynamics
@@ -266,7 +264,7 @@ def compare(case: Case, root: Path) -> dict[str, Any]:
     }
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Compare on every recording."""
     root = Path(os.environ.get("SYSID_DATA", "../shared/data"))
     results = [compare(case, root) for case in CASES if case.name in given.only]
@@ -299,4 +297,4 @@ def run(given: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    sys.exit(run_benchmark(run, only=(tuple(case.name for case in CASES), "recordings")))
+    run_benchmark(run, only=(tuple(case.name for case in CASES), "recordings"))

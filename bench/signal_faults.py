@@ -8,8 +8,6 @@ is Pinocchio's recursive Newton-Euler algorithm with Stribeck and load-dependent
 own.
 """
 
-import argparse
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +17,7 @@ import numpy as np
 import pinocchio as pin
 
 from bench.arms import chain_urdf, perturbed
-from bench.runner import Result, run_benchmark, say, show_rows
+from bench.runner import Given, Result, run_benchmark, say, show_rows
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
 from sysid_core.identification import Identification, IdentifyConfig, identify
@@ -214,7 +212,7 @@ def _predict(found: Identification, states: Sequence[FloatArray]) -> FloatArray:
     return -np.array(rows.residuals(regression.base.project(parameters))).T
 
 
-def measure(given: argparse.Namespace) -> Result:
+def measure(given: Given) -> Result:
     """Compare every fault at every strength."""
     runs: list[dict[str, Any]] = []
     rows = []
@@ -246,4 +244,4 @@ def measure(given: argparse.Namespace) -> Result:
 
 if __name__ == "__main__":
     faults = (tuple(FAULTS), "to record")
-    sys.exit(run_benchmark(measure, seeds=(4, "recordings per row"), faults=faults))
+    run_benchmark(measure, seeds=(4, "recordings per row"), faults=faults)

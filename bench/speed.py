@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timings as ratios in one run: solves against Clarabel, ingestion against Pinocchio's call."""
 
-import argparse
-import sys
 import tempfile
 import tracemalloc
 from dataclasses import replace
@@ -16,7 +14,7 @@ from scipy.linalg import lapack
 
 from bench.arms import synthetic_problem, tree_urdf
 from bench.conic import solve_conic
-from bench.runner import Result, paired, run_benchmark, show_rows, timed
+from bench.runner import Given, Result, paired, run_benchmark, show_rows, timed
 from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.dynamics.select import make_dynamics
@@ -179,7 +177,7 @@ def check_window(samples: int, seed: int) -> dict[str, float]:
     }
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Time solves and ingestion, and slide a window."""
     with tempfile.TemporaryDirectory() as folder:
         robots = {n: _tree(n, Path(folder)) for n in (6, *BODIES)}
@@ -216,4 +214,4 @@ def run(given: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    sys.exit(run_benchmark(run, samples=(1_000_000, "for the window")))
+    run_benchmark(run, samples=(1_000_000, "for the window"))
