@@ -3,6 +3,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from sysid_core.excitation.limits import fit_into, motion_limits
 from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
 from sysid_core.priors import default_constraints, default_prior, free_parameters
 from sysid_core.recording import Recording, Samples
-from sysid_core.robot import Robot
+from sysid_core.robot import Robot, load_robot, parse_description
 
 __all__ = [
     "Experiment",
@@ -25,6 +27,7 @@ __all__ = [
     "chain_urdf",
     "make_experiment",
     "perturbed",
+    "robot_of",
     "synthetic_problem",
     "tree_urdf",
 ]
@@ -34,6 +37,14 @@ MASSES = 12  # point masses per random body
 SPEED = 0.6  # of the joints' limits
 RATE = 100.0  # [Hz]
 SPREAD = 0.15  # of the factors of pseudo-inertias near the nominal ones
+_FOLDER = TemporaryDirectory()  # of URDFs that are made here, until the process ends
+
+
+def robot_of(name: str, urdf: str) -> Robot:
+    """Return a robot of that name, whose URDF is a file until the process ends."""
+    path = Path(_FOLDER.name) / f"{name}.urdf"
+    path.write_text(urdf, encoding="utf-8")
+    return load_robot(parse_description({"name": name, "urdf": str(path)}))
 
 
 def chain_urdf(joints: int, seed: int) -> str:

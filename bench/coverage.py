@@ -9,7 +9,6 @@ code with the identified model.
 """
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -79,8 +78,7 @@ def halves(case: Case, root: Path) -> dict[str, Any]:
 
 def simulated(joints: int, seed: int) -> dict[str, Any]:
     """Identify a simulated arm and predict its torque on another motion."""
-    with tempfile.TemporaryDirectory() as folder:
-        plant = GearedPlant(joints, seed, Path(folder))
+    plant = GearedPlant(joints, seed)
     time, q, v, a = plant.motion(RATE, DURATION)
     torque, rng = plant.torque(q, v, a), plant.rng
     effort = torque + 0.02 * torque.std(axis=0) * rng.normal(size=q.shape)

@@ -8,8 +8,6 @@ rest is predicted at the true states, without noise. The plant is Pinocchio's re
 Newton-Euler algorithm with friction of its own.
 """
 
-import tempfile
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,8 +113,7 @@ def _friction(rng: np.random.Generator, kind: str, plant: FloatArray, truth: Tru
 def _record(seed: int, drawn: dict[str, Any]) -> tuple[Robot, Recording, Truth, float]:
     """Return a random arm, its recording, what is true, and the plain chain's cut-off [Hz]."""
     rng = np.random.default_rng(seed)
-    with tempfile.TemporaryDirectory() as folder:
-        arm = Plant(int(rng.integers(3, 8)), seed, Path(folder))
+    arm = Plant(int(rng.integers(3, 8)), seed)
     joints = arm.model.nv
     time = np.arange(0.0, float(rng.choice([20.0, 40.0, 60.0])), _STEP)
     drawn |= {

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timings as ratios in one run: solves against Clarabel, ingestion against Pinocchio's call."""
 
-import tempfile
 import tracemalloc
 from dataclasses import replace
 from itertools import cycle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 from scipy.linalg import lapack
 
-from bench.arms import synthetic_problem, tree_urdf
+from bench.arms import robot_of, synthetic_problem, tree_urdf
 from bench.conic import solve_conic
 from bench.runner import Given, Result, paired, run_benchmark, show_rows, timed
 from sysid_core.dynamics.open_tree import random_states
@@ -23,19 +21,13 @@ from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.estimation import Entropic, EntropicSolver, Estimate
 from sysid_core.online.window import SlidingWindow, WindowConfig
 from sysid_core.recording import Samples
-from sysid_core.robot import Robot, load_robot, parse_description
+from sysid_core.robot import Robot, load_robot
 
 __all__ = ["run"]
 
 BODIES = (7, 13, 31)
 BATCH = 50  # samples that are ingested at once
 CONTROLLED = ("panda", "digit_left_leg")
-
-
-def _tree(bodies: int, folder: Path) -> Robot:
-    path = folder / f"tree{bodies}.urdf"
-    path.write_text(tree_urdf(bodies, seed=bodies), encoding="utf-8")
-    return load_robot(parse_description({"name": f"tree{bodies}", "urdf": str(path)}))
 
 
 def time_solves(robot: Robot, seed: int) -> dict[str, float]:
@@ -179,12 +171,11 @@ def check_window(samples: int, seed: int) -> dict[str, float]:
 
 def run(given: Given) -> Result:
     """Time solves and ingestion, and slide a window."""
-    with tempfile.TemporaryDirectory() as folder:
-        robots = {n: _tree(n, Path(folder)) for n in (6, *BODIES)}
-        solve = [time_solves(robots[n], given.seed) for n in BODIES]
-        ingestion = [time_ingestion(robots[n], given.seed) for n in (6, 13)]
-        control = [time_control(name, given.seed) for name in CONTROLLED]
-        window = check_window(given.samples, given.seed)
+    robots = {n: robot_of(f"tree{n}", tree_urdf(n, seed=n)) for n in (6, *BODIES)}
+    solve = [time_solves(robots[n], given.seed) for n in BODIES]
+    ingestion = [time_ingestion(robots[n], given.seed) for n in (6, 13)]
+    control = [time_control(name, given.seed) for name in CONTROLLED]
+    window = check_window(given.samples, given.seed)
     tables = {
         "solve": show_rows(
             "whole solves, covariance included; Clarabel's own time without CVXPY's around it",
