@@ -8,9 +8,7 @@ torque without noise. These have gear ripple, Stribeck and load-dependent fricti
 code with the identified model.
 """
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,9 +60,9 @@ def _half(recording: Recording, first: bool) -> Recording:
     return recording.select((recording.time < middle) == first)
 
 
-def halves(case: Case, root: Path) -> dict[str, Any]:
+def halves(case: Case) -> dict[str, Any]:
     """Identify each half of a recording and predict the other."""
-    robot, recording = case.load(root)
+    robot, recording = case.load()
     parts = [_half(recording, True), _half(recording, False)]
     inside, alone = [], []
     for learned, other in (parts, parts[::-1]):
@@ -104,11 +102,10 @@ def simulated(joints: int, seed: int) -> dict[str, Any]:
 
 def measure(given: Given) -> Result:
     """Measure coverage on every recording and on the simulated arms."""
-    root = Path(os.environ.get("SYSID_DATA", "../shared/data"))
     real = []
     for case in CASES:
         say(case.name)
-        real.append(halves(case, root))
+        real.append(halves(case))
     say(f"{given.seeds} simulated arms")
     arms = [simulated(4 + seed % 4, 100 + given.seed + seed) for seed in range(given.seeds)]
     mean = {
