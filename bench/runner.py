@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -22,6 +23,7 @@ __all__ = [
     "Result",
     "Table",
     "paired",
+    "processor_time",
     "run_benchmark",
     "say",
     "show_goals",
@@ -94,6 +96,12 @@ def timed(function: Callable[[], object], repeats: int) -> float:
         function()
         times.append(time.process_time() - begin)
     return min(times[1:])
+
+
+def processor_time(pid: int) -> float:
+    """Return the processor time [s] that a process took so far."""
+    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _provenance(name: str) -> dict[str, str]:
