@@ -13,7 +13,7 @@ from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.estimation import Problem
-from sysid_core.excitation.fourier import random_motion
+from sysid_core.excitation.fourier import FourierMotion, random_motion
 from sysid_core.excitation.limits import fit_into, motion_limits
 from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
 from sysid_core.priors import default_constraints, default_prior, free_parameters
@@ -30,6 +30,7 @@ __all__ = [
     "robot_of",
     "synthetic_problem",
     "tree_urdf",
+    "wide_motion",
 ]
 
 PERIOD, HARMONICS = 10.0, 5  # [s, -]
@@ -145,6 +146,14 @@ class Experiment:
     judged: Samples
 
 
+def wide_motion(
+    robot: Robot, rng: np.random.Generator, period: float = PERIOD, **shares: float
+) -> FourierMotion:
+    """Return a random motion that fills the `motion_limits` of such shares."""
+    motion = random_motion(len(robot.joint_names), period, HARMONICS, rng)
+    return fit_into(motion, motion_limits(robot, **shares), fill=True)
+
+
 def nearby(robot: Robot, rng: np.random.Generator) -> FloatArray:
     """Return random true parameters (p,) near the nominal ones."""
     return np.where(free_parameters(robot), perturbed(robot, rng), robot.consistent_nominal)
@@ -183,12 +192,7 @@ def make_experiment(
     """Simulate an arm with random true parameters on two random motions."""
     rng = np.random.default_rng(seed)
     truth, regression = truth_of(robot, rng), TreeRegression(robot)
-    limits = motion_limits(robot, speed=SPEED)
-    joints = len(robot.joint_names)
-    motions = [
-        fit_into(random_motion(joints, PERIOD, HARMONICS, rng), limits, fill=True)
-        for _ in range(2)
-    ]
+    motions = [wide_motion(robot, rng, speed=SPEED) for _ in range(2)]
     exact = []
     for motion, time in zip(
         motions, (np.arange(samples) / RATE, motions[1].times(RATE)), strict=True

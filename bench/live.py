@@ -21,11 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from bench.arms import tree_urdf
+from bench.arms import tree_urdf, wide_motion
 from bench.runner import Given, Result, Table, processor_time, run_benchmark, show_rows
 from sysid_core.dynamics.tree import TreeRegression
-from sysid_core.excitation.fourier import random_motion
-from sysid_core.excitation.limits import fit_into, motion_limits
 from sysid_core.robot import Robot, load_robot
 
 __all__ = ["Peer", "Usage", "node_process", "run"]
@@ -56,9 +54,8 @@ def write_robot(folder: Path) -> Path:
 def write_motion(robot: Robot, path: Path, seed: int) -> None:
     """Write one period of a random motion, with the torques of a robot a third heavier."""
     rng = np.random.default_rng(seed)
-    motion = random_motion(len(robot.joint_names), PERIOD, 5, rng)
     time_ = np.arange(round(PERIOD * RATE)) / RATE
-    q, v, a = fit_into(motion, motion_limits(robot, share=0.3), fill=True).states(time_)
+    q, v, a = wide_motion(robot, rng, PERIOD, share=0.3).states(time_)
     truth = robot.consistent_nominal.copy()
     robot.layout.inertias(truth)[:] *= 1.3
     truth[robot.layout.term("viscous")] += 0.5

@@ -23,7 +23,7 @@ from bench.recordings import (
     plain_samples,
     plain_wls,
 )
-from bench.runner import Given, Result, run_benchmark, say, show_rows
+from bench.runner import Given, Result, geometric_mean, run_benchmark, say, show_rows
 from bench.signal_faults import Plant
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeDynamics
@@ -238,17 +238,12 @@ def _summary(runs: list[dict[str, Any]]) -> dict[str, float]:
     identified = np.array([one["identified"] for one in runs])
     live = np.array([one["live"] for one in runs if one["in use"]])
     return {
-        "identified, geometric mean": _mean(identified),
+        "identified, geometric mean": geometric_mean(identified),
         "worst": float(identified.max()),
         "live, in use": len(live) / len(runs),
-        "geometric mean of these": _mean(live),
+        "geometric mean of these": geometric_mean(live),
         "worst of these": float(max(live, default=np.nan)),
     }
-
-
-def _mean(ratios: FloatArray) -> float:
-    """Return the geometric mean; NaN of none."""
-    return float(np.exp(np.log(ratios).mean())) if len(ratios) else np.nan
 
 
 if __name__ == "__main__":

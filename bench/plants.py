@@ -16,10 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from bench.arms import chain_urdf, robot_of
+from bench.arms import chain_urdf, robot_of, wide_motion
 from sysid_core.arrays import FloatArray
-from sysid_core.excitation.fourier import FourierMotion, quintic_step, random_motion
-from sysid_core.excitation.limits import fit_into, motion_limits
+from sysid_core.excitation.fourier import FourierMotion, quintic_step
 from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
@@ -31,7 +30,7 @@ ARMS = ("panda", "ur10", "chain")
 
 RATE = 200.0  # [Hz]
 _LEARNED_ON, _LEARNED = 3, 20.0  # motion, and so many seconds of it, that `identified` learns from
-_PERIOD, _HARMONICS, _SPEED = 10.0, 5, 0.6  # [s, -, share of the limits]
+_PERIOD, _SPEED = 10.0, 0.6  # [s, share of the limits]
 _SPREAD = 0.2  # masses and inertias are off by up to this share
 _LEVER = 0.01  # [m] deviation of centres of mass
 _DRY, _VISCOUS = 0.02, 0.02  # of the effort limit; the latter at the velocity limit
@@ -88,9 +87,7 @@ class Plant:
     def motion(self, number: int) -> FourierMotion:
         """Return one of this plant's wide motions."""
         rng = np.random.default_rng([self._seed, number])
-        joints = len(self.robot.joint_names)
-        motion = random_motion(joints, _PERIOD, _HARMONICS, rng)
-        return fit_into(motion, motion_limits(self.robot, speed=_SPEED), fill=True)
+        return wide_motion(self.robot, rng, _PERIOD, speed=_SPEED)
 
     def states(
         self, number: int, start: float, stop: float, size: FloatArray | float = 1.0

@@ -16,12 +16,14 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from bench.goals import Outcome, judge
+from sysid_core.arrays import FloatArray
 
 __all__ = [
     "OUT",
     "Given",
     "Result",
     "Table",
+    "geometric_mean",
     "paired",
     "processor_time",
     "run_benchmark",
@@ -86,6 +88,11 @@ def show_goals(outcomes: Sequence[Outcome]) -> None:
     rows = [(o.figure, o.limit, o.value, o.status, o.source) for o in outcomes]
     if rows:
         show_table("goals", ("figure", "goal", "measured", "status", "source"), rows, ".3g")
+
+
+def geometric_mean(values: Sequence[float] | FloatArray) -> float:
+    """Return the geometric mean; NaN of none."""
+    return float(np.exp(np.mean(np.log(values)))) if len(values) else np.nan
 
 
 def timed(function: Callable[[], object], repeats: int) -> float:
