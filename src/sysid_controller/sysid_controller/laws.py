@@ -93,12 +93,6 @@ class ComputedTorque:
         """Return the feedback torque (na,) [N·m] without a model; see `ControlLaw`."""
         return inertia @ self.gains.feedback(error, rate)
 
-    @staticmethod
-    def of(config: ControllerConfig, count: int) -> ComputedTorque:
-        """Return the law of `count` joints that the settings describe."""
-        given, open_gains = find_gains(config, count)
-        return ComputedTorque(given.joined(open_gains))
-
 
 class FeedForward:
     """``u = W(q_d, q̇_d, q̈_d) θ + K_p e + K_d ė`` (Zhang et al. eq. 34).
@@ -130,12 +124,6 @@ class FeedForward:
         if self.open_gains is not None:
             torque += inertia @ self.open_gains.feedback(error, rate)
         return torque
-
-    @staticmethod
-    def of(config: ControllerConfig, count: int) -> FeedForward:
-        """Return the law of `count` joints that the settings describe."""
-        given, open_gains = find_gains(config, count)
-        return FeedForward(given, open_gains)
 
 
 def _per_joint(values: tuple[float, ...], count: int, name: str) -> FloatArray:
@@ -203,7 +191,7 @@ def _check_gains(joint_names: Sequence[str], gains: Gains, most: Gains, source: 
 
 
 LAWS: Mapping[str, Callable[[ControllerConfig, int], ControlLaw]] = {
-    "computed_torque": ComputedTorque.of,
-    "feed_forward": FeedForward.of,
+    "computed_torque": lambda *settings: ComputedTorque(Gains.joined(*find_gains(*settings))),
+    "feed_forward": lambda *settings: FeedForward(*find_gains(*settings)),
 }
 """Name of a law, which the setting `mode` chooses → its maker from settings and joint count."""
