@@ -19,6 +19,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from sysid_msgs.msg import Contacts
 from sysid_ros.fields import stamp
+from sysid_ros.plain import installed_type
 from sysid_ros.sensors import (
     contacts_message,
     joint_state_message,
@@ -94,7 +95,11 @@ def test_states_carry_commanded_torques_and_positions_from_the_robots_zero(
 def test_a_trajectory_controller_gets_motions_and_tells_what_drove_the_joints(
     relay_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trajectory_relay, "installed_type", lambda *_: JointTrajectory)
+
+    def known(kind: str, package: str) -> Any:
+        return JointTrajectory if "/msg/" in kind else installed_type(kind, package)
+
+    monkeypatch.setattr(trajectory_relay, "installed_type", known)
     relay = relay_of("panda", "-p", "trajectories:=true")
     way, names = relay._motions, list(relay.robot.actuated_names)
     way._motions = Log()
