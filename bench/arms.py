@@ -3,6 +3,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -11,12 +13,12 @@ from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.estimation import Problem
-from sysid_core.excitation.fourier import random_motion
+from sysid_core.excitation.fourier import FourierMotion, random_motion
 from sysid_core.excitation.limits import fit_into, motion_limits
 from sysid_core.inertia import from_pseudo_inertia, pseudo_inertia
 from sysid_core.priors import default_constraints, default_prior, free_parameters
 from sysid_core.recording import Recording, Samples
-from sysid_core.robot import Robot
+from sysid_core.robot import Robot, load_robot, parse_description
 
 __all__ = [
     "Experiment",
@@ -25,8 +27,10 @@ __all__ = [
     "chain_urdf",
     "make_experiment",
     "perturbed",
+    "robot_of",
     "synthetic_problem",
     "tree_urdf",
+    "wide_motion",
 ]
 
 PERIOD, HARMONICS = 10.0, 5  # [s, -]
@@ -34,6 +38,14 @@ MASSES = 12  # point masses per random body
 SPEED = 0.6  # of the joints' limits
 RATE = 100.0  # [Hz]
 SPREAD = 0.15  # of the factors of pseudo-inertias near the nominal ones
+_FOLDER = TemporaryDirectory()  # of URDFs that are made here, until the process ends
+
+
+def robot_of(name: str, urdf: str) -> Robot:
+    """Return a robot of that name, whose URDF is a file until the process ends."""
+    path = Path(_FOLDER.name) / f"{name}.urdf"
+    path.write_text(urdf, encoding="utf-8")
+    return load_robot(parse_description({"name": name, "urdf": str(path)}))
 
 
 def chain_urdf(joints: int, seed: int) -> str:
@@ -134,6 +146,14 @@ class Experiment:
     judged: Samples
 
 
+def wide_motion(
+    robot: Robot, rng: np.random.Generator, period: float = PERIOD, **shares: float
+) -> FourierMotion:
+    """Return a random motion that fills the `motion_limits` of such shares."""
+    motion = random_motion(len(robot.joint_names), period, HARMONICS, rng)
+    return fit_into(motion, motion_limits(robot, **shares), fill=True)
+
+
 def nearby(robot: Robot, rng: np.random.Generator) -> FloatArray:
     """Return random true parameters (p,) near the nominal ones."""
     return np.where(free_parameters(robot), perturbed(robot, rng), robot.consistent_nominal)
@@ -172,12 +192,7 @@ def make_experiment(
     """Simulate an arm with random true parameters on two random motions."""
     rng = np.random.default_rng(seed)
     truth, regression = truth_of(robot, rng), TreeRegression(robot)
-    limits = motion_limits(robot, speed=SPEED)
-    joints = len(robot.joint_names)
-    motions = [
-        fit_into(random_motion(joints, PERIOD, HARMONICS, rng), limits, fill=True)
-        for _ in range(2)
-    ]
+    motions = [wide_motion(robot, rng, speed=SPEED) for _ in range(2)]
     exact = []
     for motion, time in zip(
         motions, (np.arange(samples) / RATE, motions[1].times(RATE)), strict=True

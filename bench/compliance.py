@@ -5,21 +5,20 @@ It is simulated here with all its 36 coefficients known, and its poses are recor
 in Dai's work on ATRIAS.
 """
 
-import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
+from bench.arms import robot_of
 from bench.runner import Given, Result, run_benchmark, show_rows, show_table
 from sysid_core.arrays import FloatArray
 from sysid_core.compliance.estimate import AXES, identify_compliance
 from sysid_core.compliance.poses import Poses
-from sysid_core.robot import Robot, load_robot, parse_description
+from sysid_core.robot import Robot
 
 __all__ = ["run"]
 
@@ -177,18 +176,11 @@ def errors(robot: Robot, pendulum: Pendulum, poses: Poses, coupled: bool) -> dic
     }
 
 
-def _robot(pendulum: Pendulum) -> Robot:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "pendulum.urdf"
-        path.write_text(urdf(pendulum), encoding="utf-8")
-        return load_robot(parse_description({"name": "pendulum", "urdf": str(path)}))
-
-
 def run(given: Given) -> Result:
     """Identify a random pendulum from exact and from noisy poses."""
     rng = np.random.default_rng(given.seed)
     pendulum = random_pendulum(rng)
-    robot = _robot(pendulum)
+    robot = robot_of("pendulum", urdf(pendulum))
     poses = simulate(pendulum, rng)
     rough, rougher = (noisy(poses, rng, size, 2.0 * size) for size in (1e-5, 1e-4))
     results = {

@@ -8,10 +8,7 @@ torque without noise. These have gear ripple, Stribeck and load-dependent fricti
 code with the identified model.
 """
 
-import os
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,9 +60,9 @@ def _half(recording: Recording, first: bool) -> Recording:
     return recording.select((recording.time < middle) == first)
 
 
-def halves(case: Case, root: Path) -> dict[str, Any]:
+def halves(case: Case) -> dict[str, Any]:
     """Identify each half of a recording and predict the other."""
-    robot, recording = case.load(root)
+    robot, recording = case.load()
     parts = [_half(recording, True), _half(recording, False)]
     inside, alone = [], []
     for learned, other in (parts, parts[::-1]):
@@ -79,8 +76,7 @@ def halves(case: Case, root: Path) -> dict[str, Any]:
 
 def simulated(joints: int, seed: int) -> dict[str, Any]:
     """Identify a simulated arm and predict its torque on another motion."""
-    with tempfile.TemporaryDirectory() as folder:
-        plant = GearedPlant(joints, seed, Path(folder))
+    plant = GearedPlant(joints, seed)
     time, q, v, a = plant.motion(RATE, DURATION)
     torque, rng = plant.torque(q, v, a), plant.rng
     effort = torque + 0.02 * torque.std(axis=0) * rng.normal(size=q.shape)
@@ -106,11 +102,10 @@ def simulated(joints: int, seed: int) -> dict[str, Any]:
 
 def measure(given: Given) -> Result:
     """Measure coverage on every recording and on the simulated arms."""
-    root = Path(os.environ.get("SYSID_DATA", "../shared/data"))
     real = []
     for case in CASES:
         say(case.name)
-        real.append(halves(case, root))
+        real.append(halves(case))
     say(f"{given.seeds} simulated arms")
     arms = [simulated(4 + seed % 4, 100 + given.seed + seed) for seed in range(given.seeds)]
     mean = {

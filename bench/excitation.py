@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.runner import Given, Result, run_benchmark, say, show_rows
+from bench.runner import Given, Result, geometric_mean, run_benchmark, say, show_rows
 from sysid_controller.motion_plan import MotionPlanner
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.select import make_regression
@@ -90,9 +90,7 @@ def run(given: Given) -> Result:
                 }
             )
             say(f"{rows[-1]}")
-        figures[f"error over that of a random motion, {name}"] = float(
-            np.exp(np.mean(np.log(ratios)))
-        )
+        figures[f"error over that of a random motion, {name}"] = geometric_mean(ratios)
     table = show_rows("relative error of base parameters", rows, ".3g")
     return Result(figures, {"rows": rows}, {"excitation": table})
 

@@ -16,7 +16,7 @@ import zstandard
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 from bench.arms import chain_urdf
-from sysid_core.data import write_csv, write_recording
+from sysid_core.data import recorded_messages, write_csv, write_recording
 from sysid_core.data.message_types import JOINT_STATE, message_types
 from sysid_core.recording import Recording
 from sysid_core.robot import load_robot
@@ -91,24 +91,10 @@ def prepare(folder: Path, main: Callable[[list[str]], int]) -> Corpus:
 
 
 def _write_database(recording: Recording, folder: Path) -> None:
-    types = message_types()
-    stamp, header = (
-        types.types[f"{name}"] for name in ("builtin_interfaces/msg/Time", "std_msgs/msg/Header")
-    )
-    assert recording.effort is not None
     with Writer(folder, version=9, storage_plugin=StoragePlugin.SQLITE3) as bag:
-        connection = bag.add_connection("/joint_states", JOINT_STATE, typestore=types)
-        for row, (position, effort) in enumerate(
-            zip(recording.position, recording.effort, strict=True)
-        ):
-            message = types.types[JOINT_STATE](
-                header(stamp(1 + row // 100, row % 100 * 10**7), ""),
-                list(recording.joint_names),
-                position,
-                np.zeros(0),
-                effort,
-            )
-            bag.write(connection, 10**9 + row * 10**7, types.serialize_cdr(message, JOINT_STATE))
+        connection = bag.add_connection("/joint_states", JOINT_STATE, typestore=message_types())
+        for _, logged, content in recorded_messages(recording, "base"):
+            bag.write(connection, logged, content)
 
 
 def _bytes(data: bytes, rng: random.Random) -> bytes:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from bench.fault_cases import Corpus, arguments, bomb, prepare, spoiled_file
 from bench.fault_robots import random_robot
-from bench.runner import Given, Result, run_benchmark, say, show_table
+from bench.runner import Given, Result, processor_time, run_benchmark, say, show_table
 from sysid_core.cli.main import main as command
 from sysid_core.errors import SysidError
 
@@ -33,7 +33,6 @@ __all__ = ["KINDS", "Verdict", "run"]
 MEMORY = 1 << 30
 PROCESSOR = 5.0  # Seconds of processor time that a case may take
 WALL = 30.0  # Seconds after which a case that does nothing is taken to hang
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 KINDS: dict[str, Callable[[Corpus, Path, random.Random], list[str]]] = {
     "spoiled files": spoiled_file,
@@ -134,15 +133,10 @@ def _work(jobs: list[tuple[str, int]], corpus: Corpus, sandbox: Path, report: in
         os.write(report, json.dumps(found).encode() + b"\n")
 
 
-def _processor_time(pid: int) -> float:
-    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(stat[11]) + int(stat[12])) / _TICKS
-
-
 def _lines(pid: int, pipe: int) -> Iterator[Any]:
     """Yield what a worker reports; None when it hangs or has ended."""
     rest = b""
-    began, since = _processor_time(pid), time.monotonic()
+    began, since = processor_time(pid), time.monotonic()
     while True:
         if select.select([pipe], [], [], 0.25)[0]:
             portion = os.read(pipe, 1 << 16)
@@ -152,8 +146,8 @@ def _lines(pid: int, pipe: int) -> Iterator[Any]:
             *lines, rest = (rest + portion).split(b"\n")
             for line in lines:
                 yield json.loads(line)
-            began, since = _processor_time(pid), time.monotonic()
-        elif _processor_time(pid) - began > PROCESSOR or time.monotonic() - since > WALL:
+            began, since = processor_time(pid), time.monotonic()
+        elif processor_time(pid) - began > PROCESSOR or time.monotonic() - since > WALL:
             yield "hang"
             return
 

@@ -30,8 +30,6 @@ from sysid_core.signals.filters import settling_time
 
 __all__ = ["Figaroh", "FigarohConfig"]
 
-_INERTIAS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
-
 
 @dataclass(frozen=True)
 class FigarohConfig:

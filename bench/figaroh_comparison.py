@@ -16,7 +16,16 @@ import numpy as np
 
 from bench.arms import Experiment, Noise, make_experiment
 from bench.figaroh_adapter import Figaroh, FigarohConfig
-from bench.runner import Given, Result, Table, run_benchmark, show_rows, show_table, timed
+from bench.runner import (
+    Given,
+    Result,
+    Table,
+    geometric_mean,
+    run_benchmark,
+    show_rows,
+    show_table,
+    timed,
+)
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.estimation import estimator
@@ -103,8 +112,7 @@ def time_solves(robot: Robot, seed: int, noise: Noise, folder: Path) -> Row:
 
 def _mean(runs: list[dict[str, Row]], method: str, key: str) -> float:
     """Return the geometric mean over the runs that have such a figure; NaN if none has."""
-    values = [run[method][key] for run in runs if key in run[method]]
-    return float(np.exp(np.mean(np.log(values)))) if values else np.nan
+    return geometric_mean([run[method][key] for run in runs if key in run[method]])
 
 
 def _table(found: dict[str, list[dict[str, Row]]]) -> Table:
@@ -130,7 +138,7 @@ def _ratio(runs: list[dict[str, Row]], key: str) -> float:
     for run in runs:
         theirs = [row[key] for name, row in run.items() if "FIGAROH" in name and key in row]
         each += [run["sysid entropic"][key] / min(theirs)] if theirs else []
-    return float(np.exp(np.mean(np.log(each)))) if each else np.nan
+    return geometric_mean(each)
 
 
 def run(given: Given) -> Result:

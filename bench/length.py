@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bench.arms import wide_motion
 from bench.runner import Given, Result, run_benchmark, say, show_rows
 from sysid_core.arrays import FloatArray
 from sysid_core.data import write_recording
 from sysid_core.dynamics.open_tree import OpenTree
-from sysid_core.excitation.fourier import random_motion
-from sysid_core.excitation.limits import fit_into, motion_limits
 from sysid_core.recording import Recording
 from sysid_core.robot import load_robot
 
@@ -45,9 +44,7 @@ def _recording(minutes: float, seed: int) -> Recording:
     """Return a recording of an arm with friction, of noisy joint states."""
     robot, rng = load_robot(_ROBOT), np.random.default_rng(seed)
     joints = len(robot.joint_names)
-    motion = fit_into(
-        random_motion(joints, 20.0, 5, rng), motion_limits(robot, speed=0.6), fill=True
-    )
+    motion = wide_motion(robot, rng, 20.0, speed=0.6)
     time = np.arange(round(minutes * 60.0 * _RATE)) / _RATE
     truth = robot.consistent_nominal.copy()
     for term, value in (("viscous", 2.0), ("coulomb", 1.5)):

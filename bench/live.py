@@ -5,7 +5,6 @@ The nodes and the driver are processes of their own, on a real ROS 2 where there
 the embedded runtime. ``--seconds 600`` is the long run.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -22,14 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from bench.arms import tree_urdf
-from bench.runner import Result, Table, run_benchmark, show_rows
+from bench.arms import tree_urdf, wide_motion
+from bench.runner import Given, Result, Table, processor_time, run_benchmark, show_rows
 from sysid_core.dynamics.tree import TreeRegression
-from sysid_core.excitation.fourier import random_motion
-from sysid_core.excitation.limits import fit_into, motion_limits
 from sysid_core.robot import Robot, load_robot
 
-__all__ = ["EMBEDDED", "Usage", "install_embedded", "node_process", "run"]
+__all__ = ["Peer", "Usage", "node_process", "run"]
 
 JOINTS, RATE = 12, 1000.0  # [-, Hz]
 PERIOD = 10.0
@@ -38,9 +35,9 @@ BUFFERS_FULL = 90.0
 
 SECONDS = 150.0
 """Long enough to see whether memory still grows."""
-_TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 EMBEDDED = find_spec("rclpy") is None
+"""Whether the embedded runtime has to stand in for rclpy."""
 
 
 def write_robot(folder: Path) -> Path:
@@ -57,9 +54,8 @@ def write_robot(folder: Path) -> Path:
 def write_motion(robot: Robot, path: Path, seed: int) -> None:
     """Write one period of a random motion, with the torques of a robot a third heavier."""
     rng = np.random.default_rng(seed)
-    motion = random_motion(len(robot.joint_names), PERIOD, 5, rng)
     time_ = np.arange(round(PERIOD * RATE)) / RATE
-    q, v, a = fit_into(motion, motion_limits(robot, share=0.3), fill=True).states(time_)
+    q, v, a = wide_motion(robot, rng, PERIOD, share=0.3).states(time_)
     truth = robot.consistent_nominal.copy()
     robot.layout.inertias(truth)[:] *= 1.3
     truth[robot.layout.term("viscous")] += 0.5
@@ -76,15 +72,11 @@ def write_motion(robot: Robot, path: Path, seed: int) -> None:
 
 def drive(motion: Path, seconds: float) -> int:
     """Publish the motion over and over, at its pace; prints the number of messages."""
-    if EMBEDDED:
-        install_embedded()
-    import rclpy
+    driver = Peer("driver")
     from builtin_interfaces.msg import Time
     from sensor_msgs.msg import JointState
 
-    rclpy.init(args=[])
-    node = rclpy.create_node("driver")
-    publisher = node.create_publisher(JointState, "joint_states", 1000)
+    publisher = driver.node.create_publisher(JointState, "joint_states", 1000)
     with np.load(motion) as data:
         names = data["names"].tolist()
         rows = [data[key].tolist() for key in ("position", "velocity", "effort")]
@@ -106,20 +98,12 @@ def drive(motion: Path, seconds: float) -> int:
         publisher.publish(message)
     time.sleep(1.0)
     print(json.dumps({"published": count, "late": late}), flush=True)
-    node.destroy_node()
-    rclpy.try_shutdown()
+    driver.close()
     return 0
 
 
-def install_embedded() -> None:
-    """Let the embedded runtime stand in for rclpy."""
-    import sysid_embedded
-
-    sysid_embedded.install()
-
-
 @contextlib.contextmanager
-def node_process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+def _process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Run Python with arguments; interrupt it at the end."""
     child = subprocess.Popen(
         [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -133,11 +117,14 @@ def node_process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         child.kill()
 
 
-def _node(name: str, robot: Path) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
-    runner: tuple[str, ...] = ("-c", f"from sysid_online.programs import {name}; {name}()")
+def node_process(
+    package: str, name: str, *settings: str
+) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
+    """Run a node of a package, with settings as ``robot:=panda``; interrupt it at the end."""
+    runner: tuple[str, ...] = ("-c", f"from {package}.programs import {name}; {name}()")
     if EMBEDDED:
-        runner = ("-m", "sysid_embedded.run", f"sysid_online.programs:{name}")
-    return node_process(*runner, "--ros-args", "-p", f"robot:={robot}")
+        runner = ("-m", "sysid_embedded.run", f"{package}.programs:{name}")
+    return _process(*runner, "--ros-args", *(w for item in settings for w in ("-p", item)))
 
 
 @dataclass
@@ -151,10 +138,9 @@ class Usage:
 
     def sample(self) -> None:
         """Read the process's processor time [s] and resident memory [MB] now."""
-        stat = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         self.wall.append(time.perf_counter())
-        self.cpu.append((int(stat[11]) + int(stat[12])) / _TICKS)
+        self.cpu.append(processor_time(self.pid))
         self.memory.append(pages * _PAGE / 1e6)
 
     def summary(self) -> dict[str, float | None]:
@@ -171,23 +157,48 @@ class Usage:
         }
 
 
-class Watcher:
+class Peer:
+    """A node of this process among the others, in a domain that no other robot uses."""
+
+    def __init__(self, name: str) -> None:
+        os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+        os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        if EMBEDDED:
+            import sysid_embedded
+
+            sysid_embedded.install()
+        import rclpy
+
+        rclpy.init(args=[])
+        self._rclpy = rclpy
+        self.node = rclpy.create_node(name)
+
+    def spin(self, seconds: float) -> None:
+        """Listen for a while of real time."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0.0:
+            self._rclpy.spin_once(self.node, timeout_sec=min(left, 0.05))
+
+    def close(self) -> None:
+        """Leave the graph."""
+        self.node.destroy_node()
+        self._rclpy.try_shutdown()
+
+
+class Watcher(Peer):
     """Listens to what the nodes say of themselves."""
 
     def __init__(self) -> None:
-        import rclpy
+        super().__init__("watcher")
         from diagnostic_msgs.msg import DiagnosticArray
 
         from sysid_msgs.msg import IdentificationStatus
 
-        rclpy.init(args=[])
-        self._rclpy = rclpy
-        self._node = rclpy.create_node("watcher")
         self.recorder: dict[str, str] = {}
         self.status: Any = None
         self.solve: list[float] = []
-        self._node.create_subscription(IdentificationStatus, "status", self._on_status, 100)
-        self._node.create_subscription(DiagnosticArray, "diagnostics", self._on_diagnostics, 100)
+        self.node.create_subscription(IdentificationStatus, "status", self._on_status, 100)
+        self.node.create_subscription(DiagnosticArray, "diagnostics", self._on_diagnostics, 100)
 
     def _on_status(self, message: Any) -> None:
         self.status = message
@@ -197,16 +208,6 @@ class Watcher:
         for status in message.status:
             if status.name.endswith("joint states"):
                 self.recorder = {pair.key: pair.value for pair in status.values}
-
-    def spin(self, seconds: float) -> None:
-        """Listen for a while."""
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end:
-            self._rclpy.spin_once(self._node, timeout_sec=0.1)
-
-    def close(self) -> None:
-        self._node.destroy_node()
-        self._rclpy.try_shutdown()
 
 
 def measure(seconds: float, seed: int) -> dict[str, Any]:
@@ -218,7 +219,7 @@ def measure(seconds: float, seed: int) -> dict[str, Any]:
         watcher = Watcher()
         stack.callback(watcher.close)
         nodes = {
-            node: stack.enter_context(_node(node, description))
+            node: stack.enter_context(node_process("sysid_online", node, f"robot:={description}"))
             for node in ("recorder", "identifier")
         }
         watcher.spin(1.0)
@@ -229,9 +230,7 @@ def measure(seconds: float, seed: int) -> dict[str, Any]:
                     raise SystemExit(f"bench.live: the {node} ended with {process.returncode}")
         usage = {node: Usage(process.pid) for node, process in nodes.items()}
         motion = str(folder / "motion.npz")
-        driver = stack.enter_context(
-            node_process("-m", "bench.live", "drive", motion, str(seconds))
-        )
+        driver = stack.enter_context(_process("-m", "bench.live", "drive", motion, str(seconds)))
         while driver.poll() is None:
             watcher.spin(1.0)
             for one in usage.values():
@@ -294,12 +293,8 @@ def _tables(result: dict[str, Any]) -> dict[str, Table]:
     return {"nodes": nodes, "messages": show_rows(title, [row], ".6g")}
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Load the nodes and watch them."""
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    if EMBEDDED:
-        install_embedded()
     result = measure(given.seconds, given.seed)
     return Result(_figures(result), result, _tables(result))
 
@@ -308,4 +303,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["drive"]:  # the process of its own that publishes
         path, seconds = sys.argv[2:]
         sys.exit(drive(Path(path), float(seconds)))
-    sys.exit(run_benchmark(run, seconds=(SECONDS, "of load")))
+    run_benchmark(run, seconds=(SECONDS, "of load"))

@@ -8,10 +8,6 @@ rest is predicted at the true states, without noise. The plant is Pinocchio's re
 Newton-Euler algorithm with friction of its own.
 """
 
-import argparse
-import sys
-import tempfile
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +23,7 @@ from bench.recordings import (
     plain_samples,
     plain_wls,
 )
-from bench.runner import Result, run_benchmark, say, show_rows
+from bench.runner import Given, Result, geometric_mean, run_benchmark, say, show_rows
 from bench.signal_faults import Plant
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeDynamics
@@ -117,8 +113,7 @@ def _friction(rng: np.random.Generator, kind: str, plant: FloatArray, truth: Tru
 def _record(seed: int, drawn: dict[str, Any]) -> tuple[Robot, Recording, Truth, float]:
     """Return a random arm, its recording, what is true, and the plain chain's cut-off [Hz]."""
     rng = np.random.default_rng(seed)
-    with tempfile.TemporaryDirectory() as folder:
-        arm = Plant(int(rng.integers(3, 8)), seed, Path(folder))
+    arm = Plant(int(rng.integers(3, 8)), seed)
     joints = arm.model.nv
     time = np.arange(0.0, float(rng.choice([20.0, 40.0, 60.0])), _STEP)
     drawn |= {
@@ -217,7 +212,7 @@ def run(seed: int) -> dict[str, Any]:
     }
 
 
-def measure(given: argparse.Namespace) -> Result:
+def measure(given: Given) -> Result:
     """Compare on all mixtures, told by their stamps."""
     runs = [run(seed) for seed in range(given.seed, given.seed + given.seeds)]
     good = [one for one in runs if "error" not in one]
@@ -243,18 +238,13 @@ def _summary(runs: list[dict[str, Any]]) -> dict[str, float]:
     identified = np.array([one["identified"] for one in runs])
     live = np.array([one["live"] for one in runs if one["in use"]])
     return {
-        "identified, geometric mean": _mean(identified),
+        "identified, geometric mean": geometric_mean(identified),
         "worst": float(identified.max()),
         "live, in use": len(live) / len(runs),
-        "geometric mean of these": _mean(live),
+        "geometric mean of these": geometric_mean(live),
         "worst of these": float(max(live, default=np.nan)),
     }
 
 
-def _mean(ratios: FloatArray) -> float:
-    """Return the geometric mean; NaN of none."""
-    return float(np.exp(np.log(ratios).mean())) if len(ratios) else np.nan
-
-
 if __name__ == "__main__":
-    sys.exit(run_benchmark(measure, seeds=(20, "recordings")))
+    run_benchmark(measure, seeds=(20, "recordings"))

@@ -7,8 +7,6 @@ Every arm is identified twice: from exact states, which shows the estimators alo
 positions and torques through the filters of `sysid identify`, as FloBaRoID's figures are.
 """
 
-import argparse
-import sys
 import time
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
@@ -16,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bench.arms import Experiment, Noise, anywhere, make_experiment
-from bench.runner import Result, run_benchmark, show_rows
+from bench.runner import Given, Result, run_benchmark, show_rows
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.dynamics.tree import TreeRegression
@@ -107,7 +105,7 @@ def _worst(runs: list[list[dict[str, Any]]], key: str) -> float:
     return max(result[key] for results in runs for result in results)
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Identify random arms from exact states, and through our filters."""
     seeds = range(given.seed, given.seed + given.arms)
     details: dict[str, list[list[dict[str, Any]]]] = {}
@@ -144,4 +142,4 @@ def run(given: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    sys.exit(run_benchmark(run, arms=(3, "random ones per robot")))
+    run_benchmark(run, arms=(3, "random ones per robot"))

@@ -6,18 +6,15 @@ their time without one. Where the recordings are at hand, a real UR10e's two run
 trajectory, without and with 2.805 kg, are joined at various times.
 """
 
-import argparse
 import math
-import os
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from bench.plants import ARMS, RATE, Load, Motion, Plant, arm
-from bench.runner import Result, run_benchmark, say, show_rows
+from bench.recordings import DATA, UR10E_ROWS, recording_of, ur10e_columns
+from bench.runner import Given, Result, run_benchmark, say, show_rows
 from sysid_core.arrays import FloatArray
 from sysid_core.excitation.fourier import quintic_step
 from sysid_core.online.replay import replay, stream_settings_for
@@ -45,7 +42,6 @@ _WEIGHED = 5.0  # [s] after which a load is weighed
 _COM = (0.03, -0.02, 0.08)  # [m]
 DEVIATIONS = 1.96  # of 95 % intervals
 _REAL_MASS, _REAL_WEIGHED = 2.805, 6.0  # [kg, s]
-_REAL_ROWS = {"14harm50sec": slice(194, 4966), "14harm50secLoad": slice(307, 5071)}
 _UPDATE_RATE = 10.0  # [Hz]
 HOURS = 10.0  # that false loads are counted over
 _STRETCH = 600.0  # [s] that one arm picks and places for at most
@@ -139,21 +135,17 @@ def _false_loads(arms: Sequence[str], seed: int, seconds: float) -> int:
     return sum(pick_and_place(*one, seconds / len(each)) for one in each)
 
 
-def splice(root: Path, at: float) -> Pickup:
+def splice(at: float) -> Pickup:
     """Join the real UR10e's runs at a time [s] of its trajectory."""
     robot = load_robot("ur10e")
     parts: list[FloatArray] = []
-    for name, rows in _REAL_ROWS.items():
-        path = root / "ur10e" / f"ur-20_02_19_{name}.csv"
-        table = np.loadtxt(path, delimiter=",")[rows]
-        time = table[:, 0] - table[0, 0]
+    for run in UR10E_ROWS:
+        table = ur10e_columns(run)
+        table[:, 0] -= table[0, 0]
+        time = table[:, 0]
         keep = time < at if not parts else (time >= at) & (time < at + _REAL_WEIGHED + 1.0)
-        parts.append(np.column_stack([time, table[:, 1:7], table[:, 13:19]])[keep])
-    joined = np.vstack(parts)
-    recording = Recording(
-        joined[:, 0], robot.joint_names, joined[:, 1:7], None, joined[:, 7:], source="ur10e"
-    )
-    updates = updates_of(robot, recording)
+        parts.append(table[keep])
+    updates = updates_of(robot, recording_of(robot, np.vstack(parts), "ur10e"))
     return judged("ur10e", updates, _REAL_MASS, at, _REAL_WEIGHED, com=False)
 
 
@@ -191,7 +183,7 @@ def _row(label: str, own: Sequence[Pickup]) -> dict[str, object]:
     }
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Pick up loads, move without any, and splice the recordings."""
     pickups, moved, known = [], [], []
     rows = []
@@ -207,10 +199,9 @@ def run(given: argparse.Namespace) -> Result:
     rows += [_row("all, as before", pickups), _row("all, onto another motion", moved)]
     rows.append(_row("the same, identified beforehand", known))
     false = _false_loads(given.arms, given.seed, 3600.0 * given.hours)
-    root = Path(os.environ.get("SYSID_DATA", "../shared/data"))
     real: list[Pickup] = []
-    if (root / "ur10e").is_dir():
-        real = [splice(root, at) for at in np.linspace(10.0, 38.0, given.splices)]
+    if (DATA / "ur10e").is_dir():
+        real = [splice(at) for at in np.linspace(10.0, 38.0, given.splices)]
     rows += [_row("real ur10e, 2.805 kg", real)] if real else []
     table = show_rows("payload", rows, ".3g")
     print(f"\n{false} false loads in {given.hours:g} h")
@@ -222,12 +213,10 @@ def run(given: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    sys.exit(
-        run_benchmark(
-            run,
-            seeds=(2, "arms of each kind"),
-            arms=(ARMS, "to run"),
-            hours=(0.1, "without load"),
-            splices=(4, "of the UR10e"),
-        )
+    run_benchmark(
+        run,
+        seeds=(2, "arms of each kind"),
+        arms=(ARMS, "to run"),
+        hours=(0.1, "without load"),
+        splices=(4, "of the UR10e"),
     )

@@ -16,13 +16,12 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from bench.arms import chain_urdf
+from bench.arms import chain_urdf, robot_of, wide_motion
 from sysid_core.arrays import FloatArray
-from sysid_core.excitation.fourier import FourierMotion, quintic_step, random_motion
-from sysid_core.excitation.limits import fit_into, motion_limits
+from sysid_core.excitation.fourier import FourierMotion, quintic_step
 from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.recording import Recording
-from sysid_core.robot import Robot, load_robot, parse_description
+from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.export import model_files, write_model
 
 __all__ = ["ARMS", "RATE", "Load", "Motion", "Plant", "arm"]
@@ -30,9 +29,8 @@ __all__ = ["ARMS", "RATE", "Load", "Motion", "Plant", "arm"]
 ARMS = ("panda", "ur10", "chain")
 
 RATE = 200.0  # [Hz]
-_FOLDER = TemporaryDirectory()
 _LEARNED_ON, _LEARNED = 3, 20.0  # motion, and so many seconds of it, that `identified` learns from
-_PERIOD, _HARMONICS, _SPEED = 10.0, 5, 0.6  # [s, -, share of the limits]
+_PERIOD, _SPEED = 10.0, 0.6  # [s, share of the limits]
 _SPREAD = 0.2  # masses and inertias are off by up to this share
 _LEVER = 0.01  # [m] deviation of centres of mass
 _DRY, _VISCOUS = 0.02, 0.02  # of the effort limit; the latter at the velocity limit
@@ -64,11 +62,7 @@ def arm(name: str) -> Robot:
     """Return a robot by name; ``chain`` is an arm of six joints made here."""
     if name != "chain":
         return load_robot(name)
-    path = Path(_FOLDER.name) / "chain.urdf"
-    path.write_text(chain_urdf(6, 3), encoding="utf-8")
-    joints = [f"joint{i}" for i in range(6)]
-    described = {"name": "chain", "urdf": str(path), "joints": {"actuated": joints}}
-    return load_robot(parse_description(described))
+    return robot_of("chain", chain_urdf(6, 3))
 
 
 class Plant:
@@ -93,9 +87,7 @@ class Plant:
     def motion(self, number: int) -> FourierMotion:
         """Return one of this plant's wide motions."""
         rng = np.random.default_rng([self._seed, number])
-        joints = len(self.robot.joint_names)
-        motion = random_motion(joints, _PERIOD, _HARMONICS, rng)
-        return fit_into(motion, motion_limits(self.robot, speed=_SPEED), fill=True)
+        return wide_motion(self.robot, rng, _PERIOD, speed=_SPEED)
 
     def states(
         self, number: int, start: float, stop: float, size: FloatArray | float = 1.0

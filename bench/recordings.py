@@ -6,9 +6,7 @@ if live, learn from the first 70 % of a recording and predict the rest; all are 
 chain's samples and filter, also on those alone that no repeated message disturbed.
 """
 
-import argparse
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.signal import butter, filtfilt
 
-from bench.runner import Result, run_benchmark, show_rows
+from bench.runner import Given, Result, run_benchmark, show_rows
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.data import read_recording
 from sysid_core.dynamics.tree import TreeDynamics
@@ -37,12 +35,16 @@ __all__ = [
     "plain_regressor",
     "plain_samples",
     "plain_wls",
+    "recording_of",
     "run",
+    "ur10e_columns",
 ]
 
+DATA = Path(os.environ.get("SYSID_DATA", "../shared/data"))
 TRAIN = 0.7  # share of a recording that is learned from
 REACH = 2.0  # periods of a low-pass after which a kink's acceleration is 1 % of its peak
 STILL = 0.01  # a joint slower than this share of its top speed rests: dry friction is unknown
+UR10E_ROWS = {"14harm50sec": slice(194, 4966), "14harm50secLoad": slice(307, 5071)}
 TX40_GEARS = (32.0, 32.0, 45.0, -48.0, 45.0, 32.0)
 TIAGO_GAINS = (1.0, 13.6, 13.6, -8.7, -8.7, -20.6, -20.6, -20.6)  # N·m per published unit
 
@@ -51,7 +53,7 @@ class Case(NamedTuple):
     """One recording: how to read it, its robot, and the low-pass of the plain chain [Hz]."""
 
     name: str
-    load: Callable[[Path], tuple[Robot, Recording]]
+    load: Callable[[], tuple[Robot, Recording]]
     cutoff: float
 
 
@@ -65,38 +67,44 @@ class PlainSamples(NamedTuple):
     time: FloatArray
 
 
-def _table(names: tuple[str, ...], columns: FloatArray, source: str) -> Recording:
-    n = len(names)
+def recording_of(robot: Robot, columns: FloatArray, source: str) -> Recording:
+    """Return a table (n, 1 + 2 nj) of times [s], positions [rad] and efforts as a recording."""
+    names, n = robot.joint_names, len(robot.joint_names)
     time, position, effort = columns[:, 0], columns[:, 1 : n + 1], columns[:, n + 1 :]
     return Recording(time, names, position, effort=effort, source=source)
 
 
-def _ur10(root: Path) -> tuple[Robot, Recording]:
-    return load_robot("ur10"), read_recording(root / "ur10" / "mcap")
+def ur10e_columns(run: str) -> FloatArray:
+    """Return what `recording_of` takes of one of the UR10e's runs, cut to its trajectory."""
+    rows = np.loadtxt(DATA / "ur10e" / f"ur-20_02_19_{run}.csv", delimiter=",")
+    return np.asarray(rows[UR10E_ROWS[run]][:, [*range(7), *range(13, 19)]])
 
 
-def _panda(root: Path) -> tuple[Robot, Recording]:
-    return load_robot("panda"), read_recording(root / "panda" / "mcap")
+def _ur10() -> tuple[Robot, Recording]:
+    return load_robot("ur10"), read_recording(DATA / "ur10" / "mcap")
 
 
-def _ur10e(root: Path) -> tuple[Robot, Recording]:
-    robot, path = load_robot("ur10e"), root / "ur10e" / "ur-20_02_19_14harm50sec.csv"
-    rows = np.loadtxt(path, delimiter=",")[194:4966]
-    return robot, _table(robot.joint_names, rows[:, [*range(7), *range(13, 19)]], str(path))
+def _panda() -> tuple[Robot, Recording]:
+    return load_robot("panda"), read_recording(DATA / "panda" / "mcap")
 
 
-def _tx40(root: Path) -> tuple[Robot, Recording]:
-    robot, path = load_robot("tx40"), root / "tx40" / "pos_read_data.csv"
+def _ur10e() -> tuple[Robot, Recording]:
+    robot = load_robot("ur10e")
+    return robot, recording_of(robot, ur10e_columns("14harm50sec"), "ur10e")
+
+
+def _tx40() -> tuple[Robot, Recording]:
+    robot, path = load_robot("tx40"), DATA / "tx40" / "pos_read_data.csv"
     position = np.loadtxt(path, delimiter=",", skiprows=1)
-    effort = np.loadtxt(root / "tx40" / "curr_data.csv", delimiter=",", skiprows=1)
+    effort = np.loadtxt(DATA / "tx40" / "curr_data.csv", delimiter=",", skiprows=1)
     time = 2e-4 * np.arange(len(position))
     columns = np.column_stack([time, position, effort])[(time >= 0.3) & (time <= 7.4)]
-    return robot, _table(robot.joint_names, columns, str(path))
+    return robot, recording_of(robot, columns, str(path))
 
 
-def _tiago(root: Path) -> tuple[Robot, Recording]:
-    recording = read_recording(root / "tiago" / "tiago.csv")
-    urdf = root / "tiago" / "tiago.urdf"
+def _tiago() -> tuple[Robot, Recording]:
+    recording = read_recording(DATA / "tiago" / "tiago.csv")
+    urdf = DATA / "tiago" / "tiago.urdf"
     model = pin.buildModelFromUrdf(str(urdf))
     others = [name for name in model.names[1:] if name not in recording.joint_names]
     description = {
@@ -218,9 +226,9 @@ def live_until(robot: Robot, recording: Recording, until: float) -> Update:
     return last.update
 
 
-def compare(case: Case, root: Path) -> dict[str, Any]:
+def compare(case: Case) -> dict[str, Any]:
     """Identify one recording by both, and score both on the plain chain's held-out samples."""
-    robot, recording = case.load(root)
+    robot, recording = case.load()
     found = identify(robot, recording, IdentifyConfig(train=TRAIN))
     samples = plain_samples(robot, recording, case.cutoff)
     A, tau = plain_regressor(robot, samples), samples.effort
@@ -266,10 +274,9 @@ def compare(case: Case, root: Path) -> dict[str, Any]:
     }
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Compare on every recording."""
-    root = Path(os.environ.get("SYSID_DATA", "../shared/data"))
-    results = [compare(case, root) for case in CASES if case.name in given.only]
+    results = [compare(case) for case in CASES if case.name in given.only]
     rows = [
         {
             "recording": r["recording"],
@@ -299,4 +306,4 @@ def run(given: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    sys.exit(run_benchmark(run, only=(tuple(case.name for case in CASES), "recordings")))
+    run_benchmark(run, only=(tuple(case.name for case in CASES), "recordings"))

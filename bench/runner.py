@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -15,13 +16,16 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from bench.goals import Outcome, judge
+from sysid_core.arrays import FloatArray
 
 __all__ = [
     "OUT",
     "Given",
     "Result",
     "Table",
+    "geometric_mean",
     "paired",
+    "processor_time",
     "run_benchmark",
     "say",
     "show_goals",
@@ -86,6 +90,11 @@ def show_goals(outcomes: Sequence[Outcome]) -> None:
         show_table("goals", ("figure", "goal", "measured", "status", "source"), rows, ".3g")
 
 
+def geometric_mean(values: Sequence[float] | FloatArray) -> float:
+    """Return the geometric mean; NaN of none."""
+    return float(np.exp(np.mean(np.log(values)))) if len(values) else np.nan
+
+
 def timed(function: Callable[[], object], repeats: int) -> float:
     """Return the least processor time [s] of a call after one to warm up."""
     times = []
@@ -94,6 +103,12 @@ def timed(function: Callable[[], object], repeats: int) -> float:
         function()
         times.append(time.process_time() - begin)
     return min(times[1:])
+
+
+def processor_time(pid: int) -> float:
+    """Return the processor time [s] that a process took so far."""
+    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _provenance(name: str) -> dict[str, str]:

@@ -8,23 +8,18 @@ is Pinocchio's recursive Newton-Euler algorithm with Stribeck and load-dependent
 own.
 """
 
-import argparse
-import sys
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
-from bench.arms import chain_urdf, perturbed
-from bench.runner import Result, run_benchmark, say, show_rows
+from bench.arms import chain_urdf, perturbed, robot_of
+from bench.runner import Given, Result, run_benchmark, say, show_rows
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording, Samples
-from sysid_core.robot import Robot, load_robot, parse_description
 from sysid_core.signals.options import SignalConfig
 
 __all__ = ["FAULTS", "Plant"]
@@ -37,10 +32,8 @@ WITHIN = 1.05  # error relative to the ladder's best
 class Plant:
     """A random arm: true parameters near the nominal ones and friction of a geared joint."""
 
-    def __init__(self, joints: int, seed: int, folder: Path) -> None:
-        path = folder / f"arm{joints}_{seed}.urdf"
-        path.write_text(chain_urdf(joints, seed), encoding="utf-8")
-        self.robot: Robot = load_robot(parse_description({"name": path.stem, "urdf": str(path)}))
+    def __init__(self, joints: int, seed: int) -> None:
+        self.robot = robot_of(f"arm{joints}_{seed}", chain_urdf(joints, seed))
         self.rng = np.random.default_rng(1000 + seed)
         layout, truth = self.robot.layout, perturbed(self.robot, self.rng)
         self.viscous, self.coulomb, self.armature, self.offset = (
@@ -171,8 +164,7 @@ def record(plant: Plant, fault: Fault, strength: int, speed: float = 1.0) -> Rec
 
 def run(fault: str, strength: int, joints: int, seed: int) -> dict[str, Any]:
     """Identify one faulty recording at the default cut-off and at every rung."""
-    with tempfile.TemporaryDirectory() as folder:
-        plant = Plant(joints, seed, Path(folder))
+    plant = Plant(joints, seed)
     speed = SPEEDS[fault][strength] if fault in SPEEDS else 1.0
     recording = record(plant, FAULTS[fault], strength, speed)
     _, *states = plant.motion(50.0 * speed, 10.0 / speed, speed)
@@ -214,7 +206,7 @@ def _predict(found: Identification, states: Sequence[FloatArray]) -> FloatArray:
     return -np.array(rows.residuals(regression.base.project(parameters))).T
 
 
-def measure(given: argparse.Namespace) -> Result:
+def measure(given: Given) -> Result:
     """Compare every fault at every strength."""
     runs: list[dict[str, Any]] = []
     rows = []
@@ -246,4 +238,4 @@ def measure(given: argparse.Namespace) -> Result:
 
 if __name__ == "__main__":
     faults = (tuple(FAULTS), "to record")
-    sys.exit(run_benchmark(measure, seeds=(4, "recordings per row"), faults=faults))
+    run_benchmark(measure, seeds=(4, "recordings per row"), faults=faults)

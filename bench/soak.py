@@ -7,7 +7,6 @@ times of recovery are the robot's. ``--seconds 3600`` is the long run.
 
 import contextlib
 import math
-import os
 import signal
 import time
 from collections import Counter
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.live import EMBEDDED, Usage, install_embedded, node_process
+from bench.live import Usage, node_process
 from bench.runner import Given, Result, run_benchmark, say, show_table
 from bench.soak_faults import FAULTS, ROBOT, Probe
 
@@ -63,21 +62,14 @@ def _start(stack: contextlib.ExitStack, rate: float) -> dict[str, Any]:
     }
     processes = {}
     for name, package in NODES.items():
-        runner: tuple[str, ...] = ("-c", f"from {package}.programs import {name}; {name}()")
-        if EMBEDDED:
-            runner = ("-m", "sysid_embedded.run", f"{package}.programs:{name}")
         settings = [f"robot:={ROBOT}", "use_sim_time:=" + str(name != "simulator").lower()]
-        words = [w for item in (*settings, *own.get(name, [])) for w in ("-p", item)]
-        processes[name] = stack.enter_context(node_process(*runner, "--ros-args", *words))
+        node = node_process(package, name, *settings, *own.get(name, []))
+        processes[name] = stack.enter_context(node)
     return processes
 
 
 def run(given: Given) -> Result:
     """Inject a fault every second and watch what comes of it."""
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    if EMBEDDED:
-        install_embedded()
     counts: Counter[str] = Counter()
     slow: list[tuple[str, float]] = []
     with contextlib.ExitStack() as stack:

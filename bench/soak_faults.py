@@ -3,13 +3,13 @@
 
 import contextlib
 import math
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from bench.live import Peer
 from sysid_core.online.update import Update
 from sysid_core.robot import Robot, load_robot
 
@@ -26,12 +26,11 @@ _USUAL: dict[tuple[str, str], Any] = {
 _DISABLED, _TRACKING, _STOPPED = 0, 3, 5  # States of ``sysid_msgs/TrackingStatus``
 
 
-class Probe:
+class Probe(Peer):
     """A node that listens to the others and does them harm."""
 
     def __init__(self, seed: int) -> None:
-        import rclpy
-        from diagnostic_msgs.msg import DiagnosticArray
+        super().__init__("probe")
         from rosgraph_msgs.msg import Clock
         from sensor_msgs.msg import JointState
         from trajectory_msgs.msg import JointTrajectory
@@ -39,9 +38,6 @@ class Probe:
         from sysid_msgs.msg import DynamicParameters, JointSamples, TrackingStatus
         from sysid_ros.qos import latched
 
-        rclpy.init(args=[])
-        self._rclpy = rclpy
-        self.node = rclpy.create_node("probe")
         self.rng = np.random.default_rng(seed)
         self.robot: Robot = load_robot(ROBOT)
         make = self.node.create_publisher
@@ -53,23 +49,11 @@ class Probe:
             "clock": make(Clock, "clock", 10),
         }
         self.tracking: Any = None
-        self.heard: dict[str, float] = {}
         self.node.create_subscription(TrackingStatus, "tracking", self._on_tracking, 10)
-        self.node.create_subscription(DiagnosticArray, "diagnostics", self._on_diagnostics, 100)
         self.clients: dict[str, Any] = {}
 
     def _on_tracking(self, message: Any) -> None:
         self.tracking = message
-
-    def _on_diagnostics(self, message: Any) -> None:
-        for status in message.status:
-            self.heard[status.name.split(":")[0]] = time.monotonic()
-
-    def spin(self, seconds: float) -> None:
-        """Listen for a while of real time."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0.0:
-            self._rclpy.spin_once(self.node, timeout_sec=min(left, 0.05))
 
     def now(self) -> float:
         """Return the robot's time [s]."""
@@ -98,11 +82,6 @@ class Probe:
         """Return a number that nobody should send, or one of any size."""
         size = 10.0 ** self.rng.uniform(-3.0, 12.0)
         return float(self.rng.choice([math.nan, math.inf, -1e300, size, -size, 0.0]))
-
-    def close(self) -> None:
-        """Leave the graph."""
-        self.node.destroy_node()
-        self._rclpy.try_shutdown()
 
 
 def _joint_states(probe: Probe) -> None:

@@ -6,9 +6,7 @@ of their sensors. Each is identified live from its nominal model; some pick up a
 others walk and stand for hours of their time without one.
 """
 
-import argparse
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,7 +22,7 @@ from bench.payload import (
     share_of,
     updates_of,
 )
-from bench.runner import Result, run_benchmark, say, show_rows
+from bench.runner import Given, Result, run_benchmark, say, show_rows
 from sysid_core.dynamics.stance import Stance
 from sysid_core.online.update import Update
 from sysid_core.robot import load_robot
@@ -107,7 +105,7 @@ def _row(label: str, own: Sequence[Pickup]) -> dict[str, object]:
     }
 
 
-def run(given: argparse.Namespace) -> Result:
+def run(given: Given) -> Result:
     """Pick up loads, then walk and stand without any."""
     rows, carried = [], dict[str, list[Pickup]]()
     for robot in given.robots:
@@ -144,11 +142,9 @@ def run(given: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    sys.exit(
-        run_benchmark(
-            run,
-            seeds=(2, "robots per motion and load"),
-            robots=(tuple(_LOADS), "to run"),
-            hours=(0.1, "of walking and of standing without load"),
-        )
+    run_benchmark(
+        run,
+        seeds=(2, "robots per motion and load"),
+        robots=(tuple(_LOADS), "to run"),
+        hours=(0.1, "of walking and of standing without load"),
     )

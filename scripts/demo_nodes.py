@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import re
-import signal
 import subprocess
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
+
+from sysid_controller.calibrate import end_process
 
 __all__ = ["Nodes"]
 
 _LINES = 8
-_PATIENCE_S = 20.0
 _LINE = re.compile(r"\[(?P<node>\w[\w-]*-\d+)\] (?P<text>.*)")
 _ENDED = re.compile(r"ended\b|can't be started")
 
@@ -35,17 +34,8 @@ class Nodes:
     def __enter__(self) -> Nodes:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._process.send_signal(signal.SIGINT)
-        try:
-            self._process.wait(timeout=_PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
+    def __exit__(self, *_: object) -> None:
+        end_process(self._process)
         self._out.close()
         self._read.close()
 

@@ -16,7 +16,7 @@ from sysid_core.errors import OutputError
 from sysid_core.robot import load_robot
 from sysid_ros.terminal.session import provide_rclpy
 
-__all__ = ["run"]
+__all__ = ["end_process", "run"]
 
 _COMMAND = (sys.executable, "-m", "sysid_core.cli.main")
 _SHARE = 0.8
@@ -74,12 +74,15 @@ def _sysid(*words: object) -> int:
     try:
         return command.wait()
     except BaseException as error:
-        _end(command, told=isinstance(error, KeyboardInterrupt))  # Ctrl-C reaches both
+        end_process(command, told=isinstance(error, KeyboardInterrupt))  # Ctrl-C reaches both
         raise
 
 
-def _end(process: subprocess.Popen[bytes], told: bool) -> None:
-    """Let a process end in its own way, so that a robot which moves is stopped, not left."""
+def end_process(process: subprocess.Popen[bytes], *, told: bool = False) -> None:
+    """Let a process end in its own way, so that a robot which moves is stopped, not left.
+
+    It is interrupted unless it was `told` already.
+    """
     if not told:
         process.send_signal(signal.SIGINT)
     try:
@@ -107,4 +110,4 @@ def _simulation(robot: str, out: Path, launch: str) -> Iterator[None]:
         try:
             yield
         finally:
-            _end(nodes, told=False)
+            end_process(nodes)

@@ -4,6 +4,7 @@
 import numpy as np
 
 from sysid_controller.contact_qp import ContactForceQp
+from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
@@ -11,10 +12,10 @@ from sysid_core.dynamics.contact_kinematics import BASE, null_space
 from sysid_core.dynamics.friction import FrictionLaw
 from sysid_core.robot import Robot
 
-__all__ = ["CONTACT_METHODS", "ContactTorque", "projected_torque"]
+__all__ = ["ContactTorque", "projected_torque"]
 
-CONTACT_METHODS = ("projected", "qp")  # How contact forces are shared out; see `choose`
 _CALL_BACK = 0.25  # [-] of a foot's load, as most, for each direction
+_FORCE_WEIGHT = 6e-3  # [-] of squared forces per weight against squared accelerations, in the QP
 _CONTACT_DAMPING = 20.0  # [1/s] at which the motion of a standing foot is brought to rest
 _UNKNOWN_BASE = Diagnostic(
     "unknown_base",
@@ -68,23 +69,21 @@ class ContactTorque:
         """The friction law in use."""
         return self._dynamics.tree.friction
 
-    def choose(
-        self, method: str, limit: FloatArray, *, friction: float, force_weight: float
-    ) -> None:
-        """Choose how contact forces are shared out; limits (nj,) [N·m] as for a `ContactForceQp`.
+    def configure(self, config: ControllerConfig, limit: FloatArray) -> None:
+        """Share out contact forces as settings say; limits (nj,) [N·m] of torques.
 
         ``projected`` is least torque, whatever the contact forces (Mistry & Righetti 2011), ``qp``
         forces inside friction cones and torques within limits.
         """
         self.fallback = None
         self._qp = None
-        if method == "qp":
+        if config.contact_control == "qp":
             self._qp = ContactForceQp(
                 self._nv,
                 self._dynamics.kinematics,
                 limit,
-                friction=friction,
-                force_weight=force_weight,
+                friction=config.contact_friction,
+                force_weight=_FORCE_WEIGHT / self._mass**2,
             )
 
     def set_parameters(self, parameters: FloatArray, scales: FloatArray | None = None) -> None:

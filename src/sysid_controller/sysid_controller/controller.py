@@ -30,7 +30,6 @@ LARGEST_ERROR = 1.0  # [rad] beyond it the reference starts anew from where the 
 _MEASURED_WIDTH = 0.05  # [rad/s] of the sign of measured velocities, whose noise must not turn it
 _LONGEST_STEPS = 5.0  # [ticks] that the rate limit and a late tick make up for
 _GAP = 0.2  # [s] without a tick after which the reference is rejoined, not jumped to
-_FORCE_WEIGHT = 6e-3  # [-] of squared forces per weight against squared accelerations, in the QP
 _DRIVING = (ControlState.HOLDING, ControlState.TRACKING)
 _PAUSE = 10.0  # [s] without identified parameters after a stop
 _SHORT_PAUSE = 1.0  # [s] after worse ones: the identifier notices a load that is put down sooner
@@ -74,8 +73,8 @@ class Controller(ControllerInputs):
                 self.blend.scales,
             )
         )
-        self._mass = float(robot.consistent_nominal[robot.layout.masses].sum())
-        self._choose_contact_control(config)
+        if self._contact is not None:
+            self._contact.configure(config, self._limiter.effort_limit)
         self._now: float | None = None
         self._zeros_left = 0.0
         self._rejoined = False
@@ -96,7 +95,8 @@ class Controller(ControllerInputs):
         self._limiter.configure(config)
         if self.base is not None:
             self.base.configure(config)
-            self._choose_contact_control(config)
+        if self._contact is not None:
+            self._contact.configure(config, self._limiter.effort_limit)
         self.config = config
 
     def _check_unit(self, config: ControllerConfig) -> None:
@@ -106,15 +106,6 @@ class Controller(ControllerInputs):
     def _make_law(self, config: ControllerConfig) -> ControlLaw:
         check_gains(config, self.joint_names, self._inertia, self.limits)
         return LAWS[config.mode](config, len(self.joint_names))
-
-    def _choose_contact_control(self, config: ControllerConfig) -> None:
-        if self._contact is not None:
-            self._contact.choose(
-                config.contact_control,
-                self.limits.effort * config.effort_scale,
-                friction=config.contact_friction,
-                force_weight=_FORCE_WEIGHT / self._mass**2,
-            )
 
     @property
     def fallback(self) -> Diagnostic | None:

@@ -82,6 +82,16 @@ class JointStates:
         self._take_velocity(speed)
         return None
 
+    def torque(self, position: FloatArray, effort: FloatArray) -> FloatArray:
+        """Return the torques (na,) [N·m] of the state that was taken last; NaN if it has none.
+
+        Positions and efforts (k,) are as published, those of `update`.
+        """
+        if len(effort) != len(self._names):
+            return np.full(len(self.joint_names), np.nan)
+        published = position[None, self._index], effort[None, self._index]
+        return self._conversion.convert(*published)[1][0]
+
     def _implausible(self, position: FloatArray, velocity: FloatArray | None) -> str:
         """Say which joint is where or as fast as no such robot can be; empty if none is."""
         outside = (position < self._lower) | (position > self._upper)

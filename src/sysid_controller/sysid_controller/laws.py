@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,52 +55,49 @@ class LawOutput(NamedTuple):
     model: FloatArray
 
 
-class ControlLaw(Protocol):
-    """Turns a desired motion and a measured state into torques; see `LAWS`."""
-
-    def __call__(
-        self, dynamics: Dynamics, desired: States, position: FloatArray, velocity: FloatArray
-    ) -> LawOutput:
-        """Return the torques for a measured `position` [rad] and `velocity` [rad/s] (na,)."""
-
-    def feedback(self, inertia: FloatArray, error: FloatArray, rate: FloatArray) -> FloatArray:
-        """Return the feedback torque (na,) [N·m] while the model gives none.
-
-        `inertia` (na, na) [kg·m²] turns accelerations that gains ask for into torques.
-        """
+_NONE = Gains(np.zeros(1), np.zeros(1))
 
 
-class ComputedTorque:
-    """``u = Y(q, q̇, q̈_d + K_d ė + K_p e) x`` (Kolathaya et al. eq. 37), gains in 1/s² and 1/s.
+class ControlLaw:
+    """Turns a desired motion and a measured state into torques; see `LAWS`.
 
-    Friction is that of the desired velocity: what is compensated at the measured one is damping
-    taken from the robot, and where the model has too much of it, the joint would run away.
+    `inner` gains [1/s²; 1/s] are accelerations per error and go through the model, `outer` ones
+    [N·m/rad; N·m·s/rad] are torques beside it. The model is looked at where the robot is, or
+    `ahead`, where it should be. Friction is that of the desired velocity: what is compensated at
+    the measured one is damping taken from the robot, and where the model has too much of it, the
+    joint would run away.
     """
 
-    def __init__(self, gains: Gains) -> None:
-        self.gains = gains
+    def __init__(self, inner: Gains, outer: Gains, *, ahead: bool) -> None:
+        self._inner, self._outer, self._ahead = inner, outer, ahead
 
     def __call__(
         self, dynamics: Dynamics, desired: States, position: FloatArray, velocity: FloatArray
     ) -> LawOutput:
         """Return the torques for a measured `position` [rad] and `velocity` [rad/s] (na,)."""
         error, rate = desired.position - position, desired.velocity - velocity
-        acceleration = desired.acceleration + self.gains.feedback(error, rate)
-        torque = dynamics.torque(position, velocity, acceleration, desired.velocity)
-        return LawOutput(torque, torque)
+        acceleration = desired.acceleration + self._inner.feedback(error, rate)
+        state = desired[:2] if self._ahead else (position, velocity)
+        model = dynamics.torque(*state, acceleration, desired.velocity)
+        return LawOutput(model + self._outer.feedback(error, rate), model)
 
     def feedback(self, inertia: FloatArray, error: FloatArray, rate: FloatArray) -> FloatArray:
-        """Return the feedback torque (na,) [N·m] without a model; see `ControlLaw`."""
-        return inertia @ self.gains.feedback(error, rate)
+        """Return the feedback torque (na,) [N·m] while the model gives none.
 
-    @staticmethod
-    def of(config: ControllerConfig, count: int) -> ComputedTorque:
-        """Return the law of `count` joints that the settings describe."""
-        given, open_gains = find_gains(config, count)
-        return ComputedTorque(given.joined(open_gains))
+        `inertia` (na, na) [kg·m²] turns accelerations that gains ask for into torques.
+        """
+        torque = self._outer.feedback(error, rate)
+        return torque + inertia @ self._inner.feedback(error, rate)
 
 
-class FeedForward:
+class ComputedTorque(ControlLaw):
+    """``u = Y(q, q̇, q̈_d + K_d ė + K_p e) x`` (Kolathaya et al. eq. 37), gains in 1/s² and 1/s."""
+
+    def __init__(self, gains: Gains) -> None:
+        super().__init__(gains, _NONE, ahead=False)
+
+
+class FeedForward(ControlLaw):
     """``u = W(q_d, q̇_d, q̈_d) θ + K_p e + K_d ė`` (Zhang et al. eq. 34).
 
     Open gains are accelerations per error, and go through the model: their part of K_p and K_d is
@@ -109,33 +106,8 @@ class FeedForward:
     open ones [1/s²] and [1/s]; each is zero where the other is given.
     """
 
-    def __init__(self, gains: Gains, open_gains: Gains | None = None) -> None:
-        self.gains = gains
-        self.open_gains = open_gains
-
-    def __call__(
-        self, dynamics: Dynamics, desired: States, position: FloatArray, velocity: FloatArray
-    ) -> LawOutput:
-        """Return the torques for a measured `position` [rad] and `velocity` [rad/s] (na,)."""
-        error, rate = desired.position - position, desired.velocity - velocity
-        acceleration = desired.acceleration
-        if self.open_gains is not None:
-            acceleration = acceleration + self.open_gains.feedback(error, rate)
-        model = dynamics.torque(desired.position, desired.velocity, acceleration, desired.velocity)
-        return LawOutput(model + self.gains.feedback(error, rate), model)
-
-    def feedback(self, inertia: FloatArray, error: FloatArray, rate: FloatArray) -> FloatArray:
-        """Return the feedback torque (na,) [N·m] without a model; see `ControlLaw`."""
-        torque = self.gains.feedback(error, rate)
-        if self.open_gains is not None:
-            torque += inertia @ self.open_gains.feedback(error, rate)
-        return torque
-
-    @staticmethod
-    def of(config: ControllerConfig, count: int) -> FeedForward:
-        """Return the law of `count` joints that the settings describe."""
-        given, open_gains = find_gains(config, count)
-        return FeedForward(given, open_gains)
+    def __init__(self, gains: Gains, open_gains: Gains = _NONE) -> None:
+        super().__init__(open_gains, gains, ahead=True)
 
 
 def _per_joint(values: tuple[float, ...], count: int, name: str) -> FloatArray:
@@ -203,7 +175,7 @@ def _check_gains(joint_names: Sequence[str], gains: Gains, most: Gains, source: 
 
 
 LAWS: Mapping[str, Callable[[ControllerConfig, int], ControlLaw]] = {
-    "computed_torque": ComputedTorque.of,
-    "feed_forward": FeedForward.of,
+    "computed_torque": lambda *settings: ComputedTorque(Gains.joined(*find_gains(*settings))),
+    "feed_forward": lambda *settings: FeedForward(*find_gains(*settings)),
 }
 """Name of a law, which the setting `mode` chooses → its maker from settings and joint count."""

@@ -9,8 +9,8 @@ from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
 from sysid_controller.controller_joints import ControllerJoints
-from sysid_core.errors import ParameterError
 from sysid_core.robot import Robot
+from sysid_ros.plain import installed_type
 
 __all__ = ["MotionTarget", "make_target"]
 
@@ -119,12 +119,6 @@ def make_target(node: Node, target: str, robot: Robot, ended: Ended) -> MotionTa
     joints = ControllerJoints(node, topic, robot, ordered=False)
     if target == "trajectory":
         return _Topic(node, topic, joints)
-    try:
-        from control_msgs.action import FollowJointTrajectory
-    except ImportError as error:
-        raise ParameterError(
-            "control_msgs is not installed: install ros-$ROS_DISTRO-control-msgs, or play by "
-            "topic with target 'trajectory'"
-        ) from error
-    name = f"{_CONTROLLER}/follow_joint_trajectory"
-    return _Goal(node, FollowJointTrajectory, name, joints, ended)
+    otherwise = ", or play by topic with target 'trajectory'"
+    kind = installed_type("control_msgs/action/FollowJointTrajectory", "control-msgs", otherwise)
+    return _Goal(node, kind, f"{_CONTROLLER}/follow_joint_trajectory", joints, ended)

@@ -114,7 +114,7 @@ class Player:
         rows = zip(recording.time.tolist(), recording.position, velocity, effort, strict=True)
         for stamp, q, v, torque in rows:
             if self._states.update(names, q, v, stamp) is None:
-                measured = self._torque(names, q, torque)
+                measured = self._states.torque(q, torque)
                 self._contact.push(stamp, self.position, self.velocity, measured)
         self._states.restart()
 
@@ -170,7 +170,7 @@ class Player:
         elapsed, self._stamp, self._silent = stamp - self._stamp, stamp, 0.0
         contact = ""
         if self.phase is Phase.PLAYING or self._rests:
-            torque = self._torque(names, position, effort)
+            torque = self._states.torque(position, effort)
             if self._contact is not None:
                 contact = self._contact.push(stamp, self.position, self.velocity, torque)
             self._rested += max(elapsed, 0.0)
@@ -186,16 +186,6 @@ class Player:
             self._heed(self.watch.judge(stamp, desired.velocity, self.velocity, error))
         if self.phase is Phase.PLAYING and elapsed > self._plan.duration + _SETTLE:
             self.phase = Phase.DONE
-
-    def _torque(
-        self, names: Sequence[str], position: FloatArray, effort: FloatArray
-    ) -> FloatArray:
-        """Return measured torques (na,) [N·m]; NaN where the driver tells none."""
-        if len(effort) != len(names):
-            return np.full(len(self._names), np.nan)
-        known = [self._robot.description.names.get(name, name) for name in names]
-        index = [known.index(name) for name in self._names]
-        return self._conversion.convert(position[None, index], effort[None, index])[1][0]
 
     def look(self, steady: float, *, answered: bool) -> None:
         """Look at what time alone changes: readiness, patience, silence; `steady` [s] only grows.

@@ -4,7 +4,6 @@
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from sysid_controller.player import Phase, Player
 from sysid_controller.player_config import PlayerConfig
 from sysid_core.arrays import FloatArray
 from sysid_core.data.reading import read_recording
+from sysid_core.data.ring_buffer import RingBuffer
 from sysid_core.data.write import write_recording
 from sysid_core.errors import DataError, ParameterError, SysidError
 from sysid_core.excitation.motion_file import read_motion
@@ -48,6 +48,7 @@ _LOOK = 0.05  # [s] between two looks at whether all goes well
 _HOLD_TIME = 0.15  # [s] in which a controller of another make is to come to rest
 _LINGER = 0.3  # [s] that the node stays after its last message, which is on its way
 _FEWEST = 2  # Joint states that make a bag
+_LONGEST = 1e6  # [s] that the bag holds at most: nothing of a motion is dropped
 
 
 class PlayerNode(Node):
@@ -200,21 +201,16 @@ class PlayerNode(Node):
         batches, _ = joint_batches(self._messages)
         if not self._config.out or not batches or not self.player.moved:
             return
-        largest = max(batches, key=lambda batch: len(batch.time))
-        if len(largest.time) < _FEWEST:
-            return
-        velocity = largest.velocity
-        if velocity is not None and np.isnan(velocity).all():
-            velocity = None
-        sensors: dict[str, Any] = {}
+        buffer = RingBuffer(_LONGEST)
         for topic, messages in self._sensed.items():
-            parts = [getattr(r, topic.reader.field) for r in topic.recordings(messages)[0]]
-            sensors[topic.reader.field] = max(parts, key=lambda p: len(p.time), default=None)
+            batches += topic.recordings(messages)[0]
+        for batch in batches:
+            buffer.add(batch)
+        recording = buffer.snapshot()
+        if len(recording) < _FEWEST:
+            return
         try:
-            write_recording(
-                replace(largest, source="player", velocity=velocity, **sensors),
-                output_folder(self._config.out),
-            )
+            write_recording(recording, output_folder(self._config.out))
         except SysidError as error:
             self.get_logger().error(str(error))
             self.status = self.status or 1
@@ -222,7 +218,7 @@ class PlayerNode(Node):
         robot = self.robot.description.source
         words = ["sysid", "identify", self._config.out, "--robot", str(robot or self.robot.name)]
         self.get_logger().info(
-            f"wrote {len(largest.time)} joint states to {self._config.out}; next: "
+            f"wrote {len(recording)} joint states to {self._config.out}; next: "
             + shlex.join([*words, "--out", f"{self._config.out}_result"])
         )
 

@@ -3,15 +3,22 @@
 
 from dataclasses import dataclass
 
-from sysid_controller.contact_torque import CONTACT_METHODS
 from sysid_core.settings import check_config, parameter
 
-__all__ = ["COMMAND_UNITS", "MODES", "STALE_ACTIONS", "TRIGGERS", "ControllerConfig"]
+__all__ = [
+    "COMMAND_UNITS",
+    "CONTACT_METHODS",
+    "MODES",
+    "STALE_ACTIONS",
+    "TRIGGERS",
+    "ControllerConfig",
+]
 
 MODES = ("computed_torque", "feed_forward")  # Names of the laws in `laws.LAWS`
 STALE_ACTIONS = ("gravity", "zero")
 TRIGGERS = ("timer", "joint_states")
 COMMAND_UNITS = ("joint", "driver")
+CONTACT_METHODS = ("projected", "qp")  # See `contact_torque.ContactTorque.configure`
 
 
 @dataclass(frozen=True)

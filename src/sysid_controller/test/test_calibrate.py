@@ -124,6 +124,6 @@ def test_what_a_deaf_process_started_ends_with_it() -> None:
     assert process.stdout.readline() == b"up\n"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(calibrate, "_END", 0.1)
-        calibrate._end(process, told=False)
+        calibrate.end_process(process)
     assert process.stdout.read() == b""  # nobody holds the pipe any more
     process.wait(10.0)

@@ -30,6 +30,7 @@ from sysid_controller.planning import Quintics, rest
 from sysid_controller.player import Phase
 from sysid_controller.player_config import PlayerConfig
 from sysid_controller.player_node import PlayerNode
+from sysid_core.data import read_recording
 from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.robot import Robot
 from sysid_ros.control import trajectory_points
@@ -47,7 +48,7 @@ class Driver:
     def __init__(self, robot: Robot, motion: Path, **config: Any) -> None:
         rclpy.init(args=["--ros-args", "-r", f"__ns:=/t{uuid.uuid4().hex}"])
         self.robot, self.dynamics, self.time = robot, TreeDynamics(robot, 0.01), 1.0
-        self.accepts, self.cancelled = True, False
+        self.accepts, self.cancelled, self.gripper = True, False, False
         self.goal: Any = None
         self.path: Quintics | None = None
         self.began = 0.0
@@ -103,6 +104,10 @@ class Driver:
         message.position, message.velocity = motion.position.tolist(), motion.velocity.tolist()
         message.effort = self.dynamics.torque(*motion).tolist()
         self.states.publish(message)
+        if self.gripper:
+            message.name, message.position = ["finger"], [0.04]
+            message.velocity, message.effort = [0.0], [0.0]
+            self.states.publish(message)
         for _ in range(5):
             self.executor.spin_once(timeout_sec=0.0005)
 
@@ -162,6 +167,17 @@ def test_a_motion_is_played_as_a_goal_and_recorded(
     driver.until(lambda: driver.node.finished)
     assert driver.node.status == 0
     assert (tmp_path / "bag").is_dir()
+
+
+def test_a_gripper_that_shares_the_topic_does_not_cut_the_bag(
+    make: Callable[..., Driver], tmp_path: Path
+) -> None:
+    driver = make(out=str(tmp_path / "bag"))
+    driver.gripper = True
+    driver.until(lambda: driver.node.finished)
+    recording = read_recording(tmp_path / "bag")
+    assert recording.joint_names == driver.robot.joint_names
+    assert np.ptp(recording.time) > 3.0  # the approach, and the motion's two seconds
 
 
 @pytest.mark.parametrize("when", ["at once", "later"])

@@ -25,6 +25,19 @@ def test_a_message_arrives_unchanged(node: Any, until: Until) -> None:
     assert got == [sent]
 
 
+def test_an_encoded_message_arrives_as_it_was(node: Any, until: Until) -> None:
+    from std_msgs.msg import String
+
+    got: list[Any] = []
+    node.create_subscription(String, "text", got.append, 10)
+    publisher = node.create_publisher(String, "text", 10)
+    assert until(lambda: publisher.get_subscription_count() == 1, node)
+    encoded = b"\x00\x01\x00\x00\x02\x00\x00\x00a\x00"  # not of whole words
+    publisher.publish(encoded)
+    assert until(lambda: got, node)
+    assert got == [String(data="a")]
+
+
 def test_a_late_subscriber_gets_what_is_latched_and_no_more(node: Any, until: Until) -> None:
     from rclpy.qos import DurabilityPolicy, QoSProfile
     from std_msgs.msg import Int32

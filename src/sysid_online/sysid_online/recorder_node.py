@@ -18,6 +18,7 @@ from sensor_msgs.msg import JointState
 
 from sysid_core.data import write_recording
 from sysid_core.data.message_types import message_types
+from sysid_core.data.ring_buffer import RingBuffer
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.errors import SysidError
 from sysid_core.files import output_folder
@@ -28,7 +29,6 @@ from sysid_core.settings import group, parameter
 from sysid_msgs.msg import JointSamples
 from sysid_msgs.srv import SaveBuffer
 from sysid_online.opening import OpeningStream
-from sysid_online.ring_buffer import RingBuffer
 from sysid_ros.diagnostics import clock_fault, diagnostics_message
 from sysid_ros.node_main import return_freed_memory, run_node, trim_memory
 from sysid_ros.parameters import NodeParameters

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The replay node: publishes a bag or table as the robot's driver would, with or without ROS 2."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from heapq import merge
-from typing import Any
 
 import numpy as np
 from nav_msgs.msg import Odometry
@@ -13,23 +10,19 @@ from rclpy.node import Node
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Imu, JointState
 
-from sysid_core.data import read_recording
+from sysid_core.data import read_recording, recorded_messages
 from sysid_core.errors import DataError
-from sysid_core.recording import Recording
 from sysid_core.settings import check_config, parameter
 from sysid_msgs.msg import Contacts
 from sysid_ros.fields import stamp
 from sysid_ros.node_main import run_node
 from sysid_ros.parameters import NodeParameters
-from sysid_ros.sensors import contacts_message, imu_message, joint_state_message, odometry_message
 
 __all__ = ["ReplayConfig", "ReplayNode", "main"]
 
 _TICK = 0.005  # [s] between two looks at what is due
 
 _TOPICS = {"joint_states": JointState, "odom": Odometry, "contacts": Contacts, "imu/data": Imu}
-
-Event = tuple[float, int, Any]  # Time [s], the topic's place in `_TOPICS`, the message
 
 
 @dataclass(frozen=True)
@@ -52,44 +45,6 @@ class ReplayConfig:
         check_config(self)
 
 
-def _joint_states(recording: Recording) -> Iterator[Event]:
-    velocity, effort = recording.velocity, recording.effort
-    for i, time in enumerate(recording.time.tolist()):
-        v = None if velocity is None else velocity[i]
-        tau = None if effort is None else effort[i]
-        names, position = recording.joint_names, recording.position[i]
-        yield time, 0, joint_state_message(names, stamp(time), position, v, tau)
-
-
-def _odometry(recording: Recording) -> Iterator[Event]:
-    base = recording.base
-    if base is None:
-        return
-    frames = {"frame": base.frame, "child_frame": base.child_frame}
-    for i, time in enumerate(base.time.tolist()):
-        pose = np.append(base.position[i], base.orientation[i])
-        yield time, 1, odometry_message(stamp(time), pose, base.twist[i], **frames)
-
-
-def _contacts(recording: Recording) -> Iterator[Event]:
-    contacts = recording.contacts
-    if contacts is None:
-        return
-    for i, time in enumerate(contacts.time.tolist()):
-        wrenches = None if contacts.wrenches is None else contacts.wrenches[i]
-        yield time, 2, contacts_message(stamp(time), contacts.names, contacts.active[i], wrenches)
-
-
-def _imu(recording: Recording) -> Iterator[Event]:
-    imu = recording.imu
-    if imu is None:
-        return
-    for i, time in enumerate(imu.time.tolist()):
-        readings = imu.angular_velocity[i], imu.linear_acceleration[i]
-        orientation = None if imu.orientation is None else imu.orientation[i]
-        yield time, 3, imu_message(stamp(time), *readings, orientation, frame=imu.frame)
-
-
 class ReplayNode(Node):
     """Publishes the messages of a recording at their own pace, and the clock with them."""
 
@@ -100,7 +55,9 @@ class ReplayNode(Node):
         if not data:
             raise DataError("parameter 'data' is empty: give a bag or table to replay")
         self._recording = read_recording(data)
-        self._topics = [self.create_publisher(kind, name, 1000) for name, kind in _TOPICS.items()]
+        self._topics = {
+            f"/{name}": self.create_publisher(kind, name, 1000) for name, kind in _TOPICS.items()
+        }
         self._time = self.create_publisher(ClockMessage, "clock", 10)
         self._first = float(np.nanmin(self._recording.time))
         self._wall = Clock(clock_type=ClockType.STEADY_TIME)
@@ -110,10 +67,8 @@ class ReplayNode(Node):
         self.get_logger().info(f"replaying {len(self._recording)} joint states of {data}")
 
     def _rewind(self, delay: float) -> None:
-        recording = self._recording
-        kinds = (_joint_states, _odometry, _contacts, _imu)
-        self._events = merge(*(kind(recording) for kind in kinds), key=lambda event: event[:2])
-        self._next = next(self._events, None)
+        self._messages = recorded_messages(self._recording, self._config.data)
+        self._next = next(self._messages, None)
         self._begin = 1e-9 * self._wall.now().nanoseconds + delay
 
     def _tick(self) -> None:
@@ -122,10 +77,10 @@ class ReplayNode(Node):
             return
         now = self._first + elapsed * self._config.speed
         self._time.publish(ClockMessage(clock=stamp(now)))
-        while self._next is not None and self._next[0] <= now:
-            _, topic, message = self._next
-            self._topics[topic].publish(message)
-            self._next = next(self._events, None)
+        while self._next is not None and 1e-9 * self._next[1] <= now:
+            topic, _, content = self._next
+            self._topics[topic].publish(bytes(content))
+            self._next = next(self._messages, None)
         if self._next is None and not self.done:
             if self._config.loop:
                 self._rewind(0.0)

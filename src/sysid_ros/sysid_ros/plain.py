@@ -13,7 +13,7 @@ import yaml
 from sysid_core.errors import ParameterError, UnreadableError
 from sysid_core.untrusted import parse_yaml
 
-__all__ = ["fill", "import_type", "message_text", "plain", "read_values"]
+__all__ = ["fill", "import_type", "installed_type", "message_text", "plain", "read_values"]
 
 _MESSAGES = re.compile(r"(?:sequence<)?(\w+)/(\w+)(?:>|, \d+>|\[\d+\])?")
 """A field's type where its values are messages: ``pkg/Name``, alone, in a sequence or an array."""
@@ -51,6 +51,23 @@ def import_type(name: str, folder: str) -> Any:
         with contextlib.suppress(ImportError, AttributeError, ValueError):
             return getattr(importlib.import_module(f"{parts[0]}.{folder}"), parts[-1])
     raise ParameterError(f"there is no type '{name}'; the form is package/{folder}/Name")
+
+
+def installed_type(name: str, package: str, otherwise: str = "") -> Any:
+    """Return the class of an interface of full name, as `import_type`, that a package brings.
+
+    Raises
+    ------
+    ParameterError
+        If it is not installed; the message says what to install, and what else to do.
+    """
+    owner, folder, kind = name.split("/")
+    try:
+        return getattr(importlib.import_module(f"{owner}.{folder}"), kind)
+    except ModuleNotFoundError as error:
+        raise ParameterError(
+            f"{owner} is not installed: install ros-$ROS_DISTRO-{package}{otherwise}"
+        ) from error
 
 
 def fill(message: Any, values: Mapping[str, Any], where: str = "") -> Any:

@@ -13,7 +13,7 @@ import pytest
 
 from sysid_core.cli.main import main
 from sysid_core.errors import ParameterError
-from sysid_ros.plain import fill, message_text, plain, read_values
+from sysid_ros.plain import fill, installed_type, message_text, plain, read_values
 from sysid_ros.terminal.watch import WatchView
 
 pytest.importorskip("rclpy")
@@ -117,6 +117,14 @@ def test_what_is_wrong_is_one_line(
     told = capsys.readouterr().err
     assert says in told
     assert told.count("\n") == 1
+
+
+def test_a_package_that_is_missing_is_named_with_what_brings_it() -> None:
+    assert installed_type("std_srvs/srv/SetBool", "std-srvs").__name__ == "SetBool"
+    with pytest.raises(
+        ParameterError, match=r"^no_msgs is not .* ros-\$ROS_DISTRO-no-msgs, or wait$"
+    ):
+        installed_type("no_msgs/action/Wait", "no-msgs", ", or wait")
 
 
 def test_plain_data_become_a_message_and_plain_again() -> None:

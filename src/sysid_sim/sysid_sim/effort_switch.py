@@ -6,7 +6,7 @@ from typing import Any
 
 from rclpy.node import Node
 
-from sysid_core.errors import ParameterError
+from sysid_ros.plain import installed_type
 
 __all__ = ["EffortSwitch"]
 
@@ -28,7 +28,10 @@ class EffortSwitch:
 
     def __init__(self, node: Node, controller: str) -> None:
         self._name, self._logger = controller, node.get_logger()
-        listing, switching = _services()
+        listing, switching = (
+            installed_type(f"controller_manager_msgs/srv/{kind}", "controller-manager")
+            for kind in ("ListControllers", "SwitchController")
+        )
         self._list = node.create_client(listing, "controller_manager/list_controllers")
         self._switch = node.create_client(switching, "controller_manager/switch_controller")
         self._listed = listing.Request()
@@ -61,14 +64,3 @@ class EffortSwitch:
         if answer.result().ok:
             self.drives = True
             self._logger.info(f"'{self._name}' is activated: there are commands for it")
-
-
-def _services() -> tuple[Any, Any]:
-    """Return the services that list controllers and activate them."""
-    try:
-        from controller_manager_msgs.srv import ListControllers, SwitchController
-    except ModuleNotFoundError as error:
-        raise ParameterError(
-            "controller_manager_msgs is not installed: install ros-$ROS_DISTRO-controller-manager"
-        ) from error
-    return ListControllers, SwitchController

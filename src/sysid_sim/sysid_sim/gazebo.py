@@ -2,7 +2,6 @@
 """Prepares a robot for Gazebo: a world with true parameters, the bridge, ros2_control's files."""
 
 import argparse
-import json
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -15,7 +14,7 @@ import yaml
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
 from sysid_core.estimate_json import identity_json
-from sysid_core.files import results_folder, write_text
+from sysid_core.files import json_text, results_folder, write_text
 from sysid_core.priors import default_prior, torque_scale
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.export import identified_description, identified_urdf
@@ -212,14 +211,14 @@ def write_gazebo_files(robot: Robot, folder: Path, seed: int, load: float) -> No
             "bridge.yaml": _yaml(_bridge(robot)),
             "controllers.yaml": _yaml(_controllers(robot)),
             "robot_state_publisher.yaml": _yaml({"/**": {"ros__parameters": publisher}}),
-            "ground_truth.json": json.dumps(identity_json(robot, truth), indent=2),
+            "ground_truth.json": json_text(identity_json(robot, truth), 2),
         }
         for name, text in files.items():
-            write_text(made / name, text + "\n")
+            write_text(made / name, text.rstrip() + "\n")
 
 
 def _yaml(content: object) -> str:
-    return yaml.safe_dump(content, sort_keys=False).rstrip()
+    return str(yaml.safe_dump(content, sort_keys=False))
 
 
 def main(arguments: list[str] | None = None) -> int:

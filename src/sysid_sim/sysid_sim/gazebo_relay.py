@@ -30,6 +30,7 @@ from sysid_ros.control import command_array
 from sysid_ros.fields import nanoseconds
 from sysid_ros.node_main import run_node
 from sysid_ros.parameters import NodeParameters
+from sysid_ros.plain import installed_type
 from sysid_ros.robot_config import RobotConfig
 from sysid_ros.sensors import (
     contacts_message,
@@ -112,7 +113,10 @@ class GazeboRelay(Node):
         self._states = self.create_publisher(JointState, "joint_states", _DEPTH)
         self._ticks = self.create_publisher(Clock, "gazebo/clock", 1)
         self._forces = [self.create_publisher(Float64, f"gazebo/force/{n}", 1) for n in names]
-        contacts, control = _interfaces()
+        contacts, control = (
+            installed_type(f"ros_gz_interfaces/{kind}", "ros-gz-bridge")
+            for kind in ("msg/Contacts", "srv/ControlWorld")
+        )
         if self.robot.floating:
             self._odometry = self.create_publisher(Odometry, "odom", _DEPTH)
             self._contacts = self.create_publisher(Contacts, "contacts", _DEPTH)
@@ -281,18 +285,6 @@ class GazeboRelay(Node):
             self._tell_base(when, self._start[:7], np.zeros(6))
         active = np.array([newest - touched <= _TOUCH for touched in self._touched.values()])
         self._contacts.publish(contacts_message(when, list(self._touched), active, None))
-
-
-def _interfaces() -> tuple[Any, Any]:
-    """Return the message of contacts and the service that pauses a world."""
-    try:
-        from ros_gz_interfaces.msg import Contacts as GazeboContacts
-        from ros_gz_interfaces.srv import ControlWorld
-    except ModuleNotFoundError as error:
-        raise ParameterError(
-            "ros_gz_interfaces is not installed: install ros-$ROS_DISTRO-ros-gz-bridge"
-        ) from error
-    return GazeboContacts, ControlWorld
 
 
 def main() -> int:

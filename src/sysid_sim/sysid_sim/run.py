@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
 from sysid_core.arrays import FloatArray
+from sysid_core.cli.console import progress_bar
 from sysid_core.data import write_recording
 from sysid_core.errors import OutputError
 from sysid_core.estimate_json import identity_json
@@ -186,14 +185,12 @@ def run(args: argparse.Namespace) -> int:
     if target.exists():  # said now, not after the simulation
         raise OutputError(f"{target}: exists already; choose another name or delete it")
     duration = scenario.duration if args.duration is None else args.duration
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        bar.disable = not bar.console.is_terminal
-        task = bar.add_task(scenario.name, total=duration)
+    with progress_bar() as show:
         done = run_scenario(
             scenario,
             seed=args.seed,
             duration=duration,
-            progress=lambda time: bar.update(task, completed=time),
+            progress=lambda time: show(scenario.name, time / duration),
         )
         write_run(done, target)
     recording = done.recording

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulator node: torque commands in, joint states and a floating base's sensors out."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
@@ -18,8 +16,9 @@ from std_srvs.srv import Trigger
 
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
-from sysid_core.errors import OutputError, SysidError
+from sysid_core.errors import SysidError
 from sysid_core.estimate_json import identity_json
+from sysid_core.files import json_text, write_text
 from sysid_core.robot.conversion import JointConversion
 from sysid_msgs.msg import Contacts
 from sysid_msgs.srv import AttachPayload
@@ -55,7 +54,8 @@ class SimulatorNode(Node):
             self.robot, truth, config.simulation, seed=_NOISE_SEED, start=start
         )
         self._period = 1.0 / config.rate
-        _write_truth(config.truth_path, identity_json(self.robot, truth))
+        if config.truth_path:
+            write_text(Path(config.truth_path), json_text(identity_json(self.robot, truth), 2))
         self._driver = JointConversion.described(self.robot)
         self._gate = CommandGate(len(self.robot.actuated_names))
         self._reported = (0, 0)
@@ -216,15 +216,6 @@ class SimulatorNode(Node):
         message = diagnostics_message(self, self.robot.name, [diagnostic])
         message.header.stamp = stamp(self._origin + self._pacing.ticks * self._period)
         self._diagnostics.publish(message)
-
-
-def _write_truth(path: str, document: dict[str, Any]) -> None:
-    if not path:
-        return
-    try:
-        Path(path).expanduser().write_text(json.dumps(document, indent=2) + "\n")
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written ({error.strerror})") from error
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes trajectories to ros2_control's trajectory controller in Gazebo, and tells its efforts."""
+"""Passes trajectories and goals to ros2_control's controller in Gazebo, and tells its efforts."""
 
 from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from action_msgs.msg import GoalStatus
+from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import ParameterError
 from sysid_ros.fields import nanoseconds
+from sysid_ros.plain import installed_type
 from sysid_sim.gazebo_world import TRAJECTORIES
-from sysid_sim.goal_relay import GoalRelay, shift
 
-__all__ = ["TrajectoryRelay"]
+__all__ = ["GoalRelay", "TrajectoryRelay"]
 
-_OURS = "joint_trajectory_controller/joint_trajectory"
+_OURS = "joint_trajectory_controller"
+_ACTION = "follow_joint_trajectory"
 _LATE = 6_000_000  # [ns] by which an effort may be older than the joint state it led to
 _WAITING = 5  # Messages that may wait, as joint states do: older ones would be of another time
 
@@ -35,11 +41,13 @@ class TrajectoryRelay:
     def __init__(self, node: Node, names: tuple[str, ...], rest: FloatArray) -> None:
         self._names, self._rest = names, dict(zip(names, rest.tolist(), strict=True))
         self._outputs: deque[tuple[int, FloatArray]] = deque(maxlen=2 * _WAITING)
-        state = _state_message()
+        state = installed_type("control_msgs/msg/JointTrajectoryControllerState", "control-msgs")
         self._motions = node.create_publisher(
             JointTrajectory, f"{TRAJECTORIES}/joint_trajectory", 10
         )
-        node.create_subscription(JointTrajectory, _OURS, self._on_trajectory, 10)
+        node.create_subscription(
+            JointTrajectory, f"{_OURS}/joint_trajectory", self._on_trajectory, 10
+        )
         topic = f"{TRAJECTORIES}/controller_state"
         node.create_subscription(state, topic, self._on_state, _WAITING)
         self._goals = GoalRelay(node, self._rest)
@@ -58,7 +66,7 @@ class TrajectoryRelay:
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
         for point in message.points:
-            shift(message.joint_names, point, self._rest, -1.0)
+            _shift(message.joint_names, point, self._rest, -1.0)
         self._motions.publish(message)
 
     def _on_state(self, message: Any) -> None:
@@ -69,11 +77,90 @@ class TrajectoryRelay:
             self._outputs.append((when, np.array([told[name] for name in self._names])))
 
 
-def _state_message() -> Any:
-    try:
-        from control_msgs.msg import JointTrajectoryControllerState
-    except ImportError as error:
-        raise ParameterError(
-            "control_msgs is not installed: install ros-$ROS_DISTRO-control-msgs"
-        ) from error
-    return JointTrajectoryControllerState
+@dataclass
+class _Passed:
+    """A goal that was passed on: what the controller answered, and whom its client asked."""
+
+    goal: Any
+    sent: Any
+    handle: Any = None
+
+
+class GoalRelay:
+    """Stands between clients of an action, as MoveIt is one, and the controller in Gazebo.
+
+    A goal is accepted if the controller accepts it, and ends as the controller ends it. The joints
+    show the positions `rest` [rad], by name, where the controller's show zero.
+
+    Raises
+    ------
+    ParameterError
+        If control_msgs is not installed.
+    """
+
+    def __init__(self, node: Node, rest: Mapping[str, float]) -> None:
+        self._node, self._rest = node, rest
+        self._kind = installed_type("control_msgs/action/FollowJointTrajectory", "control-msgs")
+        self._passed: list[_Passed] = []
+        self._client = ActionClient(node, self._kind, f"{TRAJECTORIES}/{_ACTION}")
+        self._server = ActionServer(
+            node,
+            self._kind,
+            f"{_OURS}/{_ACTION}",
+            self._follow,
+            callback_group=MutuallyExclusiveCallbackGroup(),  # joint states go on while it waits
+            goal_callback=self._on_goal,
+            cancel_callback=self._on_cancel,
+        )
+
+    async def _on_goal(self, goal: Any) -> GoalResponse:
+        log = self._node.get_logger()
+        if not self._client.server_is_ready():
+            log.warning(f"goal rejected: '{TRAJECTORIES}' is not there; did its spawner end?")
+            return GoalResponse.REJECT
+        for point in goal.trajectory.points:
+            _shift(goal.trajectory.joint_names, point, self._rest, -1.0)
+        passed = _Passed(goal, None)
+        passed.sent = await self._client.send_goal_async(
+            goal, feedback_callback=partial(self._tell, passed)
+        )
+        if not passed.sent.accepted:
+            log.warning(f"goal rejected by '{TRAJECTORIES}', whose log in Gazebo says why")
+            return GoalResponse.REJECT
+        self._passed.append(passed)
+        return GoalResponse.ACCEPT
+
+    def _of(self, handle: Any) -> _Passed:
+        return next(passed for passed in self._passed if passed.goal is handle.request)
+
+    def _on_cancel(self, handle: Any) -> CancelResponse:
+        self._of(handle).sent.cancel_goal_async()
+        return CancelResponse.ACCEPT
+
+    async def _follow(self, handle: Any) -> Any:
+        """Await the end that the controller gives a goal, and return its result."""
+        passed = self._of(handle)
+        passed.handle = handle
+        answer = await passed.sent.get_result_async()
+        self._passed.remove(passed)
+        if answer.status == GoalStatus.STATUS_SUCCEEDED:
+            handle.succeed()
+        elif answer.status == GoalStatus.STATUS_CANCELED and handle.is_cancel_requested:
+            handle.canceled()
+        else:
+            handle.abort()
+        return answer.result
+
+    def _tell(self, passed: _Passed, message: Any) -> None:
+        """Pass feedback on, with the robot's own zero; its error is the same."""
+        told = message.feedback
+        for point in (told.desired, told.actual):
+            _shift(told.joint_names, point, self._rest, 1.0)
+        if passed.handle is not None and passed.handle.is_active:
+            passed.handle.publish_feedback(told)
+
+
+def _shift(names: list[str], point: Any, rest: Mapping[str, float], way: float) -> None:
+    """Add what joints show at rest [rad] to the positions of a trajectory's point, or take it."""
+    told = zip(names, point.positions, strict=False)
+    point.positions = [position + way * rest.get(name, 0.0) for name, position in told]

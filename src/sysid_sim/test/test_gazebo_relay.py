@@ -19,6 +19,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from sysid_msgs.msg import Contacts
 from sysid_ros.fields import stamp
+from sysid_ros.plain import installed_type
 from sysid_ros.sensors import (
     contacts_message,
     joint_state_message,
@@ -43,7 +44,10 @@ def relay_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
     def make(robot: str, *more: str, manager: Any = None) -> Any:
         rclpy.init(args=["--ros-args", "-p", f"robot:={robot}", *more])
         control = SimpleNamespace(Request=lambda: SimpleNamespace(world_control=SimpleNamespace()))
-        monkeypatch.setattr(gazebo_relay, "_interfaces", lambda: (Contacts, control))
+        contacts = {"ros_gz_interfaces/msg/Contacts": Contacts}
+        monkeypatch.setattr(
+            gazebo_relay, "installed_type", lambda kind, _: contacts.get(kind, control)
+        )
         client = manager.create_client if manager else lambda *_: None
         monkeypatch.setattr(gazebo_relay.GazeboRelay, "create_client", lambda *its: client(*its))
         wall = SimpleNamespace(time=0.0)
@@ -91,7 +95,11 @@ def test_states_carry_commanded_torques_and_positions_from_the_robots_zero(
 def test_a_trajectory_controller_gets_motions_and_tells_what_drove_the_joints(
     relay_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trajectory_relay, "_state_message", lambda: JointTrajectory)
+
+    def known(kind: str, package: str) -> Any:
+        return JointTrajectory if "/msg/" in kind else installed_type(kind, package)
+
+    monkeypatch.setattr(trajectory_relay, "installed_type", known)
     relay = relay_of("panda", "-p", "trajectories:=true")
     way, names = relay._motions, list(relay.robot.actuated_names)
     way._motions = Log()
@@ -209,7 +217,7 @@ def held_by(
     """Return a maker of relays whose joints gz_ros2_control may hold, under a manager."""
 
     def make(manager: Manager) -> Any:
-        monkeypatch.setattr(effort_switch, "_services", lambda: (manager, manager))
+        monkeypatch.setattr(effort_switch, "installed_type", lambda *_: manager)
         relay = relay_of("panda", "-p", "ros2_control:=true", manager=manager)
         monkeypatch.setattr(effort_switch, "monotonic", lambda: relay.wall.time)
         return relay

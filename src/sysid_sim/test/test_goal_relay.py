@@ -22,7 +22,7 @@ from rclpy.executors import SingleThreadedExecutor
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from sysid_sim.gazebo_world import TRAJECTORIES
-from sysid_sim.goal_relay import GoalRelay
+from sysid_sim.trajectory_relay import GoalRelay
 
 LIMIT = 60.0  # Time limit of every wait [s]; reached only where something is broken
 SUCCEEDED, CANCELED, ABORTED = 4, 5, 6

@@ -4,7 +4,7 @@
 from sysid_core.data.reading import read_parts, read_recording
 from sysid_core.data.summary import JointSummary, RecordingSummary, StreamSummary, summarise
 from sysid_core.data.table import write_csv
-from sysid_core.data.write import write_recording
+from sysid_core.data.write import recorded_messages, write_recording
 
 __all__ = [
     "JointSummary",
@@ -12,6 +12,7 @@ __all__ = [
     "StreamSummary",
     "read_parts",
     "read_recording",
+    "recorded_messages",
     "summarise",
     "write_csv",
     "write_recording",

@@ -16,7 +16,7 @@ from sysid_core.errors import OutputError
 from sysid_core.files import appearing
 from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
 
-__all__ = ["write_recording"]
+__all__ = ["recorded_messages", "write_recording"]
 
 _NANOSECONDS = 1_000_000_000
 _UNKNOWN = -1.0
@@ -37,33 +37,52 @@ def write_recording(recording: Recording, folder: str | Path) -> None:
     target = Path(folder)
     if not len(recording):
         raise OutputError(f"{target}: the recording has no rows, so there is nothing to write")
-    streams = _streams(recording, message_types())
-    for topic, _, time, _ in streams:
-        if not np.all(np.isfinite(time)) or np.any(time < 0.0) or np.any(time >= 2.0**31):
-            raise OutputError(
-                f"{target}: {topic} has time stamps that ROS cannot represent (negative, not "
-                "finite or beyond 2038); shift the time"
-            )
+    types = message_types()
+    messages = recorded_messages(recording, str(target))
     # the file in the bag takes the folder's name
-    with appearing(target) as unfinished:
-        _write(unfinished, streams)
+    with (
+        appearing(target) as unfinished,
+        Writer(
+            unfinished, version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP
+        ) as bag,
+    ):
+        connections = {
+            topic: bag.add_connection(topic, kind, typestore=types)
+            for topic, kind, _, _ in _streams(recording, types)
+        }
+        for topic, logged, content in messages:
+            bag.write(connections[topic], logged, content)
 
 
 _Stream = tuple[str, str, FloatArray, Callable[[int, Any], Any]]
 
 
-def _write(folder: Path, streams: list[_Stream]) -> None:
+def recorded_messages(recording: Recording, name: str) -> Iterator[tuple[str, int, memoryview]]:
+    """Return topic, recording time [ns] and CDR of all messages, as the robot's driver sent them.
+
+    Raises
+    ------
+    OutputError
+        If a time stamp cannot be represented; the message names the recording.
+    """
+    streams = _streams(recording, message_types())
+    for topic, _, time, _ in streams:
+        if not np.all(np.isfinite(time)) or np.any(time < 0.0) or np.any(time >= 2.0**31):
+            raise OutputError(
+                f"{name}: {topic} has time stamps that ROS cannot represent (negative, not "
+                "finite or beyond 2038); shift the time"
+            )
+    return _messages(streams)
+
+
+def _messages(streams: list[_Stream]) -> Iterator[tuple[str, int, memoryview]]:
     types = message_types()
     header, stamp = types.types["std_msgs/msg/Header"], types.types["builtin_interfaces/msg/Time"]
-    with Writer(folder, version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP) as bag:
-        connections = [
-            bag.add_connection(topic, kind, typestore=types) for topic, kind, _, _ in streams
-        ]
-        for number, row, stamped, logged in _in_order([time for _, _, time, _ in streams]):
-            _, kind, _, message = streams[number]
-            now = stamp(*divmod(stamped, _NANOSECONDS))
-            content = message(row, partial(header, now))
-            bag.write(connections[number], logged, types.serialize_cdr(content, kind))
+    for number, row, stamped, logged in _in_order([time for _, _, time, _ in streams]):
+        topic, kind, _, message = streams[number]
+        now = stamp(*divmod(stamped, _NANOSECONDS))
+        content = message(row, partial(header, now))
+        yield topic, logged, types.serialize_cdr(content, kind)
 
 
 def _in_order(times: list[FloatArray]) -> Iterator[tuple[int, int, int, int]]:

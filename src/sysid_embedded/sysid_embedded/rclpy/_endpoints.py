@@ -38,13 +38,16 @@ class Publisher:
         self._next_warning = 0.0
 
     def publish(self, msg: Any) -> None:
-        """Publish a message."""
-        if not isinstance(msg, self.msg_type):
+        """Publish a message, or one that is encoded already."""
+        if not isinstance(msg, (self.msg_type, bytes)):
             raise TypeError(f"Expected {self.msg_type}, got {type(msg)}")
         if self.handle.closed:
             raise InvalidHandle("cannot use Destroyable because destruction was requested")
-        data = bytearray(HEADER)
-        self._encode(msg, data)
+        if isinstance(msg, bytes):
+            data = bytearray(msg + bytes(-len(msg) % 4))
+        else:
+            data = bytearray(HEADER)
+            self._encode(msg, data)
         if self.handle.write(data) or time.monotonic() < self._next_warning:
             return
         self._next_warning = time.monotonic() + _WARNING_S

@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.data.ring_buffer import RingBuffer
 from sysid_core.errors import DataError
 from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
-
-pytest.importorskip("rclpy", reason="neither ROS 2 nor sysid_embedded is installed")
-
-from sysid_online.ring_buffer import RingBuffer
 
 NAMES = ("a", "b")
 
