@@ -157,6 +157,8 @@ class ControllerNode(Node):
             self.get_logger().warning(f"{kind} refused: {refusal}")
 
     def _on_joint_states(self, message: JointState) -> None:
+        if self.controller.joint_states.are_others(message.name):
+            return  # a gripper's, on the same topic
         newest, steady = nanoseconds(message.header.stamp), self._steady()
         stamp = _NANO * newest
         self.health.measured(stamp, steady)

@@ -8,7 +8,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
-from sysid_core.robot.conversion import JointConversion
+from sysid_core.robot.conversion import JointConversion, are_others
 from sysid_core.robot.limits import Limits
 from sysid_core.robot.plausibility import BEYOND_RANGE, BEYOND_SPEED
 
@@ -81,6 +81,12 @@ class JointStates:
         self.position, self.known = taken, True
         self._take_velocity(speed)
         return None
+
+    def are_others(self, names: Sequence[str]) -> bool:
+        """Return whether names are of none of the joints, after a state of all of them."""
+        if not self.known or names == self._names:
+            return False
+        return are_others(names, self.joint_names, self._aliases)
 
     def torque(self, position: FloatArray, effort: FloatArray) -> FloatArray:
         """Return the torques (na,) [N·m] of the state that was taken last; NaN if it has none.

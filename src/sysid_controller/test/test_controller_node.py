@@ -115,6 +115,26 @@ def test_latched_parameters_are_adopted_and_others_refused(
     np.testing.assert_array_equal(graph.node.controller.blend.parameters, panda.consistent_nominal)
 
 
+def test_a_gripper_on_the_same_topic_is_no_fault(graph: Graph) -> None:
+    graph.start()
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    finger = JointState(name=["finger"], position=[0.1], velocity=[], effort=[])
+
+    def gripped() -> None:
+        graph.states.publish(finger)
+        for _ in range(5):  # before the next state takes its place
+            graph.executor.spin_once(timeout_sec=0.001)
+
+    graph.before_state = gripped
+    for _ in range(3):
+        graph.diagnostics.clear()
+        graph.until(graph.diagnosed("joint states", ""))
+    values = {value.key: value.value for value in graph.diagnostics["joint states"].values}
+    assert int(values["accepted"]) > 0
+    assert values["refused"] == "0"
+    graph.until(graph.state(TrackingStatus.HOLDING))
+
+
 def test_joint_states_may_stop_turn_around_or_break(graph: Graph) -> None:
     graph.start()
     graph.until(graph.state(TrackingStatus.HOLDING))

@@ -16,7 +16,7 @@ from sysid_core.online.contact_feed import ContactFeed
 from sysid_core.online.sensor_feed import PATIENCE, SensorFeed
 from sysid_core.online.stream_config import TORQUE_LIMITS, StreamConfig
 from sysid_core.recording import ImuMounting, Recording, Samples
-from sysid_core.robot.conversion import JointConversion
+from sysid_core.robot.conversion import JointConversion, are_others
 from sysid_core.robot.model import Robot
 from sysid_core.signals.arrival import LiveArrivals
 from sysid_core.signals.buffer import GatedRows, StreamCounts
@@ -107,12 +107,14 @@ class SampleStream:
         """Take joint states and return the samples that they complete.
 
         Names are those of the columns of positions (m, n) [rad] and efforts (m, n) as published,
-        at times (m,) [s]; more than the robot's are ignored. Gains and transmission are applied
-        here.
+        at times (m,) [s]; more than the robot's are ignored, and so are messages of others between
+        its own. Gains and transmission are applied here.
         """
         columns = self._find_columns(tuple(names))
         if columns is None:
-            self.counts["without the robot's joints"] += len(time)
+            own = self.robot.actuated_names, self.robot.description.names
+            if np.isnan(self._angles).any() or not are_others(names, *own):
+                self.counts["without the robot's joints"] += len(time)
             return self._nothing
         q, tau = self._conversion.convert(position[:, columns], effort[:, columns])
         q = unwrapped(np.vstack([self._angles, q]))[0][1:]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import numpy as np
 import pinocchio as pin
 
@@ -10,7 +12,12 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.robot.model import Robot
 
-__all__ = ["JointConversion"]
+__all__ = ["JointConversion", "are_others"]
+
+
+def are_others(names: Iterable[str], joints: Iterable[str], aliases: Mapping[str, str]) -> bool:
+    """Return whether published names are of none of the joints, say of a gripper's alone."""
+    return set(joints).isdisjoint(aliases.get(name, name) for name in names)
 
 
 class JointConversion:

@@ -120,6 +120,21 @@ def test_messages_without_the_robots_joints_are_counted(panda: Robot) -> None:
     assert stream.counts["without the robot's joints"] == 3
 
 
+def test_messages_of_a_gripper_between_the_robots_change_nothing(panda: Robot) -> None:
+    position, effort = sines(1000, 7), sines(1000, 7, seed=2)
+    alone = push(SampleStream(panda, SLOW), panda.joint_names, position, effort)
+    stream = SampleStream(panda, SLOW)
+    parts = []
+    for k in range(1000):
+        time = np.array([k / RATE])
+        row = slice(k, k + 1)
+        parts.append(stream.push_joint_states(time, panda.joint_names, position[row], effort[row]))
+        stream.push_joint_states(time + 0.3 / RATE, ("finger",), np.ones((1, 1)), effort[:1, :1])
+    taken = np.concatenate([part.position for part in parts])
+    np.testing.assert_allclose(taken, alone.position, atol=1e-12)
+    assert not stream.counts["without the robot's joints"]
+
+
 def test_names_that_change_with_every_message_take_no_memory(panda: Robot) -> None:
     stream = SampleStream(panda, SLOW)
     for k in range(200):
