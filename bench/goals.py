@@ -182,6 +182,16 @@ GOALS: Mapping[str, tuple[Goal, ...]] = {
         ),
         Goal("live error over nominal, worst", 1.02, f"{_DESIGN}: what is adopted does no harm"),
     ),
+    "mixture_loads": (
+        Goal(
+            "loads noticed within 2 s",
+            0.95,
+            f"{_DESIGN}: from 0.3 of a joint's usual torque, with a model in use",
+            at_least=True,
+        ),
+        Goal("loads told that are not there", 0.0, _DESIGN),
+        Goal("loads kept 2 s after they are gone", 0.0, _DESIGN),
+    ),
     "signal_faults": (
         Goal(
             "share of runs within 5 % of the best cut-off",

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.signal import butter, lfilter
 
+from bench.plants import Load
 from bench.recordings import (
     STILL,
     TRAIN,
@@ -31,6 +32,8 @@ from sysid_core.errors import SysidError
 from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot
+
+__all__ = ["Carried", "record"]
 
 _STEP = 1e-3  # [s] of the plant
 _MOTIONS = ("fourier", "moves", "chirp", "turns")
@@ -110,7 +113,17 @@ def _friction(rng: np.random.Generator, kind: str, plant: FloatArray, truth: Tru
     return np.asarray((coulomb * shape + load * np.abs(rigid)) * sign + viscous * speed)
 
 
-def _record(seed: int, drawn: dict[str, Any]) -> tuple[Robot, Recording, Truth, float]:
+class Carried(NamedTuple):
+    """A load that an arm carries for a part of its recording."""
+
+    load: Load
+    came: float  # [-] share of the recording after which it is picked up
+    gone: float  # [-] the same of its being put down
+
+
+def record(
+    seed: int, drawn: dict[str, Any], carried: Carried | None = None
+) -> tuple[Robot, Recording, Truth, float]:
     """Return a random arm, its recording, what is true, and the plain chain's cut-off [Hz]."""
     rng = np.random.default_rng(seed)
     arm = Plant(int(rng.integers(3, 8)), seed)
@@ -127,11 +140,17 @@ def _record(seed: int, drawn: dict[str, Any]) -> tuple[Robot, Recording, Truth, 
     a = np.gradient(v, _STEP, axis=0)
     truth = Truth(time, q, v, a, arm.rigid(q, v, a))
     usual = truth.torque.std(axis=0) + 0.05
+    if carried is not None:
+        held = (time >= carried.came * time[-1]) & (time < carried.gone * time[-1])
+        more = arm.rigid(q[held], v[held], a[held], carried.load) - truth.torque[held]
+        truth.torque[held] += more
+        drawn["share"] = float((np.sqrt(np.mean(more**2, axis=0)) / usual).max())
     torque = truth.torque + _friction(rng, drawn["friction"], usual, truth)
     torque += usual * (rng.uniform(0.0, 0.015, joints) * a + 0.05 * rng.normal(size=joints))
     turns = q * rng.integers(8, 60, joints) + rng.uniform(0.0, 6.0, joints)
     torque += rng.choice([0.0, 0.02, 0.05]) * usual * np.sin(turns)
-    torque *= 1.0 + rng.choice([0.0, 0.05, 0.1]) * rng.normal(size=joints)
+    gains = 1.0 + rng.choice([0.0, 0.05, 0.1]) * rng.normal(size=joints)
+    torque, drawn["gains"] = torque * gains, float(np.abs(gains - 1.0).max())
     truth = truth._replace(torque=torque)
     effort = torque
     if slow := float(rng.choice([0.0, 0.0, 50.0, 15.0])):  # a driver's own low-pass [Hz]
@@ -180,7 +199,7 @@ def run(seed: int) -> dict[str, Any]:
     """Compare on one mixture: errors on what is held out, relative to plain least squares'."""
     say(f"mixture {seed}")
     drawn: dict[str, Any] = {"seed": seed}
-    robot, recording, truth, cutoff = _record(seed, drawn)
+    robot, recording, truth, cutoff = record(seed, drawn)
     try:
         found = identify(robot, recording, IdentifyConfig(train=TRAIN))
     except SysidError as refusal:

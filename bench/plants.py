@@ -24,7 +24,7 @@ from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.export import model_files, write_model
 
-__all__ = ["ARMS", "RATE", "Load", "Motion", "Plant", "arm"]
+__all__ = ["ARMS", "RATE", "Load", "Motion", "Plant", "arm", "loaded"]
 
 ARMS = ("panda", "ur10", "chain")
 
@@ -46,6 +46,15 @@ class Load(NamedTuple):
     mass: float
     com: tuple[float, float, float]
     radius: float = 0.04
+
+
+def loaded(model: pin.Model, robot: Robot, load: Load) -> pin.Model:
+    """Return a copy of a robot's model with a load."""
+    model, frame = model.copy(), robot.frame(robot.tool_frame)
+    ball = load.mass * load.radius**2 * np.eye(3)
+    held = pin.Inertia(load.mass, np.array(load.com), ball)
+    model.appendBodyToJoint(frame.parentJoint, held, frame.placement)
+    return model
 
 
 class Motion(NamedTuple):
@@ -115,11 +124,7 @@ class Plant:
         """Return the true torques (n, nj) [N·m]."""
         model = self._true
         if load is not None:
-            model = model.copy()
-            frame = self.robot.frame(self.robot.tool_frame)
-            ball = load.mass * load.radius**2 * np.eye(3)
-            held = pin.Inertia(load.mass, np.array(load.com), ball)
-            model.appendBodyToJoint(frame.parentJoint, held, frame.placement)
+            model = loaded(model, self.robot, load)
         v, a = motion.velocity, motion.acceleration
         rigid = _rnea(model, motion)
         stribeck = 1.0 + _STRIBECK * np.exp(-((v / _STRIBECK_SPEED) ** 2))

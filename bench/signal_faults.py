@@ -15,6 +15,7 @@ import numpy as np
 import pinocchio as pin
 
 from bench.arms import chain_urdf, perturbed, robot_of
+from bench.plants import Load, loaded
 from bench.runner import Given, Result, run_benchmark, say, show_rows
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
@@ -62,10 +63,16 @@ class Plant:
             a += w**2 * (-s * sine - c * cosine)
         return time, q, v, a
 
-    def rigid(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
-        """Return the joint torques (n, nj) [N·m] of the bodies."""
+    def rigid(
+        self, q: FloatArray, v: FloatArray, a: FloatArray, load: Load | None = None
+    ) -> FloatArray:
+        """Return the joint torques (n, nj) [N·m] of the bodies, with a load at the tool."""
+        model, data = self.model, self.data
+        if load is not None:
+            model = loaded(model, self.robot, load)
+            data = model.createData()
         states = zip(q, v, a, strict=True)
-        return np.array([pin.rnea(self.model, self.data, *state) for state in states])
+        return np.array([pin.rnea(model, data, *state) for state in states])
 
     def torque(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
         """Return joint torques (n, nj) [N·m]."""
