@@ -29,6 +29,7 @@ _PRIOR_BLOCKS, _MOST_BLOCKS = 25.0, 500.0
 """Blocks that this first guess counts for, and those in which it is learned anew, 10 s."""
 _BEHIND = 15  # Blocks, 0.3 s, that learning is behind: a contact is found before it is learned
 _COLOUR = 10.0  # Blocks that tell as much as one would alone: a model's error stays for a while
+_FORGET = 1.01  # By which the shortest time between states is forgotten with each of them
 _REST = 0.02  # Speed [rad/s] around which dry friction takes any value up to its size
 _SLIPS = 5.0 * _REST  # Speed [rad/s] from which on a joint does not stick and slip by itself
 _HELD = 0.1  # Share of the speed that is asked for below which a joint stands still [-]
@@ -144,8 +145,10 @@ class ContactWatch:
         dry = np.arange(robot.layout.size)[robot.layout.term("coulomb")][robot.actuated]
         self._dry = base.places(dry)
         self._has_dry = self._dry >= 0
-        self._sums: list[FloatArray] = []
         self._begin: tuple[float, FloatArray] | None = None
+        self._last: tuple[float, FloatArray] = 0.0, np.zeros(3)
+        self._integral: FloatArray = np.zeros(3)
+        self._period = np.inf  # [s] from state to state where none is lost
         self._beyond = np.zeros(len(self._names), dtype=int)
         self._rested = np.zeros(len(self._names))
 
@@ -156,17 +159,36 @@ class ContactWatch:
 
         What is not finite counts as right.
         """
-        if self._begin is None or time < self._begin[0]:
-            self._begin, self._sums = (time, velocity), []
+        state = np.array([position, velocity, effort])
+        if self._begin is None or time < self._last[0]:
+            self._start(time, state)
             return ""
-        self._sums.append(np.array([position, velocity, effort]))
+        self._integral = self._integral + self._meanwhile(time - self._last[0], state)
+        self._last = time, state
         elapsed = time - self._begin[0]
         if elapsed < _BLOCK:
             return ""
         acceleration = (velocity - self._begin[1]) / elapsed
-        q, v, torque = np.mean(self._sums, axis=0)
-        self._begin, self._sums = (time, velocity), []
+        q, v, torque = self._integral / elapsed
+        self._start(time, state)
         return self._judge(time, q, v, acceleration, torque)
+
+    def _meanwhile(self, elapsed: float, state: FloatArray) -> FloatArray:
+        """Return the integral (3, na) over a time [s] that leads to a state (3, na).
+
+        The mean of those states that came is another one where some were lost. An effort is what
+        acted for the period until its state.
+        """
+        if elapsed <= 0.0:
+            return np.zeros_like(state)
+        self._period = min(_FORGET * self._period, elapsed)
+        share = np.array([0.5, 0.5, 0.5 * (1.0 + self._period / elapsed)])[:, None]
+        return elapsed * (share * state + (1.0 - share) * self._last[1])
+
+    def _start(self, time: float, state: FloatArray) -> None:
+        """Begin a block at a state (3, na)."""
+        self._begin, self._last = (time, state[1]), (time, state)
+        self._integral = np.zeros_like(state)
 
     def _judge(
         self, time: float, q: FloatArray, v: FloatArray, a: FloatArray, torque: FloatArray

@@ -17,13 +17,14 @@ from trajectory_msgs.msg import JointTrajectory
 from sysid_core.arrays import FloatArray
 from sysid_ros.fields import nanoseconds
 from sysid_ros.plain import installed_type
-from sysid_sim.gazebo_world import TRAJECTORIES
+from sysid_sim.gazebo_world import PERIOD, TRAJECTORIES
 
 __all__ = ["GoalRelay", "TrajectoryRelay"]
 
 _OURS = "joint_trajectory_controller"
 _ACTION = "follow_joint_trajectory"
-_LATE = 6_000_000  # [ns] by which an effort may be older than the joint state it led to
+_LATE = round(1.5e9 * PERIOD)
+"""Time [ns] by which an effort may be older than the joint state it led to: a period, not two."""
 _WAITING = 5  # Messages that may wait, as joint states do: older ones would be of another time
 
 

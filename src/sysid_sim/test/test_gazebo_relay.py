@@ -116,7 +116,7 @@ def test_a_trajectory_controller_gets_motions_and_tells_what_drove_the_joints(
         relay._on_states(_states(relay, time))  # which the same state led to
     first, second, third = (list(state.effort) for state in relay._states)
     assert (first, second, third) == ([], list(np.arange(7.0)), list(1.0 + np.arange(7.0)))
-    relay._on_states(_states(relay, 1.02))  # whose effort was lost
+    relay._on_states(_states(relay, 1.008))  # whose effort was lost
     assert len(relay._states) == 3
     assert not relay.requests
 
