@@ -2,6 +2,7 @@
 """Passes trajectories to ros2_control's trajectory controller in Gazebo, and tells its efforts."""
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,19 @@ from sysid_ros.fields import nanoseconds
 from sysid_sim.gazebo_world import PERIOD, TRAJECTORIES
 from sysid_sim.goal_relay import GoalRelay, shift
 
-__all__ = ["TrajectoryRelay"]
+__all__ = ["WAITING", "TrajectoryRelay"]
 
 _OURS = "joint_trajectory_controller/joint_trajectory"
 _LATE = round(1.5e9 * PERIOD)
 """Time [ns] by which an effort may be older than the joint state it led to: a period, not two."""
-_WAITING = 5  # Messages that may wait, as joint states do: older ones would be of another time
+WAITING = 20  # Messages that may wait: joint states of a world that runs by itself, and efforts
 
 
 class TrajectoryRelay:
     """Stands between whoever asks for motions and a trajectory controller that commands efforts.
 
-    The joints show the positions `rest` (na,) [rad] where the controller's show zero.
+    The joints show the positions `rest` (na,) [rad] where the controller's show zero. It calls
+    `told` whenever the controller says what it commands.
 
     Raises
     ------
@@ -33,16 +35,19 @@ class TrajectoryRelay:
         If control_msgs is not installed.
     """
 
-    def __init__(self, node: Node, names: tuple[str, ...], rest: FloatArray) -> None:
+    def __init__(
+        self, node: Node, names: tuple[str, ...], rest: FloatArray, told: Callable[[], None]
+    ) -> None:
         self._names, self._rest = names, dict(zip(names, rest.tolist(), strict=True))
-        self._outputs: deque[tuple[int, FloatArray]] = deque(maxlen=2 * _WAITING)
+        self._outputs: deque[tuple[int, FloatArray]] = deque(maxlen=2 * WAITING)
+        self._told = told
         state = _state_message()
         self._motions = node.create_publisher(
             JointTrajectory, f"{TRAJECTORIES}/joint_trajectory", 10
         )
         node.create_subscription(JointTrajectory, _OURS, self._on_trajectory, 10)
         topic = f"{TRAJECTORIES}/controller_state"
-        node.create_subscription(state, topic, self._on_state, _WAITING)
+        node.create_subscription(state, topic, self._on_state, WAITING)
         self._goals = GoalRelay(node, self._rest)
 
     def effort(self, when: int) -> FloatArray | None:
@@ -53,6 +58,10 @@ class TrajectoryRelay:
         """Whether what drove the joints until a time [ns] was lost, or is still to come."""
         newest = max((since for since, _ in self._before(when)), default=when)
         return when - newest > _LATE
+
+    def passed(self, when: int) -> bool:
+        """Whether the controller has told of a time [ns] or a later one."""
+        return any(since >= when for since, _ in self._outputs)
 
     def _before(self, when: int) -> list[tuple[int, FloatArray]]:
         return [told for told in self._outputs if told[0] < when]
@@ -68,6 +77,7 @@ class TrajectoryRelay:
         if set(self._names) <= set(told):
             when = nanoseconds(message.header.stamp)
             self._outputs.append((when, np.array([told[name] for name in self._names])))
+            self._told()
 
 
 def _state_message() -> Any:
