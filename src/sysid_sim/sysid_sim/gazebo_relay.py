@@ -5,6 +5,7 @@ Gazebo's joint states carry no torque, and gz_ros2_control's the wrench that a j
 which its friction does not show. What was commanded stands in for both.
 """
 
+from collections import deque
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -42,7 +43,7 @@ from sysid_ros.sensors import (
 from sysid_sim.effort_switch import EffortSwitch
 from sysid_sim.gazebo_world import PERIOD, TRAJECTORIES, WORLD, steps_of
 from sysid_sim.simulator_config import start_configuration
-from sysid_sim.trajectory_relay import TrajectoryRelay
+from sysid_sim.trajectory_relay import WAITING, TrajectoryRelay
 
 __all__ = ["GazeboRelay", "main"]
 
@@ -130,9 +131,11 @@ class GazeboRelay(Node):
             request.world_control.pause = True
         self._request.world_control.multi_step = steps_of(self.robot)
         self._control = self.create_client(control, f"/world/{WORLD}/control")
-        self.create_subscription(JointState, "gazebo/joint_states", self._on_states, _WAITING)
+        depth = WAITING if config.trajectories else _WAITING
+        self.create_subscription(JointState, "gazebo/joint_states", self._on_states, depth)
         waits = config.ros2_control and not config.trajectories
         self._switch = EffortSwitch(self, _CONTROLLER) if waits else None
+        self._early: deque[JointState] = deque(maxlen=WAITING)
         self._motions = self._trajectory_relay() if config.trajectories else None
         self._pause: Any = None
         self._commanded, self._began = False, -1
@@ -153,7 +156,7 @@ class GazeboRelay(Node):
                 "trajectory controller in Gazebo knows"
             )
         rest = self._driver.published_position(self._rest)
-        return TrajectoryRelay(self, self.robot.actuated_names, rest)
+        return TrajectoryRelay(self, self.robot.actuated_names, rest, self._take_early)
 
     def _on_command(self, message: Float64MultiArray) -> None:
         effort = command_array(message)
@@ -234,6 +237,25 @@ class GazeboRelay(Node):
         self._touched[name] = nanoseconds(message.header.stamp)
 
     def _on_states(self, message: JointState) -> None:
+        """Take a joint state, or have it wait until what drove the joints is told."""
+        if self._motions is None:
+            self._take_states(message)
+            return
+        self._early.append(message)
+        self._take_early()
+
+    def _take_early(self) -> None:
+        """Take those that waited; one whose effort was lost tells nothing, and is left out."""
+        while self._early and self._motions is not None:
+            when = nanoseconds(self._early[0].header.stamp)
+            if self._motions.lags(when):
+                if not self._motions.passed(when):
+                    return
+                self._early.popleft()
+            else:
+                self._take_states(self._early.popleft())
+
+    def _take_states(self, message: JointState) -> None:
         newest = nanoseconds(message.header.stamp)
         if newest == self._newest:
             self._steps |= self._waits
@@ -251,8 +273,6 @@ class GazeboRelay(Node):
             self._order = list(message.name)
         if self.robot.floating:
             self._publish_base(message.header.stamp, newest)
-        if self._motions is not None and self._motions.lags(newest):
-            return  # one without its effort tells nothing
         self._ticks.publish(Clock(clock=message.header.stamp))
         position, velocity = joint_arrays(message)
         position, velocity = self._rest + position[self._index], velocity[self._index]

@@ -2,7 +2,7 @@
 """Passes trajectories and goals to ros2_control's controller in Gazebo, and tells its efforts."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,19 +19,20 @@ from sysid_ros.fields import nanoseconds
 from sysid_ros.plain import installed_type
 from sysid_sim.gazebo_world import PERIOD, TRAJECTORIES
 
-__all__ = ["GoalRelay", "TrajectoryRelay"]
+__all__ = ["WAITING", "GoalRelay", "TrajectoryRelay"]
 
 _OURS = "joint_trajectory_controller"
 _ACTION = "follow_joint_trajectory"
 _LATE = round(1.5e9 * PERIOD)
 """Time [ns] by which an effort may be older than the joint state it led to: a period, not two."""
-_WAITING = 5  # Messages that may wait, as joint states do: older ones would be of another time
+WAITING = 20  # Messages that may wait: joint states of a world that runs by itself, and efforts
 
 
 class TrajectoryRelay:
     """Stands between whoever asks for motions and a trajectory controller that commands efforts.
 
-    The joints show the positions `rest` (na,) [rad] where the controller's show zero.
+    The joints show the positions `rest` (na,) [rad] where the controller's show zero. It calls
+    `told` whenever the controller says what it commands.
 
     Raises
     ------
@@ -39,9 +40,12 @@ class TrajectoryRelay:
         If control_msgs is not installed.
     """
 
-    def __init__(self, node: Node, names: tuple[str, ...], rest: FloatArray) -> None:
+    def __init__(
+        self, node: Node, names: tuple[str, ...], rest: FloatArray, told: Callable[[], None]
+    ) -> None:
         self._names, self._rest = names, dict(zip(names, rest.tolist(), strict=True))
-        self._outputs: deque[tuple[int, FloatArray]] = deque(maxlen=2 * _WAITING)
+        self._outputs: deque[tuple[int, FloatArray]] = deque(maxlen=2 * WAITING)
+        self._told = told
         state = installed_type("control_msgs/msg/JointTrajectoryControllerState", "control-msgs")
         self._motions = node.create_publisher(
             JointTrajectory, f"{TRAJECTORIES}/joint_trajectory", 10
@@ -50,7 +54,7 @@ class TrajectoryRelay:
             JointTrajectory, f"{_OURS}/joint_trajectory", self._on_trajectory, 10
         )
         topic = f"{TRAJECTORIES}/controller_state"
-        node.create_subscription(state, topic, self._on_state, _WAITING)
+        node.create_subscription(state, topic, self._on_state, WAITING)
         self._goals = GoalRelay(node, self._rest)
 
     def effort(self, when: int) -> FloatArray | None:
@@ -61,6 +65,10 @@ class TrajectoryRelay:
         """Whether what drove the joints until a time [ns] was lost, or is still to come."""
         newest = max((since for since, _ in self._before(when)), default=when)
         return when - newest > _LATE
+
+    def passed(self, when: int) -> bool:
+        """Whether the controller has told of a time [ns] or a later one."""
+        return any(since >= when for since, _ in self._outputs)
 
     def _before(self, when: int) -> list[tuple[int, FloatArray]]:
         return [told for told in self._outputs if told[0] < when]
@@ -76,6 +84,7 @@ class TrajectoryRelay:
         if set(self._names) <= set(told):
             when = nanoseconds(message.header.stamp)
             self._outputs.append((when, np.array([told[name] for name in self._names])))
+            self._told()
 
 
 @dataclass

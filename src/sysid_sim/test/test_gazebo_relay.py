@@ -108,16 +108,24 @@ def test_a_trajectory_controller_gets_motions_and_tells_what_drove_the_joints(
     way._on_trajectory(JointTrajectory(joint_names=names[::-1], points=points))
     sent = [point.positions for point in way._motions[-1].points]
     np.testing.assert_allclose(sent, np.outer([0.0, 1.0], np.ones(7)), atol=1e-12)
-    for step in range(3):
-        time, torque = 1.0 + 0.002 * step, step + np.arange(7.0)
+
+    def tell(time: float, torque: Any) -> None:
         output = SimpleNamespace(effort=torque[::-1].tolist())
         header = SimpleNamespace(stamp=stamp(time))
         way._on_state(SimpleNamespace(header=header, joint_names=names[::-1], output=output))
-        relay._on_states(_states(relay, time))  # which the same state led to
+
+    for step in range(3):
+        tell(1.0 + 0.002 * step, step + np.arange(7.0))
+        relay._on_states(_states(relay, 1.0 + 0.002 * step))  # which the same state led to
     first, second, third = (list(state.effort) for state in relay._states)
     assert (first, second, third) == ([], list(np.arange(7.0)), list(1.0 + np.arange(7.0)))
-    relay._on_states(_states(relay, 1.008))  # whose effort was lost
+    for time in (1.008, 1.012):  # whose efforts are still to come
+        relay._on_states(_states(relay, time))
     assert len(relay._states) == 3
+    tell(1.008, np.zeros(7))  # so that the first one's was lost
+    tell(1.010, np.ones(7))
+    assert len(relay._states) == 4
+    np.testing.assert_array_equal(relay._states[-1].effort, 1.0)
     assert not relay.requests
 
 
