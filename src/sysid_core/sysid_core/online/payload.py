@@ -13,7 +13,14 @@ from sysid_core.dynamics.base_parameters import find_base_parameters
 from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import EstimationError
-from sysid_core.estimation import Constraints, EntropicSolver, Estimate, Prior, Problem
+from sysid_core.estimation import (
+    Constraints,
+    Entropic,
+    EntropicSolver,
+    Estimate,
+    Prior,
+    Problem,
+)
 from sysid_core.gain_error import GainPrior
 from sysid_core.inertia import from_mass_com_inertia, transform_matrix
 from sysid_core.online.changes import CERTAIN, SCALES, ChangeTest, log_odds
@@ -41,6 +48,10 @@ _LIKELY_SHARE = 0.05
 
 _LIKELY_LEVER = 0.15
 """Distance of its centre of mass from the tool frame thought likely [m]."""
+
+_ROUGH = 0.03
+"""Standard deviations to which a load is found whose evidence alone is asked for: that is as
+flat there as the square of this [-]."""
 
 _USUAL = 5.0
 """Independent rows that the variance without a load is as good as, beside a load's own errors."""
@@ -136,6 +147,7 @@ class PayloadEstimator:
             Constraints(np.zeros(10, dtype=bool), (None,), -far, far, np.zeros((0, 10)), far[:0]),
         )
         self._solver = EntropicSolver(problem)
+        self._rough_solver = EntropicSolver(problem, Entropic(tolerance=_ROUGH))
 
     @property
     def min_mass(self) -> float:
@@ -238,7 +250,7 @@ class PayloadEstimator:
             innovations = Innovations(statistics, base_vector, covariance, noise, own)
             evidence = innovations.evidence(self._map)
             start = None if before is None else before.parameters
-            found = self._solve(innovations, evidence, start)
+            found = self._solve(self._solver, innovations, evidence, start)
             shift = self._map @ found.parameters
             left = bare.residual_square(base_vector + shift)
             noise = noise.with_residuals(left, bare.count, _USUAL)
@@ -249,7 +261,7 @@ class PayloadEstimator:
                 own.append(Own(along, errors.mean, np.diagonal(errors.covariance)))
             innovations = Innovations(statistics, base_vector, covariance, noise, own)
             evidence = innovations.evidence(self._map)
-            found = self._solve(innovations, evidence, found.parameters)
+            found = self._solve(self._solver, innovations, evidence, found.parameters)
         except np.linalg.LinAlgError as error:
             raise EstimationError(f"the payload's estimate failed ({error})") from error
         phi = found.parameters
@@ -284,7 +296,11 @@ class PayloadEstimator:
             return False
 
     def _solve(
-        self, innovations: Innovations, evidence: Evidence, start: FloatArray | None
+        self,
+        solver: EntropicSolver,
+        innovations: Innovations,
+        evidence: Evidence,
+        start: FloatArray | None,
     ) -> Estimate:
         """Return the most likely possible body, and its covariance."""
         evidence = evidence.select(self._structure.columns)
@@ -294,22 +310,30 @@ class PayloadEstimator:
             np.array([innovations.square]),
             np.array([innovations.count]),
         )
-        return self._solver.solve(load, noise_std=np.ones(1), start=start)
+        return solver.solve(load, noise_std=np.ones(1), start=start)
 
-    def _odds(self, innovations: Innovations, evidence: Evidence, start: FloatArray) -> float:
+    def _odds(self, innovations: Innovations, evidence: Evidence, estimate: FloatArray) -> float:
         """Return the log Bayes factor of a load against none.
 
-        The load is the most likely possible body of those thought likely. It is not the estimate,
-        whose prior is wide: where a moment's data leave its centre of mass far away, the data are
-        explained as well by a load that is not.
+        It is that of loads thought likely, of which the likeliest possible body explains most.
+        Where the estimate, whose prior is wide, explains too little, that body is looked for: a
+        moment's data may leave the estimate's centre of mass far away.
         """
         information, moment = evidence
         std = np.outer(SCALES, self._likely)
-        whole = np.tile(np.arange(len(start)), (len(std), 1))
+        whole = np.tile(np.arange(len(estimate)), (len(std), 1))
         size = innovations.square, innovations.count
-        each = list(zip(*evidence.explained_each(whole, std), strict=True))
+        explained, costs = evidence.explained_each(whole, std)
+
+        def odds(load: FloatArray, scale: int) -> float:
+            own = float((2.0 * moment - information @ load - load / std[scale] ** 2) @ load)
+            return log_odds(own, costs[scale], *size)
+
+        found = max(odds(estimate, scale) for scale in range(len(std)))
+        if found >= CERTAIN:
+            return found
+        each = zip(explained, costs, strict=True)
         best = int(np.argmax([log_odds(*one, *size) for one in each]))
         likely = Evidence(information + np.diag(1.0 / std[best] ** 2), moment)
-        phi = self._solve(innovations, likely, start).parameters
-        explained = float((2.0 * moment - likely.information @ phi) @ phi)
-        return log_odds(explained, each[best][1], *size)
+        nearer = self._solve(self._rough_solver, innovations, likely, estimate)
+        return max(found, odds(nearer.parameters, best))
