@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench.mixtures import Carried, record
-from bench.payload import DEVIATIONS, updates_of
+from bench.payload import DEVIATIONS, judged, updates_of
 from bench.plants import Load
 from bench.runner import Given, Result, run_benchmark, say, show_rows
 
@@ -33,15 +33,16 @@ def run(seed: int) -> dict[str, Any]:
     updates = updates_of(robot, recording)
     told = np.array([(u.time, u.payload_attached) for u in updates])
     before = [u for u in updates if u.time < came]
-    held = [u for u in updates if came <= u.time < gone and u.payload_attached]
-    last = held[-1].payload if held else None
+    held = [u for u in updates if u.time < gone]
+    last = max((u.time for u in held if u.payload_attached), default=came)
+    found = judged(robot.name, held, load.mass, came, last - came - 1e-6, com=False)
     return {
         **drawn,
         "in use": bool(before) and before[-1].identified,
-        "false": bool(told[told[:, 0] < came, 1].any() or (mass == 0.0 and told[:, 1].any())),
-        "noticed": held[0].time - came if held and mass else np.inf,
-        "error": abs(last.mass / mass - 1.0) if last and mass else np.nan,
-        "off": abs(last.mass - mass) / last.mass_std if last and mass else np.nan,
+        "false": found.early or bool(mass == 0.0 and told[:, 1].any()),
+        "noticed": found.noticed,
+        "error": found.error,
+        "off": found.off,
         "kept": bool(told[told[:, 0] > gone + _SOON, 1].any()),
     }
 

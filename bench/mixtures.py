@@ -29,6 +29,7 @@ from bench.signal_faults import Plant
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.errors import SysidError
+from sysid_core.excitation.fourier import quintic_step
 from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot
@@ -62,8 +63,7 @@ def _moves(rng: np.random.Generator, time: FloatArray, joints: int) -> FloatArra
     for number in range(1, 400):
         there = places[number % len(places)]
         length = max(0.5, 1.9 * float(np.abs(there - here).max()) / rng.uniform(0.6, 1.6))
-        s = np.clip((time - now) / length, 0.0, 1.0)[:, None]
-        q += (there - here) * (10.0 * s**3 - 15.0 * s**4 + 6.0 * s**5)
+        q += np.outer(quintic_step((time - now) / length)[0], there - here)
         now, here = now + length + pause, there
     return q
 

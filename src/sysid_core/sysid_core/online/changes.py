@@ -10,7 +10,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression
-from sysid_core.online.innovations import Evidence, Innovations, Noise
+from sysid_core.online.innovations import Evidence, Innovations, Noise, solvable
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.priors import default_prior
 
@@ -133,6 +133,7 @@ class ChangeTest:
             stacked = np.stack([one.columns for one in own]), np.stack([one.std for one in own])
             self._alike.append((which, *stacked))
 
+    @solvable("the test for changes")
     def __call__(self, innovations: Innovations) -> Verdict | None:
         """Judge the innovations of a window; None where nothing changed for certain."""
         size = innovations.square, innovations.count

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -11,15 +12,25 @@ from scipy.linalg import lu_factor, lu_solve
 
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.errors import EstimationError
 from sysid_core.estimation.noise import weighted_sums
 
-__all__ = ["Evidence", "Innovations", "Noise", "Own", "negligible"]
+__all__ = ["STILL", "Evidence", "Innovations", "Noise", "Own", "negligible", "solvable"]
 
 _NEGLIGIBLE = 0.01
 """Torque errors below this share of a joint's torque count as that share [-]."""
 
-_STILL = 1e-4
-"""The same of its usual torque: that of a sensor that went dead is zero [-]."""
+STILL = 1e-4
+"""Share of a joint's usual torque below which nothing is measured [-]."""
+
+
+@contextmanager
+def solvable(what: str) -> Iterator[None]:
+    """Raise an `EstimationError` of what was asked for where rounding defeats a factorisation."""
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        raise EstimationError(f"{what} failed ({error})") from error
 
 
 def negligible(torque: FloatArray, usual: FloatArray) -> FloatArray:
@@ -27,7 +38,7 @@ def negligible(torque: FloatArray, usual: FloatArray) -> FloatArray:
 
     Of torques with the mean square `torque`, at joints where it is `usual`.
     """
-    return _NEGLIGIBLE**2 * torque + _STILL**2 * usual + 1e-18
+    return _NEGLIGIBLE**2 * torque + STILL**2 * usual + 1e-18
 
 
 class Noise(NamedTuple):

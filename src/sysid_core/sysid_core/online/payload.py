@@ -12,7 +12,6 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.base_parameters import find_base_parameters
 from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.dynamics.statistics import Statistics
-from sysid_core.errors import EstimationError
 from sysid_core.estimation import (
     Constraints,
     Entropic,
@@ -24,7 +23,7 @@ from sysid_core.estimation import (
 from sysid_core.gain_error import GainPrior
 from sysid_core.inertia import from_mass_com_inertia, transform_matrix
 from sysid_core.online.changes import CERTAIN, SCALES, ChangeTest, log_odds
-from sysid_core.online.innovations import Evidence, Innovations, Noise, Own
+from sysid_core.online.innovations import Evidence, Innovations, Noise, Own, solvable
 from sysid_core.online.payload_estimate import PayloadEstimate
 from sysid_core.parameters import ParameterLayout
 from sysid_core.settings import check_config, parameter
@@ -160,6 +159,7 @@ class PayloadEstimator:
         spread = 0.5 * self._map * self._likely
         return np.asarray(spread @ spread.T)
 
+    @solvable("the likeness to a payload")
     def likeness(self, innovations: Innovations) -> tuple[float, float]:
         """Return how much of innovations looks like a load, and how much would by chance."""
         return innovations.evidence(self._map).likeness(self._likely)
@@ -214,6 +214,7 @@ class PayloadEstimator:
         loaded[self._columns] += self._to_body @ parameters
         return loaded
 
+    @solvable("the payload's estimate")
     def estimate(
         self,
         statistics: Statistics,
@@ -246,24 +247,21 @@ class PayloadEstimator:
         """
         statistics, bare = statistics.leading(self._size + 1), statistics.leading(self._size)
         own, usual = [self._friction], noise
-        try:
-            innovations = Innovations(statistics, base_vector, covariance, noise, own)
-            evidence = innovations.evidence(self._map)
-            start = None if before is None else before.parameters
-            found = self._solve(self._solver, innovations, evidence, start)
-            shift = self._map @ found.parameters
-            left = bare.residual_square(base_vector + shift)
-            noise = noise.with_residuals(left, bare.count, _USUAL)
-            if self._gains.uncertain:
-                model = base_vector, covariance, np.sqrt(noise.variance)
-                errors = self._gains.posterior(bare, *model)
-                along = np.append(shift, 0.0)
-                own.append(Own(along, errors.mean, np.diagonal(errors.covariance)))
-            innovations = Innovations(statistics, base_vector, covariance, noise, own)
-            evidence = innovations.evidence(self._map)
-            found = self._solve(self._solver, innovations, evidence, found.parameters)
-        except np.linalg.LinAlgError as error:
-            raise EstimationError(f"the payload's estimate failed ({error})") from error
+        innovations = Innovations(statistics, base_vector, covariance, noise, own)
+        evidence = innovations.evidence(self._map)
+        start = None if before is None else before.parameters
+        found = self._solve(self._solver, innovations, evidence, start)
+        shift = self._map @ found.parameters
+        left = bare.residual_square(base_vector + shift)
+        noise = noise.with_residuals(left, bare.count, _USUAL)
+        if self._gains.uncertain:
+            model = base_vector, covariance, np.sqrt(noise.variance)
+            errors = self._gains.posterior(bare, *model)
+            along = np.append(shift, 0.0)
+            own.append(Own(along, errors.mean, np.diagonal(errors.covariance)))
+        innovations = Innovations(statistics, base_vector, covariance, noise, own)
+        evidence = innovations.evidence(self._map)
+        found = self._solve(self._solver, innovations, evidence, found.parameters)
         phi = found.parameters
         odds = self._odds(innovations, evidence, phi)
         change_odds = np.inf

@@ -196,8 +196,8 @@ class PayloadTracker:
         empty = model if self.carried is None else self.carried.empty.model
         covariance = empty.known.posterior[1]
         found = self._estimate(recent, Unloaded(empty, noise, covariance))
-        changed = gone or found.change_odds >= CERTAIN
-        if not (self._is_load(found) if self.carried is None else changed):
+        changed = self._is_load(found) if self.carried is None else found.change_odds >= CERTAIN
+        if not (gone or changed):
             return False
         older = self._spans.samples(LONGEST + time - since)
         shift = np.zeros_like(empty.base)

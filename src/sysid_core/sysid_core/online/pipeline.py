@@ -299,7 +299,7 @@ class OnlineIdentifier:
             if not isinstance(tracker.phase, Following):
                 tracker.refine_carried()
             self._notes = [note] if note else []
-        except (EstimationError, np.linalg.LinAlgError) as error:
+        except EstimationError as error:
             self._notes = [unsolved(error)]
         if tracker.before_change is not None:
             # what came until now says nothing of the robot as it is

@@ -65,7 +65,7 @@ def summary(
     )
 
 
-def unsolved(error: EstimationError | np.linalg.LinAlgError) -> Diagnostic:
+def unsolved(error: EstimationError) -> Diagnostic:
     """Say why there is no estimate of a payload."""
     return Diagnostic("payload_unsolved", f"no payload estimate: {error}")
 

@@ -14,7 +14,8 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.friction import FRICTION
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation.problem import Problem
-from sysid_core.online.torque_scale import ScaleEvidence, ScalePosterior
+from sysid_core.online.innovations import STILL
+from sysid_core.online.torque_scale import TOLERANCE, ScaleEvidence, ScalePosterior
 from sysid_core.parameters import INERTIAL_TERMS
 
 __all__ = ["FIT_ERROR", "TorqueChecks", "TorqueVerdict", "refusing"]
@@ -31,10 +32,6 @@ _LOOSE = 1e-6
 
 _FEWEST = 5.0
 """Independent samples that a joint must have shown before it is judged."""
-
-_TOLERANCE = 1.25
-"""Factor by which a torque may be off its scale: torque constants are known to some 10 %, while
-other units or a gear that was forgotten are off by more [-]."""
 
 _GROSS = 1.5
 """Factor that no torque constant is off by: another unit or gear is more. While the data cannot
@@ -55,9 +52,6 @@ _CERTAIN = 6.0
 _LEAST_SHARE = 0.25
 """Share of its usual torque that masses must predict for a joint, before its scale is judged: less
 drowns in what a sensor or a gear may do [-]."""
-
-_STILL = 1e-4
-"""Share of the usual torque below which a torque that does not vary is not measured [-]."""
 
 _SCATTER = 0.8
 """Share of a torque's variance that no motion explains, from which on it is noise [-]."""
@@ -140,7 +134,7 @@ class TorqueChecks:
         if not joints:
             return {}
         errors = np.array([self._own_error(statistics, g) for g in range(len(self.groups))])
-        weights = 1.0 / (np.maximum(errors, (_STILL * self._usual) ** 2) * correlation)
+        weights = 1.0 / (np.maximum(errors, (STILL * self._usual) ** 2) * correlation)
         return {
             joint: self._judge(statistics, weights, joint)
             if statistics.count[joint] >= _FEWEST * correlation[joint]
@@ -170,8 +164,8 @@ class TorqueChecks:
         mean = statistics.moment[joint][constant] / count if constant >= 0 else 0.0
         size = float(statistics.square[joint]) / count
         variance = max(size - mean**2, 0.0)
-        if variance < (_STILL * usual) ** 2:
-            return _stuck(self.groups[joint], variance**0.5, _STILL * usual)
+        if variance < (STILL * usual) ** 2:
+            return _stuck(self.groups[joint], variance**0.5, STILL * usual)
         found = self._scales.posterior(statistics, weights, joint)
         return self._verdict(found, statistics, joint, variance, size)
 
@@ -202,9 +196,9 @@ class TorqueChecks:
         shown = max(float(rigid @ gram @ rigid), 0.0) * g**2
         # errors of accelerations lower a scale, at most by the share that they leave unexplained
         # (Frisch 1934: direct and reverse regression hold the true slope between them)
-        least = shown / max(shown + max(float(rest), 0.0), 1e-300) / _TOLERANCE
+        least = shown / max(shown + max(float(rest), 0.0), 1e-300) / TOLERANCE
         faint = predicted < _LEAST_SHARE * max(usual, size**0.5)
-        odds = found.outside(least, _TOLERANCE)
+        odds = found.outside(least, TOLERANCE)
         if odds < 0.0:
             odds = found.outside(min(least, 1.0 / _GROSS), _GROSS)
         harm = 0.0 if faint else (_GROSS - 1.0) * predicted
@@ -265,7 +259,7 @@ def _scaled(name: str, found: ScalePosterior, odds: float) -> TorqueVerdict:
     if odds < _NAMED:
         message = (
             f"the torque is {low:.2g} to {high:.2g} times what masses and the other joints say, "
-            f"not yet known to {1.0 / _TOLERANCE:.2g} to {_TOLERANCE:.2g}"
+            f"not yet known to {1.0 / TOLERANCE:.2g} to {TOLERANCE:.2g}"
         )
         hint = "move this joint and its neighbours on, more widely"
         return TorqueVerdict(Diagnostic("scale_unknown", message, subject=name, hint=hint), odds)
@@ -277,7 +271,7 @@ def _scaled(name: str, found: ScalePosterior, odds: float) -> TorqueVerdict:
         scale, cure = f"likeliest {found.best:.2g}", "its sensor"
     message = (
         f"the torque is {scale} times what masses and the other joints say, outside "
-        f"{1.0 / _TOLERANCE:.2g} to {_TOLERANCE:.2g}"
+        f"{1.0 / TOLERANCE:.2g} to {TOLERANCE:.2g}"
     )
     hint = f"check its unit, then {cure}"
     return TorqueVerdict(Diagnostic(kind, message, subject=name, hint=hint), odds)

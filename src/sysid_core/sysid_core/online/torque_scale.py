@@ -22,7 +22,7 @@ from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.setting import Setting
 from sysid_core.parameters import INERTIAL_TERMS
 
-__all__ = ["ScaleEvidence", "ScaleInformation", "ScalePosterior"]
+__all__ = ["TOLERANCE", "ScaleEvidence", "ScaleInformation", "ScalePosterior"]
 
 _TRUST = (1.0, 0.4, 0.15)
 """Accuracies of the description that are compared, as shares of the stated standard deviation:
@@ -41,7 +41,11 @@ _NEAR = 6.0
 _FLAT = 1e-12
 """Relative eigenvalue below which a direction is as good as not seen [-]."""
 
-_SIZES = 1.25 ** (0.5 * np.arange(-35, 36))
+TOLERANCE = 1.25
+"""Factor by which a torque may be off its scale: torque constants are known to some 10 %, while
+other units or a gear that was forgotten are off by more [-]."""
+
+_SIZES = TOLERANCE ** (0.5 * np.arange(-35, 36))
 _GAINS = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
 """Scales that are compared, from 0.02 to 50 times one. Neighbours differ by 12 %, less than what
 is tolerated, and the limits of that are two of them: they count as tolerable."""

@@ -404,6 +404,22 @@ def test_a_load_is_missed_while_the_nominal_model_is_in_use(
     assert told == {False: True, True: False}
 
 
+def test_a_load_that_rounding_defeats_is_told_as_such(
+    panda: Arm, calm: OnlineIdentifier, load: FloatArray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = deepcopy(calm)
+    followed = run(loaded, panda.samples(10.0, 11.5, noise=0.05, load=load))[-1]
+    assert followed.causes[0].kind == "payload"
+
+    def defeated(*_: object) -> None:
+        raise np.linalg.LinAlgError("singular matrix")
+
+    monkeypatch.setattr(Evidence, "explained_each", defeated)
+    update = run(loaded, panda.samples(11.5, 11.7, noise=0.05, load=load))[-1]
+    assert [note.kind for note in update.notes][:1] == ["payload_unsolved"]
+    assert np.isfinite(update.parameters).all()
+
+
 def test_a_torque_that_goes_dead_is_survived(panda: Arm, calm: OnlineIdentifier) -> None:
     dead = panda.samples(10.0, 20.0, noise=0.05)
     dead.effort[:, 6] = 0.0
