@@ -77,6 +77,7 @@ class ControlLaw:
         """Return the torques for a measured `position` [rad] and `velocity` [rad/s] (na,)."""
         error, rate = desired.position - position, desired.velocity - velocity
         acceleration = desired.acceleration + self._inner.feedback(error, rate)
+        dynamics.friction.follow(desired.position)
         state = desired[:2] if self._ahead else (position, velocity)
         model = dynamics.torque(*state, acceleration, desired.velocity)
         return LawOutput(model + self._outer.feedback(error, rate), model)

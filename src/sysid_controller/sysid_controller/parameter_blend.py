@@ -31,6 +31,7 @@ _FRICTION = 1.0  # dry and viscous at the velocity limit
 _ARMATURE = 1.0  # at the acceleration above
 _OFFSET = 0.25  # zero errors of torque sensors are a few hundredths
 _JUMP = 1.0  # change of the torque of one motion against that of the parameters in use
+_DRY = ("coulomb", "sigmoid", "stribeck", "presliding")  # what resists whatever the load
 _SATURATED = 1e-2  # of the speed, where a term is what it is at most
 _MASS = 2.0  # of the nominal mass of a floating robot, whose legs carry it
 
@@ -76,11 +77,10 @@ class ParameterSizes:
     def refusal(self, vector: FloatArray, current: FloatArray) -> str:
         """Say which joint consistent parameters (p,) ask too much of; empty if none."""
         layout, active = self._robot.layout, self._robot.actuated
-        viscous, coulomb, sigmoid, stribeck, armature, offset = (
-            vector[layout.term(term)][active]
-            for term in ("viscous", "coulomb", "sigmoid", "stribeck", "armature", "offset")
+        viscous, armature, offset, *dry = (
+            vector[layout.term(term)][active] for term in ("viscous", "armature", "offset", *_DRY)
         )
-        friction = coulomb + sigmoid + stribeck + viscous * self._speed
+        friction = sum(dry) + viscous * self._speed
         judged = (
             ("an offset", np.abs(offset), _OFFSET * self._limit),
             ("friction at full speed", friction, _FRICTION * self._limit),

@@ -12,14 +12,19 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.batch import Batch, learning_rows
 from sysid_core.bounded_least_squares import bounded_least_squares
-from sysid_core.dynamics.friction import FRICTION, FrictionTerm, JointMotion
+from sysid_core.dynamics.friction import FRICTION, FrictionTerm
 from sysid_core.dynamics.rows import PerJoint, Regression, Rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.estimation import Entropic, Problem
+from sysid_core.friction_candidates import (
+    APART,
+    Candidate,
+    bending_terms,
+    presliding_terms,
+)
 from sysid_core.friction_filter import filtered_column, joint_motion, nearby
+from sysid_core.friction_way import filtered_deflections, late_signs
 from sysid_core.scores import is_clear
-from sysid_core.signals.filters import rise_time
-from sysid_core.signals.prepare import PrepareReport
 
 __all__ = ["FrictionChoice", "choose_friction"]
 
@@ -27,10 +32,6 @@ _STRETCHES = 16
 """Stretches that are held out in turn: enough to tell a difference from its standard error."""
 _LEAST = _STRETCHES // 2
 """Stretches with motion that a joint needs: fewer tell nothing of how its friction varies."""
-_SPEEDS = tuple(0.02 * 2.0 ** (k / 4.0) for k in range(17))
-"""Where friction may bend, as shares of a joint's top speed: halfway, errors change by 0.2 %."""
-_APART = 4
-"""Places between bends that are tried at first: halfway, errors change by 3 %."""
 _SAME = float(np.log(2.0)) / 8.0
 """Log ratio of two scales that are the same: half of a place."""
 _WORTH = 1.05
@@ -48,15 +49,6 @@ _ROUNDS = 4
 """Choices of terms, each on an estimate with those before it: most laws stay after the third."""
 
 _Terms = Mapping[str, Mapping[str, float]]
-
-
-class _Candidate(NamedTuple):
-    """A term with its scale, its place among the term's scales, and its column of a joint."""
-
-    term: FrictionTerm
-    scale: float
-    place: int
-    column: int
 
 
 class _Folds(NamedTuple):
@@ -125,10 +117,12 @@ class _Offer(NamedTuple):
 
     least: list[FrictionTerm]  # Terms that it has anyway; their columns come first
     kept: dict[str, float]  # Those of them that were chosen before, and their scales
-    candidates: list[_Candidate]
+    candidates: list[Candidate]
     columns: FloatArray  # (m, k); those that depend on the load are for a load of 1 N·m
+    late: FloatArray  # (m, l) signs of velocities some times ago, as dry friction felt late has
     stretch: IndexArray  # (m,) the stretch that each row belongs to
     unexplained: float  # [N²·m²] mean square of errors that nothing explains
+    lasting: bool  # Whether what is chosen now will be kept
 
     def choose(self, target: FloatArray, load: FloatArray, springs: bool) -> dict[str, float]:
         """Return the terms that predict a target (m,), with a load (m,), better: term → scale.
@@ -138,13 +132,15 @@ class _Offer(NamedTuple):
         terms = [*self.least, *(c.term for c in self.candidates)]
         loaded = [term.name == "load" for term in terms]
         columns = np.where(loaded, np.abs(load)[:, None], 1.0) * self.columns
+        columns = np.hstack([columns, self.late])
         columns /= np.maximum(np.linalg.norm(columns, axis=0), np.finfo(float).tiny)
-        bound = np.array([term.lower >= 0.0 for term in terms])
+        bound = np.array([term.lower >= 0.0 for term in terms] + [True] * self.late.shape[1])
         folds = _folds(columns, target, self.stretch, self.unexplained, bound)
         if len(folds.gram) < _LEAST:
             return self.kept
         offered = [c for c in self.candidates if springs or c.term.lower >= 0.0]
-        return {**self.kept, **_forward(folds, list(range(len(self.least))), offered)}
+        late, least = range(len(terms), len(bound)), list(range(len(self.least)))
+        return {**self.kept, **_forward(folds, least, offered, late, self.lasting)}
 
 
 def _offers(regression: Regression, batch: Batch, rows: Rows, keep: bool) -> list[_Offer]:
@@ -164,14 +160,20 @@ def _offers(regression: Regression, batch: Batch, rows: Rows, keep: bool) -> lis
         ]
         offered = [
             each
-            for each in _offered(motion, batch.report)
+            for each in (*bending_terms(motion, batch.report), *presliding_terms(batch, j))
             if each[0].name not in kept and not (keep and each[0].lower < 0.0)
         ]
-        candidates = [_Candidate(*each, k) for k, each in enumerate(offered, len(least))]
+        candidates = [Candidate(*each, k) for k, each in enumerate(offered, len(least))]
         every = [*least, *((term, scale) for term, scale, _ in offered)]
         finest = min((s for term, s in every if term.scale_unit == "rad/s"), default=np.inf)
         near = nearby(batch.samples, block.sample, j, batch.report, finest)
-        columns = [filtered_column(term, motion._replace(scale=s), near) for term, s in every]
+        columns = []
+        for term, scale in every:
+            at = motion._replace(scale=scale)
+            if term.scale_unit == "rad":
+                slid = filtered_deflections(batch.samples, j, batch.report, np.array([scale]))
+                at = at._replace(deflection=slid[block.sample, 0])
+            columns.append(filtered_column(term, at, near))
         stretch = np.searchsorted(edges, block.sample, side="right") - 1
         power = float(block.target @ block.target) / max(len(block.target), 1)
         offers.append(
@@ -180,8 +182,10 @@ def _offers(regression: Regression, batch: Batch, rows: Rows, keep: bool) -> lis
                 kept,
                 candidates,
                 np.stack(columns, axis=1),
+                late_signs(batch.samples, j, batch.report)[block.sample],
                 stretch,
                 _DISTORTION**2 * power,
+                keep,
             )
         )
     return offers
@@ -227,37 +231,6 @@ def choose_friction(
     return {joint: terms for joint, terms in chosen.items() if terms}
 
 
-def _offered(motion: JointMotion, report: PrepareReport) -> list[tuple[FrictionTerm, float, int]]:
-    """Return the terms that may be chosen, with their scales and the places of these.
-
-    Interpolation draws a step of the torque out over two periods of the sensors: friction that
-    bends within less looks alike, and is not offered. The low-pass draws it out over its rise
-    time: a sigmoid that bends within that would take the place of Coulomb friction, and of a
-    Stribeck term that comes and goes within it only the mean is seen.
-    """
-    speed, change = np.abs(motion.velocity), np.abs(motion.acceleration)
-    places = (speed.max(initial=0.0) * np.array(_SPEEDS)).tolist()
-    interpolated, filtered = 2.0 / report.sensor_rate, rise_time(report.cutoff)
-
-    def bends(shortest: float) -> list[tuple[float, int]]:
-        return [
-            (scale, place)
-            for place, scale in enumerate(places)
-            if shortest * change[speed <= scale].sum() < scale * (speed <= scale).sum()
-        ]
-
-    smooth = bends(max(interpolated, filtered))
-    stepped = bends(max(interpolated, 0.5 * filtered))  # it comes and goes at twice the scale
-    return [
-        (term, scale, place)
-        for term in FRICTION
-        if term.chosen
-        for scale, place in (
-            ((1.0, 0),) if term.scale_unit == "-" else stepped if term.dry else smooth
-        )
-    ]
-
-
 def _folds(
     columns: FloatArray,
     target: FloatArray,
@@ -281,45 +254,64 @@ def _folds(
     )
 
 
-def _forward(folds: _Folds, least: list[int], candidates: list[_Candidate]) -> dict[str, float]:
+def _forward(
+    folds: _Folds,
+    least: list[int],
+    candidates: list[Candidate],
+    late: Sequence[int],
+    lasting: bool,
+) -> dict[str, float]:
     """Add terms one by one while held-out stretches gain from it; return their scales.
 
     Where a term bends depends on what stands beside it, so all are moved after each addition.
+    Friction that changes sign over a distance has to predict better than friction whose sign
+    comes `late`, by columns (l,), as a driver's filter makes it; for sure where it is `lasting`.
     """
-    chosen: dict[str, _Candidate] = {}
+    chosen: dict[str, Candidate] = {}
 
-    def tried(trials: list[_Candidate]) -> FloatArray:
+    def tried(trials: list[Candidate]) -> FloatArray:
         """Return the errors (c, f) with each of some terms added, or moved."""
         laws = [{**chosen, c.term.name: c}.values() for c in trials]
         return _errors(folds, [[*least, *(each.column for each in law)] for law in laws])
 
     (errors,) = _errors(folds, [least])
-    while trials := [c for c in candidates if c.term.name not in chosen and c.place % _APART == 0]:
+    while trials := [c for c in candidates if c.term.name not in chosen and c.place % APART == 0]:
         with_it = tried(trials)
         best = int(with_it.mean(axis=1).argmin())
-        gain = errors - with_it[best]
-        if not (is_clear(gain, float(np.log(_WORTH)), 1.0) or is_clear(gain, 0.0, _CERTAIN)):
+        if not _is_worth(errors - with_it[best]):
             break
         chosen[trials[best].term.name], errors = trials[best], with_it[best]
         for name, own in list(chosen.items()):
-            near = [c for c in _beside(own, candidates, _APART - 1) if c is not own]
+            near = [c for c in _beside(own, candidates, APART - 1) if c is not own]
             if near:
                 moved = tried(near)
                 best = int(moved.mean(axis=1).argmin())
                 if moved[best].mean() < errors.mean():
                     chosen[name], errors = near[best], moved[best]
+    if (slides := chosen.get("presliding")) is not None:
+        others = [c.column for c in chosen.values() if c is not slides]
+        rivals = _errors(folds, [[*least, *others, column] for column in late])
+        gain = rivals[int(rivals.mean(axis=1).argmin())] - errors
+        if not (is_clear(gain, 0.0, _CERTAIN) if lasting else _is_worth(gain)):
+            left = [c for c in candidates if c.term is not slides.term]
+            return _forward(folds, least, left, late, lasting)
     return {name: _between(c, candidates, tried) for name, c in chosen.items()}
 
 
-def _beside(own: _Candidate, candidates: list[_Candidate], reach: int) -> list[_Candidate]:
+def _is_worth(gain: FloatArray) -> bool:
+    """Whether stretches that gain so much (f,) in log error are worth a term."""
+    return is_clear(gain, float(np.log(_WORTH)), 1.0) or is_clear(gain, 0.0, _CERTAIN)
+
+
+def _beside(own: Candidate, candidates: list[Candidate], reach: int) -> list[Candidate]:
     """Return a term's candidates up to so many places away, itself among them."""
     return [c for c in candidates if c.term is own.term and abs(c.place - own.place) <= reach]
 
 
 def _between(
-    own: _Candidate,
-    candidates: list[_Candidate],
-    tried: Callable[[list[_Candidate]], FloatArray],
+    own: Candidate,
+    candidates: list[Candidate],
+    tried: Callable[[list[Candidate]], FloatArray],
 ) -> float:
     """Return the scale where a parabola through the errors of a term and its neighbours is least.
 

@@ -12,6 +12,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.dynamics.friction import FRICTION, FrictionTerm, JointMotion, smooth_sign
 from sysid_core.dynamics.rows import Regression, RowBlock
+from sysid_core.friction_way import Slide, filtered_deflections
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.signals.filters import low_pass, neighbourhood, support
@@ -103,9 +104,13 @@ def filter_friction(
     robot = regression.robot
     for term, scales, places in _bent(regression):
         for j, place in places:
-            motion = joint_motion(robot, samples, factor, blocks[j].sample, j)
-            motion = motion._replace(scale=float(scales[j]))
-            near = nearby(samples, blocks[j].sample, j, report, float(scales[j]))
+            rows, scale = blocks[j].sample, float(scales[j])
+            if term.scale_unit == "rad":
+                slid = filtered_deflections(samples, j, report, np.array([scale]))
+                blocks[j].matrix[:, place] = slid[rows, 0]
+                continue
+            motion = joint_motion(robot, samples, factor, rows, j)._replace(scale=scale)
+            near = nearby(samples, rows, j, report, scale)
             blocks[j].matrix[:, place] = filtered_column(term, motion, near)
 
 
@@ -118,7 +123,9 @@ class LiveFriction:
 
     def __init__(self, regression: Regression) -> None:
         self._robot = regression.robot
-        self._dry, self._bent = _dry(regression), tuple(_bent(regression))
+        self._dry, bent = _dry(regression), tuple(_bent(regression))
+        self._bent = [each for each in bent if each[0].scale_unit == "rad/s"]
+        self._slides = [(Slide(scales), p) for term, scales, p in bent if term.scale_unit == "rad"]
 
     def filter(
         self, blocks: tuple[RowBlock, ...], samples: Samples, rate: float, cutoff: float
@@ -140,6 +147,10 @@ class LiveFriction:
                 continue
             bent = motion._replace(scale=np.where(scales > 0.0, scales, 1.0))
             columns = np.tensordot(weights, term.column(bent), 1)
+            for j, place in places:
+                blocks[j].matrix[:, place] = columns[blocks[j].sample, j]
+        for slide, places in self._slides:
+            columns = slide.go_on(samples, rate, time, weights)
             for j, place in places:
                 blocks[j].matrix[:, place] = columns[blocks[j].sample, j]
 
@@ -244,7 +255,7 @@ def filtered_column(term: FrictionTerm, motion: JointMotion, near: Nearby) -> Fl
     if term.column is None:
         return np.ones_like(motion.velocity)
     column = term.column(motion)
-    if term.scale_unit == "-":
+    if term.scale_unit != "rad/s":
         return column
     bent = np.abs(near.velocity).min(axis=0) < _STRAIGHT * motion.scale
     velocity = near.velocity[:, bent]

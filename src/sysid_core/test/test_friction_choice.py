@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
+from scipy.signal import butter, lfilter
 
 from sysid_core.arrays import FloatArray
 from sysid_core.bounded_least_squares import bounded_least_squares
 from sysid_core.dynamics.friction import JointMotion
 from sysid_core.dynamics.open_tree import OpenTree, random_states
-from sysid_core.friction_choice import _offered
+from sysid_core.friction_candidates import bending_terms
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
@@ -93,6 +95,47 @@ def test_where_the_least_law_is_true_it_stays(
     assert not identify(least, recording).robot.description.friction_chosen
 
 
+SLIDING = {"elbow_joint": {"presliding": 0.01}, "wrist_2_joint": {"presliding": 0.02}}
+
+
+def _presliding(robot: Robot) -> FloatArray:
+    vector = _truth(robot)
+    vector[robot.layout.term("coulomb")] *= 0.2
+    vector[robot.layout.term("presliding")] = [9.0, 11.0, 6.0, 2.0, 1.8, 1.5]
+    return vector
+
+
+def test_friction_that_changes_over_a_distance_is_told(
+    least: Robot, make_recording: Callable[..., Recording]
+) -> None:
+    actual = least.with_friction(SLIDING)
+    recording = make_recording(actual, _truth(actual), duration=30.0, seed=3)
+    q, v = recording.position, np.asarray(recording.velocity)
+    effort = OpenTree(actual, 0.0, _presliding(actual)).torques(q, v, np.gradient(v, 0.01, axis=0))
+    effort += 0.1 * np.random.default_rng(3).normal(size=q.shape)
+    found = identify(least, replace(recording, effort=effort))
+    chosen = found.robot.description.friction_chosen
+    assert chosen.keys() == SLIDING.keys()
+    joints = found.robot.layout.joints_of(found.estimate.parameters)
+    for joint, true in (("elbow_joint", 6.0), ("wrist_2_joint", 1.8)):
+        distance = SLIDING[joint]["presliding"]
+        assert chosen[joint]["presliding"] == pytest.approx(distance, rel=0.5)
+        assert joints[joint]["presliding"] == pytest.approx(true, rel=0.15)
+
+
+def test_friction_that_is_felt_late_does_not_change_over_a_distance(
+    least: Robot, make_recording: Callable[..., Recording]
+) -> None:
+    """As behind a driver's filter: its torques come so much later whatever the way."""
+    recording = make_recording(least, _truth(least), duration=30.0, rate=500.0, noise=0.1, seed=3)
+    late = recording.effort
+    assert late is not None
+    slow = lfilter(*butter(1, 2.0 * 20.0 / 500.0), late - late[0], axis=0) + late[0]
+    found = identify(least, replace(recording, effort=slow))
+    chosen = found.robot.description.friction_chosen
+    assert not any("presliding" in terms for terms in chosen.values())
+
+
 def test_columns_that_agree_leave_a_solution() -> None:
     rng = np.random.default_rng(0)
     free, bound = rng.normal(size=(2, 200, 1))
@@ -136,7 +179,7 @@ def test_no_bend_is_offered_that_looks_like_a_step(rate: float, cutoff: float) -
         duration=10.0,
         warnings=(),
     )
-    offered = _offered(motion, report)
+    offered = bending_terms(motion, report)
     for name, filtered in (("stribeck", 0.24 / cutoff), ("sigmoid", 0.48 / cutoff)):
         drawn_out = max(2.0 / rate, filtered)
         finest = min(scale for term, scale, _ in offered if term.name == name)

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.dynamics.presliding import deflected
 
 __all__ = ["FRICTION", "FrictionLaw", "FrictionTerm", "JointMotion", "JointScale", "smooth_sign"]
 
@@ -36,6 +37,8 @@ class JointMotion(NamedTuple):
     sign: FloatArray  # [-] sign of the velocity, smoothed where the law says so
     load: FloatArray | float = 0.0  # [N·m] size of the torque that the rigid bodies need
     scale: FloatArray | float = 1.0  # [as the term's] where a term with a scale bends
+    deflection: FloatArray | None = None
+    """[-] of what gives way before a joint slides, -1 to 1; None: the joint slides."""
 
 
 class JointScale(NamedTuple):
@@ -126,6 +129,15 @@ FRICTION = (
         scale_unit="rad/s",
     ),
     FrictionTerm(
+        "presliding",
+        "N·m",
+        lambda motion: motion.sign if motion.deflection is None else motion.deflection,
+        lambda scale: _FRICTION_SHARE * scale.torque,
+        dry=True,
+        chosen=True,
+        scale_unit="rad",
+    ),
+    FrictionTerm(
         "spring",
         "N·m/rad",
         lambda motion: motion.position,
@@ -135,11 +147,13 @@ FRICTION = (
     ),
 )
 """``τ = Fc·sign(q̇) + Fv·q̇ + Ia·q̈ + β`` per joint (Zhang et al. eq. 7), and, for the joints that
-it is chosen for, ``(μ·|τ_rigid| + Fs·exp(−(q̇/v_s)²))·sign(q̇) + Fσ·tanh(q̇/v_σ)``.
+it is chosen for, ``(μ·|τ_rigid| + Fs·exp(−(q̇/v_s)²))·sign(q̇) + Fσ·tanh(q̇/v_σ) + Fz·z``, with the
+deflection z of what gives way before the joint slides.
 
 Teeth are pressed together by the load (Hamon, Gautier & Garrec 2010); lubricant films make
 friction fall (Stribeck, see Armstrong-Hélouvry et al. 1994) or rise smoothly with speed (Makkar et
-al. 2005). With no coefficient below zero, no term ever drives its joint.
+al. 2005). After a joint turned around, its friction changes sign over some distance (Dahl 1968).
+With no coefficient below zero, no term ever gives its joint more energy than it took.
 
 A motor that turns with several joints adds, per coupling with direction d, Coulomb friction
 ``d·sign(dᵀq̇)`` and the off-diagonal share of its viscous friction and inertia (Gautier's TX40
@@ -148,6 +162,7 @@ model, as in Pham, Gautier & Poignet 1999).
 
 _COUPLED = tuple(term for term in FRICTION if term.coupling != "none")
 _LOAD = [term.name for term in FRICTION].index("load")
+_PRESLIDING = [term.name for term in FRICTION].index("presliding")
 
 
 def smooth_sign(velocity: FloatArray, width: float) -> FloatArray:
@@ -177,6 +192,9 @@ class FrictionLaw:
     ) -> None:
         self.directions, self.width = directions, width
         nc, nj = directions.shape
+        # Of the motion that friction follows, as `follow` was told
+        self._followed: FloatArray | None = None
+        self._deflection = np.zeros(nj)
         if scales is None:
             usual = np.array([float(not term.chosen) for term in FRICTION])
             scales = np.repeat(usual[:, None], nj, axis=1)
@@ -197,6 +215,7 @@ class FrictionLaw:
         self._constant: FloatArray = np.zeros(nj)
         self._joints: list[tuple[FrictionTerm, FloatArray, FloatArray]] = []
         joints *= self._has
+        self._distance = np.where(joints[_PRESLIDING], self._scales[_PRESLIDING], 0.0)
         for term, value, scale in zip(FRICTION, joints, self._scales, strict=True):
             if term.column is None:
                 self._constant += value
@@ -214,6 +233,21 @@ class FrictionLaw:
     def depends_on_load(self) -> bool:
         """Whether a joint's friction depends on its load."""
         return bool(self._has[_LOAD].any())
+
+    @property
+    def distance(self) -> FloatArray:
+        """Distance (nj,) [rad] over which presliding friction changes; 0 without any."""
+        return self._distance
+
+    def follow(self, position: FloatArray) -> None:
+        """Go on with a motion to positions (nj,) [rad], from where the last call left it.
+
+        Presliding friction is then that of the motion where `torque` is given `sliding`.
+        """
+        if self._followed is not None and self._distance.any():
+            own = np.where(self._distance > 0.0, self._distance, 1.0)
+            self._deflection = deflected(self._deflection, position - self._followed, own)
+        self._followed = position.copy()
 
     def resistance(self, velocity: FloatArray, rigid: FloatArray) -> FloatArray:
         """Return how much (…, nj) [N·m] dry friction resists sliding at a speed and load.
@@ -249,15 +283,21 @@ class FrictionLaw:
         acceleration: FloatArray,
         sliding: FloatArray | None = None,
         rigid: FloatArray | float = 0.0,
+        deflection: FloatArray | None = None,
     ) -> FloatArray:
         """Return the friction torque (…, nj) [N·m] of a motion (…, nj).
 
         `sliding` (…, nj) [rad/s] is the velocity that friction sees, by default `velocity`;
-        `rigid` (…, nj) [N·m] is what the rigid bodies need.
+        `rigid` (…, nj) [N·m] is what the rigid bodies need; `deflection` (…, nj) [-] that of
+        presliding friction, by default of joints that slide or of the motion that is followed.
         """
         turning = velocity if sliding is None else sliding
+        if deflection is None and sliding is not None and self._followed is not None:
+            deflection = self._deflection
         sign = smooth_sign(turning, self.width)
-        joints = JointMotion(position, turning, acceleration, sign, np.abs(rigid))
+        joints = JointMotion(
+            position, turning, acceleration, sign, np.abs(rigid), deflection=deflection
+        )
         torque = self._constant
         for term, value, scale in self._joints:
             if term.column is not None:
@@ -276,10 +316,13 @@ class FrictionLaw:
         velocity: FloatArray,
         acceleration: FloatArray,
         rigid: FloatArray | float = 0.0,
+        deflection: FloatArray | None = None,
     ) -> FloatArray:
         """Return the friction part F (n, nj, pf) of the regressor: ``τ = F x[friction]``."""
         sign = smooth_sign(velocity, self.width)
-        motion = JointMotion(position, velocity, acceleration, sign, np.abs(rigid))
+        motion = JointMotion(
+            position, velocity, acceleration, sign, np.abs(rigid), deflection=deflection
+        )
         nc, nj = self.directions.shape
         split, joints = len(FRICTION) * nj, np.arange(nj)
         F = np.zeros((len(velocity), nj, split + len(_COUPLED) * nc))

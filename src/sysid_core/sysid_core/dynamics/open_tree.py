@@ -10,6 +10,7 @@ import pinocchio as pin
 
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.dynamics.friction import FrictionLaw
+from sysid_core.dynamics.presliding import of_motion
 from sysid_core.inertia import spatial_inertia
 from sysid_core.robot.model import Robot
 
@@ -83,10 +84,17 @@ class OpenTree:
 
     # -- rows -------------------------------------------------------------------------------
 
-    def regressor(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
+    def regressor(
+        self,
+        q: FloatArray,
+        v: FloatArray,
+        a: FloatArray,
+        deflection: FloatArray | None = None,
+    ) -> FloatArray:
         """Return the regressor ``[Y | SᵀF]`` (n, nv, p) at n states.
 
-        Friction that depends on the load takes the load of the parameters in use.
+        Friction that depends on the load takes the load of the parameters in use; presliding
+        friction a deflection (n, nj) [-], by default that of joints that slide.
         """
         inertial: Callable[..., FloatArray] = pin.computeJointTorqueRegressor
         layout = self.robot.layout
@@ -98,7 +106,8 @@ class OpenTree:
         rigid: FloatArray | float = 0.0
         if self.friction.depends_on_load:
             rigid = bodies[:, self._driven] @ self.parameters[layout.inertial]
-        A[:, self._driven, layout.friction] = self.friction.columns(*self._joints(q, v, a), rigid)
+        joints = self._joints(q, v, a)
+        A[:, self._driven, layout.friction] = self.friction.columns(*joints, rigid, deflection)
         return A
 
     def projected(
@@ -153,11 +162,19 @@ class OpenTree:
         return force
 
     def torques(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
-        """Return the generalised forces (n, nv) [N, N·m] of n states."""
+        """Return the generalised forces (n, nv) [N, N·m] of n states.
+
+        Presliding friction takes the states for one motion if they follow each other, else joints
+        for sliding.
+        """
         rows = [pin.rnea(self.model, self.data, *state) for state in zip(q, v, a, strict=True)]
         force = np.reshape(rows, v.shape)
-        rigid = force[:, self._driven]
-        force[:, self._driven] += self.friction.torque(*self._joints(q, v, a), rigid=rigid)
+        rigid, joints = force[:, self._driven], self._joints(q, v, a)
+        deflection: FloatArray | None = None
+        if self.friction.distance.any():
+            deflection = of_motion(*joints[:2], self.friction.distance)
+        friction = self.friction.torque(*joints, rigid=rigid, deflection=deflection)
+        force[:, self._driven] += friction
         return force
 
     def bias(self, q: FloatArray, v: FloatArray, sliding: FloatArray | None = None) -> FloatArray:

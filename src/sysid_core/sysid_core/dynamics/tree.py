@@ -56,10 +56,15 @@ class TreeRegression(PerJoint):
         return tuple(np.flatnonzero(np.abs(A[:, j]).max(axis=0)) for j in range(A.shape[1]))
 
     def _anywhere(self, count: int) -> FloatArray:
-        """Return the full regressor at random states, also at the speeds where friction bends."""
+        """Return the full regressor at random states, also at the speeds where friction bends.
+
+        Joints slide there, or are somewhere in between.
+        """
         q, v, a = random_states(self.robot, count)
         speeds = [np.where(row > 0.0, row, 1.0) for row in self._bends if row.any()]
         parts = [self.full(q, v, a), *(self.full(q, v * speed, a) for speed in speeds)]
+        if self.robot.friction_scales[FRICTION_TERMS.index("presliding")].any():
+            parts.append(self._tree.regressor(q, v, a, np.sin(np.pi * a)))
         return np.concatenate(parts)
 
     @property

@@ -162,8 +162,8 @@ def identified_urdf(robot: Robot, parameters: FloatArray) -> str:
     A body of the model lumps the link that a joint moves with the links fixed to it. Their own
     inertias are kept and the moving link takes the difference, unless that would leave it an
     impossible inertia: then it takes everything and the fixed links' inertial tags go. Viscous and
-    Coulomb friction go to ``<dynamics>``, a sigmoid as the Coulomb friction that it becomes with
-    speed; other terms, armature and offsets have no place in a URDF.
+    Coulomb friction go to ``<dynamics>``, sigmoid and presliding friction as the Coulomb friction
+    that they become on the way; other terms, armature and offsets have no place in a URDF.
 
     Raises
     ------
@@ -252,8 +252,8 @@ def _write_inertial(link: ET.Element, phi: FloatArray) -> None:
 def _write_friction(joint: ET.Element, robot: Robot, name: str, terms: dict[str, float]) -> None:
     nominal = robot.urdf.joints[name]
     dry = terms["coulomb"]
-    if "sigmoid" in robot.description.friction_chosen.get(name, {}):
-        dry += terms["sigmoid"]
+    chosen = robot.description.friction_chosen.get(name, {})
+    dry += sum(terms[term] for term in ("sigmoid", "presliding") if term in chosen)
     values = {"damping": terms["viscous"], "friction": dry}
     if values == {"damping": nominal.damping, "friction": nominal.friction}:
         return
