@@ -21,6 +21,7 @@ from sysid_core.batch import (
 )
 from sysid_core.dynamics.rows import Regression, Rows, select_rows
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.effort_lag import find_lag
 from sysid_core.errors import DataError, EstimationError
 from sysid_core.estimation import Entropic, Problem
 from sysid_core.robot.model import Robot
@@ -54,14 +55,10 @@ _OVERSAMPLING = 4.0
 """Samples per period of the cut-off: twice what its band needs."""
 _MOST_SAMPLES = 3000
 """Samples of one rung: more would not change the choice, but take longer."""
-_LAG_STEP = 0.02
-"""Periods of the cut-off from which a slope over the lag is taken: 7° of its fastest sine."""
 _LAG_PAYS = float(np.log(1.5))
 """Log ratio of errors by which moving the efforts must predict better: friction that is felt late
 looks like a small lag, and whoever holds a model to efforts as they came would find it worse. A
 lag that counts leaves little else."""
-_LAG_SHOWS = 1.0 / 6.0
-"""Share of what is left that the slope over the lag explains of a sine whose lag pays so much."""
 _CERTAIN = 2.0
 """Standard errors by which it must: one would often be chance."""
 _LONGEST_LAG = 0.1
@@ -148,50 +145,30 @@ class Ladder:
     def _with_lag(self, choice: CutoffChoice, rung: _Rung) -> tuple[CutoffChoice, Regression]:
         """Return a choice with the lag of efforts, if held-out torque shows one, and its friction.
 
-        Drivers that filter currents make efforts late; those that filter positions, early. The
-        lag is the one that leaves least of the torques, whatever the base parameters are
-        (Gauss-Newton, two steps).
+        Drivers that filter currents make efforts late; those that filter positions, early.
         """
-        regression, lag, step = rung.regression, 0.0, _LAG_STEP / rung.cutoff
+        regression = rung.regression
         if not (regression.per_joint and regression.robot.is_tree):
             return choice, regression
-        blocks = learning_rows(regression, rung.batch, self.still).blocks
+        measured = rung.batch.report.velocity == "measured"
         noise = sum(rung.parts[1:], rung.parts[0]).rmse(np.mean(rung.learned, axis=0))
-        weighed = [block.matrix / std for block, std in zip(blocks, noise, strict=True)]
-        axes = np.linalg.qr(np.concatenate(weighed))[0]
 
-        def moved(lag: float) -> Batch:
-            measured = rung.batch.report.velocity == "measured"
+        def at(lag: float) -> Batch:
             return self._batch(regression.robot, rung.cutoff, lag, measured)
 
-        def left(lag: float) -> FloatArray:
-            """Return what no base parameters explain of the torques, over their noise."""
-            more = (moved(lag).samples.effort - rung.batch.samples.effort).T
-            targets = [
-                (block.target + own[block.sample]) / std
-                for block, own, std in zip(blocks, more, noise, strict=True)
-            ]
-            target = np.concatenate(targets)
-            return np.asarray(target - axes @ (axes.T @ target))
-
-        sizes = []
-        for _ in range(2):
-            early, late = left(lag - step), left(lag + step)
-            slope, twice = late - early, late + early
-            if not slope.any():  # efforts that change at rest alone
-                return choice, regression
-            sizes.append(float(np.linalg.norm(twice)))
-            along = float(slope @ twice) / float(slope @ slope)
-            if len(sizes) == 1 and along**2 * (slope @ slope) < _LAG_SHOWS * sizes[0] ** 2:
-                return choice, regression
-            lag -= step * along
-        if not abs(lag) < _LONGEST_LAG or sizes[0] < np.exp(_LAG_PAYS) * sizes[1]:
+        lag, gain = find_lag(regression, rung.batch, self.still, noise, at)
+        if not abs(lag) < _LONGEST_LAG or gain < np.exp(_LAG_PAYS):
             return choice, regression
-        timed = self._learned(rung.cutoff, regression, moved(lag))
-        excess = self._errors(rung, rung) - self._errors(timed, timed)
+        timed = at(lag)
+        again = self._learned(rung.cutoff, regression, timed)
+        excess = self._errors(rung, rung) - self._errors(again, again)
         if not is_clear(excess, _LAG_PAYS, _CERTAIN):
             return choice, regression
-        return replace(choice, lag=lag), self.settle(regression, timed.batch)
+        # friction that was settled on late torques makes up for some of the lag
+        settled = self.settle(regression, timed)
+        found, _ = find_lag(settled, rung.batch, self.still, noise, at)
+        lag = found if abs(found) < _LONGEST_LAG else lag
+        return replace(choice, lag=lag), self.settle(settled, at(lag))
 
     def _rungs(self, regression: Regression, choice: CutoffChoice) -> Iterator[_Rung]:
         """Yield the rungs that data suffice for, from the top down."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -290,7 +291,8 @@ def _forward(
                     chosen[name], errors = near[best], moved[best]
     if (slides := chosen.get("presliding")) is not None:
         others = [c.column for c in chosen.values() if c is not slides]
-        rivals = _errors(folds, [[*least, *others, column] for column in late])
+        # two at a time stand for all times between theirs
+        rivals = _errors(folds, [[*least, *others, *pair] for pair in pairwise(late)])
         gain = rivals[int(rivals.mean(axis=1).argmin())] - errors
         if not (is_clear(gain, 0.0, _CERTAIN) if lasting else _is_worth(gain)):
             left = [c for c in candidates if c.term is not slides.term]

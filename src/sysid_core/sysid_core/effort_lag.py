@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""By how much efforts come later than the positions that they go with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sysid_core.arrays import FloatArray
+from sysid_core.batch import Batch, learning_rows
+from sysid_core.dynamics.rows import Regression
+
+__all__ = ["find_lag"]
+
+_STEP = 0.02
+"""Periods of the cut-off from which a slope over the lag is taken: 7° of its fastest sine."""
+_SHOWS = 1.0 / 6.0
+"""Share of what is left that the slope over the lag explains of a sine whose lag pays so much."""
+
+
+def find_lag(
+    regression: Regression,
+    batch: Batch,
+    still: float,
+    noise: FloatArray,
+    at: Callable[[float], Batch],
+) -> tuple[float, float]:
+    """Return the lag [s] at which least of a batch's torques is left, and how much less [-].
+
+    Whatever the base parameters are (Gauss-Newton, two steps). No lag and 1 where the torques
+    show none.
+
+    Parameters
+    ----------
+    still : float [-]
+        See `rest_speed`.
+    noise : (G,) [N·m]
+        Of the rows.
+    at : callable
+        Returns the batch with efforts that come so much later [s] moved.
+    """
+    lag, step = 0.0, _STEP / batch.report.cutoff
+    blocks = learning_rows(regression, batch, still).blocks
+    weighed = [block.matrix / std for block, std in zip(blocks, noise, strict=True)]
+    axes = np.linalg.qr(np.concatenate(weighed))[0]
+
+    def left(lag: float) -> FloatArray:
+        """Return what no base parameters explain of the torques, over their noise."""
+        more = (at(lag).samples.effort - batch.samples.effort).T
+        targets = [
+            (block.target + own[block.sample]) / std
+            for block, own, std in zip(blocks, more, noise, strict=True)
+        ]
+        target = np.concatenate(targets)
+        return np.asarray(target - axes @ (axes.T @ target))
+
+    sizes = []
+    for _ in range(2):
+        early, late = left(lag - step), left(lag + step)
+        slope, twice = late - early, late + early
+        if not slope.any():  # efforts that change at rest alone
+            return 0.0, 1.0
+        sizes.append(float(np.linalg.norm(twice)))
+        along = float(slope @ twice) / float(slope @ slope)
+        if len(sizes) == 1 and along**2 * (slope @ slope) < _SHOWS * sizes[0] ** 2:
+            return 0.0, 1.0
+        lag -= step * along
+    return lag, sizes[0] / max(sizes[1], np.finfo(float).tiny)
