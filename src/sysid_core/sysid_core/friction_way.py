@@ -100,6 +100,8 @@ class Slide:
             sliding = np.sign(samples.velocity[:1])
             self._before = samples.time[0], position[0], np.repeat(sliding, past, axis=0)
         _, last, known = self._before
+        lacking = max(0, past - len(known))  # after a lower cut-off than before
+        known = np.concatenate([np.repeat(known[:1], lacking, axis=0), known])[-past:]
         found, steps = [*known], np.diff(position, axis=0, prepend=last[None])
         for step in steps:
             found.append(deflected(found[-1], step, self._distance))

@@ -27,6 +27,11 @@ from sysid_core.signals.filters import low_pass
 from sysid_core.signals.prepare import PrepareReport
 
 RATE = 2000.0
+TERMS = {
+    "panda_joint2": {"load": 1.0, "stribeck": 0.1},
+    "panda_joint3": {"presliding": 0.03},
+    "panda_joint4": {"sigmoid": 0.2, "presliding": 0.01},
+}
 BENT = [term for term in FRICTION if term.scale_unit == "rad/s"]
 
 
@@ -53,12 +58,7 @@ def test_a_term_that_bends_passes_the_filter(term: FrictionTerm, cutoff: float) 
 @pytest.mark.parametrize("cutoff", [6.0, 10.0])
 def test_live_rows_of_friction_are_those_of_a_recording(cutoff: float) -> None:
     """Whether what comes before and after is known, or velocities go straight on."""
-    terms = {
-        "panda_joint2": {"load": 1.0, "stribeck": 0.1},
-        "panda_joint3": {"presliding": 0.03},
-        "panda_joint4": {"sigmoid": 0.2, "presliding": 0.01},
-    }
-    regression = make_regression(load_robot("panda").with_friction(terms))
+    regression = make_regression(load_robot("panda").with_friction(TERMS))
     rate, time = 500.0, np.arange(0.0, 6.0, 0.002)
     phase = 2.0 * np.pi * (0.3 + 0.05 * np.arange(7)) * time[:, None]
     speed = 2.0 * np.pi * (0.3 + 0.05 * np.arange(7))
@@ -114,3 +114,17 @@ def test_late_signs_are_those_of_an_eighth_to_all_of_the_rise_time_ago() -> None
         sign = np.sign(np.cos(w * (dense - late / (16.0 * cutoff))))
         expected = np.interp(time, dense, np.pad(low_pass(sign, 3200.0, cutoff), 398, "edge"))
         assert np.std((column - expected)[10:-10]) < 0.05
+
+
+def test_a_lower_cutoff_from_one_batch_to_the_next_goes_on() -> None:
+    """Whoever filters may change it: there is less of the past than it weighs."""
+    regression = make_regression(load_robot("panda").with_friction(TERMS))
+    time = np.arange(0.0, 2.0, 0.01)
+    q = np.repeat(np.sin(time)[:, None], 7, axis=1)
+    samples = Samples(time, q, np.gradient(q, 0.01, axis=0), -q, np.zeros_like(q))
+    friction = LiveFriction(regression)
+    for some, cutoff in ((slice(0, 100), 10.0), (slice(100, 200), 3.0)):
+        part = samples.select(some)
+        blocks = regression.rows(part).blocks
+        friction.filter(blocks, part, 100.0, cutoff)
+        assert all(np.isfinite(block.matrix).all() for block in blocks)
