@@ -22,6 +22,8 @@ CONFIGS = {
     "recorder": "sysid_online.recorder_node:RecorderConfig",
     "identifier": "sysid_online.identifier_node:IdentifierConfig",
     "replay": "sysid_online.replay_node:ReplayConfig",
+    "spot_relay": "sysid_online.relay:RelayConfig",
+    "unitree_relay": "sysid_online.unitree_relay:UnitreeRelayConfig",
     "controller": "sysid_controller.controller_node:ControllerNodeConfig",
     "player": "sysid_controller.player_config:PlayerConfig",
     "simulator": "sysid_sim.simulator_config:SimulatorConfig",

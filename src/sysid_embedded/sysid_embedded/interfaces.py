@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Definitions of messages, services and actions, as rosbags reads them, and their hashes."""
 
+import os
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -121,9 +122,14 @@ def _from_rosbags(name: str, found: Any) -> Definition:
 
 @cache
 def _files() -> dict[str, Path]:
-    """Return the definition files: the package's own, and sysid_msgs where its sources are."""
+    """Return the definition files: the package's own, and sysid_msgs where its sources are.
+
+    So are those of packages in the folders that `SYSID_INTERFACES` names, separated as in `PATH`.
+    """
     found: dict[str, Path] = {}
-    roots = [*_SHARE.iterdir(), _SOURCE_TREE / "sysid_msgs"]
+    named = filter(None, os.environ.get("SYSID_INTERFACES", "").split(os.pathsep))
+    others = [root for folder in named for root in sorted(Path(folder).expanduser().glob("*"))]
+    roots = [*others, *_SHARE.iterdir(), _SOURCE_TREE / "sysid_msgs"]  # later ones win
     for root in roots:
         for folder in ("msg", "srv", "action"):
             for file in sorted(root.glob(f"{folder}/*.{folder}")):

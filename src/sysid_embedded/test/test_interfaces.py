@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 from rosbags.typesys import Stores, get_typestore
 
+from sysid_embedded import interfaces
 from sysid_embedded.errors import DefinitionError
 from sysid_embedded.interfaces import FieldType, find, names, packages, parse, type_hash
 
@@ -100,3 +104,30 @@ def test_type_hashes_equal_those_of_rosbags(name: str) -> None:
 )
 def test_type_hashes_equal_those_of_ros(name: str, start: str) -> None:
     assert type_hash(find(name)).startswith(f"RIHS01_{start}")
+
+
+def test_packages_in_named_folders_are_found_and_replace_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package, text in (("robot_msgs", "Part part"), ("std_srvs", "int8 wrong")):
+        folder = tmp_path / "some" / package / "msg"
+        folder.mkdir(parents=True)
+        (folder / "State.msg").write_text(text)
+        (folder / "Part.msg").write_text("float32[2] q\nbuiltin_interfaces/Time stamp")
+    (tmp_path / "some" / "std_srvs" / "srv").mkdir()
+    (tmp_path / "some" / "std_srvs" / "srv" / "Empty.srv").write_text("int8 wrong\n---\n")
+    tables = (interfaces._files, packages, names)
+    monkeypatch.setenv("SYSID_INTERFACES", f"{tmp_path / 'none'}{os.pathsep}{tmp_path / 'some'}")
+    for table in tables:
+        table.cache_clear()
+    try:
+        assert "robot_msgs" in packages()
+        assert names("robot_msgs", "msg") == ("Part", "State")
+        (field,) = find("robot_msgs/msg/State").fields
+        assert find(field.type.base).fields[0].type == FieldType("float32", "array", 2)
+        assert type_hash(find("robot_msgs/msg/State")).startswith("RIHS01_")
+        assert find("std_srvs/srv/Empty_Request").fields[0].name != "wrong"
+    finally:
+        monkeypatch.undo()
+        for table in tables:
+            table.cache_clear()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ROS 2 nodes of sysid: recorder, identifier and replay. Thin: the core does the work."""
+"""ROS 2 nodes of sysid: recorder, identifier, replay and relays. Thin: the core does the work."""

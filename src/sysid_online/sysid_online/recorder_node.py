@@ -29,7 +29,7 @@ from sysid_core.settings import group, parameter
 from sysid_msgs.msg import JointSamples
 from sysid_msgs.srv import SaveBuffer
 from sysid_online.opening import OpeningStream
-from sysid_ros.diagnostics import clock_fault, diagnostics_message
+from sysid_ros.diagnostics import clock_fault, diagnostics_message, risen
 from sysid_ros.node_main import return_freed_memory, run_node, trim_memory
 from sysid_ros.parameters import NodeParameters
 from sysid_ros.qos import readings
@@ -229,7 +229,9 @@ class RecorderNode(Node):
                 values["contacts from"] = stream.contact_source or "nowhere yet"
             self._say_contact_source(stream.contact_source)
             troubles += map(str, stream.take_diagnostics())
-        troubles = self._risen(faults) + troubles
+        harmful = {fault: count for fault, count in faults.items() if fault not in _HARMLESS}
+        troubles = risen(harmful, self._reported) + troubles
+        self._reported = harmful
         troubles += filter(None, [clock_fault(self)])
         if stream is not None and not self._efforts:
             troubles.append("all efforts are zero: does the driver measure them?")
@@ -247,15 +249,6 @@ class RecorderNode(Node):
             values={key: str(value) for key, value in values.items()},
         )
         self._diagnostics.publish(diagnostics_message(self, self.robot.name, [diagnostic]))
-
-    def _risen(self, faults: Mapping[str, int]) -> list[str]:
-        """Say which counts of faults rose since the last report."""
-        before, self._reported = self._reported, faults
-        return [
-            f"{count - before.get(fault, 0)} {fault.replace('_', ' ')}"
-            for fault, count in faults.items()
-            if fault not in _HARMLESS and count > before.get(fault, 0)
-        ]
 
     def _say_contact_source(self, source: str) -> None:
         """Log where contacts come from, once a change."""

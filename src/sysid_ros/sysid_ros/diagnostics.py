@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Diagnostics as a message, where they become text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
 from sysid_core.diagnostics import Diagnostic
 
-__all__ = ["clock_fault", "diagnostics_message"]
+__all__ = ["clock_fault", "diagnostics_message", "risen"]
 
 _CLOCKS_APART = 0.5
 """Time [s] by which a driver's clock may differ from a node's: networks and slow starts."""
@@ -44,3 +44,12 @@ def diagnostics_message(
         for diagnostic in diagnostics
     ]
     return message
+
+
+def risen(counts: Mapping[str, int], before: Mapping[str, int]) -> list[str]:
+    """Say which counts of faults rose, and by how much."""
+    return [
+        f"{count - before.get(fault, 0)} {fault.replace('_', ' ')}"
+        for fault, count in counts.items()
+        if count > before.get(fault, 0)
+    ]

@@ -56,6 +56,8 @@ def import_type(name: str, folder: str) -> Any:
 def installed_type(name: str, package: str, otherwise: str = "") -> Any:
     """Return the class of an interface of full name, as `import_type`, that a package brings.
 
+    The package is the distribution's; where there is none, `otherwise` says all that can be done.
+
     Raises
     ------
     ParameterError
@@ -65,9 +67,8 @@ def installed_type(name: str, package: str, otherwise: str = "") -> Any:
     try:
         return getattr(importlib.import_module(f"{owner}.{folder}"), kind)
     except ModuleNotFoundError as error:
-        raise ParameterError(
-            f"{owner} is not installed: install ros-$ROS_DISTRO-{package}{otherwise}"
-        ) from error
+        how = f"install ros-$ROS_DISTRO-{package}" if package else ""
+        raise ParameterError(f"{owner} is not installed: {how}{otherwise}") from error
 
 
 def fill(message: Any, values: Mapping[str, Any], where: str = "") -> Any:

@@ -67,7 +67,7 @@ class Subscription:
     """Calls a function with every message of a topic."""
 
     def __init__(self, reader: Reader, name: str, callback: Callable[[Any], Any]) -> None:
-        self.reader, self.name, self.callback = reader, name, callback
+        self.reader, self.topic_name, self.callback = reader, name, callback
 
     def _take(self) -> Callable[[], Any] | None:
         """Return what to run for the next message, or None."""

@@ -107,7 +107,11 @@ class NodeBase(NodeParameters):
             )
         for subscription in self._subscriptions:
             self._warn_of_policy(
-                subscription.name, subscription.reader, "publisher", "offering", "received from"
+                subscription.topic_name,
+                subscription.reader,
+                "publisher",
+                "offering",
+                "received from",
             )
 
     def _warn_of_policy(self, topic: str, end: Any, peer: str, does: str, way: str) -> None:
