@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError
 from sysid_core.online.stream import SampleStream, columns_of, values_of
 from sysid_core.online.stream_config import (
@@ -22,6 +23,13 @@ __all__ = ["OpeningStream"]
 _FEWEST = 100  # Joint states from which their rate is measured
 _FEWEST_QUEUED = 1000  # The same where they come in bursts
 _MOST = 2000  # Joint states, and batches of other messages, that are kept until then at most
+
+_MORE = 1.3
+"""Joint states that a rate promises, for each that came, from which on it is doubted: unevenly
+stamped ones show the short intervals between them."""
+
+_LONGEST = 5.0
+"""Time [s] of joint states after which it is believed: so many may be lost."""
 
 _INERTIAL_WAIT = 1.0
 """Time [s] of joint states in which a floating base's inertial sensor has to show itself."""
@@ -85,14 +93,27 @@ class OpeningStream:
             return
         if self._awaits_inertial(len(time), float(np.ptp(time))):
             return
-        values = [values_of(self.robot, b) for b in own]
+        values = np.concatenate([values_of(self.robot, b) for b in own])[order]
         try:
-            rate = self._rate or stream_rate(time, np.concatenate(values)[order])
+            rate = self._rate or self._measured(time, values)
         except DataError:
             self._batches.clear()
             self.counts["joint states whose clock stands still"] += len(time)
             return
-        self._open(rate)
+        if rate:
+            self._open(rate)
+
+    def _measured(self, time: FloatArray, values: FloatArray) -> float:
+        """Return the rate [Hz] of joint states (n, nc) with ascending stamps; 0: not known yet."""
+        rate = stream_rate(time, values)
+        span = float(np.ptp(time))
+        if rate * span <= _MORE * len(time):
+            return rate
+        newest = slice(-_FEWEST, None)
+        newer = stream_rate(time[newest], values[newest])
+        if newer * float(np.ptp(time[newest])) <= _MORE * _FEWEST:
+            return newer
+        return rate if len(time) >= _FEWEST_QUEUED or span >= _LONGEST else 0.0
 
     def _awaits_inertial(self, count: int, span: float) -> bool:
         """Whether an inertial sensor, which allows a higher cut-off, may still show itself."""

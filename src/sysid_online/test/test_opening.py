@@ -64,3 +64,19 @@ def test_states_without_efforts_and_states_that_are_held_do_not_hide_the_rate(
     held = [b.select(np.arange(len(b)) // 5 * 5) for b in batches]
     whole = [replace(h, time=b.time) for h, b in zip(held, batches, strict=True)]
     assert _opened(robot, whole)[0] == pytest.approx(RATE / 5.0)
+
+
+def test_a_start_with_uneven_stamps_does_not_double_the_rate(robot: Robot) -> None:
+    """Pairs of messages 1 ms apart, every 4 ms, until the driver has settled."""
+    time = np.arange(4000) / 500.0
+    time[1:400:2] -= 1e-3
+    rate, samples = _opened(robot, _batches(robot.joint_names, time))
+    assert rate == pytest.approx(500.0, rel=0.01)
+    assert samples > 0.8 * 800
+
+
+def test_a_rate_is_believed_in_the_end_though_states_are_lost(robot: Robot) -> None:
+    time = (np.arange(8000) / 500.0)[np.random.default_rng(0).random(8000) < 0.6]
+    rate, samples = _opened(robot, _batches(robot.joint_names, time))
+    assert rate == pytest.approx(500.0, rel=0.01)
+    assert samples

@@ -24,6 +24,7 @@ _LEARNED_FROM = 1000  # Samples that variances are learned from: more would not 
 _APART = 4.0
 """Least ratio of the variances of moving and standing feet, which else would change places."""
 _LEAST = 1e-12  # Least variance, of exact data
+_ROUNDING = 1e-12  # Share of what feet tell that rounding takes
 _RIGID = 1e-6
 """Least variance of standing feet, as a share of all feet's: none is stiller by a thousand."""
 
@@ -91,7 +92,10 @@ def _estimated(
         A = (maps * np.sqrt(weight)[:, :, None, None]).reshape(len(maps), -1, BASE)
         y = (feet * np.sqrt(weight)[:, :, None]).reshape(len(maps), -1, 1)
         AT = np.swapaxes(A, 1, 2)
-        covariance = np.linalg.inv(AT @ A + np.diag(prior))
+        information = AT @ A
+        # odometry that tells next to nothing still tells more than rounding does
+        size = np.trace(information, axis1=1, axis2=2)[:, None, None]
+        covariance = np.linalg.inv(information + np.diag(prior) + _ROUNDING * size * np.eye(BASE))
         error = (covariance @ (AT @ y))[:, :, 0]
         left = feet - (maps @ error[:, None, :, None])[..., 0]
         spread = np.sum((maps @ covariance[:, None]) * maps, axis=(2, 3))

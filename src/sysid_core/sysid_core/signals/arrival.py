@@ -69,6 +69,11 @@ def _in_bursts(steps: FloatArray, period: float) -> BoolArray:
     return np.asarray((steps > 0.0) & (steps < _BURST * period))
 
 
+def _ascending(time: FloatArray) -> BoolArray:
+    """Return which of some times (n,) are later than all before them."""
+    return np.append(True, time[1:] > np.maximum.accumulate(time)[:-1])[: len(time)]
+
+
 class LiveArrivals:
     """Tells of a live stream when its samples were taken, where its stamps do not.
 
@@ -164,7 +169,8 @@ class LiveArrivals:
         """Believe whichever of stamps and line makes values clearly smoother."""
         known = np.isfinite(values).all(axis=1)
         stamps, line, values = stamps[known], line[known], values[known]
-        later = np.append(True, np.diff(stamps) > 0.0)
+        # neither stamps nor line may go back or stand still: nothing is between two of the same
+        later = _ascending(stamps) & _ascending(line)
         whole = [slice(0, int(later.sum()))]
         with np.errstate(over="ignore", invalid="ignore"):  # values are as they came
             stamped, even = (

@@ -169,3 +169,24 @@ def test_live_stamps_that_are_not_finite_change_no_others() -> None:
     found, _ = _live(broken, 4002)
     expected, _ = _live(stamps, 4000)
     np.testing.assert_array_equal(found[np.isfinite(broken)], expected)
+
+
+@pytest.mark.parametrize("chunk", [1, 50, 333])
+def test_live_stamps_that_are_equal_or_go_back_leave_a_clock(chunk: int) -> None:
+    """As behind a hold-up, where messages are stamped at once and those of two threads mix."""
+    rng = np.random.default_rng(11)
+    time = _regular(6000)
+    stamps = time.copy()
+    for start in range(200, 6000, 150):
+        stamps[start : start + 30] = time[start + 30]
+    stamps = np.round(stamps + 1e-3 * rng.normal(size=6000), 3)
+    with np.errstate(all="raise"):
+        found, _ = _live(stamps, chunk, _moving(time))
+    assert np.isfinite(found).all()
+    assert np.abs(found - time).max() < 0.05
+
+
+def test_a_live_clock_that_stands_still_is_borne() -> None:
+    with np.errstate(all="raise"):
+        found, _ = _live(np.ones(2000), 50, _moving(_regular(2000)))
+    assert np.isfinite(found).all()
