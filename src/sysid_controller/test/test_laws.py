@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from sysid_controller.laws import LAWS, ComputedTorque, FeedForward, Gains, check_gains, find_gains
@@ -58,6 +59,43 @@ def test_computed_torque_is_the_regressor_at_the_commanded_acceleration(
     )
     np.testing.assert_allclose(output.effort, A[0] @ smooth, atol=1e-9)
     np.testing.assert_array_equal(output.model, output.effort)
+
+
+def test_friction_before_sliding_is_that_of_the_desired_motion() -> None:
+    """A joint whose friction is such is tracked as without friction; the plant is our own."""
+    distance, size, inertia, step = 0.01, 3.0, 0.5, 2e-4
+    names = load_robot("panda").joint_names
+    robot = load_robot("panda").with_friction({names[6]: {"presliding": distance}})
+    dynamics, x = TreeDynamics(robot, 0.0), robot.consistent_nominal.copy()
+    x[robot.layout.friction] = 0.0
+    x[robot.layout.term("armature")] = inertia
+    weights = pin.rnea(robot.model, robot.model.createData(), *np.zeros((3, 7)))
+    errors = {}
+    for friction in ("coulomb", "presliding"):
+        x[robot.layout.term(friction).start + 6] = size
+        dynamics.set_parameters(x)
+        law, still = ComputedTorque(Gains(np.full(7, 100.0), np.full(7, 20.0))), np.zeros(7)
+        q, v, z, missed = 0.0, 0.0, 0.0, []
+        moved = dynamics.inertia(still)[6, 6]
+        for k in range(20_000):
+            t = k * step
+            desired = States(*(still.copy() for _ in range(3)))
+            for values, value in zip(
+                desired,
+                (0.3 * np.sin(3 * t), 0.9 * np.cos(3 * t), -2.7 * np.sin(3 * t)),
+                strict=True,
+            ):
+                values[6] = value
+            if k % 10 == 0:
+                measured = np.r_[still[:6], q], np.r_[still[:6], v]
+                torque = law(dynamics, desired, *measured).effort[6] - weights[6]
+            v += step * (torque - size * z) / moved
+            z += abs(step * v) / distance * (np.sign(v) - z)  # Dahl's equation as it stands
+            q += step * v
+            missed.append(desired.position[6] - q)
+        errors[friction] = float(np.sqrt(np.mean(np.square(missed[5000:]))))
+        x[robot.layout.term(friction)] = 0.0
+    assert errors["presliding"] < 0.05 * errors["coulomb"]
 
 
 @pytest.mark.parametrize("mode", ["computed_torque", "feed_forward"])
