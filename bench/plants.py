@@ -178,12 +178,14 @@ class Plant:
         for joint, scales in friction.items():
             j = self.robot.joint_names.index(joint)
             for name, scale in scales.items():
-                column = _chosen(name, scale, rigid[:, j], v[:, j])
+                column = _chosen(name, scale, rigid[:, j], motion.position[:, j], v[:, j])
                 found[:, j] += parameters[layout.term(name)][j] * column
         return found
 
 
-def _chosen(name: str, scale: float, rigid: FloatArray, v: FloatArray) -> FloatArray:
+def _chosen(
+    name: str, scale: float, rigid: FloatArray, q: FloatArray, v: FloatArray
+) -> FloatArray:
     """Return what a term that was chosen adds (n,) per parameter."""
     if name == "load":
         return np.asarray(np.abs(rigid) * np.sign(v))
@@ -191,6 +193,11 @@ def _chosen(name: str, scale: float, rigid: FloatArray, v: FloatArray) -> FloatA
         return np.asarray(np.tanh(v / scale))
     if name == "stribeck":
         return np.asarray(np.exp(-((v / scale) ** 2)) * np.sign(v))
+    if name == "presliding":  # Dahl 1968, from sliding on
+        z = [float(np.sign(v[0]))]
+        for step in np.diff(q) / scale:
+            z.append(np.sign(step) - (np.sign(step) - z[-1]) * np.exp(-abs(step)))
+        return np.array(z)
     raise KeyError(name)
 
 

@@ -67,7 +67,8 @@ class Subscription:
     """Calls a function with every message of a topic."""
 
     def __init__(self, reader: Reader, name: str, callback: Callable[[Any], Any]) -> None:
-        self.reader, self.topic_name, self.callback = reader, name, callback
+        self.reader, self.callback = reader, callback
+        self.name = self.topic_name = name
 
     def _take(self) -> Callable[[], Any] | None:
         """Return what to run for the next message, or None."""

@@ -107,11 +107,7 @@ class NodeBase(NodeParameters):
             )
         for subscription in self._subscriptions:
             self._warn_of_policy(
-                subscription.topic_name,
-                subscription.reader,
-                "publisher",
-                "offering",
-                "received from",
+                subscription.name, subscription.reader, "publisher", "offering", "received from"
             )
 
     def _warn_of_policy(self, topic: str, end: Any, peer: str, does: str, way: str) -> None:
