@@ -21,7 +21,7 @@ from sysid_core.batch import (
 )
 from sysid_core.dynamics.rows import Regression, Rows, select_rows
 from sysid_core.dynamics.statistics import Statistics
-from sysid_core.effort_lag import find_lag
+from sysid_core.effort_lag import find_lag, without_presliding
 from sysid_core.errors import DataError, EstimationError
 from sysid_core.estimation import Entropic, Problem
 from sysid_core.robot.model import Robot
@@ -146,29 +146,41 @@ class Ladder:
         """Return a choice with the lag of efforts, if held-out torque shows one, and its friction.
 
         Drivers that filter currents make efforts late; those that filter positions, early.
+        Friction that changes sign over a distance may have taken the place of a lag: it stays
+        where that predicts no better.
         """
         regression = rung.regression
         if not (regression.per_joint and regression.robot.is_tree):
             return choice, regression
+        at_once = without_presliding(regression)
+        plain = rung
+        if at_once is not regression:
+            plain = self._learned(rung.cutoff, at_once, rung.batch)
         measured = rung.batch.report.velocity == "measured"
-        noise = sum(rung.parts[1:], rung.parts[0]).rmse(np.mean(rung.learned, axis=0))
+        noise = sum(plain.parts[1:], plain.parts[0]).rmse(np.mean(plain.learned, axis=0))
 
         def at(lag: float) -> Batch:
             return self._batch(regression.robot, rung.cutoff, lag, measured)
 
-        lag, gain = find_lag(regression, rung.batch, self.still, noise, at)
+        lag, gain = find_lag(at_once, rung.batch, self.still, noise, at)
         if not abs(lag) < _LONGEST_LAG or gain < np.exp(_LAG_PAYS):
             return choice, regression
         timed = at(lag)
-        again = self._learned(rung.cutoff, regression, timed)
-        excess = self._errors(rung, rung) - self._errors(again, again)
+        again = self._learned(rung.cutoff, at_once, timed)
+        excess = self._errors(plain, plain) - self._errors(again, again)
         if not is_clear(excess, _LAG_PAYS, _CERTAIN):
             return choice, regression
         # friction that was settled on late torques makes up for some of the lag
-        settled = self.settle(regression, timed)
+        settled = self.settle(at_once, timed)
         found, _ = find_lag(settled, rung.batch, self.still, noise, at)
         lag = found if abs(found) < _LONGEST_LAG else lag
-        return replace(choice, lag=lag), self.settle(settled, at(lag))
+        timed = at(lag)
+        settled = self.settle(settled, timed)
+        if plain is not rung:
+            again = self._learned(rung.cutoff, settled, timed)
+            if not is_clear(self._errors(rung, rung) - self._errors(again, again), 0.0, _LIKELY):
+                return choice, regression
+        return replace(choice, lag=lag), settled
 
     def _rungs(self, regression: Regression, choice: CutoffChoice) -> Iterator[_Rung]:
         """Yield the rungs that data suffice for, from the top down."""

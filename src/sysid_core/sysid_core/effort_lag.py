@@ -10,8 +10,9 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import Batch, learning_rows
 from sysid_core.dynamics.rows import Regression
+from sysid_core.dynamics.select import make_regression
 
-__all__ = ["find_lag"]
+__all__ = ["find_lag", "without_presliding"]
 
 _STEP = 0.02
 """Periods of the cut-off from which a slope over the lag is taken: 7° of its fastest sine."""
@@ -67,3 +68,15 @@ def find_lag(
             return 0.0, 1.0
         lag -= step * along
     return lag, sizes[0] / max(sizes[1], np.finfo(float).tiny)
+
+
+def without_presliding(regression: Regression) -> Regression:
+    """Return a regression whose friction changes sign at once; the same if it does so already."""
+    chosen = regression.robot.description.friction_chosen
+    if not any("presliding" in terms for terms in chosen.values()):
+        return regression
+    left = {
+        joint: {name: scale for name, scale in terms.items() if name != "presliding"}
+        for joint, terms in chosen.items()
+    }
+    return make_regression(regression.robot.with_friction({j: t for j, t in left.items() if t}))

@@ -123,17 +123,22 @@ def test_friction_that_changes_over_a_distance_is_told(
         assert joints[joint]["presliding"] == pytest.approx(true, rel=0.15)
 
 
+@pytest.mark.parametrize("actual", [{}, {"shoulder_lift_joint": {"stribeck": 0.1}}])
 def test_friction_that_is_felt_late_does_not_change_over_a_distance(
-    least: Robot, make_recording: Callable[..., Recording]
+    actual: dict[str, dict[str, float]],
+    least: Robot,
+    make_recording: Callable[..., Recording],
 ) -> None:
     """As behind a driver's filter: its torques come so much later whatever the way."""
-    recording = make_recording(least, _truth(least), duration=30.0, rate=500.0, noise=0.1, seed=3)
+    robot = least.with_friction(actual)
+    recording = make_recording(robot, _truth(robot), duration=30.0, rate=500.0, noise=0.1, seed=3)
     late = recording.effort
     assert late is not None
-    slow = lfilter(*butter(1, 2.0 * 20.0 / 500.0), late - late[0], axis=0) + late[0]
+    slow = lfilter(*butter(1, 2.0 * 15.0 / 500.0), late - late[0], axis=0) + late[0]
     found = identify(least, replace(recording, effort=slow))
     chosen = found.robot.description.friction_chosen
     assert not any("presliding" in terms for terms in chosen.values())
+    assert found.signals.lag == pytest.approx(1.0 / (2.0 * np.pi * 15.0), rel=0.1)
 
 
 def test_columns_that_agree_leave_a_solution() -> None:
