@@ -168,13 +168,14 @@ def _offers(regression: Regression, batch: Batch, rows: Rows, keep: bool) -> lis
         every = [*least, *((term, scale) for term, scale, _ in offered)]
         finest = min((s for term, s in every if term.scale_unit == "rad/s"), default=np.inf)
         near = nearby(batch.samples, block.sample, j, batch.report, finest)
-        columns = []
-        for term, scale in every:
-            at = motion._replace(scale=scale)
-            if term.scale_unit == "rad":
-                slid = filtered_deflections(batch.samples, j, batch.report, np.array([scale]))
-                at = at._replace(deflection=slid[block.sample, 0])
-            columns.append(filtered_column(term, at, near))
+        ways = np.array([scale for term, scale in every if term.scale_unit == "rad"])
+        slid = iter(filtered_deflections(batch.samples, j, batch.report, ways)[block.sample].T)
+        columns = [
+            next(slid)
+            if term.scale_unit == "rad"
+            else filtered_column(term, motion._replace(scale=scale), near)
+            for term, scale in every
+        ]
         stretch = np.searchsorted(edges, block.sample, side="right") - 1
         power = float(block.target @ block.target) / max(len(block.target), 1)
         offers.append(
