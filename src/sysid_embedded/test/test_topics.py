@@ -15,8 +15,8 @@ def test_a_message_arrives_unchanged(node: Any, until: Until) -> None:
     from sensor_msgs.msg import JointState
 
     got: list[Any] = []
-    node.create_subscription(JointState, "joint_states", got.append, 10)
-    publisher = node.create_publisher(JointState, "joint_states", 10)
+    node.create_subscription(JointState, "unchanged", got.append, 10)
+    publisher = node.create_publisher(JointState, "unchanged", 10)
     assert until(lambda: publisher.get_subscription_count() == 1, node)
     sent = JointState(name=["a", "b"], position=[1.0, 2.0], effort=[0.5])
     sent.header.frame_id = "base"

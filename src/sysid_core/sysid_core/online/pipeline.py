@@ -276,10 +276,7 @@ class OnlineIdentifier:
         return tracker.changed or tracker.undecided(now)
 
     def _watch(self) -> bool:
-        """Look for changes, unless this was done since the last update or a load is followed.
-
-        Returns whether it did.
-        """
+        """Look for changes, unless that was done or a load is followed; return whether it did."""
         if self._looked or self._followed:
             return False
         self._looked, self._notes = True, []
@@ -294,6 +291,8 @@ class OnlineIdentifier:
             self._model = replace(self._model, known=self._learner.known(self._adopted))
             self._adopted = None
         tracker, learner = self._tracker, self._learner
+        if not tracker.attached and learner.saturation.diagnostics():
+            return False  # torques that are cut off, or dead, are no load's
         try:
             note = tracker.look(learner.window, self._model, learner.colours, learner.time)
             if not isinstance(tracker.phase, Following):

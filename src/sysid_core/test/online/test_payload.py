@@ -13,6 +13,7 @@ import pytest
 from scipy.signal import lfilter
 
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
@@ -27,6 +28,7 @@ from sysid_core.online.payload import PayloadConfig, PayloadEstimator
 from sysid_core.online.payload_estimate import PayloadEstimate
 from sysid_core.online.payload_phases import Following, LoadLikeness, Watching
 from sysid_core.online.pipeline import OnlineIdentifier
+from sysid_core.online.saturation import Saturation
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import KnownBase, Update
 from sysid_core.recording import Samples
@@ -260,6 +262,25 @@ def test_friction_that_doubles_is_no_load(panda: Arm, calm: OnlineIdentifier) ->
     updates, told = changed(calm, rubbing.samples(10.0, 16.0, noise=0.05))
     assert not any(u.payload_attached for u in updates)
     assert ("torque_errors_rose", "") in told
+
+
+def test_efforts_that_go_dead_are_no_load(panda: Arm, calm: OnlineIdentifier) -> None:
+    samples = panda.samples(10.0, 16.0)
+    dead = replace(samples, effort=np.zeros_like(samples.effort))
+    updates, _ = changed(calm, dead)
+    assert not any(u.payload_attached for u in updates)
+    causes = {cause.kind for u in updates for cause in u.causes}
+    assert "torque_saturated" in causes
+
+
+def test_no_load_is_told_while_a_torque_is_cut_off(
+    panda: Arm, calm: OnlineIdentifier, load: FloatArray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = panda.samples(10.0, 12.0, noise=0.05, load=load)
+    assert changed(calm, samples)[0][-1].payload_attached
+    finding = Diagnostic("torque_saturated", "it stays at 0 N·m", subject="panda_joint4")
+    monkeypatch.setattr(Saturation, "diagnostics", lambda _: (finding,))
+    assert not any(u.payload_attached for u in changed(calm, samples)[0])
 
 
 def test_errors_that_come_with_each_period_are_no_change(
