@@ -31,7 +31,7 @@ _FRICTION = 1.0  # dry and viscous at the velocity limit
 _ARMATURE = 1.0  # at the acceleration above
 _OFFSET = 0.25  # zero errors of torque sensors are a few hundredths
 _JUMP = 1.0  # change of the torque of one motion against that of the parameters in use
-_DRY = ("coulomb", "sigmoid", "stribeck", "presliding")  # what resists whatever the load
+_DRY = tuple(t.name for t in FRICTION if t.resists and t.unit == "N·m")  # whatever the load
 _SATURATED = 1e-2  # of the speed, where a term is what it is at most
 _MASS = 2.0  # of the nominal mass of a floating robot, whose legs carry it
 

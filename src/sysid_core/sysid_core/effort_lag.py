@@ -10,7 +10,6 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import Batch, learning_rows
 from sysid_core.dynamics.rows import Regression
-from sysid_core.dynamics.select import make_regression
 
 __all__ = ["find_lag", "without_presliding"]
 
@@ -79,4 +78,4 @@ def without_presliding(regression: Regression) -> Regression:
         joint: {name: scale for name, scale in terms.items() if name != "presliding"}
         for joint, terms in chosen.items()
     }
-    return make_regression(regression.robot.with_friction({j: t for j, t in left.items() if t}))
+    return regression.with_friction({j: t for j, t in left.items() if t})

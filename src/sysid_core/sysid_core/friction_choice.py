@@ -15,7 +15,6 @@ from sysid_core.batch import Batch, learning_rows
 from sysid_core.bounded_least_squares import bounded_least_squares
 from sysid_core.dynamics.friction import FRICTION, FrictionTerm
 from sysid_core.dynamics.rows import PerJoint, Regression, Rows
-from sysid_core.dynamics.select import make_regression
 from sysid_core.estimation import Entropic, Problem
 from sysid_core.friction_candidates import (
     APART,
@@ -88,7 +87,7 @@ class FrictionChoice:
             chosen = choose_friction(regression, rows, parameters, offers)
             if _is_alike(chosen, present):
                 break
-            regression = make_regression(regression.robot.with_friction(chosen))
+            regression = regression.with_friction(chosen)
             regression.assume_load(parameters)
             rows = learning_rows(regression, batch, self.still)
             parameters = self._solution(regression, rows, parameters)

@@ -255,7 +255,7 @@ def filtered_column(term: FrictionTerm, motion: JointMotion, near: Nearby) -> Fl
     if term.column is None:
         return np.ones_like(motion.velocity)
     column = term.column(motion)
-    if term.scale_unit != "rad/s":
+    if term.scale_unit == "-":
         return column
     bent = np.abs(near.velocity).min(axis=0) < _STRAIGHT * motion.scale
     velocity = near.velocity[:, bent]

@@ -21,7 +21,7 @@ from sysid_online.unitree import (
     motor_rows,
     orientation,
 )
-from sysid_ros.fields import NANO, nanoseconds
+from sysid_ros.fields import NANO, nanoseconds, stamp
 from sysid_ros.node_main import run_node
 from sysid_ros.sensors import contacts_message, imu_message, joint_state_message
 
@@ -87,7 +87,7 @@ class UnitreeRelay(Relay[UnitreeRelayConfig]):
 
     def _sent(self, clock: RobotClock, told: int) -> Time | None:
         sent = clock.sent(told, self.get_clock().now().nanoseconds)
-        return None if sent is None else Time(sec=sent // NANO, nanosec=sent % NANO)
+        return None if sent is None else stamp(sent / NANO)
 
     def _tell_joints(self, when: Time, state: Any) -> None:
         names = self._robot.joints

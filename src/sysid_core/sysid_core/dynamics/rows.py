@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -209,6 +209,13 @@ class Regression(ABC):
             Below it a joint is at rest and its dry friction unknown: its rows are left out, or
             count little where rows mix joints.
         """
+
+    def with_friction(self, chosen: Mapping[str, Mapping[str, float]]) -> Regression:
+        """Return the same of the robot with other chosen terms, as `Robot.with_friction`.
+
+        Friction of its rows takes the load that was assumed before.
+        """
+        return type(self)(self.robot.with_friction(chosen))
 
     def assume_load(self, parameters: FloatArray) -> None:  # noqa: B027
         """Let friction of later rows take the load of parameters (p,); at first the nominal."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -75,6 +76,12 @@ class TreeRegression(PerJoint):
     def full(self, q: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
         """Return the full regressor (n, nv, p) at states q (n, nq), v, a (n, nv)."""
         return self._tree.regressor(q, v, a)
+
+    def with_friction(self, chosen: Mapping[str, Mapping[str, float]]) -> TreeRegression:
+        """Return the same of the robot with other chosen terms; the load assumed stays."""
+        found = TreeRegression(self.robot.with_friction(chosen))
+        found.assume_load(self._tree.parameters)
+        return found
 
     def assume_load(self, parameters: FloatArray) -> None:
         """Let friction of later rows take the load of parameters (p,)."""

@@ -165,6 +165,21 @@ def test_a_tree_has_one_law_with_chosen_terms() -> None:
     assert np.isin(nowhere, regression.base.columns).sum() == 1
 
 
+def test_other_terms_leave_the_load_that_was_assumed() -> None:
+    robot = load_robot("panda").with_friction(CHOSEN)
+    regression, x = TreeRegression(robot), drawn(robot)
+    x[robot.layout.inertial] *= 2.0
+    regression.assume_load(x)
+    other = {**CHOSEN, "panda_joint6": {"sigmoid": 0.2}}
+    samples = Samples(np.arange(10.0), *random_states(robot, 10), np.zeros((10, 7)))
+    place = robot.layout.term("load").start + np.array([1])
+    found = []
+    for one in (regression, regression.with_friction(other)):
+        block = one.all_rows(samples).blocks[1]
+        found.append(block.matrix[:, one.base.places(place)[0]])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
+
+
 def test_friction_takes_the_load_that_a_recording_was_made_with() -> None:
     robot = coupled("panda").with_friction(CHOSEN)
     regression, x, load = TreeRegression(robot), drawn(robot), np.zeros(robot.layout.size)
