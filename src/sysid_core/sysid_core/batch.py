@@ -12,6 +12,7 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.condition import condition_contacts
 from sysid_core.contacts.noticed import NoticedLog
 from sysid_core.diagnostics import as_lines
+from sysid_core.dynamics.friction import FRICTION
 from sysid_core.dynamics.rows import LeftOut, Regression, RowBlock, Rows, moving_rows
 from sysid_core.errors import DataError
 from sysid_core.friction_filter import filter_friction, sign_factor
@@ -21,7 +22,7 @@ from sysid_core.robot.interpretation import STILL, interpret
 from sysid_core.robot.model import Robot
 from sysid_core.signals.align import Aligned, align
 from sysid_core.signals.cutoff import CutoffChoice
-from sysid_core.signals.filters import low_pass, support
+from sysid_core.signals.filters import low_pass, rise_time, support
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import PrepareReport, filter_aligned
 from sysid_core.signals.timing import split_at_gaps
@@ -35,6 +36,7 @@ __all__ = [
     "batch_of",
     "learning_rows",
     "low_passed",
+    "near_rest",
     "quiet",
     "rest_speed",
     "rows_of",
@@ -51,6 +53,8 @@ _GAP = 1.5
 _ROUNDING = 1e-6
 """Rates of a recording's parts that differ by less are thinned alike, and an effort that changes
 by less is a constant [-]."""
+_ENOUGH = 0.5
+"""Share of a joint's rows that has to be left without those near to its rest."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +289,7 @@ def rest_speed(samples: Samples, still: float) -> FloatArray:
 
 
 def training_rows(regression: Regression, rows: Rows, batch: Batch, rest: FloatArray) -> Rows:
-    """Return the rows to learn from: those of joints at rest, whose friction has no sign, not.
+    """Return the rows of moving joints: at rest, friction has no sign.
 
     The batch's rows take all joints to move; `rest` (nj,) [rad/s] as in `rest_speed`.
     """
@@ -295,8 +299,28 @@ def training_rows(regression: Regression, rows: Rows, batch: Batch, rest: FloatA
     return moving_rows(rows, batch.samples.velocity[:, actuated], rest[actuated])
 
 
+def near_rest(regression: Regression, batch: Batch, rest: FloatArray) -> BoolArray:
+    """Return where (n, na) driven joints rest within the low-pass's rise time.
+
+    A joint that sticks has any friction up to its dry one, which the low-pass draws out. Only laws
+    that bend at some speed or distance can tell it, and learn their bend there: joints with such
+    rest where they do. So do those which would be near to rest most of the time. `rest` (nj,)
+    [rad/s] as in `rest_speed`.
+    """
+    robot, time, reach = regression.robot, batch.samples.time, rise_time(batch.report.cutoff)
+    bent = robot.friction_scales[[term.scale_unit != "-" for term in FRICTION]].any(axis=0)
+    resting = np.abs(batch.samples.velocity) < rest
+    for j in np.flatnonzero(~bent):
+        rests = np.concatenate([[-np.inf], time[resting[:, j]], [np.inf]])
+        after = np.searchsorted(rests, time)
+        near = np.minimum(time - rests[after - 1], rests[after] - time) <= reach
+        if np.count_nonzero(~near) >= _ENOUGH * np.count_nonzero(~resting[:, j]):
+            resting[:, j] = near
+    return resting[:, robot.actuated]
+
+
 def learning_rows(regression: Regression, batch: Batch, still: float) -> Rows:
-    """Return the rows of a batch to learn from; `still` as in `rest_speed`."""
+    """Return the rows of a batch to choose a law by; `still` as in `rest_speed`."""
     rest = rest_speed(batch.samples, still)
     return training_rows(regression, rows_of(regression, batch), batch, rest)
 

@@ -266,7 +266,8 @@ def _forward(
 
     Where a term bends depends on what stands beside it, so all are moved after each addition.
     Friction that changes sign over a distance has to predict better than friction whose sign
-    comes `late`, by columns (l,), as a driver's filter makes it; for sure where it is `lasting`.
+    comes `late`, by columns (l,), as a driver's filter makes it; for sure where it is `lasting`,
+    or the distance is the shortest, as a joint that sticks makes it look like.
     """
     chosen: dict[str, Candidate] = {}
 
@@ -294,7 +295,8 @@ def _forward(
         # two at a time stand for all times between theirs
         rivals = _errors(folds, [[*least, *others, *pair] for pair in pairwise(late)])
         gain = rivals[int(rivals.mean(axis=1).argmin())] - errors
-        if not (is_clear(gain, 0.0, _CERTAIN) if lasting else _is_worth(gain)):
+        sure = lasting or slides.place == 0
+        if not (is_clear(gain, 0.0, _CERTAIN) if sure else _is_worth(gain)):
             left = [c for c in candidates if c.term is not slides.term]
             return _forward(folds, least, left, late, lasting)
     return {name: _between(c, candidates, tried) for name, c in chosen.items()}

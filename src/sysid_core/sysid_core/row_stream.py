@@ -13,6 +13,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.batch import (
     Batch,
     Progress,
+    near_rest,
     quiet,
     rest_speed,
     rows_of,
@@ -25,6 +26,7 @@ from sysid_core.dynamics.rows import (
     RowBlock,
     Rows,
     effective_sample_factor,
+    select_rows,
 )
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import DataError
@@ -73,6 +75,7 @@ class RowStream:
         samples = gathered.batch.samples
         self._rest_learned = rest_speed(samples.select(slice(gathered.split)), still)
         self._rest = rest_speed(samples, still)
+        self._near = near_rest(regression, gathered.batch, self._rest_learned)
 
     @property
     def learned(self) -> Batch:
@@ -90,8 +93,10 @@ class RowStream:
                     raise DataError(str(error), source=self._source) from error
                 yield start, batch, rows
 
-    def _used(self, batch: Batch, rows: Rows) -> Rows:
-        return training_rows(self.regression, rows, batch, self._rest_learned)
+    def _used(self, start: int, batch: Batch, rows: Rows) -> Rows:
+        if not self.regression.per_joint:
+            return training_rows(self.regression, rows, batch, self._rest_learned)
+        return select_rows(rows, lambda g, block: ~self._near[start + block.sample, g])
 
     def learn(self, stretches: int, progress: Progress = quiet) -> Learned:
         """Return the statistics of what is learned from, in stretches of equal length."""
@@ -106,7 +111,7 @@ class RowStream:
         left_out, count = LeftOut(), 0
         for start, batch, rows in self._pieces(edges):
             progress("regression", start / max(split, 1))
-            used = self._used(batch, rows)
+            used = self._used(start, batch, rows)
             left_out += used.left_out
             count += sum(len(block.target) for block in used.blocks)
             k = int(np.searchsorted(cuts, start, side="right")) - 1
@@ -118,7 +123,9 @@ class RowStream:
     def used_rows(self) -> Rows:
         """Return all rows to learn from at once, for estimators that look at each."""
         found = [
-            tuple(b._replace(sample=b.sample + start) for b in self._used(batch, rows).blocks)
+            tuple(
+                b._replace(sample=b.sample + start) for b in self._used(start, batch, rows).blocks
+            )
             for start, batch, rows in self._pieces([0, self._gathered.split])
         ]
         return Rows(
@@ -136,8 +143,8 @@ class RowStream:
             return regression.correlation(Rows(()), samples, parameters)
         base_vector = regression.base.project(parameters)
         residuals = [
-            self._used(batch, rows).residuals(base_vector)
-            for _, batch, rows in self._pieces([0, split])
+            self._used(start, batch, rows).residuals(base_vector)
+            for start, batch, rows in self._pieces([0, split])
         ]
         series = [np.concatenate(parts) for parts in zip(*residuals, strict=True)]
         return np.array([effective_sample_factor(e) for e in series])

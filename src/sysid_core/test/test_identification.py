@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.batch import batch_of, rest_speed, rows_of, training_rows
+from sysid_core.batch import batch_of, near_rest, rest_speed, rows_of, training_rows
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import DataError, ModelError, ParameterError
 from sysid_core.estimation import Entropic, Estimate, Problem, estimator
@@ -171,6 +171,31 @@ def test_a_joint_that_stands_still_is_not_learned_from(ur10: Robot, recording: R
     rows = rows_of(regression, batch)
     used = training_rows(regression, rows, batch, rest_speed(batch.samples, 0.01))
     assert [len(block.target) == 0 for block in used.blocks] == [j == 1 for j in range(6)]
+
+
+def test_joints_that_stick_leave_their_friction_as_it_is(
+    ur10: Robot, truth: FloatArray, recording: Recording
+) -> None:
+    """The low-pass draws out what a joint at rest is held by, which may be any torque."""
+    velocity, effort = np.array(recording.velocity), np.array(recording.effort)
+    sticking = np.abs(velocity) < 0.01 * np.abs(velocity).max(axis=0)
+    dry = ur10.layout.term("coulomb")
+    held = replace(recording, effort=effort - 0.7 * sticking * truth[dry] * np.sign(velocity))
+    plain = IdentifyConfig(friction="described")
+    free, stuck = (identify(ur10, each, plain).estimate for each in (recording, held))
+    np.testing.assert_allclose(stuck.parameters[dry], free.parameters[dry], rtol=2e-3)
+
+
+def test_joints_that_are_mostly_near_rest_are_learned_from(
+    ur10: Robot, recording: Recording
+) -> None:
+    batch = batch_of(ur10, recording, SignalConfig(cutoff=2.0))
+    regression, rest = TreeRegression(ur10), rest_speed(batch.samples, 0.01)
+    resting = np.abs(batch.samples.velocity) < rest
+    near = near_rest(regression, batch, rest)
+    slow = replace(batch, report=replace(batch.report, cutoff=0.01))
+    assert (near.sum(axis=0) > 3 * resting.sum(axis=0)).all()
+    np.testing.assert_array_equal(near_rest(regression, slow, rest), resting)
 
 
 def test_rows_in_pieces_are_those_at_once(ur10: Robot, recording: Recording) -> None:
