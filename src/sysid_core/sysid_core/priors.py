@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 import pinocchio as pin
@@ -44,6 +45,7 @@ def _random_configurations(robot: Robot) -> FloatArray:
     return q
 
 
+@lru_cache(maxsize=4)  # a recording's stretches and cut-offs all ask of the same robot
 def _gravity_and_inertia(robot: Robot) -> tuple[FloatArray, FloatArray]:
     """Return RMS gravity torque [N·m] and mean inertia [kg·m²] of every joint (nj,)."""
     model = robot.with_parameters(robot.consistent_nominal)

@@ -17,7 +17,7 @@ _TOLERANCE = 1e-8
 """A scaled column whose part outside the span of the earlier ones is smaller is dependent."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BaseParameters:
     """Structural base of a regressor: ``A = A[:, columns] @ mapping``."""
 

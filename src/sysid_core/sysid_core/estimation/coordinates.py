@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Coordinates:
         shift = base.mapping[:, fixed] @ reference[fixed]
         columns, mapping, lift = base.columns, base.mapping, None
         if fixed.any():
-            columns, mapping = _independent(base, free)
+            columns, mapping = _independent(base, fixed.tobytes())
             lift = base.mapping[:, free[columns]]
             if np.array_equal(lift, np.eye(base.size)):
                 lift = None
@@ -127,8 +127,13 @@ class Coordinates:
         return np.concatenate([gradient[self.others] + at_columns @ self.tied, at_columns])
 
 
-def _independent(base: BaseParameters, free: IndexArray) -> tuple[IndexArray, FloatArray]:
-    """Find a base of the free columns of the mapping, old base columns first."""
+@lru_cache(maxsize=4)  # a window, or the stretches of a recording, ask for the same again
+def _independent(base: BaseParameters, held: bytes) -> tuple[IndexArray, FloatArray]:
+    """Find a base of the free columns of the mapping, old base columns first.
+
+    `held` has the bytes of which parameters (p,) are fixed.
+    """
+    free = np.flatnonzero(~np.frombuffer(held, dtype=np.bool_))
     old = np.isin(free, base.columns)
     order = np.concatenate([np.flatnonzero(old), np.flatnonzero(~old)])
     ordered = base.mapping[:, free[order]]
@@ -139,4 +144,7 @@ def _independent(base: BaseParameters, free: IndexArray) -> tuple[IndexArray, Fl
     ascending = np.argsort(columns)
     mapping = np.empty((found.size, len(free)))
     mapping[:, order] = found.mapping
-    return columns[ascending], mapping[ascending]
+    result = columns[ascending], mapping[ascending]
+    for part in result:
+        part.setflags(write=False)  # it is shared
+    return result
