@@ -53,8 +53,9 @@ _GAP = 1.5
 _ROUNDING = 1e-6
 """Rates of a recording's parts that differ by less are thinned alike, and an effort that changes
 by less is a constant [-]."""
-_ENOUGH = 0.5
-"""Share of a joint's rows that has to be left without those near to its rest."""
+_FEW = 0.125
+"""Most of a joint's rows that may be near to its rest and left out: slow ones tell dry friction
+from viscous."""
 
 
 @dataclass(frozen=True)
@@ -304,8 +305,8 @@ def near_rest(regression: Regression, batch: Batch, rest: FloatArray) -> BoolArr
 
     A joint that sticks has any friction up to its dry one, which the low-pass draws out. Only laws
     that bend at some speed or distance can tell it, and learn their bend there: joints with such
-    rest where they do. So do those which would be near to rest most of the time. `rest` (nj,)
-    [rad/s] as in `rest_speed`.
+    rest where they do. So do those that are near to rest more than an eighth of the time. `rest`
+    (nj,) [rad/s] as in `rest_speed`.
     """
     robot, time, reach = regression.robot, batch.samples.time, rise_time(batch.report.cutoff)
     bent = robot.friction_scales[[term.scale_unit != "-" for term in FRICTION]].any(axis=0)
@@ -314,7 +315,7 @@ def near_rest(regression: Regression, batch: Batch, rest: FloatArray) -> BoolArr
         rests = np.concatenate([[-np.inf], time[resting[:, j]], [np.inf]])
         after = np.searchsorted(rests, time)
         near = np.minimum(time - rests[after - 1], rests[after] - time) <= reach
-        if np.count_nonzero(~near) >= _ENOUGH * np.count_nonzero(~resting[:, j]):
+        if np.count_nonzero(near > resting[:, j]) <= _FEW * np.count_nonzero(~resting[:, j]):
             resting[:, j] = near
     return resting[:, robot.actuated]
 
