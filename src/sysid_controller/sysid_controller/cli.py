@@ -13,7 +13,10 @@ from sysid_core.settings import settings_of
 __all__ = ["PLAYING", "calibrate", "flag", "play", "run_play"]
 
 
-PLAYING = ("target", "speed", "approach_speed", "tolerance", "wait")
+PLAYING = (
+    *("target", "trajectory_controller", "joint_states"),
+    *("speed", "approach_speed", "tolerance", "wait"),
+)
 """Parameters of the player that both subcommands know."""
 _FLAGS = {"target": "--to"}  # Of parameters whose name is not their flag
 

@@ -9,12 +9,11 @@ from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
 from sysid_controller.controller_joints import ControllerJoints
+from sysid_controller.player_config import PlayerConfig
 from sysid_core.robot import Robot
 from sysid_ros.plain import installed_type
 
 __all__ = ["MotionTarget", "make_target"]
-
-_CONTROLLER = "joint_trajectory_controller"
 
 Ended = Callable[[str, bool], None]  # Takes why a motion ended, and whether the robot moved
 
@@ -105,20 +104,21 @@ class _Goal(MotionTarget):
             self._handle.cancel_goal_async()
 
 
-def make_target(node: Node, target: str, robot: Robot, ended: Ended) -> MotionTarget:
-    """Return who moves the robot, one of `TARGETS`; `ended` is told why its motion is ended.
+def make_target(node: Node, config: PlayerConfig, robot: Robot, ended: Ended) -> MotionTarget:
+    """Return who moves the robot; `ended` is told why its motion is ended.
 
     Raises
     ------
     ParameterError
         If the action's messages are not installed.
     """
-    if target == "controller":
+    if config.target == "controller":
         return _Topic(node, "reference", None)
-    topic = f"{_CONTROLLER}/joint_trajectory"
+    name = config.trajectory_controller.rstrip("/")
+    topic = f"{name}/joint_trajectory"
     joints = ControllerJoints(node, topic, robot, ordered=False)
-    if target == "trajectory":
+    if config.target == "trajectory":
         return _Topic(node, topic, joints)
     otherwise = ", or play by topic with target 'trajectory'"
     kind = installed_type("control_msgs/action/FollowJointTrajectory", "control-msgs", otherwise)
-    return _Goal(node, kind, f"{_CONTROLLER}/follow_joint_trajectory", joints, ended)
+    return _Goal(node, kind, f"{name}/follow_joint_trajectory", joints, ended)

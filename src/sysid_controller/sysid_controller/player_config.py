@@ -30,6 +30,14 @@ class PlayerConfig(RobotConfig):
         choices=TARGETS,
         read_only=True,
     )
+    trajectory_controller: str = parameter(
+        "joint_trajectory_controller",
+        "What that controller is called, where its driver has another name for it",
+        read_only=True,
+    )
+    joint_states: str = parameter(
+        "joint_states", "Topic of the robot's joint states, efforts included", read_only=True
+    )
     speed: float = parameter(
         1.0, "Of the motion [-]. Less for a first try", range=(0.05, 1.0), read_only=True
     )

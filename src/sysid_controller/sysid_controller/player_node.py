@@ -82,8 +82,9 @@ class PlayerNode(Node):
                 take = partial(self._on_sensor, self._sensed.setdefault(topic, []))
                 self.create_subscription(topic.message, topic.name, take, readings())
         self._ends: float | None = None
-        self._target = make_target(self, config.target, self.robot, self._on_end)
-        self.create_subscription(JointState, "joint_states", self._on_joint_state, readings())
+        self._target = make_target(self, config, self.robot, self._on_end)
+        states = config.joint_states
+        self.create_subscription(JointState, states, self._on_joint_state, readings())
         self.create_subscription(Bool, "stop", self._on_stop, 10)
         self.create_service(Trigger, "~/stop", self._on_stop_call)
         if config.target == "controller":

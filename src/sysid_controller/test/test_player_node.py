@@ -52,8 +52,10 @@ class Driver:
         self.goal: Any = None
         self.path: Quintics | None = None
         self.began = 0.0
-        self.probe = rclpy.create_node("joint_trajectory_controller")
-        self.states = self.probe.create_publisher(JointState, "joint_states", 10)
+        name = config.get("trajectory_controller", "joint_trajectory_controller")
+        self.probe = rclpy.create_node(name)
+        topic = config.get("joint_states", "joint_states")
+        self.states = self.probe.create_publisher(JointState, topic, 10)
         self.server = ActionServer(
             self.probe,
             FollowJointTrajectory,
@@ -167,6 +169,13 @@ def test_a_motion_is_played_as_a_goal_and_recorded(
     driver.until(lambda: driver.node.finished)
     assert driver.node.status == 0
     assert (tmp_path / "bag").is_dir()
+
+
+def test_a_driver_with_names_of_its_own_plays_a_motion(make: Callable[..., Driver]) -> None:
+    driver = make(trajectory_controller="xarm_traj_controller", joint_states="arm/joint_states")
+    driver.until(lambda: driver.node.finished)
+    assert driver.node.status == 0
+    assert driver.goal is not None
 
 
 def test_a_gripper_that_shares_the_topic_does_not_cut_the_bag(
