@@ -34,7 +34,7 @@ from sysid_embedded.launch.up import find_launch_file
 from sysid_ros.plain import fill, import_type, read_values
 
 TOP = Path(__file__).resolve().parents[3]
-PAGES = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted(TOP.glob("docs/*.md"))]
+PAGES = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted(TOP.glob("docs/**/*.md"))]
 LAUNCH = [*sorted(TOP.glob("launch/*.yaml"))]
 TWINS = {"ros2 service call": "sysid call", "ros2 topic echo": "sysid echo"}
 URDF = """<robot name="my_robot"><link name="base"/>{links}</robot>"""
@@ -48,7 +48,7 @@ LINK = """
 
 def _commands(path: Path) -> list[str]:
     """Return the commands of a page's code blocks and inline code, or of a file's comments."""
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8").replace("\\\n", "")
     if path.suffix == ".yaml":
         return re.findall(r"^#   ((?:sysid|ros2) .*?)(?:   .*)?$", text, re.MULTILINE)
     lines = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).splitlines()
