@@ -53,7 +53,7 @@ _GAP = 1.5
 _ROUNDING = 1e-6
 """Rates of a recording's parts that differ by less are thinned alike, and an effort that changes
 by less is a constant [-]."""
-_FEW = 0.125
+_FEW = 0.08
 """Most of a joint's rows that may be near to its rest and left out: slow ones tell dry friction
 from viscous."""
 
@@ -305,7 +305,7 @@ def near_rest(regression: Regression, batch: Batch, rest: FloatArray) -> BoolArr
 
     A joint that sticks has any friction up to its dry one, which the low-pass draws out. Only laws
     that bend at some speed or distance can tell it, and learn their bend there: joints with such
-    rest where they do. So do those that are near to rest more than an eighth of the time. `rest`
+    rest where they do. So do those that are near to rest more than a twelfth of the time. `rest`
     (nj,) [rad/s] as in `rest_speed`.
     """
     robot, time, reach = regression.robot, batch.samples.time, rise_time(batch.report.cutoff)

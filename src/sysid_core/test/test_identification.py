@@ -181,7 +181,7 @@ def test_joints_that_stick_leave_their_friction_as_it_is(
     sticking = np.abs(velocity) < 0.01 * np.abs(velocity).max(axis=0)
     dry = ur10.layout.term("coulomb")
     held = replace(recording, effort=effort - 0.7 * sticking * truth[dry] * np.sign(velocity))
-    plain = IdentifyConfig(friction="described")
+    plain = IdentifyConfig(friction="described", signals=SignalConfig(cutoff=15.0))
     free, stuck = (identify(ur10, each, plain).estimate for each in (recording, held))
     np.testing.assert_allclose(stuck.parameters[dry], free.parameters[dry], rtol=2e-3)
 
@@ -189,7 +189,7 @@ def test_joints_that_stick_leave_their_friction_as_it_is(
 def test_joints_that_are_often_near_rest_are_learned_from_there(
     ur10: Robot, recording: Recording
 ) -> None:
-    batch = batch_of(ur10, recording, SignalConfig(cutoff=9.0))
+    batch = batch_of(ur10, recording, SignalConfig(cutoff=15.0))
     regression, rest = TreeRegression(ur10), rest_speed(batch.samples, 0.01)
     resting = np.abs(batch.samples.velocity) < rest
     near = near_rest(regression, batch, rest)
