@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -308,16 +309,24 @@ def near_rest(regression: Regression, batch: Batch, rest: FloatArray) -> BoolArr
     rest where they do. So do those that are near to rest more than a twelfth of the time. `rest`
     (nj,) [rad/s] as in `rest_speed`.
     """
-    robot, time, reach = regression.robot, batch.samples.time, rise_time(batch.report.cutoff)
+    robot, reach = regression.robot, rise_time(batch.report.cutoff)
     bent = robot.friction_scales[[term.scale_unit != "-" for term in FRICTION]].any(axis=0)
     resting = np.abs(batch.samples.velocity) < rest
-    for j in np.flatnonzero(~bent):
-        rests = np.concatenate([[-np.inf], time[resting[:, j]], [np.inf]])
-        after = np.searchsorted(rests, time)
-        near = np.minimum(time - rests[after - 1], rests[after] - time) <= reach
-        if np.count_nonzero(near > resting[:, j]) <= _FEW * np.count_nonzero(~resting[:, j]):
-            resting[:, j] = near
-    return resting[:, robot.actuated]
+    near = resting.copy()
+    for run in _runs(batch.samples.time):
+        time = batch.samples.time[run]
+        for j in np.flatnonzero(~bent):
+            rests = np.concatenate([[-np.inf], time[resting[run, j]], [np.inf]])
+            after = np.searchsorted(rests, time)
+            near[run, j] = np.minimum(time - rests[after - 1], rests[after] - time) <= reach
+    few = (near > resting).sum(axis=0) <= _FEW * (~resting).sum(axis=0)
+    return np.where(few, near, resting)[:, robot.actuated]
+
+
+def _runs(time: FloatArray) -> Iterator[slice]:
+    """Yield the stretches in which times (n,) ascend: recordings follow each other."""
+    cuts = np.flatnonzero(np.diff(time) <= 0.0) + 1
+    return itertools.starmap(slice, itertools.pairwise([0, *cuts.tolist(), len(time)]))
 
 
 def learning_rows(regression: Regression, batch: Batch, still: float) -> Rows:

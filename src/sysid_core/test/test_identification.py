@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.batch import batch_of, near_rest, rest_speed, rows_of, training_rows
+from sysid_core.batch import Batch, batch_of, near_rest, rest_speed, rows_of, training_rows
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import DataError, ModelError, ParameterError
 from sysid_core.estimation import Entropic, Estimate, Problem, estimator
@@ -195,6 +195,8 @@ def test_joints_that_are_often_near_rest_are_learned_from_there(
     near = near_rest(regression, batch, rest)
     slow = replace(batch, report=replace(batch.report, cutoff=2.0))
     assert (near.sum(axis=0) > 2 * resting.sum(axis=0)).all()
+    twice = Batch.concatenate([batch, batch.before(500)], batch.report)  # time goes back
+    np.testing.assert_array_equal(near_rest(regression, twice, rest)[: len(near)], near)
     np.testing.assert_array_equal(near_rest(regression, slow, rest), resting)
 
 
