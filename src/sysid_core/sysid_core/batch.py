@@ -54,6 +54,8 @@ _GAP = 1.5
 _ROUNDING = 1e-6
 """Rates of a recording's parts that differ by less are thinned alike, and an effort that changes
 by less is a constant [-]."""
+_STICKS = 0.03
+"""Share of the time at rest from which a joint sticks or waits: a sine is there for 0.6 % [-]."""
 _FEW = 0.08
 """Most of a joint's rows that may be near to its rest and left out: slow ones tell dry friction
 from viscous."""
@@ -306,8 +308,8 @@ def near_rest(regression: Regression, batch: Batch, rest: FloatArray) -> BoolArr
 
     A joint that sticks has any friction up to its dry one, which the low-pass draws out. Only laws
     that bend at some speed or distance can tell it, and learn their bend there: joints with such
-    rest where they do. So do those that are near to rest more than a twelfth of the time. `rest`
-    (nj,) [rad/s] as in `rest_speed`.
+    rest where they do. So do those that hardly rest, and those that are near to rest more than a
+    twelfth of the time. `rest` (nj,) [rad/s] as in `rest_speed`.
     """
     robot, reach = regression.robot, rise_time(batch.report.cutoff)
     bent = robot.friction_scales[[term.scale_unit != "-" for term in FRICTION]].any(axis=0)
@@ -320,7 +322,8 @@ def near_rest(regression: Regression, batch: Batch, rest: FloatArray) -> BoolArr
             after = np.searchsorted(rests, time)
             near[run, j] = np.minimum(time - rests[after - 1], rests[after] - time) <= reach
     few = (near > resting).sum(axis=0) <= _FEW * (~resting).sum(axis=0)
-    return np.where(few, near, resting)[:, robot.actuated]
+    left_out = few & (resting.sum(axis=0) >= _STICKS * len(resting))
+    return np.where(left_out, near, resting)[:, robot.actuated]
 
 
 def _runs(time: FloatArray) -> Iterator[slice]:
