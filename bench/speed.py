@@ -20,6 +20,7 @@ from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.dynamics.select import make_dynamics
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.dynamics.sums import Places
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.estimation import Entropic, EntropicSolver, Estimate, Problem
 from sysid_core.inertia import pseudo_inertia, pseudo_inertia_basis
@@ -138,12 +139,7 @@ def time_ingestion(robot: Robot, seed: int) -> dict[str, float]:
     q, v, a = random_states(robot, 1000, seed)
     tau = np.random.default_rng(seed).normal(size=v.shape)
     samples = Samples(np.linspace(0.0, 10.0, len(q)), q, v, a, tau)
-    window = SlidingWindow(
-        len(regression.groups),
-        regression.base.size,
-        WindowConfig(samples=500, blocks=10),
-        regression.supports,
-    )
+    window = SlidingWindow(Places.of(regression), WindowConfig(samples=500, blocks=10))
 
     def ingest() -> None:
         for start in range(0, len(samples), BATCH):
@@ -197,7 +193,7 @@ def time_control(name: str, seed: int) -> dict[str, Any]:
 def check_window(samples: int, seed: int) -> dict[str, float]:
     """Slide a window over many samples; compare with a batch, and watch memory."""
     rng, size, batch = np.random.default_rng(seed), 30, 100
-    window = SlidingWindow(1, size, WindowConfig(samples=2000, blocks=20))
+    window = SlidingWindow(Places(size, [np.arange(size)]), WindowConfig(samples=2000, blocks=20))
     scale = 10.0 ** rng.uniform(-2, 2, size)
     kept: list[RowBlock] = []
     tracemalloc.start()

@@ -21,6 +21,7 @@ from sysid_core.batch import (
 )
 from sysid_core.dynamics.rows import Regression, Rows, select_rows
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.dynamics.sums import Places, Sums
 from sysid_core.effort_lag import find_lag, without_presliding
 from sysid_core.errors import DataError, EstimationError
 from sysid_core.estimation import Entropic, Problem
@@ -75,7 +76,7 @@ class _Rung(NamedTuple):
     cutoff: float  # [Hz]
     regression: Regression  # With the friction that was settled at this cut-off
     batch: Batch
-    parts: list[Statistics]  # Of each stretch's rows
+    parts: list[Sums]  # Of each stretch's rows
     learned: list[FloatArray]  # each (b,) base parameters that are learned without each stretch
 
 
@@ -157,7 +158,7 @@ class Ladder:
         if at_once is not regression:
             plain = self._learned(rung.cutoff, at_once, rung.batch)
         measured = rung.batch.report.velocity == "measured"
-        noise = sum(plain.parts[1:], plain.parts[0]).rmse(np.mean(plain.learned, axis=0))
+        noise = Sums.total(plain.parts).statistics().rmse(np.mean(plain.learned, axis=0))
 
         def at(lag: float) -> Batch:
             return self._batch(regression.robot, rung.cutoff, lag, measured)
@@ -232,20 +233,22 @@ class Ladder:
     def _learned(self, cutoff: float, regression: Regression, batch: Batch) -> _Rung:
         """Learn without each stretch in turn."""
         parts = self._stretches(regression, batch)
-        whole = self.problem(regression, sum(parts[1:], parts[0]))
+        total = Sums.total(parts)
+        whole = self.problem(regression, total.statistics())
         solve = Entropic(covariance="none").prepare(whole)
         found, learned = solve(whole), []
         whole = replace(whole, noise_std=found.noise_std)
         for part in parts:
-            rest = replace(whole, statistics=whole.statistics + part.scaled(-1.0))
-            found = solve(rest, found.parameters)
+            rest = Sums.total([total])
+            rest.add(part, -1.0)
+            found = solve(replace(whole, statistics=rest.statistics()), found.parameters)
             learned.append(found.base_parameters)
         return _Rung(cutoff, regression, batch, parts, learned)
 
     def _stretches(
         self, regression: Regression, batch: Batch, cutoff: float | None = None
-    ) -> list[Statistics]:
-        """Return the statistics of each stretch's rows, behind another low-pass if given [Hz]."""
+    ) -> list[Sums]:
+        """Return the sums over each stretch's rows, behind another low-pass if given [Hz]."""
         if cutoff is None:
             rows = learning_rows(regression, batch, self.still)
         else:
@@ -253,7 +256,8 @@ class Ladder:
             rows = low_passed(rows_of(regression, batch), batch, cutoff)
             rows = training_rows(regression, rows, batch, rest)
         stretch = np.searchsorted(self._edges, batch.samples.time, side="right") - 1
-        return [_statistics(rows, stretch == k) for k in range(_STRETCHES)]
+        places = Places.of(regression)
+        return [_sums(places, rows, stretch == k) for k in range(_STRETCHES)]
 
     def _errors(self, learner: _Rung, judge: _Rung) -> FloatArray:
         """Return the log error of each stretch, learned at one rung, on the rows of another.
@@ -322,12 +326,14 @@ class Ladder:
         return lower.cutoff < LEAST_BAND_FACTOR * band or gain < np.nanmean(across - own[1])
 
 
-def _statistics(rows: Rows, chosen: BoolArray) -> Statistics:
-    """Return the statistics of the rows whose samples are chosen (n,)."""
-    return Statistics.of(select_rows(rows, lambda _, block: chosen[block.sample]))
+def _sums(places: Places, rows: Rows, chosen: BoolArray) -> Sums:
+    """Return the sums over the rows whose samples are chosen (n,)."""
+    sums = Sums(places)
+    sums.add_rows(select_rows(rows, lambda _, block: chosen[block.sample]))
+    return sums
 
 
-def _log_errors(parts: Sequence[Statistics], learned: Sequence[FloatArray]) -> FloatArray:
+def _log_errors(parts: Sequence[Sums], learned: Sequence[FloatArray]) -> FloatArray:
     """Return the log error of each stretch by what was learned without it; NaN without rows."""
     means = [
         float((part.residual_square(base_vector) / np.maximum(part.count, 1.0)).sum())

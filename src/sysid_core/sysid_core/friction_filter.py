@@ -176,8 +176,7 @@ def _dry(regression: Regression) -> list[_Dry]:
     place, source = regression.layout.dry.T
     column = regression.base.places(place)
     groups = range(len(regression.groups))
-    supports = regression.supports or [np.arange(regression.base.size) for _ in groups]
-    filled = [np.flatnonzero(np.isin(column, supports[g])) for g in groups]
+    filled = [np.flatnonzero(np.isin(column, regression.supports[g])) for g in groups]
     return [_Dry(column[some], source[some]) for some in filled]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.batch import Batch
-from sysid_core.dynamics.statistics import Statistics
+from sysid_core.dynamics.sums import Sums
 from sysid_core.errors import DataError
 from sysid_core.pieces import Aligning, Excerpt, Filtering, Itself, Stretch
 from sysid_core.recordings import Source
@@ -47,12 +47,9 @@ class Gathered:
     def __init__(self, batch: Batch, split: int, source: IndexArray, weights: FloatArray) -> None:
         self.batch, self.split, self.source, self.weights = batch, split, source, weights
 
-    def weighed(self, parts: Sequence[Statistics]) -> Statistics:
-        """Return the sum of the recordings' statistics, in which each counts by its weight."""
-        scaled = [
-            part.scaled(float(weight)) for part, weight in zip(parts, self.weights, strict=True)
-        ]
-        return sum(scaled[1:], scaled[0])
+    def weighed(self, parts: Sequence[Sums]) -> Sums:
+        """Return the total of the recordings' sums, in which each counts by its weight."""
+        return Sums.total(parts, self.weights)
 
 
 class Gathering:

@@ -17,6 +17,7 @@ from sysid_core.batch import Progress, quiet
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.dynamics.sums import Sums
 from sysid_core.errors import DataError, ParameterError, found_in
 from sysid_core.estimation import Entropic, Estimate, Estimator, Prior
 from sysid_core.estimation.essential import essential_parameters
@@ -191,7 +192,7 @@ def _identified(
         found = _found(options, stream, gathered, learned)
     if len(sources) > 1:
         names = [source.name for source in sources]
-        recordings = [sum(parts[1:], parts[0]) for parts in zip(*learned.parts, strict=True)]
+        recordings = [Sums.total(p).statistics() for p in zip(*learned.parts, strict=True)]
         notes += check_agreement(found.solved.problem, recordings, found.estimate, names)
     progress("estimation", 1.0)
     return _judged(options, stream, gathered, found, notes), found.solved.tilt
@@ -210,7 +211,7 @@ def _found(
 ) -> _Found:
     regression, posing = stream.regression, options.posing
     stretches = [gathered.weighed(parts) for parts in learned.parts]
-    problem = posing.problem(regression, sum(stretches[1:], stretches[0]))
+    problem = posing.problem(regression, Sums.total(stretches).statistics())
     if options.estimator.needs_rows:
         problem = replace(problem, rows=stream.used_rows())
     solved = solve(problem, posing, stream, options.estimator, options.still)

@@ -28,7 +28,7 @@ from sysid_core.dynamics.rows import (
     effective_sample_factor,
     select_rows,
 )
-from sysid_core.dynamics.statistics import Statistics
+from sysid_core.dynamics.sums import Places, Sums
 from sysid_core.errors import DataError
 from sysid_core.gathering import Gathered
 from sysid_core.scores import Curve, Scores, Tally, curves
@@ -42,7 +42,7 @@ _PIECE = 2000
 class Learned(NamedTuple):
     """What the rows to learn from say."""
 
-    parts: list[list[Statistics]]  # Of each stretch, of each recording
+    parts: list[list[Sums]]  # Of each stretch, of each recording
     left_out: LeftOut
     rows: int  # Their number
 
@@ -99,15 +99,13 @@ class RowStream:
         return select_rows(rows, lambda g, block: ~self._near[start + block.sample, g])
 
     def learn(self, stretches: int, progress: Progress = quiet) -> Learned:
-        """Return the statistics of what is learned from, in stretches of equal length."""
+        """Return the sums over what is learned from, in stretches of equal length."""
         gathered, split = self._gathered, self._gathered.split
         cuts = np.ceil(np.linspace(0, split, stretches + 1)).astype(int)
         changes = np.flatnonzero(np.diff(gathered.source[:split])) + 1
         edges = np.unique(np.concatenate([cuts, changes])).tolist()
-        groups, size = len(self.regression.groups), self.regression.base.size
-        parts = [
-            [Statistics.zero(groups, size) for _ in gathered.weights] for _ in range(stretches)
-        ]
+        places = Places.of(self.regression)
+        parts = [[Sums(places) for _ in gathered.weights] for _ in range(stretches)]
         left_out, count = LeftOut(), 0
         for start, batch, rows in self._pieces(edges):
             progress("regression", start / max(split, 1))
@@ -115,8 +113,7 @@ class RowStream:
             left_out += used.left_out
             count += sum(len(block.target) for block in used.blocks)
             k = int(np.searchsorted(cuts, start, side="right")) - 1
-            number = int(gathered.source[start])
-            parts[k][number] = parts[k][number] + Statistics.of(used)
+            parts[k][int(gathered.source[start])].add_rows(used)
         progress("regression", 1.0)
         return Learned(parts, left_out, count)
 

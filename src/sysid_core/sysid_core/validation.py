@@ -11,6 +11,7 @@ from sysid_core.batch import Progress, quiet, rest_speed, rows_of, scored_rows
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.dynamics.select import make_regression
+from sysid_core.dynamics.sums import Sums
 from sysid_core.errors import DataError, found_in
 from sysid_core.estimation import Entropic
 from sysid_core.forecast import Forecast, forecast
@@ -94,7 +95,7 @@ def _doubts(stream: RowStream, identified: FloatArray, still: float) -> tuple[Di
     if learned.rows < regression.base.size:
         return ()
     posing = Posing(Bare(identified), None)
-    statistics = sum(learned.parts[0][1:], learned.parts[0][0])
+    statistics = Sums.total(learned.parts[0]).statistics()
     problem = posing.problem(regression, statistics)
     return solve(problem, posing, stream, Entropic(covariance="none"), still).doubts
 

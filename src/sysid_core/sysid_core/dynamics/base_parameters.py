@@ -78,11 +78,12 @@ def find_base_parameters(regressor: FloatArray, labels: tuple[str, ...]) -> Base
     scale = np.linalg.norm(A, axis=0)
     seen = scale > _TOLERANCE * max(scale.max(initial=0.0), 1e-300)
     scale = np.where(seen, scale, 1.0)
+    # an orthogonal map changes nothing that counts here, and leaves few rows
+    A = scipy.linalg.qr(A / scale, mode="r", check_finite=False)[0][:p]
     independent: list[int] = []
-    Q = np.zeros((m, p))
+    Q = np.zeros((p, p))
     for k in np.flatnonzero(seen):
-        column = A[:, k] / scale[k]
-        rest = column.copy()
+        rest = A[:, k].copy()
         basis = Q[:, : len(independent)]
         for _ in range(2):  # twice is enough (Giraud et al. 2005)
             rest -= basis @ (basis.T @ rest)
@@ -92,7 +93,7 @@ def find_base_parameters(regressor: FloatArray, labels: tuple[str, ...]) -> Base
             independent.append(int(k))
     columns = np.array(independent, dtype=np.intp)
     Qb = Q[:, : len(columns)]
-    R = Qb.T @ (A / scale)
+    R = Qb.T @ A
     mapping = scipy.linalg.solve_triangular(R[:, columns], R)
     mapping *= scale[None, :] / scale[columns][:, None]
     mapping[:, columns] = np.eye(len(columns))

@@ -195,9 +195,9 @@ class Regression(ABC):
         """Structural base of the regressor."""
 
     @property
-    def supports(self) -> tuple[IndexArray, ...] | None:
-        """Per group the base columns that its rows can fill; None: all."""
-        return None
+    def supports(self) -> tuple[IndexArray, ...]:
+        """Per group the base columns that its rows can fill; unless it is known better, all."""
+        return (np.arange(self.base.size),) * len(self.groups)
 
     @abstractmethod
     def rows(self, samples: Samples, still_velocity: FloatArray | float = 0.0) -> Rows:

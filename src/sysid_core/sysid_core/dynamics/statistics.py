@@ -39,12 +39,15 @@ class Statistics:
     @staticmethod
     def of(rows: Rows) -> Statistics:
         """Return the statistics of rows."""
-        return Statistics(
-            np.stack([block.matrix.T @ block.matrix for block in rows.blocks]),
-            np.stack([block.matrix.T @ block.target for block in rows.blocks]),
-            np.array([block.target @ block.target for block in rows.blocks]),
-            np.array([float(len(block.target)) for block in rows.blocks]),
-        )
+        total = Statistics.zero(len(rows.blocks), rows.blocks[0].matrix.shape[1])
+        for g, (matrix, target, _) in enumerate(rows.blocks):
+            # a joint's torque depends on little of a large robot
+            touched = np.flatnonzero(matrix.any(axis=0))
+            matrix = matrix.take(touched, axis=1)
+            total.gram[g, touched[:, None], touched] = matrix.T @ matrix
+            total.moment[g, touched] = matrix.T @ target
+            total.square[g], total.count[g] = target @ target, len(target)
+        return total
 
     def __add__(self, other: Statistics) -> Statistics:
         if self.gram.shape != other.gram.shape:

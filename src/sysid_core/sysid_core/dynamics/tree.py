@@ -21,6 +21,9 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["TreeDynamics", "TreeRegression"]
 
+_FEW = 20
+"""Random states that show which columns differ from zero, and each friction term's own."""
+
 
 def _check_class(robot: Robot) -> None:
     if robot.floating or robot.passive.any():
@@ -53,7 +56,7 @@ class TreeRegression(PerJoint):
     @cached_property
     def supports(self) -> tuple[IndexArray, ...]:
         """Per group the base columns of the joint and of the bodies that it carries."""
-        A = self._anywhere(20)[:, :, self.base.columns]
+        A = self._anywhere(_FEW)[:, :, self.base.columns]
         return tuple(np.flatnonzero(np.abs(A[:, j]).max(axis=0)) for j in range(A.shape[1]))
 
     def _anywhere(self, count: int) -> FloatArray:
@@ -63,7 +66,9 @@ class TreeRegression(PerJoint):
         """
         q, v, a = random_states(self.robot, count)
         speeds = [np.where(row > 0.0, row, 1.0) for row in self._bends if row.any()]
-        parts = [self.full(q, v, a), *(self.full(q, v * speed, a) for speed in speeds)]
+        parts = [self.full(q, v, a)]
+        q, v, a = q[:_FEW], v[:_FEW], a[:_FEW]
+        parts += [self.full(q, v * speed, a) for speed in speeds]
         if self.robot.friction_scales[FRICTION_TERMS.index("presliding")].any():
             parts.append(self._tree.regressor(q, v, a, np.sin(np.pi * a)))
         return np.concatenate(parts)

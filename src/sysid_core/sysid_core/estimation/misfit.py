@@ -11,7 +11,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.base_parameters import BaseParameters
-from sysid_core.dynamics.statistics import Statistics
+from sysid_core.dynamics.sums import Sums
 from sysid_core.estimation.estimate import Estimate
 from sysid_core.estimation.gaussian import Gaussian, spread_over_prior
 from sysid_core.estimation.noise import row_weights, weighted_sums
@@ -40,7 +40,7 @@ class Widened(NamedTuple):
 def widened(
     estimate: Estimate,
     base: BaseParameters,
-    stretches: Sequence[Statistics],
+    stretches: Sequence[Sums],
     correlation: FloatArray | None,
 ) -> Widened:
     """Widen an estimate's covariance to what its data disagree on from stretch to stretch.
@@ -52,15 +52,15 @@ def widened(
     data, Künsch 1989). In every direction the larger of C and J counts. The stretches' rows were
     learned from, in the order of time, with that correlation (G,).
     """
-    total = sum(stretches[1:], stretches[0])
+    total = Sums.total(stretches)
     covariance, beta = estimate.base_covariance, estimate.base_parameters
     if not np.isfinite(covariance).all():
-        return Widened(estimate, total.rmse(beta))
+        return Widened(estimate, total.statistics().rmse(beta))
     root = _root(covariance)
     weights = row_weights(estimate.noise_std, correlation)
     moves, square = [], np.zeros(len(total.count))
     for part in stretches:
-        information, moment = weighted_sums(part, weights)
+        information, moment = weighted_sums(part.statistics(), weights)
         left, axes = np.linalg.eigh(np.eye(root.shape[1]) - root.T @ information @ root)
         score = root.T @ (moment - information @ beta)
         moves.append(-axes @ ((axes.T @ score) / np.maximum(left, _LEFT)))

@@ -12,9 +12,9 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.dynamics.rows import Rows
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.dynamics.sums import Sums
 from sysid_core.online.changes import CERTAIN, log_odds
 from sysid_core.online.innovations import Noise, negligible
-from sysid_core.online.window import Sums
 
 __all__ = ["LAG", "Bursts", "Colours", "ResidualColour"]
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import Regression, Rows
+from sysid_core.dynamics.sums import Places
 from sysid_core.estimation import (
     Constraints,
     Estimate,
@@ -136,12 +137,7 @@ class Learner:
         self.left_out = RecentlyLeftOut(span)
 
     def _new_window(self) -> SlidingWindow:
-        return SlidingWindow(
-            len(self.regression.groups),
-            self.regression.base.size,
-            self.config.sliding_window,
-            self.regression.supports,
-        )
+        return SlidingWindow(Places.of(self.regression), self.config.sliding_window)
 
     def _renew_window(self) -> None:
         """Start with an empty window; what was in the old one fades as memory does."""

@@ -10,6 +10,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.dynamics.sums import Sums
 from sysid_core.online.changes import CERTAIN, Verdict, describe, is_usual
 from sysid_core.online.colour import Colours
 from sysid_core.online.innovations import Innovations, Noise
@@ -26,7 +27,7 @@ from sysid_core.online.payload_phases import (
 )
 from sysid_core.online.spans import LONGEST, SHORTEST, Spans
 from sysid_core.online.update import ModelInUse
-from sysid_core.online.window import SlidingWindow, Sums
+from sysid_core.online.window import SlidingWindow
 
 __all__ = ["PayloadTracker"]
 

@@ -11,7 +11,7 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import RowBlock, Rows
-from sysid_core.dynamics.statistics import Statistics
+from sysid_core.dynamics.sums import Places, Sums
 from sysid_core.estimation import Entropic, Problem
 from sysid_core.estimation.misfit import Widened, no_surer_than_prior, widened
 
@@ -24,11 +24,13 @@ COUNT = 1600
 
 def _widened(problem: Problem, rows: Rows) -> tuple[Widened, FloatArray]:
     """Return the widened estimate of rows in equal stretches, and the covariance before."""
-    parts = [
-        Statistics.of(Rows(tuple(block.select(part) for block in rows.blocks)))
-        for part in (slice(k, k + COUNT // STRETCHES) for k in range(0, COUNT, COUNT // STRETCHES))
-    ]
-    problem = replace(problem, statistics=sum(parts[1:], parts[0]), rows=None)
+    size = problem.base.size
+    places = Places(size, (np.arange(size),) * len(rows.blocks))
+    parts = [Sums(places) for _ in range(STRETCHES)]
+    for k, part in enumerate(parts):
+        stretch = slice(k * COUNT // STRETCHES, (k + 1) * COUNT // STRETCHES)
+        part.add_rows(Rows(tuple(block.select(stretch) for block in rows.blocks)))
+    problem = replace(problem, statistics=Sums.total(parts).statistics(), rows=None)
     estimate = Entropic().solve(problem)
     return widened(estimate, problem.base, parts, None), estimate.base_covariance
 

@@ -9,10 +9,12 @@ import pytest
 
 from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.dynamics.sums import Places
 from sysid_core.errors import ParameterError
 from sysid_core.online.window import SlidingWindow, WindowConfig
 
 GROUPS, SIZE = 3, 8
+PLACES = Places(SIZE, [np.arange(SIZE)] * GROUPS)
 
 
 def batch(rng: np.random.Generator, samples: int) -> Rows:
@@ -56,7 +58,7 @@ def held_by_windows() -> int:
 
 def test_a_million_samples_leave_the_statistics_of_the_last_ones() -> None:
     rng = np.random.default_rng(0)
-    window = SlidingWindow(GROUPS, SIZE, WindowConfig(samples=1000, blocks=20))
+    window = SlidingWindow(PLACES, WindowConfig(samples=1000, blocks=20))
     parts: list[Rows] = []
     tracemalloc.start()
     early, late = 0, 0
@@ -79,7 +81,7 @@ def test_a_million_samples_leave_the_statistics_of_the_last_ones() -> None:
 @pytest.mark.parametrize("size", [1, 7, 13])
 def test_batches_of_any_size_are_counted_whole(size: int) -> None:
     rng = np.random.default_rng(1)
-    window = SlidingWindow(GROUPS, SIZE, WindowConfig(samples=60, blocks=6))
+    window = SlidingWindow(PLACES, WindowConfig(samples=60, blocks=6))
     parts: list[Rows] = []
     for _ in range(200):
         part = batch(rng, size)
@@ -95,7 +97,7 @@ def test_batches_of_any_size_are_counted_whole(size: int) -> None:
 
 def test_recent_and_older_share_the_window() -> None:
     rng = np.random.default_rng(2)
-    window = SlidingWindow(GROUPS, SIZE, WindowConfig(samples=100, blocks=10))
+    window = SlidingWindow(PLACES, WindowConfig(samples=100, blocks=10))
     for _ in range(57):
         window.push(batch(rng, 5), 5)
         assert_same(
@@ -108,7 +110,7 @@ def test_recent_and_older_share_the_window() -> None:
 
 def test_a_copy_slides_on_by_itself() -> None:
     rng = np.random.default_rng(4)
-    window = SlidingWindow(GROUPS, SIZE, WindowConfig(samples=40, blocks=4, memory_half_life=1.0))
+    window = SlidingWindow(PLACES, WindowConfig(samples=40, blocks=4, memory_half_life=1.0))
     window.push(batch(rng, 7), 7)
     taken, until_now = deepcopy(window), window.learned
     for _ in range(9):
@@ -122,7 +124,7 @@ def test_a_copy_slides_on_by_itself() -> None:
 def test_memory_halves_in_its_half_life() -> None:
     rng = np.random.default_rng(3)
     settings = WindowConfig(samples=100, blocks=10, memory_half_life=3.0)
-    window = SlidingWindow(GROUPS, SIZE, settings)
+    window = SlidingWindow(PLACES, settings)
     for _ in range(100):
         window.push(batch(rng, 10), 10)
     count = window.memory.count[0]
