@@ -47,7 +47,8 @@ _MOST_PENDING = 200
 _STALE = 0.5  # [s] without joint states from which on the diagnostics report an error
 _SIMULATION_START = 5.0  # [s] after which no simulation is at its start any more
 _TIDY = 60  # Reports after which what batches left between others in memory is given back
-_HARMLESS = {"received", "accepted", "repeated"}  # Counts that rise without a fault, too
+_HARMLESS = {"received", "accepted", "repeated", "outliers"}
+"""Counts that rise without a fault, too."""
 
 
 @dataclass(frozen=True)

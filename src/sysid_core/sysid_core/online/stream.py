@@ -23,7 +23,7 @@ from sysid_core.signals.buffer import GatedRows, StreamCounts
 from sysid_core.signals.chain import ChainConfig, Fused, Grid, filter_grid, fuse
 from sysid_core.signals.filters import support
 from sysid_core.signals.inertial import Biases
-from sysid_core.signals.outliers import unwrapped
+from sysid_core.signals.outliers import HALF_WINDOW, unwrapped
 
 __all__ = ["SampleStream", "columns_of", "values_of"]
 
@@ -83,7 +83,7 @@ class SampleStream:
     def delay(self) -> float:
         """Age [s] of a sample when it comes out."""
         margin = 0.0 if self._contacts is None else self._contacts.margin
-        return self._edge / self.config.rate + margin
+        return (self._edge + HALF_WINDOW) / self.config.rate + margin
 
     @property
     def contact_source(self) -> str:

@@ -27,6 +27,7 @@ _CORRELATION = 0.6
 STILL = 1e-3  # A joint that moves less [rad] stands still
 _LACKING = 0.2  # Share of the gravity torques that friction leaves in efforts without gravity [-]
 _SPIKES = 2.0  # Share of the positions at either end that spikes may take [%]
+_GLITCHES = 0.1  # Share of the efforts at either end that single wrong ones may take [%]
 _BEYOND_LIMIT = 0.1  # Positions may pass a limit by this [rad]
 
 
@@ -107,7 +108,7 @@ def _positions(robot: Robot, recording: Recording) -> Iterator[Diagnostic]:
 def _efforts(robot: Robot, recording: Recording) -> Iterator[Diagnostic]:
     if recording.effort is None:
         return
-    low, high = _extremes(recording.effort)
+    low, high = _extremes(recording.effort, _GLITCHES)
     largest = np.maximum(np.abs(low), np.abs(high))
     for name, value, limit in zip(robot.joint_names, largest, robot.limits.effort, strict=True):
         if value > 1.5 * limit:

@@ -12,6 +12,7 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.errors import ParameterError
 from sysid_core.signals.interpolation import resample
+from sysid_core.signals.outliers import HALF_WINDOW, LiveHampel
 from sysid_core.signals.timing import ROUNDING, Kind, estimate_clock, follow, split_at_gaps
 
 __all__ = ["GatedRows", "RecentRows", "StreamCounts"]
@@ -35,6 +36,7 @@ class StreamCounts:
     repeated: int = 0
     not_finite: int = 0
     implausible: int = 0
+    outliers: int = 0  # Values that stood out of their neighbours and were replaced
     lost: int = 0  # Periods without a sample, gaps included
     # gaps, resets: interruptions that were not bridged; times that the clock went back.
     gaps: int = 0
@@ -52,6 +54,8 @@ class RecentRows:
         self.longest = longest
         self._horizon = horizon
         self._flags = flags
+        # The newest interval's cubic may still change with the next row; flags may not.
+        self._open = 1 if flags else 2
         self._times = np.zeros(0)
         self._rows = np.zeros((0, 0))
         self._start = self._stop = self._unrated = 0
@@ -74,10 +78,9 @@ class RecentRows:
     @property
     def known_until(self) -> float:
         """Time [s] up to which values are final; −∞ before the first two rows."""
-        if len(self) < 2:
+        if len(self) < max(2, self._open):
             return -np.inf
-        # The newest interval's cubic may still change with the next row; flags may not.
-        return float(self._times[self._stop - (1 if self._flags else 2)])
+        return float(self._times[self._stop - self._open])
 
     @property
     def rate(self) -> float:
@@ -152,7 +155,8 @@ class GatedRows(RecentRows):
     The stream has a rate [Hz] but for jitter and losses; interruptions up to `gap` periods are
     interpolated. So are rows that repeat all of the one before, as a driver publishes that has
     nothing new to tell. Beyond `upper` and `max_rate` (channels,) sizes and changes per second are
-    implausible.
+    implausible. Values that stand out of their neighbours are replaced, as in a recording, which
+    takes the `HALF_WINDOW` rows after them.
 
     Raises
     ------
@@ -178,7 +182,9 @@ class GatedRows(RecentRows):
         self._max_rate = _limits(max_rate, channels)
         self._tally = asdict(StreamCounts())
         self._patience = (gap - _SPARE) * self.period
+        self._hampel = LiveHampel(channels)
         super().__init__(longest=gap * self.period * ROUNDING, horizon=np.inf)
+        self._open += HALF_WINDOW
 
     @property
     def counts(self) -> StreamCounts:
@@ -191,6 +197,7 @@ class GatedRows(RecentRows):
         self.origin = np.nan
         """Time [s] of the run's first row: where its grid begins."""
         self._told = -np.inf  # Time of the newest row of the run, repeated or not
+        self._unjudged = 0  # Newest rows that may be outliers
         self._suspect = np.zeros(0), np.zeros((0, len(self._upper)))
 
     def sort_in(
@@ -251,7 +258,26 @@ class GatedRows(RecentRows):
             self._tally["repeated"] += len(time) - int(keep.sum())
             time, rows = time[keep], rows[keep]
         self._tally["accepted"] += len(time) - known
+        self._unjudged += len(time) - known
         self.extend(time[known:], rows[known:])
+
+    def forget(self, before: float) -> None:
+        """Forget rows before a time [s] that nothing after it rests on."""
+        start = self._start
+        super().forget(before)
+        needed = self._stop - self._unjudged - HALF_WINDOW
+        self._start = max(start, min(self._start, needed))
+
+    def at(self, time: FloatArray, *, rate: float = np.inf) -> FloatArray:
+        """Return the values (m, nc) at ascending times (m,) [s], without outliers."""
+        kept = slice(self._start, self._stop)
+        first = len(self) - self._unjudged
+        needed = int(np.searchsorted(self._times[kept], time[-1], side="right")) + 2
+        stop = min(max(needed, len(self) - HALF_WINDOW), len(self))
+        if stop > first:
+            self._tally["outliers"] += self._hampel.clean(self._rows[kept], first, stop)
+            self._unjudged = len(self) - stop
+        return super().at(time, rate=rate)
 
     def _new(self, time: FloatArray, repeating: IndexArray) -> BoolArray:
         """Return which rows (m,) of a run to take: not those that repeat, unless all rests."""

@@ -9,11 +9,16 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from sysid_core.arrays import BoolArray, FloatArray, IndexArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import ParameterError
 
-__all__ = ["HampelResult", "hampel", "unwrapped", "without_spoiled"]
+__all__ = ["HALF_WINDOW", "HampelResult", "LiveHampel", "hampel", "unwrapped", "without_spoiled"]
 
+HALF_WINDOW = 5
+"""Samples on each side of the one that is judged: longer excursions are signal."""
+_THRESHOLD = 8.0  # Standard deviations by which an outlier stands out
+_RECENT = 500  # Live samples that tell the noise of their channels
+_ENOUGH = 100  # Live samples that tell it at first, and after which it is told anew
 _MAD_TO_STD = 1.4826
 _NOISY = 0.02
 # No quantity of a robot in SI units comes near; such values are spoiled bytes.
@@ -32,11 +37,13 @@ class HampelResult:
     counts: npt.NDArray[np.int64]  # (nc,) outliers per channel
 
 
-def hampel(values: FloatArray, *, half_window: int = 5, threshold: float = 8.0) -> HampelResult:
+def hampel(
+    values: FloatArray, *, half_window: int = HALF_WINDOW, threshold: float = _THRESHOLD
+) -> HampelResult:
     """Replace samples that stand out of the median of their neighbourhood (Hampel's identifier).
 
-    The scale is the local median absolute deviation, but no less than the noise of the whole
-    channel and than its quantum: a quantised signal at rest has a local deviation of zero, and its
+    The scale is the local median absolute deviation from a trend, but no less than the noise of
+    the whole channel and than its quantum: a quantised signal at rest has no deviation, and its
     next flip of a bit is no outlier. Steps pass, because a median keeps them. A value that is held
     is an outlier all along, and one value takes its place. Missing values stay missing and count
     for nothing.
@@ -70,8 +77,8 @@ def hampel(values: FloatArray, *, half_window: int = 5, threshold: float = 8.0) 
         residual = np.abs(series - np.partition(around, half_window, axis=1)[:, half_window])
         least = _floor(series, residual)
         bad = residual > threshold * least
-        # few samples are that far off: the scale around the others does not matter
-        bad[bad] = residual[bad] > threshold * _scale(series, half_window, np.flatnonzero(bad))
+        # few samples are that far off: what is around the others does not matter
+        bad[bad] = _stand_out(around[bad], least, threshold)
         begins = np.flatnonzero(np.diff(series, prepend=np.inf))
         lengths = np.diff([*begins, len(bad)])
         bad = np.repeat(np.minimum.reduceat(bad, begins), lengths)
@@ -82,17 +89,72 @@ def hampel(values: FloatArray, *, half_window: int = 5, threshold: float = 8.0) 
     return HampelResult(cleaned, outliers, np.count_nonzero(outliers, axis=0))
 
 
+class LiveHampel:
+    """The same on rows that come one after the other: the newest tell the channels' noise."""
+
+    def __init__(self, channels: int) -> None:
+        # The newest rows (n, nc), and how far from their running medians they are
+        self._rows = self._off = np.zeros((0, channels))
+        self._least = np.full(channels, np.inf)  # Least scale of each channel
+        self._since = 0  # Rows since it was told
+
+    def clean(self, rows: FloatArray, first: int, stop: int) -> int:
+        """Replace what stands out among rows (n, nc) from `first` to `stop`; return how many.
+
+        Rows beyond both ends of the n are taken as if mirrored. Fewer than a window are left as
+        they are, and so are all until the noise is known.
+        """
+        last = len(rows) - 1
+        if last < 2 * HALF_WINDOW:
+            return 0
+        index = np.abs(np.arange(first - HALF_WINDOW, stop + HALF_WINDOW))
+        index = last - np.abs(last - index)
+        around = sliding_window_view(rows[index], 2 * HALF_WINDOW + 1, axis=0)
+        median = np.partition(around, HALF_WINDOW, axis=2)[:, :, HALF_WINDOW]
+        off = np.abs(rows[first:stop] - median)
+        self._learn(rows[first:stop], off)
+        bad = off > _THRESHOLD * self._least
+        if not bad.any():
+            return 0
+        least = np.broadcast_to(self._least, bad.shape)[bad]
+        bad[bad] = _stand_out(around[bad], least, _THRESHOLD)
+        place = np.arange(max(first - HALF_WINDOW, 0), len(rows))
+        for channel in np.flatnonzero(bad.any(axis=0)):
+            outliers = first + np.flatnonzero(bad[:, channel])
+            good = place[~np.isin(place, outliers)]
+            rows[outliers, channel] = np.interp(outliers, good, rows[good, channel])
+        return int(np.count_nonzero(bad))
+
+    def _learn(self, rows: FloatArray, off: FloatArray) -> None:
+        """Learn the noise of the channels from rows and their distances from the medians."""
+        self._rows = np.vstack([self._rows, rows])[-_RECENT:]
+        self._off = np.vstack([self._off, off])[-_RECENT:]
+        self._since += len(rows)
+        if self._since >= _ENOUGH:
+            self._since = 0
+            least = np.array(
+                [_floor(*both) for both in zip(self._rows.T, self._off.T, strict=True)]
+            )
+            # a channel that says nothing at all has no outliers
+            self._least = np.where(least > 0.0, least, np.inf)
+
+
 def without_spoiled(values: FloatArray) -> FloatArray:
     """Return a copy in which values that no robot can reach, infinite ones too, are NaN."""
     return np.where(np.abs(values) < _ABSURD, values, np.nan)
 
 
-def _scale(series: FloatArray, half_window: int, rows: IndexArray) -> FloatArray:
-    """Return the scale around the running median at some rows, the ends mirrored."""
-    padded = np.pad(series, half_window, mode="reflect")
-    windows = sliding_window_view(padded, 2 * half_window + 1)[rows]
-    median = np.median(windows, axis=1, keepdims=True)
-    return np.asarray(_MAD_TO_STD * np.median(np.abs(windows - median), axis=1))
+def _stand_out(windows: FloatArray, least: FloatArray | float, threshold: float) -> BoolArray:
+    """Return whether the middle of windows (m, n) stands out of the others' trend.
+
+    The scale is the median absolute deviation from that trend, as motion is no noise.
+    """
+    half = windows.shape[1] // 2
+    rise = np.median(windows[:, half + 1 :], axis=1) - np.median(windows[:, :half], axis=1)
+    level = windows - rise[:, np.newaxis] * np.arange(-half, half + 1) / (half + 1)
+    off = np.abs(level - np.median(level, axis=1, keepdims=True))
+    scale = np.maximum(_MAD_TO_STD * np.median(off, axis=1), least)
+    return np.asarray(off[:, half] > threshold * scale)
 
 
 def _floor(series: FloatArray, residual: FloatArray) -> float:

@@ -108,6 +108,19 @@ def assert_joints_same(got: Samples, expected: Samples) -> None:
         assert_same(getattr(got, name), getattr(expected, name), ROUNDING)
 
 
+def test_outliers_are_replaced_alike() -> None:
+    robot = load_robot("panda")
+    clean = motion_of(robot)
+    assert clean.effort is not None
+    rng = np.random.default_rng(5)
+    # the live path knows the noise after a while
+    hit = (rng.random(clean.position.shape) < 2e-3) & (clean.time[:, None] > LEARNED)
+    spoiled = replace(clean, effort=np.where(hit, 12.0, clean.effort))
+    assert_joints_same(*paired(live(robot, spoiled), offline(spoiled)))
+    got, expected = paired(live(robot, spoiled), offline(clean))
+    assert_same(got.effort, expected.effort, 0.03)
+
+
 def test_an_arm_whose_joint_wraps() -> None:
     robot = load_robot("panda")
     recording = motion_of(robot)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sysid_core.errors import ParameterError
-from sysid_core.signals.outliers import hampel
+from sysid_core.signals.outliers import LiveHampel, hampel
 
 
 def test_spikes_in_a_smooth_motion_are_replaced_and_counted() -> None:
@@ -21,6 +21,46 @@ def test_spikes_in_a_smooth_motion_are_replaced_and_counted() -> None:
     np.testing.assert_allclose(result.values[1:-1], clean[1:-1], atol=0.01**2)
     np.testing.assert_allclose(result.values, clean, atol=0.011)
     np.testing.assert_array_equal(result.values[~result.outliers], spoiled[~result.outliers])
+
+
+def test_motion_hides_no_spikes() -> None:
+    time = np.arange(6000) / 60.0
+    clean = np.stack([np.sin(4.0 * time), 3.0 * np.cos(time)], axis=1)
+    noisy = clean + 1e-4 * np.random.default_rng(2).standard_normal(clean.shape)
+    hit = np.arange(20, 6000, 970)
+    spoiled = noisy.copy()
+    spoiled[hit] += 0.3
+    result = hampel(spoiled)
+    np.testing.assert_array_equal(np.flatnonzero(result.outliers.any(axis=1)), hit)
+    np.testing.assert_array_equal(result.counts, [len(hit)] * 2)
+    np.testing.assert_allclose(result.values, clean, atol=3e-3)
+    assert hampel(noisy).counts.sum() == 0
+
+
+@pytest.mark.parametrize("portion", [1, 7, 40])
+def test_rows_that_come_one_after_the_other_are_cleaned_alike(portion: int) -> None:
+    time = np.arange(1500) / 60.0
+    rng = np.random.default_rng(3)
+    values = np.stack([np.sin(4.0 * time), np.cos(3.0 * time)], axis=1)
+    values += 1e-3 * rng.standard_normal(values.shape)
+    values[rng.random(len(time)) < 0.01, 0] += 0.3
+    expected = hampel(values)
+    live, rows = LiveHampel(2), values.copy()
+    count = 0
+    for first in range(0, len(rows), portion):
+        count += live.clean(rows, first, min(first + portion, len(rows)))
+    known = slice(200, None)  # after the noise is known
+    np.testing.assert_allclose(rows[known], expected.values[known], atol=1e-9)
+    assert count >= expected.outliers[known].sum() > 5
+    np.testing.assert_array_equal(rows[:50], values[:50])
+
+
+def test_a_channel_that_rests_and_few_rows_are_left_alone() -> None:
+    live = LiveHampel(1)
+    rows = np.zeros((400, 1))
+    rows[300] = 1.0
+    assert live.clean(rows, 0, 250) + live.clean(rows, 250, 400) == 0
+    assert live.clean(np.arange(10.0)[:, np.newaxis], 0, 10) == 0
 
 
 def test_gaussian_noise_has_next_to_no_outliers() -> None:
