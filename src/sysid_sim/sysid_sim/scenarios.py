@@ -88,7 +88,7 @@ _BANDWIDTH = 20.0  # Of the PD feedback that scenarios track with, by the nomina
 
 
 def _excite(excitation: ExcitationConfig, robot: Robot, seed: int, period: float) -> Behaviour:
-    trajectory = exciting_trajectory(robot, seed, excitation)
+    trajectory = exciting_trajectory(robot, seed, excitation, elsewhere=True)
     return TrajectoryTracker(robot, trajectory.at, bandwidth=_BANDWIDTH, period=period)
 
 

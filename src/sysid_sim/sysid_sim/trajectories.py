@@ -32,7 +32,10 @@ _STRIDE = 5
 _ROTOR_TIME = 0.005  # [s] to the velocity limit at the torque limit
 
 
-def nominal_dynamics(robot: Robot) -> TreeDynamics | ClosedChainDynamics:
+_Model = TreeDynamics | ClosedChainDynamics
+
+
+def nominal_dynamics(robot: Robot) -> _Model:
     """Return the dynamics that a scenario's controller knows.
 
     Raises
@@ -79,6 +82,8 @@ class TrajectoryTracker:
         self._bandwidth = bandwidth
         self._rotors = np.diag(self._rotor_inertia())
         self.start: FloatArray = rest_configuration(robot)
+        if not robot.linked:
+            self.start = trajectory(np.zeros(1)).position[0]
         self._inertia = self._model.inertia(self.start[robot.actuated]) + self._rotors
         self._block = -1
         self._planned: tuple[FloatArray, ...] = ()
@@ -127,6 +132,8 @@ _GRID = 120
 _SHRINK = 0.8
 _SHRINKS = 20
 _GROW = 1.25
+_POSTURES = 300  # That are tried where a robot cannot hold itself in the middle of its ranges
+_POSTURE_MARGIN = 0.15  # Share of a joint's range that they keep from either end
 _MARGIN = 0.05  # [rad] of passive joints: who is left without a reference brakes beyond its end
 _SWAY_CHECKED = 60.0  # [s] of a sway whose range is looked at
 _SWAY_GRID = 600
@@ -159,7 +166,11 @@ class ExcitationConfig:
 
 
 def exciting_trajectory(
-    robot: Robot, seed: int, excitation: ExcitationConfig | None = None
+    robot: Robot,
+    seed: int,
+    excitation: ExcitationConfig | None = None,
+    *,
+    elsewhere: bool = False,
 ) -> FadedMotion:
     """Draw an exciting trajectory within a fixed-base robot's limits.
 
@@ -167,14 +178,45 @@ def exciting_trajectory(
     all of them together until loops close, passive joints keep their limits, and nominal torques
     are within their share.
 
+    Parameters
+    ----------
+    elsewhere : bool
+        Whether a tree may move around another posture where the middle of its ranges takes too
+        much torque.
+
     Raises
     ------
     SimulationError
-        If the robot's base floats, or no motion around its rest configuration is feasible.
+        If the robot's base floats, or no motion around these is feasible.
     """
     excitation = excitation or ExcitationConfig()
     model = nominal_dynamics(robot)
     centre = rest_configuration(robot)[robot.actuated]
+    try:
+        return _around(robot, model, centre, seed, excitation)
+    except SimulationError:
+        if not elsewhere or robot.linked:
+            raise
+    return _around(robot, model, _easiest_posture(robot, model), seed, excitation)
+
+
+def _easiest_posture(robot: Robot, model: _Model) -> FloatArray:
+    """Return the posture (nj,) that takes the least share of a torque limit, of some random."""
+    lower, upper, _, effort = robot.limits
+    lower, upper = np.maximum(lower, -np.pi), np.minimum(upper, np.pi)
+    room = _POSTURE_MARGIN * (upper - lower)
+    drawn = np.random.default_rng(0).uniform(lower + room, upper - room, (_POSTURES, len(lower)))
+    zero = np.clip(0.0, lower + room, upper - room)
+    postures = np.vstack([zero, drawn])
+    still = np.zeros_like(postures)
+    share = np.abs(model.torques(postures, still, still)) / effort
+    return np.asarray(postures[np.argmin(share.max(axis=1))])
+
+
+def _around(
+    robot: Robot, model: _Model, centre: FloatArray, seed: int, excitation: ExcitationConfig
+) -> FadedMotion:
+    """Draw an exciting trajectory around positions (na,)."""
     rng = np.random.default_rng(seed)
     # drawn as velocities, all harmonics have an equal share in them
     sine, cosine = rng.normal(size=(2, excitation.harmonics, len(centre)))
@@ -195,10 +237,11 @@ def exciting_trajectory(
         share = np.abs(model.torques(*slow, -_MARGIN)).max(axis=0) / limits
         worst = int(np.argmax(share))
         raise SimulationError(
-            f"'{robot.name}' cannot move around the middle of its range: joint "
+            f"'{robot.name}' cannot move even a little: joint "
             f"'{robot.actuated_names[worst]}' would take "
             f"{excitation.effort * share[worst]:.0%} of its effort limit, and may take "
-            f"{excitation.effort:.0%}; check its mass, friction and limits"
+            f"{excitation.effort:.0%}; check its mass, friction and limits, or lock it under "
+            "'joints.locked' in the description"
         )
     return drawn.scaled(found)
 

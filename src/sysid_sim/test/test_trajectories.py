@@ -78,6 +78,18 @@ def test_the_seed_decides_the_trajectory(panda: Robot) -> None:
     assert not np.allclose(one, other)
 
 
+def test_a_weak_arm_moves_where_it_can_hold_itself(panda: Robot) -> None:
+    weak = ExcitationConfig(effort=0.2)  # less than the middle of its ranges takes
+    with pytest.raises(SimulationError, match="cannot move even a little"):
+        exciting_trajectory(panda, 1, weak)
+    motion = exciting_trajectory(panda, 1, weak, elsewhere=True).at(TIME)
+    assert (motion.position >= panda.limits.lower).all()
+    assert (motion.position <= panda.limits.upper).all()
+    torque = nominal_dynamics(panda).torques(*(series[::20] for series in motion))
+    assert (np.abs(torque) <= 0.21 * panda.limits.effort).all()
+    assert (np.ptp(motion.position, axis=0) > 0.1).all()
+
+
 def test_what_cannot_be_followed_is_refused(
     panda: Robot, robot_of: Callable[[str], Robot]
 ) -> None:
