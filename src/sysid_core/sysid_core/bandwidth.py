@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.arrays import FloatArray
 from sysid_core.batch import (
     Batch,
     batch_at,
@@ -19,7 +19,7 @@ from sysid_core.batch import (
     rows_of,
     training_rows,
 )
-from sysid_core.dynamics.rows import Regression, Rows, select_rows
+from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.dynamics.sums import Places, Sums
 from sysid_core.effort_lag import find_lag, without_presliding
@@ -29,6 +29,7 @@ from sysid_core.robot.model import Robot
 from sysid_core.scores import is_clear
 from sysid_core.signals.align import Aligned
 from sysid_core.signals.cutoff import LEAST_BAND_FACTOR, CutoffChoice
+from sysid_core.stretch_errors import log_errors, log_errors_of_each, sums_of
 
 __all__ = ["Ladder"]
 
@@ -257,7 +258,7 @@ class Ladder:
             rows = training_rows(regression, rows, batch, rest)
         stretch = np.searchsorted(self._edges, batch.samples.time, side="right") - 1
         places = Places.of(regression)
-        return [_sums(places, rows, stretch == k) for k in range(_STRETCHES)]
+        return [sums_of(places, rows, stretch == k) for k in range(_STRETCHES)]
 
     def _errors(self, learner: _Rung, judge: _Rung) -> FloatArray:
         """Return the log error of each stretch, learned at one rung, on the rows of another.
@@ -266,25 +267,32 @@ class Ladder:
         """
         own = learner is judge
         parts = judge.parts if own else self._stretches(learner.regression, judge.batch)
-        return _log_errors(parts, learner.learned)
+        return log_errors(parts, learner.learned)
 
-    def _excess(self, higher: _Rung, lower: _Rung, band: float) -> FloatArray:
-        """Return by how much (16,) the log error of the higher of two rungs exceeds the other's.
+    def _excess(self, higher: _Rung, lower: _Rung, band: float) -> Iterator[FloatArray]:
+        """Yield by how much (16,) log errors of the higher of two rungs exceed the other's.
 
         Rows of joints are those of the higher rung, low-passed as a whole a rung below the lower
         (the parallel filtering of Gautier 1997), as noise of either would flatter the higher, but
-        not within the motion's band [Hz], where all that a filter bends would be gone, too. Rows
-        of contacts, whose axes turn with the robot, cannot be filtered: they are the lower one's.
+        not within the motion's band [Hz], where all that a filter bends would be gone, too. First
+        the error of all joints together counts, then each joint's for itself: noise may spoil what
+        is learned of wrists long before it shows beside a shoulder's torque. Rows of contacts,
+        whose axes turn with the robot, cannot be filtered: they are the lower one's.
         """
         if not higher.regression.per_joint:
-            return self._errors(higher, lower) - self._errors(lower, lower)
+            yield self._errors(higher, lower) - self._errors(lower, lower)
+            return
         batch = self._dense(higher)
-        cutoff = max(lower.cutoff / _STEP, min(lower.cutoff, LEAST_BAND_FACTOR * band))
-        above, below = (
-            _log_errors(self._stretches(rung.regression, batch, cutoff), rung.learned)
-            for rung in (higher, lower)
-        )
-        return above - below
+        cutoff = lower.cutoff / _STEP
+        if lower.cutoff < LEAST_BAND_FACTOR * band and self._passes_motion(higher, lower):
+            cutoff = max(cutoff, min(lower.cutoff, LEAST_BAND_FACTOR * band))
+        rungs = (higher, lower)
+        parts = [self._stretches(rung.regression, batch, cutoff) for rung in rungs]
+        for errors in (log_errors, log_errors_of_each):
+            above, below = (
+                errors(own, rung.learned) for own, rung in zip(parts, rungs, strict=True)
+            )
+            yield above - below
 
     def _dense(self, rung: _Rung) -> Batch:
         """Return so many samples of each stretch, one after the other, as rows are learned from.
@@ -304,9 +312,21 @@ class Ladder:
         """
         fair = higher.regression.per_joint
         least = _MANIFOLD if again else _CLEARLY
-        if not is_clear(self._excess(higher, lower, band), least, _LIKELY):
+        if not any(is_clear(one, least, _LIKELY) for one in self._excess(higher, lower, band)):
             return False
         return fair or not self._cuts_motion(lower, higher, band)
+
+    def _passes_motion(self, higher: _Rung, lower: _Rung) -> bool:
+        """Whether the model explains the torque that only the higher of two rungs passes.
+
+        It does not where noise of the positions predicts torques that nobody measured.
+        """
+        own, across = self._errors(lower, lower), self._errors(lower, higher)
+        below, whole = (
+            float(rung.batch.samples.effort.var(axis=0).sum()) for rung in (lower, higher)
+        )
+        left = float(np.nanmean(np.exp(2.0 * across) - np.exp(2.0 * own)))
+        return left <= _UNEXPLAINED * (whole - below)
 
     def _cuts_motion(self, lower: _Rung, higher: _Rung, band: float) -> bool:
         """Whether the lower of two rungs filters motion away: what is left fits all the better.
@@ -316,29 +336,10 @@ class Ladder:
         in the motion's band [Hz] or loses more on the higher one's rows than it gains in R² on
         its own.
         """
+        if not self._passes_motion(higher, lower):
+            return False
         own = [self._errors(rung, rung) for rung in (lower, higher)]
         across = self._errors(lower, higher)
         power = [float(rung.batch.samples.effort.var(axis=0).sum()) for rung in (lower, higher)]
-        left = float(np.nanmean(np.exp(2.0 * across) - np.exp(2.0 * own[0])))
-        if left > _UNEXPLAINED * (power[1] - power[0]):
-            return False
         gain = float(np.nanmean(own[1] - own[0])) - 0.5 * np.log(power[1] / power[0])
         return lower.cutoff < LEAST_BAND_FACTOR * band or gain < np.nanmean(across - own[1])
-
-
-def _sums(places: Places, rows: Rows, chosen: BoolArray) -> Sums:
-    """Return the sums over the rows whose samples are chosen (n,)."""
-    sums = Sums(places)
-    sums.add_rows(select_rows(rows, lambda _, block: chosen[block.sample]))
-    return sums
-
-
-def _log_errors(parts: Sequence[Sums], learned: Sequence[FloatArray]) -> FloatArray:
-    """Return the log error of each stretch by what was learned without it; NaN without rows."""
-    means = [
-        float((part.residual_square(base_vector) / np.maximum(part.count, 1.0)).sum())
-        if part.count.any()
-        else np.nan
-        for part, base_vector in zip(parts, learned, strict=True)
-    ]
-    return np.asarray(0.5 * np.log(np.maximum(means, 1e-300)))

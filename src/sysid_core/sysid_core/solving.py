@@ -13,15 +13,20 @@ from sysid_core.contradiction import find_contradiction, resting_on_friction, wr
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.dynamics.statistics import Statistics
-from sysid_core.estimation import Estimate, Estimator, Prior, Problem
+from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
 from sysid_core.inertia import nearest_consistent
 from sysid_core.loads import Bare, expecting_loads
+from sysid_core.online.intake import expected_errors
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.robot.model import Robot
 from sysid_core.row_stream import RowStream
 from sysid_core.tilt import Tilt, find_tilt
 
 __all__ = ["Posing", "Solved", "solve"]
+
+_WORSE = 1.2
+"""Ratio of a joint's error to the nominal model's on the same data that no learning leaves."""
+_ROUNDS = 4  # In which the noise beside a model error settles
 
 
 class Posing(NamedTuple):
@@ -92,6 +97,9 @@ def solve(
     estimate = estimator.solve(problem, first.parameters)
     if not regression.per_joint:
         return Solved(estimate, problem, correlation)
+    if _bent(problem, estimate):
+        problem, correlation = _with_model_error(problem, first, correlation)
+        estimate = estimator.solve(problem, first.parameters)
     if posing.only is None:
         learned = stream.learned
         tilt = find_tilt(regression, learned, still, posing.problem, estimate, correlation)
@@ -109,3 +117,30 @@ def solve(
     hint = "check 'effort.gain' and what else moves this joint"
     found = Diagnostic("contradiction", message, subject=regression.groups[group], hint=hint)
     return Solved(estimate, problem, correlation, (found,))
+
+
+def _bent(problem: Problem, estimate: Estimate) -> bool:
+    """Whether a joint's torques are explained clearly worse than before anything was learned.
+
+    Where a motion determines little, bodies that are bent far enough explain what friction and
+    gears of one joint do, at the cost of another's torques: these then seem noisy and count less.
+    """
+    nominal = problem.base.project(problem.prior.mean)
+    learned = problem.statistics.rmse(estimate.base_parameters)
+    return bool((learned > _WORSE * problem.statistics.rmse(nominal)).any())
+
+
+def _with_model_error(
+    problem: Problem, start: Estimate, colour: FloatArray
+) -> tuple[Problem, FloatArray]:
+    """Return a problem in which each torque errs by a share that lasts, as live.
+
+    With it comes the correlation (G,) of its rows. The noise of that `colour` (G,) beside the
+    share is settled from an estimate on.
+    """
+    base, solve = start.base_parameters, Entropic(covariance="none").prepare(problem)
+    for _ in range(_ROUNDS):
+        noise, lasting = expected_errors(problem.statistics, problem.statistics, base, colour)
+        problem = replace(problem, noise_std=noise, correlation=lasting)
+        base = solve(problem, start.parameters).base_parameters
+    return problem, lasting

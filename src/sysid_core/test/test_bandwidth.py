@@ -80,6 +80,30 @@ def test_what_the_spectrum_takes_for_motion_is_filtered_where_it_spoils_the_pred
     assert max(ladder.values()) > 1.5 * min(ladder.values())
 
 
+def test_what_spoils_wrists_alone_is_filtered_however_noisy_the_shoulder_is(
+    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
+) -> None:
+    clean = make_recording(robot, truth, duration=24.0, noise=0.1, seed=3)
+    assert clean.effort is not None
+    wrists = np.array([False, False, False, True, True, True])
+    noise = np.random.default_rng(9).normal(size=clean.effort.shape)
+    shake = 4e-3 * wrists * np.sin(2.0 * np.pi * 23.0 * clean.time + 0.3)[:, None]
+    recording = replace(
+        clean,
+        position=clean.position + shake,
+        velocity=None,
+        effort=clean.effort + np.array([20.0, 20.0, 0.0, 0.0, 0.0, 0.0]) * noise,
+    )
+
+    def error(cutoff: float | None) -> float:
+        options = IdentifyConfig(signals=SignalConfig(cutoff=cutoff))
+        parameters = identify(robot, recording, options).estimate.parameters
+        scores = validate(robot, clean, truth, parameters, learned_cutoff=8.0).scores
+        return float(np.linalg.norm(scores.rmse_identified[wrists]))
+
+    assert error(None) < 1.1 * min(error(cutoff) for cutoff in (2.0, 4.0, 8.0))
+
+
 def test_a_filter_that_cuts_into_a_fast_motion_is_not_taken(
     robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
 ) -> None:

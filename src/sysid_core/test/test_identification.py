@@ -306,3 +306,14 @@ def test_frictions_sign_is_filtered_to_the_end_as_if_the_motion_went_on(
         same = whole.sign_factor[: len(cut)]
         np.testing.assert_allclose(cut.sign_factor[:, 0], same[:, 0], atol=0.1)
         assert np.ptp(same[-20:, 0]) > 0.2
+
+
+def test_bodies_are_not_bent_to_what_friction_and_gears_do() -> None:
+    """Joints that move in turns for 14 s determine little, and 27 Hz let much noise through."""
+    mixtures = pytest.importorskip("bench.mixtures", reason="the benchmarks are not at hand")
+    robot, recording, *_ = mixtures.record(6025, {})
+    found = identify(robot, recording, IdentifyConfig(signals=SignalConfig(cutoff=27.0)))
+    assert found.validation is not None
+    moved = found.validation.rmse_nominal > 0.0
+    identified, nominal = found.validation.rmse_identified, found.validation.rmse_nominal
+    assert (identified[moved] < nominal[moved]).all()

@@ -32,8 +32,8 @@ _MOTION_DISTANCE = 0.99999
 """The same of the positions' power: what shakes with a 300th of the motion's amplitude is a
 vibration, unless it were 17 times as fast and as strong."""
 _NOISE_BAND = (0.6, 0.9)
-"""Part of the spectrum, up to half of the rate, that holds noise only: above all motion, below
-what anti-aliasing filters of drivers take away."""
+"""Part of the spectrum, up to half of the sensors' rate, that holds noise only: above all motion,
+below what anti-aliasing filters of drivers take away."""
 _SIGNAL_TO_NOISE = 3.0
 """Power over the noise floor from which a bin is signal: half of the bins of noise exceed 0.7."""
 _NOISE_SHARE = 0.01
@@ -106,7 +106,7 @@ def choose_cutoff(
             limit, 0.0, limit, f"{limit:.3g} Hz, a quarter of the sensor rate: nothing moves"
         )
     moving = power.sum(axis=0) > _MOVING_PART * power.sum(axis=0).max()
-    above, floor = _above_noise(frequencies, power, rate)
+    above, floor = _above_noise(frequencies, power, rate, sensors)
     signals = np.where(above, power, 0.0)
     distance = [(p / frequencies[:, np.newaxis] ** 2).sum(axis=0) for p in (signals, power)]
     clear = moving & (distance[0] > _MOVES * distance[1])
@@ -206,18 +206,19 @@ def _noise_frequency(
 
 
 def _above_noise(
-    frequencies: FloatArray, power: FloatArray, rate: float
+    frequencies: FloatArray, power: FloatArray, rate: float, sensors: float
 ) -> tuple[BoolArray, FloatArray]:
     """Return where the positions' spectrum stands out of its floor (k, nj), and the floor (nj,).
 
-    The floor is the level at high frequencies, where a robot's positions hold noise only; single
-    bins are smoothed over, and a joint's strongest bin always stands out.
+    The floor is the level at the highest frequencies that the sensors' own rate [Hz] tells of,
+    where a robot's positions hold noise only; single bins are smoothed over, and a joint's
+    strongest bin always stands out.
     """
     # A fourth-order difference passes (8 sin ω − sin 2ω)/6 instead of ω.
     omega = 2.0 * np.pi * frequencies / rate
     gain = np.abs(8.0 * np.sin(omega) - np.sin(2.0 * omega)) / 6.0 * rate
     position = power / np.maximum(gain, 1e-9 * rate)[:, np.newaxis] ** 2
-    part = frequencies / (0.5 * rate)
+    part = frequencies / (0.5 * sensors)
     floor = np.median(position[(part > _NOISE_BAND[0]) & (part < _NOISE_BAND[1])], axis=0)
     mirrored = np.pad(position, [(_SMOOTHED_BINS // 2,) * 2, (0, 0)], mode="symmetric")
     neighbours = np.lib.stride_tricks.sliding_window_view(mirrored, _SMOOTHED_BINS, axis=0)
