@@ -67,6 +67,14 @@ def _random(robot: Robot, limits: MotionLimits, config: ExciteConfig, seed: int)
     return design.random(np.random.default_rng([seed, 1]))
 
 
+def _root_mean_square(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the row of all seeds: what error is to be expected, by luck or not."""
+    kinds = ("nominal", "random motion", "designed motion")
+    size = {kind: float(np.sqrt(np.mean([row[kind] ** 2 for row in rows]))) for kind in kinds}
+    ratio = size["designed motion"] / size["random motion"]
+    return {"robot": name, "seed": "all, RMS", **size, "ratio": ratio}
+
+
 def run(given: Given) -> Result:
     """Identify each robot from both motions, seed by seed."""
     rows: list[dict[str, Any]] = []
@@ -91,6 +99,7 @@ def run(given: Given) -> Result:
             )
             say(f"{rows[-1]}")
         figures[f"error over that of a random motion, {name}"] = geometric_mean(ratios)
+        rows.append(_root_mean_square(name, rows[-given.seeds :]))
     table = show_rows("relative error of base parameters", rows, ".3g")
     return Result(figures, {"rows": rows}, {"excitation": table})
 
