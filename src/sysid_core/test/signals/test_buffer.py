@@ -124,6 +124,20 @@ def test_rows_that_only_repeat_are_interpolated(portion: int) -> None:
     np.testing.assert_allclose(got, values, atol=1e-4)
 
 
+@pytest.mark.parametrize("portion", [1, 7, 1000])
+def test_values_that_stand_out_are_replaced_and_counted(portion: int) -> None:
+    time = np.arange(600, dtype=np.float64) / RATE
+    clean = _motion(time) + 1e-3 * np.random.default_rng(4).standard_normal((600, 2))
+    spoiled = clean.copy()
+    spoiled[[300, 450, 597], [0, 1, 0]] += 0.5
+    runs = Runs(GatedRows(RATE, 2))
+    runs.feed(time, spoiled, portion)
+    ((_, got),) = runs.ended
+    assert runs.rows.counts.outliers == 3
+    assert runs.rows.counts.accepted == 600
+    np.testing.assert_allclose(got, clean, atol=6e-3)
+
+
 def test_rest_is_no_gap() -> None:
     time = np.arange(300, dtype=np.float64) / RATE
     values = _motion(np.clip(time, 0.8, 2.1))
