@@ -20,6 +20,8 @@ MOVABLE = ("revolute", "continuous", "prismatic")
 _INERTIA = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
 _LARGEST = 1e9
 """Of masses [kg], inertias and lengths: no link's come near, and their products stay finite."""
+_ROUNDING = 1e-9
+"""Negative moment of inertia [kg·m²] per kg that is a rounded zero, as in iCub's URDF."""
 _LARGEST_LIMIT = 1e300  # Of a joint: some files write a number of this sort where they mean none
 _MOST_LINKS = 1000
 _MOST_DEPTH = 200
@@ -112,6 +114,9 @@ def _inertial(link: ET.Element) -> FloatArray:
         for k in _INERTIA
     )
     central = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    values, axes = np.linalg.eigh(central)
+    if -_ROUNDING * mass <= values[0] < 0.0:
+        central = (axes * np.maximum(values, 0.0)) @ axes.T
     pose = _pose(element.find("origin"), f"{where} inertial")
     try:
         return np.array(pose.act(pin.Inertia(mass, np.zeros(3), central)).toDynamicParameters())

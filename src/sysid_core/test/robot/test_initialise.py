@@ -141,6 +141,18 @@ def test_bodies_without_mass_are_named_in_the_file(tmp_path: Path) -> None:
     assert "# note: body 'lower' has no mass" in found.text
 
 
+def test_inertias_that_were_rounded_below_zero_are_zero(tmp_path: Path) -> None:
+    urdf, target = tmp_path / "arm.urdf", tmp_path / "robot.yaml"
+    urdf.write_text(ARM.replace('ixx=".1" iyy=".1"', 'ixx="-5.4e-20" iyy="-5.4e-20"'))
+    target.write_text(initialise(urdf, target).text)
+    robot = load_robot(target)
+    assert any("'upper' has an impossible or degenerate inertia" in w for w in robot.warnings)
+    assert np.isfinite(default_prior(robot).mean).all()
+    urdf.write_text(ARM.replace('ixx=".1"', 'ixx="-.1"'))
+    with pytest.raises(RobotError, match="an inertia that Pinocchio refuses"):
+        initialise(urdf, target)
+
+
 def test_defaults_written_are_those_of_the_code(tmp_path: Path) -> None:
     urdf = tmp_path / "arm.urdf"
     urdf.write_text(ARM)
