@@ -11,7 +11,7 @@ from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.dynamics.stance import rest_configuration
 from sysid_core.errors import ModelError
 from sysid_core.robot import Robot
-from sysid_sim.errors import SimulationError
+from sysid_sim.errors import TimeStepError
 from sysid_sim.mjcf import PhysicsConfig, brake_name, build_mjcf, foot_prefix
 
 __all__ = ["FootContacts", "Plant", "PlantState", "cross", "rotation_of"]
@@ -117,9 +117,10 @@ class Plant:
         N = scipy.linalg.null_space(self.loop_jacobian()) if self._loops else np.eye(len(M))
         rate = float(scipy.linalg.eigh(N.T @ D @ N, N.T @ M @ N, eigvals_only=True)[-1])
         if rate * self.config.time_step > MAX_DAMPING_PER_STEP:
-            raise SimulationError(
+            raise TimeStepError(
                 f"robot '{self.robot.name}' is damped too strongly for a time step of "
-                f"{self.config.time_step:g} s; use at most {MAX_DAMPING_PER_STEP / rate:.2g} s"
+                f"{self.config.time_step:g} s; it allows {MAX_DAMPING_PER_STEP / rate:.2g} s: "
+                "lower its joints' damping, or correct the inertias that they move"
             )
 
     # -- state ------------------------------------------------------------------------------

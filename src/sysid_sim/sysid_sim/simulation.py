@@ -2,7 +2,7 @@
 """A simulated robot as its driver sees it: torque commands in, sensor readings out."""
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +14,15 @@ from sysid_core.dynamics.stance import standing_configuration
 from sysid_core.inertia import transform_matrix
 from sysid_core.parameters import FRICTION_TERMS
 from sysid_core.robot import Robot
-from sysid_sim.errors import SimulationError
+from sysid_sim.errors import SimulationError, TimeStepError
 from sysid_sim.mjcf import PhysicsConfig
 from sysid_sim.plant import Plant, PlantState
 from sysid_sim.sensors import BaseReading, BaseState, Reading, SensorConfig, Sensors
 from sysid_sim.truth import payload_parameters
 
 __all__ = ["Simulation", "SimulationConfig", "Stribeck"]
+
+_HALVINGS = 5  # Of a time step that is too long for a robot's damping
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,25 @@ class SimulationConfig:
         return round(self.period / self.physics.time_step)
 
 
+def _fitting(
+    robot: Robot, truth: FloatArray, config: SimulationConfig
+) -> tuple[Plant, SimulationConfig]:
+    """Return a plant whose time step suits its damping: the given one, or a half of it, and so on.
+
+    Raises
+    ------
+    SimulationError
+        If even the last half is too long.
+    """
+    physics = config.physics
+    for _ in range(_HALVINGS):
+        try:
+            return Plant(robot, truth, physics), replace(config, physics=physics)
+        except TimeStepError:
+            physics = replace(physics, time_step=0.5 * physics.time_step)
+    return Plant(robot, truth, physics), replace(config, physics=physics)
+
+
 class Simulation:
     """A robot with true parameters that only a simulation knows.
 
@@ -90,8 +111,7 @@ class Simulation:
     ) -> None:
         self.robot = robot
         self.truth = np.array(truth, dtype=float)
-        self.config = config or SimulationConfig()
-        self.plant = Plant(robot, self.truth, self.config.physics)
+        self.plant, self.config = _fitting(robot, self.truth, config or SimulationConfig())
         # friction with terms that change with load, speed or position
         self._bends = bool(robot.description.friction_chosen)
         has_spring = robot.friction_scales[FRICTION_TERMS.index("spring")] > 0.0

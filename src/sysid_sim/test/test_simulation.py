@@ -290,3 +290,16 @@ def test_a_falling_quadruped_is_weightless(
     assert not base.contacts.any()
     np.testing.assert_allclose(base.specific_force, 0.0, atol=1e-3)
     assert base.twist[2] == pytest.approx(-9.81 * 0.199, rel=1e-3)
+
+
+def test_a_time_step_too_long_for_the_damping_is_halved_until_it_fits(
+    robot_of: Callable[[str], Robot], truth_of: Callable[[str], FloatArray]
+) -> None:
+    robot, truth = robot_of("kuka_lwr"), truth_of("kuka_lwr")
+    coarse = SimulationConfig(period=0.01, physics=PhysicsConfig(time_step=0.01))
+    simulation = Simulation(robot, truth, coarse)
+    assert simulation.config.substeps in (2, 4, 8, 16, 32)
+    assert simulation.config.period == coarse.period
+    readings = [simulation.step(np.zeros(7)) for _ in range(20)]
+    assert readings[-1].time == pytest.approx(0.2, abs=0.011)
+    assert np.isfinite(readings[-1].position).all()
