@@ -240,8 +240,7 @@ class Ladder:
         found, learned = solve(whole), []
         whole = replace(whole, noise_std=found.noise_std)
         for part in parts:
-            rest = Sums.total([total])
-            rest.add(part, -1.0)
+            rest = Sums.total([total, part], np.array([1.0, -1.0]))
             found = solve(replace(whole, statistics=rest.statistics()), found.parameters)
             learned.append(found.base_parameters)
         return _Rung(cutoff, regression, batch, parts, learned)
@@ -274,7 +273,8 @@ class Ladder:
 
         Rows of joints are those of the higher rung, low-passed as a whole a rung below the lower
         (the parallel filtering of Gautier 1997), as noise of either would flatter the higher, but
-        not within the motion's band [Hz], where all that a filter bends would be gone, too. First
+        as the lower is within the motion's band [Hz], where all that a filter bends would be gone,
+        too, if the model explains the torque between the two: noise may pass for motion. First
         the error of all joints together counts, then each joint's for itself: noise may spoil what
         is learned of wrists long before it shows beside a shoulder's torque. Rows of contacts,
         whose axes turn with the robot, cannot be filtered: they are the lower one's.
@@ -284,8 +284,9 @@ class Ladder:
             return
         batch = self._dense(higher)
         cutoff = lower.cutoff / _STEP
-        if lower.cutoff < LEAST_BAND_FACTOR * band and self._passes_motion(higher, lower):
-            cutoff = max(cutoff, min(lower.cutoff, LEAST_BAND_FACTOR * band))
+        if lower.cutoff < LEAST_BAND_FACTOR * band:
+            across = self._errors(lower, higher)
+            cutoff = lower.cutoff if self._passes_motion(lower, higher, across) else cutoff
         rungs = (higher, lower)
         parts = [self._stretches(rung.regression, batch, cutoff) for rung in rungs]
         for errors in (log_errors, log_errors_of_each):
@@ -316,17 +317,15 @@ class Ladder:
             return False
         return fair or not self._cuts_motion(lower, higher, band)
 
-    def _passes_motion(self, higher: _Rung, lower: _Rung) -> bool:
+    def _passes_motion(self, lower: _Rung, higher: _Rung, across: FloatArray) -> bool:
         """Whether the model explains the torque that only the higher of two rungs passes.
 
-        It does not where noise of the positions predicts torques that nobody measured.
+        It does not where noise of the positions predicts torques that nobody measured. `across`
+        (16,) are the log errors of the lower one on the higher one's rows.
         """
-        own, across = self._errors(lower, lower), self._errors(lower, higher)
-        below, whole = (
-            float(rung.batch.samples.effort.var(axis=0).sum()) for rung in (lower, higher)
-        )
+        own = self._errors(lower, lower)
         left = float(np.nanmean(np.exp(2.0 * across) - np.exp(2.0 * own)))
-        return left <= _UNEXPLAINED * (whole - below)
+        return left <= _UNEXPLAINED * (_power(higher) - _power(lower))
 
     def _cuts_motion(self, lower: _Rung, higher: _Rung, band: float) -> bool:
         """Whether the lower of two rungs filters motion away: what is left fits all the better.
@@ -336,10 +335,14 @@ class Ladder:
         in the motion's band [Hz] or loses more on the higher one's rows than it gains in R² on
         its own.
         """
-        if not self._passes_motion(higher, lower):
-            return False
-        own = [self._errors(rung, rung) for rung in (lower, higher)]
         across = self._errors(lower, higher)
-        power = [float(rung.batch.samples.effort.var(axis=0).sum()) for rung in (lower, higher)]
-        gain = float(np.nanmean(own[1] - own[0])) - 0.5 * np.log(power[1] / power[0])
-        return lower.cutoff < LEAST_BAND_FACTOR * band or gain < np.nanmean(across - own[1])
+        if not self._passes_motion(lower, higher, across):
+            return False
+        below, above = (self._errors(rung, rung) for rung in (lower, higher))
+        gain = float(np.nanmean(above - below)) - 0.5 * np.log(_power(higher) / _power(lower))
+        return lower.cutoff < LEAST_BAND_FACTOR * band or gain < np.nanmean(across - above)
+
+
+def _power(rung: _Rung) -> float:
+    """Return the power [N²·m²] of the torques that a rung passes, less their means."""
+    return float(rung.batch.samples.effort.var(axis=0).sum())

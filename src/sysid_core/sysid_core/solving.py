@@ -138,9 +138,14 @@ def _with_model_error(
     With it comes the correlation (G,) of its rows. The noise of that `colour` (G,) beside the
     share is settled from an estimate on.
     """
-    base, solve = start.base_parameters, Entropic(covariance="none").prepare(problem)
-    for _ in range(_ROUNDS):
-        noise, lasting = expected_errors(problem.statistics, problem.statistics, base, colour)
-        problem = replace(problem, noise_std=noise, correlation=lasting)
-        base = solve(problem, start.parameters).base_parameters
-    return problem, lasting
+    solve = Entropic(covariance="none").prepare(problem)
+
+    def erring(base_vector: FloatArray) -> tuple[Problem, FloatArray]:
+        statistics = problem.statistics
+        noise, lasting = expected_errors(statistics, statistics, base_vector, colour)
+        return replace(problem, noise_std=noise, correlation=lasting), lasting
+
+    found = erring(start.base_parameters)
+    for _ in range(_ROUNDS - 1):
+        found = erring(solve(found[0], start.parameters).base_parameters)
+    return found
