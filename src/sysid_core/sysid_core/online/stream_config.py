@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.model import Robot
@@ -37,6 +37,13 @@ _REGULAR = 0.9
 """Share of held states that last for the usual number of rows or one more or less: what only seems
 held, as rounded values that creep do, lasts as chance will have it [-]."""
 
+_KEEPS = 0.5
+"""Part of a period, or of the stamps' steps if these are longer, by which stamps may be off an
+even clock (RMS): rounding takes 0.3 of a step."""
+
+_ROUNDED = 0.1
+"""Share by which its rate must differ from that of single stamps: a few states may be lost."""
+
 _MEASURED = 0.02
 """Share by which a measured rate may be off; it must not make the sample rate fall a step."""
 
@@ -64,19 +71,48 @@ def stream_rate(stamps: FloatArray, values: FloatArray) -> float:
     """Return the rate [Hz] at which values (n, nc) with ascending stamps (n,) [s] are updated.
 
     That is less than the messages' where a driver repeats each state until there is a new one.
-    Stamps of messages that wait in a queue are seen through.
+    Stamps of messages that wait in a queue are seen through, and so are rounded ones, which
+    several states may share.
 
     Raises
     ------
     DataError
         If the clock stands still.
     """
+    same = np.diff(stamps, prepend=-np.inf) <= 0.0
+    repeated = same & ~np.append(True, _changes(values))[: len(stamps)]
+    if 2 * repeated.sum() > same.sum():  # messages that came twice, not rounded stamps
+        stamps, values = stamps[~repeated], values[~repeated]
     held = _messages_per_update(values)
     if come_through_queue(stamps):
         taken = next(taken_times(_longest_run(stamps), _GAP), None)
         if taken is not None:
             return 1.0 / (taken.period * held)
-    return estimate_clock(stamps).rate / held
+    rate, even = estimate_clock(stamps).rate, _even_rate(_longest_run(stamps))
+    rounded = even > 0.0 and abs(rate / even - 1.0) > _ROUNDED
+    return (even if rounded else rate) / held
+
+
+def _even_rate(stamps: FloatArray) -> float:
+    """Return the rate [Hz] of an even clock that stamps (n,) [s] keep to; 0 if there is none.
+
+    Losses let stamps run away from any, where rounding leaves them within a step of it.
+    """
+    steps = np.diff(stamps)
+    if len(stamps) < _UPDATES or not (steps > 0.0).any():
+        return 0.0
+    index = np.arange(len(stamps))
+    period, first = np.polyfit(index, stamps - stamps[0], 1)
+    off = float(np.std(stamps - stamps[0] - first - period * index))
+    step = float(np.median(steps[steps > 0.0]))
+    return 1.0 / float(period) if period > 0.0 and off < _KEEPS * max(period, step) else 0.0
+
+
+def _changes(values: FloatArray) -> BoolArray:
+    """Return which rows (n - 1,) of values (n, nc) differ from the one before."""
+    known = np.isfinite(values)
+    same = (values[1:] == values[:-1]) | ~(known[1:] & known[:-1])
+    return np.asarray(~same.all(axis=1))
 
 
 def _messages_per_update(values: FloatArray) -> float:
@@ -84,9 +120,7 @@ def _messages_per_update(values: FloatArray) -> float:
 
     One row that is repeated now and then, and a robot that rests, change nothing.
     """
-    known = np.isfinite(values)
-    same = (values[1:] == values[:-1]) | ~(known[1:] & known[:-1])
-    length = np.diff(np.flatnonzero(~same.all(axis=1)))
+    length = np.diff(np.flatnonzero(_changes(values)))
     usual = float(np.median(length)) if len(length) else 1.0
     moving = length[length <= _REST * usual]
     regular = moving[np.abs(moving - usual) <= 1.0]

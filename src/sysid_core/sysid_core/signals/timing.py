@@ -50,7 +50,7 @@ _RATES = (0.55, 2.5)
 two periods; with stamps at random, ln 2 of one."""
 _FALSE_ALARM = 1e-4
 """Probability that random stamps show a rate."""
-_AS_HIGH = 0.9
+_AS_HIGH = 0.5
 """Part of the highest peak that the lowest one needs; without jitter, multiples are as high."""
 
 
