@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sysid_core.aligning import aligned_recording
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.condition import condition_contacts
 from sysid_core.contacts.noticed import NoticedLog
@@ -18,10 +19,9 @@ from sysid_core.dynamics.rows import LeftOut, Regression, RowBlock, Rows, moving
 from sysid_core.errors import DataError
 from sysid_core.friction_filter import filter_friction, sign_factor
 from sysid_core.recording import Recording, Samples
-from sysid_core.robot.imu import described_cutoff
-from sysid_core.robot.interpretation import STILL, interpret
+from sysid_core.robot.interpretation import STILL
 from sysid_core.robot.model import Robot
-from sysid_core.signals.align import Aligned, align
+from sysid_core.signals.align import Aligned
 from sysid_core.signals.cutoff import CutoffChoice
 from sysid_core.signals.filters import low_pass, rise_time, support
 from sysid_core.signals.options import SignalConfig
@@ -31,8 +31,6 @@ from sysid_core.signals.timing import split_at_gaps
 __all__ = [
     "Batch",
     "Progress",
-    "aligned_interpreted",
-    "aligned_recording",
     "batch_at",
     "batch_of",
     "learning_rows",
@@ -99,42 +97,6 @@ class Batch:
             report,
             np.concatenate(loads) if loads else None,
         )
-
-
-def aligned_recording(
-    robot: Robot,
-    recording: Recording,
-    config: SignalConfig,
-    *,
-    lenient: bool = False,
-) -> Aligned:
-    """Interpret a recording as a robot's and bring it onto one grid.
-
-    Raises
-    ------
-    DataError
-        If the recording is not usable.
-    """
-    return aligned_interpreted(robot, interpret(robot, recording, lenient=lenient), config)
-
-
-def aligned_interpreted(robot: Robot, interpreted: Recording, config: SignalConfig) -> Aligned:
-    """Bring an interpreted recording onto one grid.
-
-    The description's `signals` apply where `config` leaves the choice open.
-
-    Raises
-    ------
-    DataError
-        If no stretch of it is usable.
-    """
-    if config.cutoff is None:
-        inertial = interpreted.imu is not None and config.inertial
-        config = replace(config, cutoff=described_cutoff(robot.description, inertial=inertial))
-    try:
-        return align(interpreted, config)
-    except DataError as err:
-        raise DataError(str(err), source=interpreted.source) from err
 
 
 def batch_of(

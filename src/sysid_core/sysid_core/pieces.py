@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sysid_core.batch import Batch, aligned_interpreted, aligned_recording, batch_at
+from sysid_core.aligning import aligned_interpreted, aligned_recording
+from sysid_core.batch import Batch, batch_at
 from sysid_core.errors import DataError
 from sysid_core.recording import Part, Recording
 from sysid_core.recordings import Source

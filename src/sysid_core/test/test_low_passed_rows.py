@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from sysid_core.aligning import aligned_recording
 from sysid_core.arrays import FloatArray
-from sysid_core.batch import Batch, aligned_recording, batch_at, low_passed, rows_of
+from sysid_core.batch import Batch, batch_at, low_passed, rows_of
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.recording import Recording
 from sysid_core.robot import load_robot

@@ -89,11 +89,6 @@ def corrected(judged: Conditioned, motion: FootMotion, stance: StanceMotion) -> 
     samples, fit = stance.correct(judged.samples, motion, keep)
     uncertain = keep & ~fit
     found = judged.noticed
-    if stance.used and stance.lag:
-        lag = f"{1e3 * abs(stance.lag):.2g} ms {'late' if stance.lag > 0.0 else 'early'}"
-        text = f"the odometry comes {lag}, judged by the standing feet"
-        hint = "the base's orientation is shifted by that; mend the stamps"
-        found += (noticed("odometry_late", text, keep, hint=hint),)
     if uncertain.any():
         text = "neither odometry nor feet tell the base's motion well in {share} of the samples"
         found += (noticed("base_uncertain", f"{text}; left out", uncertain),)

@@ -18,9 +18,9 @@ from sysid_core.dynamics.contact_kinematics import BASE, configuration, finite_s
 from sysid_core.dynamics.open_tree import OpenTree
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
-from sysid_core.signals.rotation import normalised, rotate_into_body, turned
+from sysid_core.signals.rotation import normalised, rotate_into_body
 
-__all__ = ["StanceMotion"]
+__all__ = ["StanceMotion", "base_maps"]
 
 _JUDGED_FROM = 50
 """Live samples that are judged at once: one by one would take as long as all else."""
@@ -31,10 +31,6 @@ than rigid, and odometry as good as they are stays as it is."""
 _MEMORY = 5.0  # Time constant [s] over which live variances follow the gait
 _ENOUGH = 200
 """Samples from which variances can be learned; before that, the odometry stays as it is."""
-_CERTAIN = 10.0  # Standard errors beyond which a lag is one: neighbouring samples err alike
-_SHORTEST_LAG = 0.005
-"""Lag [s] below which stamps are as good as a driver's: 0.3 degrees at 1 rad/s."""
-_LONGEST_LAG = 0.2  # Lag [s] beyond which a first-order correction is wrong
 _REMEMBERED = 1000  # Live samples whose noise the next one's is compared with
 
 
@@ -65,7 +61,6 @@ class StanceMotion:
         self._unexplained = np.zeros(2)
         self._unjudged: list[tuple[Samples, Samples]] = []
         self._judged = -np.inf
-        self._lag = np.zeros(4)
         self._newest = -np.inf
 
     def correct(
@@ -95,7 +90,7 @@ class StanceMotion:
         force = self._torque @ covariance @ self._torque.T
         fit[known] = self._worth(np.trace(force, axis1=1, axis2=2))
         mended = {}
-        for name in ("base_pose", "base_twist", "base_acceleration"):
+        for name in ("base_twist", "base_acceleration"):
             mended[name] = np.array(getattr(samples, name))
             mended[name][known] = getattr(corrected, name)
         return replace(samples, **mended), fit
@@ -122,31 +117,14 @@ class StanceMotion:
     ) -> tuple[Samples, FloatArray]:
         """Return samples with the base corrected, and its acceleration's covariance (n, 6, 6)."""
         q, v, a = configuration(self.robot, samples)
-        maps = _maps(q, motion.position + self._kinematics.reach)
+        maps = base_maps(q, motion.position + self._kinematics.reach)
         found = self._velocity.estimate(maps, motion.velocity, motion.loaded, keep)
-        stands = found.stands
         v = v - np.pad(found.error, ((0, 0), (0, v.shape[1] - BASE)))
         moved = self._kinematics.at_ground(self._kinematics.accelerations(q, v, a)[..., None])
         found = self._acceleration.estimate(maps, moved[:, :, :3, 0], motion.loaded, keep)
         acceleration = a[:, :BASE] - found.error
-        self._lag = keep * self._lag + _lag(maps, motion.velocity, stands, acceleration)
-        pose = np.array(samples.base_pose)
-        pose[:, 3:] = turned(q[:, 3:7], v[:, 3:BASE] * self.lag)
-        corrected = replace(
-            samples, base_pose=pose, base_twist=v[:, :BASE], base_acceleration=acceleration
-        )
+        corrected = replace(samples, base_twist=v[:, :BASE], base_acceleration=acceleration)
         return corrected, found.covariance
-
-    @property
-    def lag(self) -> float:
-        """Time [s] by which the odometry is late; 0 where that is little or may be chance."""
-        along, square, rest, count = self._lag
-        if square <= 0.0:
-            return 0.0
-        lag = -along / square
-        error = np.sqrt(max(rest - lag**2 * square, 0.0) / (max(count, 1.0) * square))
-        certain = max(_CERTAIN * error, _SHORTEST_LAG) < abs(lag) < _LONGEST_LAG
-        return float(lag) if certain else 0.0
 
     def _judge(self, samples: Samples, corrected: Samples) -> None:
         """Compare what both leave unexplained, once there are some more samples."""
@@ -186,23 +164,7 @@ class StanceMotion:
         return np.asarray(variance <= worst)
 
 
-def _lag(
-    maps: FloatArray, feet: FloatArray, stands: FloatArray, acceleration: FloatArray
-) -> FloatArray:
-    """Return sums (4,) that a lag follows from: late odometry moves feet by −lag times A v̇."""
-    change = (maps @ acceleration[:, None, :, None])[..., 0]
-    weight = stands[:, :, None]
-    return np.array(
-        [
-            np.sum(weight * change * feet),
-            np.sum(weight * change**2),
-            np.sum(weight * feet**2),
-            3.0 * stands.sum(),
-        ]
-    )
-
-
-def _maps(q: FloatArray, points: FloatArray) -> FloatArray:
+def base_maps(q: FloatArray, points: FloatArray) -> FloatArray:
     """Return the maps (n, nc, 3, 6) from the base's twist to points (n, nc, 3) in the world."""
     turn = normalised(q[:, 3:7])
     rows = [rotate_into_body(turn, np.broadcast_to(axis, (len(q), 3))) for axis in np.eye(3)]

@@ -11,6 +11,7 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.condition import corrected, judge_contacts
 from sysid_core.contacts.feet import ContactConfig, FootMotion, foot_motion, loaded_contacts
+from sysid_core.contacts.lateness import LateWatch
 from sysid_core.contacts.noticed import Noticed
 from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.stance import StanceMotion
@@ -57,6 +58,7 @@ class ContactStream:
         self.history = max(history, 2.0 * self.margin)
         self.parameters: FloatArray | None = None
         self._stance = StanceMotion(robot)
+        self.watch = LateWatch(robot)  # Of sensors that come late
         self._tail: _Held | None = None
         self._released = -np.inf
         self._refusal: Noticed | None = None
@@ -66,14 +68,16 @@ class ContactStream:
         """Forget the samples held back."""
         self._tail = self._refusal = None
         self._stance.reset()
+        self.watch.reset()
         self._released = self._refused_until = -np.inf
 
     def push(
-        self, samples: Samples, flagged: BoolArray | None = None
+        self, samples: Samples, flagged: BoolArray | None = None, *, inertial: bool = False
     ) -> tuple[Samples, tuple[Noticed, ...]]:
         """Take a batch; return those samples that are ready and fit, and what was noticed.
 
         Contact flags were measured where `flagged` (n,); default: everywhere, if there are any.
+        Most of the base's motion is the `inertial` sensor's, or the odometry's.
         Samples whose odometry is unusable are left out, as is what follows within two seconds.
 
         Raises
@@ -95,6 +99,8 @@ class ContactStream:
         if ready.any():
             self._released = float(known.time[ready][-1])
         self._tail = held.select(known.time > self._released - self.history)
+        moved = known.select(fresh), held.motion.select(fresh)
+        self.watch.push(*moved, inertial=inertial)
         odometry = self._odometry(known)
         keep = fresh & judged.keep & (known.time > self._refused_until)
         judged = corrected(replace(judged, keep=keep), held.motion, self._stance)

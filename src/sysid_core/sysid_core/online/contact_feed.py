@@ -9,6 +9,7 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray
 from sysid_core.contacts.feet import ContactConfig
+from sysid_core.contacts.lateness import Lateness
 from sysid_core.contacts.noticed import NoticedLog
 from sysid_core.contacts.stream import ContactStream
 from sysid_core.recording import Samples
@@ -18,6 +19,10 @@ __all__ = ["ContactFeed"]
 
 _SILENCE = 1.0
 """Time [s] without contacts after which they are said to come from the torques."""
+_AT_REST = 0.2
+"""Acceleration [m/s², rad/s²] of a base that rests: lateness changes nothing there."""
+_UNKNOWN = 12.0
+"""Time [s] after which samples come out although feet did not tell whether sensors are on time."""
 _COUNTED = {
     "switch": "samples close to a change of contacts",
     "flight_doubtful": "samples in flight that do not fall",
@@ -39,6 +44,9 @@ class ContactFeed:
         self._counts, self._tally = counts, tally
         self.log = NoticedLog()
         self._stream = ContactStream(robot, config)
+        self.late = Lateness()  # Of sensors, as the newest samples show it
+        self._held: list[Samples] = []  # Until sensors are known to be on time
+        self._passing = False  # Whether they are, or were not known to be for long
         self.reset()
 
     @property
@@ -58,15 +66,17 @@ class ContactFeed:
     def reset(self) -> None:
         """Forget everything, as when time goes back."""
         self._stream.reset()
+        self._held.clear()
         self._begin, self._newest = np.inf, -np.inf
 
-    def condition(self, samples: Samples, flagged: BoolArray) -> Samples:
-        """Return the samples that are ready and fit; `flagged` (n,): whose flags are measured."""
+    def condition(self, samples: Samples, flagged: BoolArray, inertial: bool) -> Samples:
+        """Return the samples that are ready and fit; see `ContactStream.push`."""
+        self.late = Lateness()
         if len(samples) == 0:
             return samples
         self._begin = min(self._begin, float(samples.time[0]))
         self._newest = float(samples.time[-1])
-        fit, found = self._stream.push(samples, flagged)
+        fit, found = self._stream.push(samples, flagged, inertial=inertial)
         self._tally["samples with contacts from the torques"] += int((~flagged).sum())
         for one in found:
             counter = self._tally if one.kind == "switch" else self._counts
@@ -74,4 +84,27 @@ class ContactFeed:
             if name:
                 counter[name] += int(one.samples.sum())
         self.log.add(len(samples), found)
-        return fit
+        return self._on_time(fit)
+
+    def _on_time(self, samples: Samples) -> Samples:
+        """Return samples once sensors are known to be on time; those before are lost if not."""
+        self.late = self._stream.watch.look()
+        if self.late.matters:
+            self._stream.watch.reset()
+            self._tally["samples before sensors were on time"] += sum(map(len, self._held))
+            self._held.clear()
+            return samples.select(slice(0))
+        if self._passing or not len(samples):
+            return samples
+        resting = np.abs(np.asarray(samples.base_acceleration)).max() < _AT_REST
+        if resting and not self._held:
+            return samples
+        self._held.append(samples)
+        held = float(samples.time[-1] - self._held[0].time[0])
+        self._passing = self._stream.watch.known or held >= _UNKNOWN
+        return Samples.concatenate(self.release()) if self._passing else samples.select(slice(0))
+
+    def release(self) -> list[Samples]:
+        """Return the samples that wait until sensors are known to be on time."""
+        done, self._held = self._held, []
+        return done

@@ -115,6 +115,10 @@ def replay(
         used += len(samples)
         identifier.ingest(samples)
         yield _step(identifier, clock)
+    if len(samples := live.release()):
+        used += len(samples)
+        identifier.ingest(samples)
+        yield _step(identifier, clock)
     found = _noticed(live, recording, used)
     if found and tell is not None:
         tell(found)

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.contacts.lateness import Lateness, late_sensors
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.recording import BaseRecording, ContactRecording, Recording
 from sysid_core.robot.model import Robot
@@ -49,6 +50,7 @@ class SensorFeed:
         counts: Counter[str],
     ) -> None:
         self._counts, self._cutoff = counts, cutoff
+        self.late = Lateness()  # By which messages were moved
         self._feet = tuple(contact.name for contact in robot.description.contacts)
         self._recent = {
             sensor.name: RecentRows(
@@ -65,6 +67,11 @@ class SensorFeed:
         for rows in self._recent.values():
             rows.reset()
 
+    def move(self, late: Lateness) -> None:
+        """Let messages count as earlier from now on, those that were moved already by more."""
+        self.late = self.late.plus(late)
+        self.reset()
+
     def sensed(self, name: str) -> bool:
         """Whether a sensor has shown itself."""
         return name in self._recent and len(self._recent[name]) > 0
@@ -77,6 +84,7 @@ class SensorFeed:
         """Take messages of any sensors."""
         if not self._recent:
             return
+        messages = self.late.undone(messages)
         base, contacts = messages.base, messages.contacts
         messages = replace(
             messages,
@@ -145,6 +153,7 @@ class SensorFeed:
             return
         if self._slow is not None:
             yield self._slow
+        yield from late_sensors(self.late)
         if newest - self._recent["base"].known_until > PATIENCE:
             yield Diagnostic(
                 "base_missing",

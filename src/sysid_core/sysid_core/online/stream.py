@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.contacts.feet import ContactConfig
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.online.contact_feed import ContactFeed
@@ -20,9 +20,9 @@ from sysid_core.robot.conversion import JointConversion, are_others
 from sysid_core.robot.model import Robot
 from sysid_core.signals.arrival import LiveArrivals
 from sysid_core.signals.buffer import GatedRows, StreamCounts
-from sysid_core.signals.chain import ChainConfig, Fused, Grid, filter_grid, fuse
+from sysid_core.signals.chain import ChainConfig, Filtered, Fused, Grid, filter_grid, fuse
 from sysid_core.signals.filters import support
-from sysid_core.signals.inertial import Biases
+from sysid_core.signals.inertial import FIRST, Biases
 from sysid_core.signals.outliers import HALF_WINDOW, unwrapped
 
 __all__ = ["SampleStream", "columns_of", "values_of"]
@@ -30,8 +30,8 @@ __all__ = ["SampleStream", "columns_of", "values_of"]
 _SPEED_LIMITS = 10.0
 """Changes of position beyond so many times the speed limit are none, noise and quanta included."""
 _ROUNDING = 1e-3
-_ORDERS = 16  # of joints' names that are remembered; a robot has one for each of its drivers
 """Part of a period that rounding of stamps may amount to."""
+_ORDERS = 16  # Of joints' names that are remembered; a robot has one for each of its drivers
 
 
 class SampleStream:
@@ -77,6 +77,7 @@ class SampleStream:
             self._contacts = ContactFeed(robot, contacts, self.counts, self.tally)
         self._nothing = _no_samples(robot)
         self._columns: dict[tuple[str, ...], IndexArray | None] = {}
+        self._flagged: BoolArray  # (m,) Whether samples that wait have measured flags
         self._restart(reset=True)
 
     @property
@@ -177,7 +178,7 @@ class SampleStream:
         self._next = self._edge
         self._on_grid = np.zeros((0, 2 * len(self._measured)))
         if reset:
-            self._biases = Biases()
+            self._begin_fusing()
             self._disagreement: Diagnostic | None = None
             self._sensors.reset()
             if self._contacts is not None:
@@ -231,15 +232,44 @@ class SampleStream:
             return self._nothing
         moved = np.isfinite(np.asarray(filtered.samples.base_acceleration)).all(axis=1)
         self.counts["joint states without odometry"] += step * int((~moved).sum())
-        fused = fuse(filtered.select(moved), self._mounting, self._biases, self.config.output_rate)
-        missing = int(moved.sum())
+        self._flagged = np.append(self._flagged, flagged[moved])
+        fused = self._fused(filtered.select(moved))
+        flagged, self._flagged = np.split(self._flagged, [len(fused.samples)])
+        missing = len(fused.samples)
         if filtered.readings is not None:
             missing = int(np.isnan(filtered.readings.specific_force[moved]).any(axis=1).sum())
         self._count_inertial(fused, missing)
         self._biases = fused.biases
         if self._contacts is None:
             return fused.samples
-        return self._contacts.condition(fused.samples, flagged[moved])
+        inertial = 2 * fused.used > len(fused.samples)
+        samples = self._contacts.condition(fused.samples, flagged, inertial)
+        if (late := self._contacts.late).matters:  # what is known of sensors is of other times
+            self._sensors.move(late)
+            self._begin_fusing()
+        return samples
+
+    def _begin_fusing(self) -> None:
+        self._biases = Biases()
+        self._flagged = np.zeros(0, dtype=np.bool_)
+        self._first: list[Filtered] | None = []  # Until biases are known
+
+    def _fused(self, filtered: Filtered) -> Fused:
+        """Fuse sensors; the first samples with inertial readings wait until biases are known."""
+        rate = self.config.output_rate
+        if self._first is None or (filtered.readings is None and not self._first):
+            return fuse(filtered, self._mounting, self._biases, rate)
+        self._first.append(filtered)
+        if sum(len(part.samples) for part in self._first) < FIRST * rate:
+            return Fused(self._nothing, self._biases, 0, None)
+        whole, self._first = Filtered.concatenate(self._first), None
+        biases = fuse(whole, self._mounting, Biases(), rate).biases
+        return fuse(whole, self._mounting, biases, rate)
+
+    def release(self) -> Samples:
+        """Return the samples that wait until sensors are known to be on time."""
+        held = [] if self._contacts is None else self._contacts.release()
+        return Samples.concatenate(held) if held else self._nothing
 
     def _count_inertial(self, fused: Fused, missing: int) -> None:
         self._disagreement = fused.diagnostic

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -60,6 +60,16 @@ class Filtered(NamedTuple):
 
     samples: Samples
     readings: Readings | None
+
+    @staticmethod
+    def concatenate(parts: Sequence[Filtered]) -> Filtered:
+        """Join parts; readings of those that lack them are NaN."""
+        samples = Samples.concatenate([part.samples for part in parts])
+        readings = [
+            part.readings or Readings(*np.full((3, len(part.samples), 3), np.nan))
+            for part in parts
+        ]
+        return Filtered(samples, Readings(*map(np.concatenate, zip(*readings, strict=True))))
 
     def select(self, chosen: slice | BoolArray) -> Filtered:
         """Return the samples that a slice or a mask (n,) picks."""

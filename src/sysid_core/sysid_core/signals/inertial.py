@@ -14,6 +14,7 @@ from sysid_core.signals.motion import BaseMotion
 from sysid_core.signals.rotation import rotate_into_body
 
 __all__ = [
+    "FIRST",
     "INSTEAD",
     "SLOWEST_PERIOD",
     "Biases",
@@ -31,14 +32,18 @@ SLOWEST_PERIOD = 0.4
 
 _MEMORY = 5.0
 """Time constant [s] of the biases: long beside the odometry's noise, short beside their drift."""
-_FIRST = 0.3
+FIRST = 0.3
 """Time [s] of agreement with the odometry before the sensor is used."""
 _WORST_ACCELERATION = 1.0
 """Bias [m/s²] that no sensor in working order has; a tilt of six degrees looks like it."""
+_USUAL_BIAS = 0.3  # [m/s²] what a sensor in working order has, and an odometry tilted by 2 degrees
 _WORST_RATE = 0.2
-"""Bias [rad/s] that no gyroscope in working order has; a turn this slow proves no mismatch."""
-_WORST_MISMATCH = 0.5
-"""Share of the base's angular velocity that gyroscope and odometry may differ by."""
+"""Bias [rad/s] that no gyroscope in working order has."""
+_WORST_MISMATCH = 0.75
+"""Share of an axis's angular velocity by gyroscope or odometry that the other may not show: one
+that turns at 3 Hz and is 70 ms late shows a quarter, one along another axis nothing."""
+_SLOW = 0.05
+"""Angular velocity [rad/s] that proves no mismatch: gyroscopes' noise and twice as much."""
 _PIECE = 256
 """Samples whose weights are formed at once: few beside the memory, so that none underflows."""
 
@@ -77,8 +82,9 @@ class Biases(NamedTuple):
     # rate, acceleration: of the differences of angular velocity [rad/s] and acceleration [m/s²].
     rate: RunningMean = RunningMean(np.zeros(3))
     acceleration: RunningMean = RunningMean(np.zeros(3))
-    squares: RunningMean = RunningMean(np.zeros(2))
-    """Of the squared difference and of the squared angular velocity [rad²/s²]."""
+    scatter: RunningMean = RunningMean(np.zeros(3))  # Of the squares of the latter [m²/s⁴]
+    squares: RunningMean = RunningMean(np.zeros(6))
+    """Of each axis's squared angular velocity, and its product with the odometry's [rad²/s²]."""
     seen: int = 0  # Samples
 
 
@@ -169,24 +175,42 @@ def inertial_motion(
     linear = inertial_acceleration(
         orientation[known], twist[:, :3], angular, turning[known], force[known], mounting
     )
-    shift, shift_mean = biases.acceleration.over(linear - acceleration[:, :3], decay)
-    squares = np.stack([np.sum(difference**2, axis=1), np.sum(twist[:, 3:] ** 2, axis=1)], axis=1)
-    spread, spread_mean = biases.squares.over(squares, decay)
-    around = np.maximum(0.0, spread[:, 0] - np.sum(bias**2, axis=1))
-    mismatch = np.sqrt(around / 3.0) / (np.sqrt(spread[:, 1] / 3.0) + _WORST_RATE)
-    figures = np.stack([np.abs(bias).max(axis=1), mismatch, np.abs(shift).max(axis=1)], axis=1)
+    off = linear - acceleration[:, :3]
+    shift, shift_mean = biases.acceleration.over(off, decay)
+    scatter, scatter_mean = biases.scatter.over(off**2, decay)
+    seen = biases.seen + np.arange(1, len(known) + 1)
+    # the odometry's noise must not pass for a bias
+    chance = (scatter - shift**2) / np.minimum(seen, 1.0 / (1.0 - decay))[:, None]
+    shift = shift / (1.0 + np.maximum(chance, 0.0) / _USUAL_BIAS**2)
+    squares, squares_mean = biases.squares.over(
+        np.hstack([angular**2, angular * twist[:, 3:]]), decay
+    )
+    figures = np.stack(
+        [np.abs(bias).max(axis=1), _mismatch(squares), np.abs(shift).max(axis=1)], axis=1
+    )
     worst = np.array([_WORST_RATE, _WORST_MISMATCH, _WORST_ACCELERATION])
     agrees: BoolArray = np.asarray((figures <= worst).all(axis=1))
-    seen = biases.seen + np.arange(1, len(known) + 1)
-    learned: BoolArray = np.asarray(seen >= max(1, round(_FIRST * rate)))
+    learned: BoolArray = np.asarray(seen >= max(1, round(FIRST * rate)))
     good: BoolArray = agrees & learned
     used[known[good]] = True
     motion = BaseMotion(odometry.twist.copy(), odometry.acceleration.copy())
     motion.twist[used, 3:] = angular[good]
     motion.acceleration[used] = np.hstack([linear - shift, turning[known]])[good]
-    after = Biases(rate_mean, shift_mean, spread_mean, int(seen[-1]))
+    after = Biases(rate_mean, shift_mean, scatter_mean, squares_mean, int(seen[-1]))
     judged = bool(learned[-1] and not agrees[-1])
     return InertialMotion(motion, used, after, _disagreement(*figures[-1]) if judged else None)
+
+
+def _mismatch(squares: FloatArray) -> FloatArray:
+    """Return the largest share (n,) of an axis's angular velocity that one sensor alone shows.
+
+    By the slope of the odometry's over the gyroscope's, which the odometry's noise leaves as it
+    is, for mean squares and products (n, 6) as in `Biases`.
+    """
+    own, product = np.hsplit(squares + _SLOW**2, 2)
+    slope = product / own
+    share = np.where(slope > 1.0, 1.0 - 1.0 / np.maximum(slope, 1.0), 1.0 - slope)
+    return np.asarray(share.max(axis=1))
 
 
 def _disagreement(rate: float, mismatch: float, acceleration: float) -> Diagnostic:

@@ -115,10 +115,10 @@ def base_motion(base: Smoothed, *, measured: bool) -> BaseMotion:
         Of (n, 13): position in the world, quaternion x, y, z, w (continuous), measured twist in
         the base frame (NaN if not measured).
     measured : bool
-        Use the measured twist where there is one.
+        Use the measured twist where there is one: messages that lack it have zeros.
     """
     twist = base.value[:, 7:]
-    if measured and not np.isnan(twist).all(axis=0).any():
+    if measured and twist.any() and not np.isnan(twist).all(axis=0).any():
         return BaseMotion(twist, base.first[:, 7:])
     position, turn = slice(0, 3), slice(3, 7)
     quaternion = base.value[:, turn]

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.feet import FootMotion, foot_motion
@@ -129,23 +128,6 @@ def test_samples_whose_base_only_noisy_odometry_tells_are_left_out(
     _, fit = correct(legged, given, motion)
     assert not fit[flight].any()
     assert fit[~flight].mean() > 0.9
-
-
-def test_odometry_that_comes_late_is_taken_forward(legged: Any, samples: Samples) -> None:
-    late = 0.03
-    given = noisy(samples, 0.3)
-    pose, twist = np.array(samples.base_pose), np.asarray(samples.base_twist)
-    truth = Rotation.from_quat(pose[:, 3:])
-    before = truth * Rotation.from_rotvec(-late * twist[:, 3:])
-    pose[:, 3:] = before.as_quat()
-    shift = late * np.asarray(samples.base_acceleration)
-    given = replace(given, base_pose=pose, base_twist=np.asarray(given.base_twist) - shift)
-    stance = StanceMotion(legged.robot)
-    corrected, _ = correct(legged, given, stance=stance)
-    assert stance.lag == pytest.approx(late, rel=0.1)
-    after = Rotation.from_quat(np.asarray(corrected.base_pose)[:, 3:])
-    left, had = (np.mean((truth.inv() * each).magnitude()) for each in (after, before))
-    assert left < 0.5 * had  # two feet do not tell the turn about their line
 
 
 def test_what_comes_in_batches_is_corrected_once_enough_is_known(

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a recording to grids on which all sensors are on the joints' time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from sysid_core.contacts.feet import foot_motion
+from sysid_core.contacts.lateness import (
+    FootTrack,
+    Lateness,
+    foot_track,
+    late_sensors,
+    lateness,
+)
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.contact_kinematics import ContactKinematics
+from sysid_core.errors import DataError
+from sysid_core.recording import ImuMounting, Recording
+from sysid_core.robot.imu import described_cutoff
+from sysid_core.robot.interpretation import interpret
+from sysid_core.robot.model import Robot
+from sysid_core.signals.align import Aligned, align
+from sysid_core.signals.chain import ChainConfig, filter_grid, fuse
+from sysid_core.signals.cutoff import highest_cutoff
+from sysid_core.signals.filters import support
+from sysid_core.signals.inertial import Biases
+from sysid_core.signals.options import SignalConfig
+from sysid_core.signals.timing import estimate_clock
+
+__all__ = ["aligned_interpreted", "aligned_recording"]
+
+_CUTOFF = 10.0  # [Hz] that sensors are compared at: above, odometry shows little but noise
+_RATE = 100.0  # [Hz] of the samples that they are compared by
+_AGAIN = 3  # Times that sensors are moved: the first time, long lags come out as less
+
+
+def aligned_recording(
+    robot: Robot,
+    recording: Recording,
+    config: SignalConfig,
+    *,
+    lenient: bool = False,
+) -> Aligned:
+    """Interpret a recording as a robot's and bring it onto one grid.
+
+    Raises
+    ------
+    DataError
+        If the recording is not usable.
+    """
+    return aligned_interpreted(robot, interpret(robot, recording, lenient=lenient), config)
+
+
+def aligned_interpreted(robot: Robot, interpreted: Recording, config: SignalConfig) -> Aligned:
+    """Bring an interpreted recording onto one grid.
+
+    The description's `signals` apply where `config` leaves the choice open. A legged robot's
+    sensors that come late are moved by that; an inertial sensor that is not the base's is left
+    out.
+
+    Raises
+    ------
+    DataError
+        If no stretch of it is usable.
+    """
+    try:
+        aligned = _on_grid(robot, interpreted, config)
+        if interpreted.base is None or not (robot.floating and robot.description.contacts):
+            return aligned
+        return _on_time(robot, interpreted, config, aligned)
+    except DataError as err:
+        raise DataError(str(err), source=interpreted.source) from err
+
+
+def _on_grid(robot: Robot, recording: Recording, config: SignalConfig) -> Aligned:
+    """Align a recording at the cut-off that is asked for, or described as far as its rate lets."""
+    inertial = recording.imu is not None and config.inertial
+    described = described_cutoff(robot.description, inertial=inertial)
+    if config.cutoff is None and described is not None:
+        limit = highest_cutoff(estimate_clock(recording.time).rate)
+        config = replace(config, cutoff=min(described, limit))
+    return align(recording, config)
+
+
+class _Compared(NamedTuple):
+    """What feet and sensors say of each other, and why an inertial sensor is not used."""
+
+    late: Lateness
+    trouble: Diagnostic | None
+
+
+def _on_time(
+    robot: Robot, recording: Recording, config: SignalConfig, aligned: Aligned
+) -> Aligned:
+    """Align a recording anew where that mends its sensors, and say what was done."""
+    whole = Lateness()
+    for _ in range(_AGAIN):
+        late, trouble = _compared(robot, aligned)
+        if not late.matters:
+            break
+        whole = whole.plus(late)
+        aligned = _on_grid(robot, whole.undone(recording), config)
+    said = late_sensors(whole)
+    if trouble is not None:
+        aligned = _on_grid(robot, replace(whole.undone(recording), imu=None), config)
+        said.append(trouble)
+    return replace(aligned, warnings=(*aligned.warnings, *map(str, said)))
+
+
+def _compared(robot: Robot, aligned: Aligned) -> _Compared:
+    rate, imu = aligned.rate, aligned.recording.imu
+    cutoff, every = min(aligned.choice.cutoff, _CUTOFF), max(1, int(rate / _RATE))
+    chain = ChainConfig(rate, cutoff)
+    mounting = (imu and imu.mounting) or ImuMounting()
+    kinematics = ContactKinematics(robot)
+    parts, used, seen, trouble = list[FootTrack](), 0, 0, None
+    for grid in aligned.grids:
+        again = parts and grid.time[0] <= parts[-1].time[-1]  # the clock was set
+        if again or len(grid.time) <= 2 * support(rate, cutoff):
+            continue
+        filtered = filter_grid(grid, chain, every=every)
+        biases = fuse(filtered, mounting, Biases(), rate / every).biases
+        samples, _, good, why = fuse(filtered, mounting, biases, rate / every)
+        parts.append(foot_track(kinematics, samples, foot_motion(robot, samples)))
+        used, seen, trouble = used + good, seen + len(samples), trouble or why
+    inertial = 2 * used > seen
+    late = Lateness()
+    if parts:
+        late = lateness(FootTrack.concatenate(parts), inertial=inertial)
+    return _Compared(late, None if inertial else trouble)

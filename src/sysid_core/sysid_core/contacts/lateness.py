@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""By how much odometry and inertial sensor come later than the joints, by the standing feet.
+
+A foot that stands still has no velocity, if the base's twist is of the same time as the joints'.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.contacts.feet import FootMotion
+from sysid_core.contacts.stance import base_maps
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.contact_kinematics import BASE, ContactKinematics, configuration
+from sysid_core.recording import Recording, Samples
+from sysid_core.robot.model import Robot
+from sysid_core.signals.switching import switching
+
+__all__ = ["FootTrack", "LateWatch", "Lateness", "foot_track", "late_sensors", "lateness"]
+
+_STRETCH = 1.0 / 16.0
+"""Time [s] over which feet are averaged: a quarter of the period of a quick gait."""
+_AROUND = 0.04  # Time [s] around a change of feet in which none is certain to stand
+_PARTS = 16  # Parts that are left out in turn, to tell what of a result is chance
+_FEWEST = 8  # Stretches of a part that can be judged by
+_ROUNDS = 10  # In which lags settle, and feet that slip come to count for less
+_SETTLED = 1e-4  # Step [s] at which they have
+_USUAL = 2.0  # Median speeds from which a foot counts for less than half
+_CERTAIN = 5.0  # Standard errors beyond which a sensor is late
+_SHORTEST = 0.003
+"""Time [s] below which stamps are as good as a driver's; feet that roll and give show a third."""
+_LONGEST = 0.2  # Time [s] beyond which a gait of 2.5 Hz looks the same early or late
+_LEFT = 0.9  # Share of feet's squared speeds that lateness must not leave: others slide anyway
+_SPAN = 16.0  # Time [s] that live sensors are judged by
+_EVERY, _RARELY = (
+    1.0,
+    8.0,
+)  # Time [s] between looks, until they are on time and since: clocks drift
+_RIDGE = 1e-9  # Share of the trace that keeps equations solvable
+_SINGULAR = 1e6  # Condition from which one sensor's lateness looks like the other's
+
+
+class Lateness(NamedTuple):
+    """Time [s] by which sensors are late; 0 where that is little, or may be chance."""
+
+    odometry: float = 0.0
+    imu: float = 0.0
+    known: bool = False  # Whether more would have been noticed
+
+    @property
+    def matters(self) -> bool:
+        """Whether any sensor is late."""
+        return bool(self.odometry or self.imu)
+
+    def plus(self, other: Lateness) -> Lateness:
+        """Return the sum of two."""
+        return Lateness(self.odometry + other.odometry, self.imu + other.imu, other.known)
+
+    def undone(self, messages: Recording) -> Recording:
+        """Return messages whose stamps are as much earlier as they are late."""
+        base, imu = messages.base, messages.imu
+        return replace(
+            messages,
+            base=base and replace(base, time=base.time - self.odometry),
+            imu=imu and replace(imu, time=imu.time - self.imu),
+        )
+
+
+class FootTrack(NamedTuple):
+    """How feet move by the joints and by the base's twist, sample by sample."""
+
+    time: FloatArray  # (n,) [s]
+    stands: BoolArray  # (n, nc) feet that carry load, and do so for a while
+    by_joints: FloatArray  # (n, nc, 3) [m/s] their velocity in the world while the base rests
+    maps: FloatArray  # (n, nc, 3, 6) from the base's twist to the rest of it
+    # twist, acceleration: (n, 6) of the base, as sensors tell them.
+    twist: FloatArray
+    acceleration: FloatArray
+
+    @staticmethod
+    def concatenate(parts: Sequence[FootTrack]) -> FootTrack:
+        """Return the track over several parts in the order of time."""
+        return FootTrack(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+    def at(self, late: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the velocities (m, 3) of standing feet if twists are late (2,) [s].
+
+        In the mean over short stretches, with what the linear and the angular part bring to it
+        per second of lateness (m, 3, 2).
+        """
+        times = self.time[:, None] + np.repeat(late, 3)
+        twist, acceleration = (
+            np.stack([np.interp(t, self.time, x) for t, x in zip(times.T, own.T, strict=True)], 1)
+            for own in (self.twist, self.acceleration)
+        )
+        columns = np.empty((*self.by_joints.shape, 3))
+        columns[..., 0] = self.by_joints + (self.maps @ twist[:, None, :, None])[..., 0]
+        for k, part in enumerate((slice(3), slice(3, BASE)), 1):
+            columns[..., k] = (self.maps[..., part] @ acceleration[:, None, part, None])[..., 0]
+        stretch = np.floor(self.time / _STRETCH)
+        start = np.flatnonzero(np.diff(stretch, prepend=-np.inf))
+        count = np.add.reduceat(self.stands, start, axis=0, dtype=np.intp)
+        standing = np.where(self.stands[..., None, None], columns, 0.0)
+        total = np.add.reduceat(standing, start, axis=0)[count > 0]
+        mean = total / count[count > 0][:, None, None]
+        return mean[..., 0], mean[..., 1:]
+
+
+def foot_track(kinematics: ContactKinematics, samples: Samples, motion: FootMotion) -> FootTrack:
+    """Return how the feet of samples move; those that are not finite are left out."""
+    state = configuration(kinematics.robot, samples)
+    known: BoolArray = np.asarray(np.isfinite(np.hstack(state)).all(axis=1))
+    samples, motion = samples.select(known), motion.select(known)
+    q, twist, acceleration = state.q[known], state.v[known, :BASE], state.a[known, :BASE]
+    maps = base_maps(q, motion.position + kinematics.reach)
+    by_joints = motion.velocity - (maps @ twist[:, None, :, None])[..., 0]
+    stands = motion.loaded & ~switching(samples.time, motion.loaded, _AROUND)[:, None]
+    return FootTrack(samples.time, stands, by_joints, maps, twist, acceleration)
+
+
+def lateness(track: FootTrack, *, inertial: bool) -> Lateness:
+    """Return by how much sensors are late, by weighted least squares (Gauss-Newton).
+
+    Linear velocities are the odometry's, and angular ones the inertial sensor's, if that is used.
+    """
+    whose = np.eye(2) if inertial else np.ones((2, 1))
+    late = np.zeros(whose.shape[1])
+    if len(track.time) < _PARTS:
+        return Lateness()
+    for _ in range(_ROUNDS):
+        feet, change = track.at(whose @ late)
+        if len(feet) < _FEWEST * _PARTS:
+            return Lateness()
+        speed = np.linalg.norm(feet, axis=1)
+        weight = 1.0 / (1.0 + (speed / max(_USUAL * float(np.median(speed)), 1e-12)) ** 2)
+        change = change @ whose
+        weighed = np.swapaxes(change * weight[:, None, None], 1, 2)
+        part = np.arange(len(feet)) * _PARTS // len(feet)
+        A, b = np.zeros((_PARTS, len(late), len(late))), np.zeros((_PARTS, len(late)))
+        np.add.at(A, part, weighed @ change)
+        np.add.at(b, part, -(weighed @ feet[..., None])[..., 0])
+        total = A.sum(axis=0) + _RIDGE * np.trace(A.sum(axis=0)) * np.eye(len(late))
+        if not np.linalg.cond(total) < _SINGULAR:
+            return Lateness()
+        step = np.linalg.solve(total, b.sum(axis=0))
+        late = np.clip(late + step, -_LONGEST, _LONGEST)
+        if np.abs(step).max() < _SETTLED:
+            break
+    without = np.linalg.solve(total - A, (b.sum(axis=0) - b)[..., None])[..., 0]
+    error = np.sqrt((_PARTS - 1.0) * np.var(without, axis=0))
+    certain = np.maximum(_CERTAIN * error, _SHORTEST) < np.abs(late)
+    left, whole = (weight @ (v**2).sum(axis=1) for v in (feet, track.at(np.zeros(2))[0]))
+    certain &= left < _LEFT * whole
+    late = np.where(certain & (np.abs(late) < _LONGEST), late, 0.0)
+    found = Lateness(*late.tolist())
+    return found._replace(known=bool((_CERTAIN * error < _SHORTEST).all()))
+
+
+class LateWatch:
+    """Looks for late sensors among the newest samples of a live robot.
+
+    Attributes
+    ----------
+    known : bool
+        Whether sensors are on time, as far as feet that moved long enough could tell.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._kinematics = ContactKinematics(robot)
+        self.known = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all samples: sensors were moved."""
+        self._parts: deque[tuple[bool, FootTrack]] = deque()
+        self._looked = np.inf
+
+    def push(self, samples: Samples, motion: FootMotion, *, inertial: bool) -> None:
+        """Take new samples, whose base's motion is the `inertial` sensor's, and their feet's."""
+        if not len(samples):
+            return
+        newest = float(samples.time[-1])
+        self._looked = min(self._looked, newest)
+        self._parts.append((inertial, foot_track(self._kinematics, samples, motion)))
+        while newest - float(self._parts[0][1].time[-1]) > _SPAN:
+            self._parts.popleft()
+
+    def look(self) -> Lateness:
+        """Return by how much sensors are late, now and then; see `lateness`."""
+        newest = float(self._parts[-1][1].time[-1]) if self._parts else -np.inf
+        if newest - self._looked < (_RARELY if self.known else _EVERY):
+            return Lateness()
+        self._looked = newest
+        inertial = 2 * sum(used for used, _ in self._parts) > len(self._parts)
+        same = [track for used, track in self._parts if used == inertial]
+        found = lateness(FootTrack.concatenate(same), inertial=inertial)
+        self.known |= found.known
+        return found
+
+
+def late_sensors(late: Lateness) -> list[Diagnostic]:
+    """Say which sensors come late, or early."""
+    names = ("odometry", "the odometry comes"), ("imu", "the inertial sensor's readings come")
+    found = []
+    for (name, what), lag in zip(names, late[:2], strict=True):
+        if lag:
+            side = "late" if lag > 0.0 else "early"
+            text = f"{what} {1e3 * abs(lag):.0f} ms {side}, judged by the standing feet"
+            found.append(Diagnostic(f"{name}_late", text, hint="moved by that; mend the stamps"))
+    return found

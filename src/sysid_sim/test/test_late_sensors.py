@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Odometry and inertial sensor of a walking robot whose stamps are late, recorded and live."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sysid_core.aligning import aligned_recording
+from sysid_core.online.replay import stream_settings_for
+from sysid_core.online.stream import SampleStream
+from sysid_core.recording import Recording, Samples
+from sysid_core.robot import Robot
+from sysid_core.signals.align import Aligned
+from sysid_core.signals.options import SignalConfig
+from sysid_core.signals.prepare import filter_aligned
+from sysid_sim.run import run_scenario
+from sysid_sim.scenarios import find_scenario
+
+SECONDS = 12.0
+Spoil = Callable[[Recording], Recording]
+
+
+@pytest.fixture(scope="module")
+def walk() -> tuple[Robot, Recording]:
+    done = run_scenario(find_scenario("solo12_trot"), seed=3, duration=SECONDS)
+    return done.robot, done.recording
+
+
+def late(recording: Recording, odometry: float, imu: float) -> Recording:
+    assert recording.base is not None
+    assert recording.imu is not None
+    return replace(
+        recording,
+        base=replace(recording.base, time=recording.base.time + odometry),
+        imu=replace(recording.imu, time=recording.imu.time + imu),
+    )
+
+
+def motion(aligned: Aligned) -> Samples:
+    return filter_aligned(aligned, aligned.choice).samples()
+
+
+def difference(one: Samples, other: Samples) -> float:
+    """Return the share of the base's acceleration by which two differ."""
+    where = np.intersect1d(np.rint(one.time * 1e4), np.rint(other.time * 1e4), return_indices=True)
+    a = np.asarray(one.base_acceleration)[where[1]]
+    b = np.asarray(other.base_acceleration)[where[2]]
+    return float(np.linalg.norm(a - b) / np.linalg.norm(b))
+
+
+@pytest.mark.parametrize(("odometry", "imu"), [(0.04, 0.0), (0.0, 0.03), (0.05, 0.02)])
+def test_a_recording_is_put_on_time(
+    walk: tuple[Robot, Recording], odometry: float, imu: float
+) -> None:
+    robot, recording = walk
+    expected = aligned_recording(robot, recording, SignalConfig())
+    assert not any("late" in text or "early" in text for text in expected.warnings)
+    given = late(recording, odometry, imu)
+    found = aligned_recording(robot, given, SignalConfig())
+    told = [text for text in found.warnings if "judged by the standing feet" in text]
+    assert len(told) == bool(odometry) + bool(imu)
+    assert difference(motion(found), motion(expected)) < 0.15
+
+
+def live(robot: Robot, recording: Recording) -> tuple[SampleStream, Samples]:
+    stream = SampleStream(robot, stream_settings_for(recording, robot))
+    parts, until = [], -np.inf
+    assert recording.effort is not None
+    for start in range(0, len(recording), 20):
+        k = slice(start, start + 20)
+        since, until = until, float(recording.time[k][-1])
+        parts_of = {
+            name: part.select(slice(*np.searchsorted(part.time, [since, until], side="right")))
+            for name in ("base", "imu", "contacts")
+            if (part := getattr(recording, name)) is not None
+        }
+        stream.push(replace(recording, **parts_of))
+        parts.append(
+            stream.push_joint_states(
+                recording.time[k],
+                recording.joint_names,
+                recording.position[k],
+                recording.effort[k],
+            )
+        )
+    return stream, Samples.concatenate([part for part in parts if len(part)])
+
+
+def test_live_sensors_are_put_on_time_and_nothing_is_lost_of_those_that_are(
+    walk: tuple[Robot, Recording],
+) -> None:
+    robot, recording = walk
+    stream, expected = live(robot, recording)
+    assert expected.time[0] < 1.0
+    assert not list(stream.take_diagnostics())
+    stream, found = live(robot, late(recording, 0.04, 0.02))
+    said = " ".join(map(str, stream.take_diagnostics()))
+    assert "odometry" in said
+    assert "inertial sensor" in said
+    assert stream.tally["samples before sensors were on time"] > 0
+    assert difference(found.select(found.time > 9.0), expected) < 0.2
+
+
+def test_an_inertial_sensor_along_other_axes_is_left_out(walk: tuple[Robot, Recording]) -> None:
+    robot, recording = walk
+    assert recording.imu is not None
+    turn = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    imu = recording.imu
+    turned = replace(
+        imu,
+        angular_velocity=imu.angular_velocity @ turn,
+        linear_acceleration=imu.linear_acceleration @ turn,
+    )
+    found = aligned_recording(robot, replace(recording, imu=turned), SignalConfig())
+    without = aligned_recording(robot, replace(recording, imu=None), SignalConfig())
+    assert any("gyroscope and odometry differ" in text for text in found.warnings)
+    assert found.choice.cutoff == without.choice.cutoff
+    assert difference(motion(found), motion(without)) < 1e-6
+
+
+def test_odometry_without_twists_is_differentiated(walk: tuple[Robot, Recording]) -> None:
+    robot, recording = walk
+    assert recording.base is not None
+    base = replace(recording.base, twist=np.zeros_like(recording.base.twist))
+    slow = SignalConfig(cutoff=8.0)  # twice differentiated poses are noisy
+    given = replace(recording, base=base, imu=None)
+    expected = motion(aligned_recording(robot, replace(recording, imu=None), slow))
+    assert difference(motion(aligned_recording(robot, given, slow)), expected) < 0.1
