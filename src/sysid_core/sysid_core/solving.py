@@ -87,19 +87,20 @@ def solve(
 ) -> Solved:
     """Solve, find how coloured the residuals are, and solve with the weights that they ask.
 
-    Gravity in another direction is named, or a joint whose efforts contradict the rest, which
-    then weighs no more than its friction asks, or one whose efforts have another scale.
+    A floating base's torques err by a share that lasts, too: its acceleration, which rows hold, is
+    noisy. Gravity in another direction is named, or a joint whose efforts contradict the rest,
+    which then weighs no more than its friction asks, or one whose efforts have another scale.
     """
     regression = stream.regression
     first = replace(estimator, covariance="none").solve(problem)
     correlation = stream.correlation(first.parameters)
     problem = replace(problem, correlation=correlation)
     estimate = estimator.solve(problem, first.parameters)
-    if not regression.per_joint:
-        return Solved(estimate, problem, correlation)
-    if _bent(problem, estimate):
+    if regression.robot.floating or (regression.per_joint and _bent(problem, estimate)):
         problem, correlation = _with_model_error(problem, first, correlation)
         estimate = estimator.solve(problem, first.parameters)
+    if not regression.per_joint:
+        return Solved(estimate, problem, correlation)
     if posing.only is None:
         learned = stream.learned
         tilt = find_tilt(regression, learned, still, posing.problem, estimate, correlation)
