@@ -22,7 +22,7 @@ from sysid_core.batch import (
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.dynamics.sums import Places, Sums
-from sysid_core.effort_lag import find_lag, without_presliding
+from sysid_core.effort_lag import find_contact_lag, find_lag, without_presliding
 from sysid_core.errors import DataError, EstimationError
 from sysid_core.estimation import Entropic, Problem
 from sysid_core.robot.model import Robot
@@ -58,14 +58,12 @@ _OVERSAMPLING = 4.0
 _MOST_SAMPLES = 3000
 """Samples of one rung: more would not change the choice, but take longer."""
 _LAG_PAYS = float(np.log(1.5))
-"""Log ratio of errors by which moving the efforts must predict better: friction that is felt late
-looks like a small lag, and whoever holds a model to efforts as they came would find it worse. A
-lag that counts leaves little else."""
+"""Log ratio of errors by which moving the efforts must predict better: friction felt late looks
+like a small lag, and whoever holds a model to efforts as they came would find it worse."""
 _CERTAIN = 2.0
 """Standard errors by which it must: one would often be chance."""
 _LONGEST_LAG = 0.1
 """Lags [s] beyond are no driver's filter, but efforts that belong to another motion."""
-
 
 _Settle = Callable[[Regression, Batch], Regression]
 """Returns a regression whose friction suits a batch."""
@@ -147,11 +145,14 @@ class Ladder:
     def _with_lag(self, choice: CutoffChoice, rung: _Rung) -> tuple[CutoffChoice, Regression]:
         """Return a choice with the lag of efforts, if held-out torque shows one, and its friction.
 
-        Drivers that filter currents make efforts late; those that filter positions, early.
-        Friction that changes sign over a distance may have taken the place of a lag: it stays
-        where that predicts no better.
+        Drivers that filter currents make efforts late, or positions, early. Friction that changes
+        sign over a distance may have taken a lag's place: it stays where that predicts no better.
         """
         regression = rung.regression
+        if regression.robot.floating:
+            lag, gain = find_contact_lag(regression, rung.batch)
+            pays = abs(lag) < _LONGEST_LAG and gain >= np.exp(_LAG_PAYS)
+            return (replace(choice, lag=lag) if pays else choice), regression
         if not (regression.per_joint and regression.robot.is_tree):
             return choice, regression
         at_once = without_presliding(regression)

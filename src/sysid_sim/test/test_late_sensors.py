@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sysid_core.aligning import aligned_recording
+from sysid_core.identification import identify
 from sysid_core.online.replay import stream_settings_for
 from sysid_core.online.stream import SampleStream
 from sysid_core.recording import Recording, Samples
@@ -118,6 +119,18 @@ def test_an_inertial_sensor_along_other_axes_is_left_out(walk: tuple[Robot, Reco
     assert any("gyroscope and odometry differ" in text for text in found.warnings)
     assert found.choice.cutoff == without.choice.cutoff
     assert difference(motion(found), motion(without)) < 1e-6
+
+
+@pytest.mark.parametrize("lag", [0.0, 0.006])
+def test_late_efforts_are_moved(walk: tuple[Robot, Recording], lag: float) -> None:
+    robot, recording = walk
+    assert recording.effort is not None
+    effort = np.stack(
+        [np.interp(recording.time - lag, recording.time, own) for own in recording.effort.T],
+        axis=1,
+    )
+    found = identify(robot, replace(recording, effort=effort))
+    assert found.signals.lag == pytest.approx(lag, abs=5e-4)
 
 
 def test_odometry_without_twists_is_differentiated(walk: tuple[Robot, Recording]) -> None:
