@@ -22,10 +22,9 @@ from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.interpretation import interpret
 from sysid_core.robot.model import Robot
 from sysid_core.signals.align import Aligned, align
-from sysid_core.signals.chain import ChainConfig, filter_grid, fuse
+from sysid_core.signals.chain import ChainConfig, filter_grid, fuse_whole
 from sysid_core.signals.cutoff import highest_cutoff
 from sysid_core.signals.filters import support
-from sysid_core.signals.inertial import Biases
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.timing import estimate_clock
 
@@ -33,7 +32,7 @@ __all__ = ["aligned_interpreted", "aligned_recording"]
 
 _CUTOFF = 10.0  # [Hz] that sensors are compared at: above, odometry shows little but noise
 _RATE = 100.0  # [Hz] of the samples that they are compared by
-_AGAIN = 3  # Times that sensors are moved: the first time, long lags come out as less
+_AGAIN = 3  # Times that sensors are moved: late odometry hides that an inertial sensor is good
 
 
 def aligned_recording(
@@ -121,8 +120,7 @@ def _compared(robot: Robot, aligned: Aligned) -> _Compared:
         if again or len(grid.time) <= 2 * support(rate, cutoff):
             continue
         filtered = filter_grid(grid, chain, every=every)
-        biases = fuse(filtered, mounting, Biases(), rate / every).biases
-        samples, _, good, why = fuse(filtered, mounting, biases, rate / every)
+        samples, _, good, why = fuse_whole(filtered, mounting, rate / every)
         parts.append(foot_track(kinematics, samples, foot_motion(robot, samples)))
         used, seen, trouble = used + good, seen + len(samples), trouble or why
     inertial = 2 * used > seen

@@ -9,7 +9,7 @@ import pytest
 
 from sysid_core.aligning import aligned_recording
 from sysid_core.identification import identify
-from sysid_core.online.replay import stream_settings_for
+from sysid_core.online.replay import played, stream_settings_for
 from sysid_core.online.stream import SampleStream
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot import Robot
@@ -67,26 +67,7 @@ def test_a_recording_is_put_on_time(
 
 def live(robot: Robot, recording: Recording) -> tuple[SampleStream, Samples]:
     stream = SampleStream(robot, stream_settings_for(recording, robot))
-    parts, until = [], -np.inf
-    assert recording.effort is not None
-    for start in range(0, len(recording), 20):
-        k = slice(start, start + 20)
-        since, until = until, float(recording.time[k][-1])
-        parts_of = {
-            name: part.select(slice(*np.searchsorted(part.time, [since, until], side="right")))
-            for name in ("base", "imu", "contacts")
-            if (part := getattr(recording, name)) is not None
-        }
-        stream.push(replace(recording, **parts_of))
-        parts.append(
-            stream.push_joint_states(
-                recording.time[k],
-                recording.joint_names,
-                recording.position[k],
-                recording.effort[k],
-            )
-        )
-    return stream, Samples.concatenate([part for part in parts if len(part)])
+    return stream, Samples.concatenate(list(played(recording, stream, 0.02)))
 
 
 def test_live_sensors_are_put_on_time_and_nothing_is_lost_of_those_that_are(

@@ -65,14 +65,10 @@ class BaseNoise(NamedTuple):
 
 
 class BaseEstimate(NamedTuple):
-    """Error of the odometry (n, 6), its covariance (n, 6, 6), and sums for `BaseNoise.of`.
-
-    `stands` (n, nc) is each contact's probability to stand.
-    """
+    """Error of the odometry (n, 6), its covariance (n, 6, 6), and sums for `BaseNoise.of`."""
 
     error: FloatArray
     covariance: FloatArray
-    stands: FloatArray
     sums: FloatArray
 
 
@@ -117,7 +113,7 @@ def _estimated(
             len(feet),
         ]
     )
-    return BaseEstimate(error, covariance, own, sums)
+    return BaseEstimate(error, covariance, sums)
 
 
 class NoiseLearner:

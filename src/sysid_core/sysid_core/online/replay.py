@@ -16,11 +16,11 @@ from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.stream import SampleStream, columns_of, values_of
 from sysid_core.online.stream_config import StreamConfig, stream_cutoff, stream_rate
 from sysid_core.online.update import Update
-from sysid_core.recording import Recording
+from sysid_core.recording import Recording, Samples
 from sysid_core.robot.model import Robot
 from sysid_core.signals.sensors import SOURCES
 
-__all__ = ["ReplayStep", "replay", "stream_settings_for"]
+__all__ = ["ReplayStep", "played", "replay", "stream_settings_for"]
 
 
 class ReplayStep(NamedTuple):
@@ -92,15 +92,31 @@ def replay(
         floating base.
     """
     recording = _of_robot(recording, robot)
-    effort = _efforts(robot, recording)
     config = replace(
         online or OnlineConfig(), sample_rate=stream.output_rate, cutoff=stream.cutoff
     )
     identifier = OnlineIdentifier(robot, config)
     live = SampleStream(robot, stream)
-    feed = _Companions(recording, live)
-    period = 1.0 / update_rate
     used = 0
+    for samples in played(recording, live, 1.0 / update_rate):
+        used += len(samples)
+        identifier.ingest(samples)
+        yield _step(identifier, clock)
+    found = _noticed(live, recording, used)
+    if found and tell is not None:
+        tell(found)
+
+
+def played(recording: Recording, live: SampleStream, period: float) -> Iterator[Samples]:
+    """Push a recording's messages to a stream, so many seconds at once; yield what comes out.
+
+    Raises
+    ------
+    DataError
+        If the recording lacks efforts, or the odometry of a floating base.
+    """
+    effort = _efforts(live.robot, recording)
+    feed = _Companions(recording, live)
     for start, stop in _batches(recording.time, period):
         part = slice(start, stop)
         feed.until(float(recording.time[stop - 1]))
@@ -110,18 +126,10 @@ def replay(
             recording.position[part],
             effort[part],
         )
-        if len(samples) == 0:
-            continue
-        used += len(samples)
-        identifier.ingest(samples)
-        yield _step(identifier, clock)
+        if len(samples):
+            yield samples
     if len(samples := live.release()):
-        used += len(samples)
-        identifier.ingest(samples)
-        yield _step(identifier, clock)
-    found = _noticed(live, recording, used)
-    if found and tell is not None:
-        tell(found)
+        yield samples
 
 
 def _step(identifier: OnlineIdentifier, clock: Callable[[], float] | None) -> ReplayStep:

@@ -20,7 +20,15 @@ from sysid_core.robot.conversion import JointConversion, are_others
 from sysid_core.robot.model import Robot
 from sysid_core.signals.arrival import LiveArrivals
 from sysid_core.signals.buffer import GatedRows, StreamCounts
-from sysid_core.signals.chain import ChainConfig, Filtered, Fused, Grid, filter_grid, fuse
+from sysid_core.signals.chain import (
+    ChainConfig,
+    Filtered,
+    Fused,
+    Grid,
+    filter_grid,
+    fuse,
+    fuse_whole,
+)
 from sysid_core.signals.filters import support
 from sysid_core.signals.inertial import FIRST, Biases
 from sysid_core.signals.outliers import HALF_WINDOW, unwrapped
@@ -263,8 +271,7 @@ class SampleStream:
         if sum(len(part.samples) for part in self._first) < FIRST * rate:
             return Fused(self._nothing, self._biases, 0, None)
         whole, self._first = Filtered.concatenate(self._first), None
-        biases = fuse(whole, self._mounting, Biases(), rate).biases
-        return fuse(whole, self._mounting, biases, rate)
+        return fuse_whole(whole, self._mounting, rate)
 
     def release(self) -> Samples:
         """Return the samples that wait until sensors are known to be on time."""

@@ -18,7 +18,7 @@ from sysid_core.signals.interpolation import hermite
 from sysid_core.signals.motion import BaseMotion, base_motion, joint_motion
 from sysid_core.signals.rotation import normalised
 
-__all__ = ["ChainConfig", "Filtered", "Fused", "Grid", "filter_grid", "fuse"]
+__all__ = ["ChainConfig", "Filtered", "Fused", "Grid", "filter_grid", "fuse", "fuse_whole"]
 
 
 class Grid(NamedTuple):
@@ -146,3 +146,8 @@ def fuse(filtered: Filtered, mounting: ImuMounting, biases: Biases, rate: float)
         samples, base_twist=found.motion.twist, base_acceleration=found.motion.acceleration
     )
     return Fused(samples, found.biases, int(found.used.sum()), found.diagnostic)
+
+
+def fuse_whole(filtered: Filtered, mounting: ImuMounting, rate: float) -> Fused:
+    """Fuse a stretch as `fuse` does, with biases that were learned from the whole of it before."""
+    return fuse(filtered, mounting, fuse(filtered, mounting, Biases(), rate).biases, rate)

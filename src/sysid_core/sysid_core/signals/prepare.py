@@ -11,10 +11,10 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import DataError
 from sysid_core.recording import ImuMounting, Samples
 from sysid_core.signals.align import Aligned, imu_rate
-from sysid_core.signals.chain import ChainConfig, Grid, filter_grid, fuse
+from sysid_core.signals.chain import ChainConfig, Grid, filter_grid, fuse_whole
 from sysid_core.signals.cutoff import CutoffChoice
 from sysid_core.signals.filters import support
-from sysid_core.signals.inertial import INSTEAD, Biases, too_slow
+from sysid_core.signals.inertial import INSTEAD, too_slow
 from sysid_core.signals.motion import velocity_agreement
 from sysid_core.signals.synchronise import SynchroniseReport
 
@@ -159,8 +159,7 @@ def _segments(
 def _fused(grid: Grid, chain: ChainConfig, mounting: ImuMounting, warnings: list[str]) -> Samples:
     """Filter a stretch and fuse its sensors, their biases learned from the whole of it before."""
     filtered = filter_grid(grid, chain)
-    learned = fuse(filtered, mounting, Biases(), chain.rate).biases
-    fused = fuse(filtered, mounting, learned, chain.rate)
+    fused = fuse_whole(filtered, mounting, chain.rate)
     troubles = [] if fused.diagnostic is None else [str(fused.diagnostic)]
     silent = 0
     if filtered.readings is not None:

@@ -16,7 +16,6 @@ __all__ = [
     "continuous",
     "normalised",
     "rotate_into_body",
-    "turned",
 ]
 
 _TINY = 1e-6
@@ -77,15 +76,6 @@ def rotate_into_body(quaternions: FloatArray, vectors: FloatArray) -> FloatArray
     axis, w = -quaternions[:, :3], quaternions[:, 3:]
     twice = 2.0 * np.cross(axis, vectors)
     return np.asarray(vectors + w * twice + np.cross(axis, twice))
-
-
-def turned(quaternions: FloatArray, turns: FloatArray) -> FloatArray:
-    """Turn orientations (n, 4) about axes of their own body by rotation vectors (n, 3) [rad]."""
-    half = 0.5 * np.linalg.norm(turns, axis=1, keepdims=True)
-    turn = np.hstack([0.5 * np.sinc(half / np.pi) * turns, np.cos(half)])
-    back = quaternions * (-1.0, -1.0, -1.0, 1.0)
-    real = np.sum(back * turn, axis=1, keepdims=True)
-    return np.hstack([_imaginary_of_product(back, turn), real])
 
 
 def _imaginary_of_product(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.contacts.condition import condition_contacts
-from sysid_core.online.replay import stream_settings_for
+from sysid_core.online.replay import played, stream_settings_for
 from sysid_core.online.stream import SampleStream
 from sysid_core.recording import (
     BaseRecording,
@@ -65,27 +65,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def live(robot: Robot, recording: Recording) -> Samples:
     config = replace(stream_settings_for(recording, robot, cutoff=CUTOFF), sample_rate=10.0 * RATE)
     stream = SampleStream(robot, config)
-    parts = []
-    assert recording.effort is not None
-    until = -np.inf
-    for start in range(0, len(recording), BATCH):
-        chosen = slice(start, start + BATCH)
-        since, until = until, recording.time[chosen][-1]
-        sensors = {
-            name: part.select(slice(*np.searchsorted(part.time, [since, until], side="right")))
-            for name in ("base", "imu", "contacts")
-            if (part := getattr(recording, name)) is not None
-        }
-        stream.push(replace(recording, **sensors))
-        parts.append(
-            stream.push_joint_states(
-                recording.time[chosen],
-                recording.joint_names,
-                recording.position[chosen],
-                recording.effort[chosen],
-            )
-        )
-    return Samples.concatenate([part for part in parts if len(part)])
+    return Samples.concatenate(list(played(recording, stream, BATCH / RATE)))
 
 
 def offline(recording: Recording) -> Samples:
