@@ -28,8 +28,9 @@ _TRUST = (1.0, 0.4, 0.15)
 """Accuracies of the description that are compared, as shares of the stated standard deviation:
 how well its masses fit the other joints says how well they may be expected to fit this one."""
 
-_ROTOR = 0.05
-"""Share of a joint's usual torque that a rotor may take that the description leaves out [-]."""
+_UNTOLD = {"armature": 0.05, "coulomb": 1.0, "viscous": 1.0}
+"""Shares of a joint's usual torque that a rotor may take that the description leaves out, and
+friction, whatever is described: many a description holds a placeholder [-]."""
 
 _LEVER = 0.01
 """Distance [m] by which any centre of mass may be off: cables and covers are in no description,
@@ -114,7 +115,8 @@ class ScaleEvidence:
     """Compares scales g of one joint's torque by the evidence of all rows.
 
     The bodies' parameters are averaged out. Their prior is the description's, as wide as the data
-    make likely, with or without a tool, plus rotors that a description may leave out.
+    make likely, with or without a tool, plus rotors that a description may leave out, and any
+    friction.
 
     Parameters
     ----------
@@ -136,7 +138,7 @@ class ScaleEvidence:
         bodies, own = np.split(base.mapping[:, c.free], [inertial], axis=1)
         count = np.maximum(anchor.count, 1e-300)
         self.usual = np.sqrt(anchor.square / count)  # (G,) [N·m] usual torque of each group
-        rest = own @ covariance[inertial:, inertial:] @ own.T + self._rotors(problem, anchor)
+        rest = own @ covariance[inertial:, inertial:] @ own.T + self._untold(problem, anchor)
         for phi, place in zip(
             layout.inertias(problem.prior.mean), map(layout.body, layout.bodies), strict=True
         ):
@@ -148,17 +150,20 @@ class ScaleEvidence:
         self._precision = [precision for precision, _ in views]
         self._size = np.array([[size] for _, size in views])
 
-    def _rotors(self, problem: Problem, anchor: Statistics) -> FloatArray:
-        """Return the covariance (b, b) of rotors that nobody told of."""
+    def _untold(self, problem: Problem, anchor: Statistics) -> FloatArray:
+        """Return the covariance (b, b) of rotors and friction that nobody told of."""
         layout, mapping = problem.layout, problem.base.mapping
         joints = [layout.joints.index(name) for name in problem.groups if name in layout.joints]
-        rotors = mapping[:, np.arange(layout.size)[layout.term("armature")][joints]]
-        moved = np.einsum("bg,gbc,cg->g", rotors, anchor.gram[: len(joints)], rotors)
-        moved = np.sqrt(moved / np.maximum(anchor.count[: len(joints)], 1e-300))
-        known = moved > 0.0
-        size = _ROTOR * self.usual[: len(joints)][known] / moved[known]
-        scaled: FloatArray = rotors[:, known] * size
-        return scaled @ scaled.T
+        gram, count = anchor.gram[: len(joints)], anchor.count[: len(joints)]
+        found = np.zeros((len(mapping), len(mapping)))
+        for term, share in _UNTOLD.items():
+            columns = mapping[:, np.arange(layout.size)[layout.term(term)][joints]]
+            moved = np.einsum("bg,gbc,cg->g", columns, gram, columns)
+            moved = np.sqrt(moved / np.maximum(count, 1e-300))
+            known = moved > 0.0
+            scaled = columns[:, known] * (share * self.usual[: len(joints)][known] / moved[known])
+            found += scaled @ scaled.T
+        return found
 
     def posterior(self, data: Statistics, weights: FloatArray, joint: int) -> ScalePosterior:
         """Compare scales of one joint's torque, whatever the description's accuracy.

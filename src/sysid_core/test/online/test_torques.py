@@ -80,6 +80,14 @@ def test_right_torques_are_never_refused(arm_of: Callable[[str], Arm], name: str
     assert (updates[-1].scores.centred_r2 > 0.5).all()
 
 
+@pytest.mark.parametrize("name", ["panda", "ur10", "valkyrie_arm"])
+def test_friction_that_no_description_tells_of_is_no_wrong_scale(
+    arm_of: Callable[[str], Arm], name: str
+) -> None:
+    last = updates_of(arm_of(name).altered(viscous=15.0, coulomb=5.0), lambda tau: tau, 0)[-1]
+    assert last.identified, [str(cause) for cause in last.causes]
+
+
 def test_a_scale_that_is_not_known_yet_waits_for_its_data() -> None:
     def refused(weight: float, *, in_use: bool, early: bool) -> bool:
         verdicts = {
