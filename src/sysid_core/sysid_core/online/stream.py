@@ -18,7 +18,6 @@ from sysid_core.online.stream_config import TORQUE_LIMITS, StreamConfig
 from sysid_core.recording import ImuMounting, Recording, Samples
 from sysid_core.robot.conversion import JointConversion, are_others
 from sysid_core.robot.model import Robot
-from sysid_core.signals.arrival import LiveArrivals
 from sysid_core.signals.buffer import GatedRows, StreamCounts
 from sysid_core.signals.chain import (
     ChainConfig,
@@ -31,7 +30,9 @@ from sysid_core.signals.chain import (
 )
 from sysid_core.signals.filters import support
 from sysid_core.signals.inertial import FIRST, Biases
+from sysid_core.signals.live_arrivals import LiveArrivals
 from sysid_core.signals.outliers import HALF_WINDOW, unwrapped
+from sysid_core.signals.repeats import LiveRepeats
 
 __all__ = ["SampleStream", "columns_of", "values_of"]
 
@@ -68,8 +69,8 @@ class SampleStream:
             upper=np.r_[np.full(nm, np.inf), TORQUE_LIMITS * limits.effort[self._measured]],
             max_rate=np.r_[_SPEED_LIMITS * limits.velocity[self._measured], np.full(nm, np.inf)],
         )
-        self._arrivals = LiveArrivals(1.0 / config.rate, config.gap)
-        self._waiting: list[tuple[FloatArray, FloatArray]] = []
+        self._repeats = LiveRepeats(1.0 / config.rate, config.gap)
+        self._arrivals = LiveArrivals(1.0 / config.rate, config.gap, judged=nm)
         self._angles = np.full((1, nm), np.nan)
         longest = max(0.1, config.gap / config.rate)
         horizon = 2.0 * (PATIENCE + self._edge / config.rate)
@@ -104,7 +105,13 @@ class SampleStream:
     @property
     def joint_counts(self) -> StreamCounts:
         """What the joint states have brought so far."""
-        return self._joints.counts
+        counts, repeats = self._joints.counts, self._repeats
+        return replace(
+            counts,
+            received=counts.received + repeats.count,
+            repeated=repeats.count,
+            lost=max(0, counts.lost - repeats.covered),
+        )
 
     def push_joint_states(
         self,
@@ -135,12 +142,14 @@ class SampleStream:
             parts.append(self._complete(self._joints.newest))
             self._restart(reset=reset)
 
-        delayed = self._arrivals.delayed
-        taken, rows = self._timed(np.asarray(time, dtype=np.float64), np.hstack([q, tau]))
-        if self._arrivals.delayed != delayed and len(self._joints):  # times move by the delay
+        clock = self._arrivals.clock
+        stamps, rows = np.asarray(time, dtype=np.float64), np.hstack([q, tau])
+        new = self._repeats.find_new(stamps, rows)
+        taken, rows = self._arrivals.push(stamps[new], rows[new])
+        if self._arrivals.clock != clock and len(self._joints):  # times move by the delay
             finish(reset=False)
             self._joints.reset()
-        if self._arrivals.delayed:
+        if self._arrivals.clock != "stamps":
             self.tally["joint states put on an even clock"] += len(taken)
         self._joints.sort_in(taken, rows, finish)
         parts.append(self._complete(self._joints.known_until))
@@ -163,16 +172,6 @@ class SampleStream:
         if self._contacts is not None:
             found += self._contacts.log.take()
         return tuple(found)
-
-    def _timed(self, stamps: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return rows (m, 2 nm) and when they were taken; none while that cannot be told."""
-        self._waiting.append((stamps, rows))
-        if self._arrivals.undecided(stamps, rows[:, : len(self._measured)]):
-            return stamps[:0], rows[:0]
-        waited, self._waiting = self._waiting, []
-        if len(waited) > 1:
-            stamps, rows = (np.concatenate(parts) for parts in zip(*waited, strict=True))
-        return self._arrivals.taken(stamps, rows[:, : len(self._measured)]), rows
 
     def _find_columns(self, names: tuple[str, ...]) -> IndexArray | None:
         if names not in self._columns:

@@ -37,12 +37,17 @@ _REGULAR = 0.9
 """Share of held states that last for the usual number of rows or one more or less: what only seems
 held, as rounded values that creep do, lasts as chance will have it [-]."""
 
-_KEEPS = 0.5
-"""Part of a period, or of the stamps' steps if these are longer, by which stamps may be off an
-even clock (RMS): rounding takes 0.3 of a step."""
-
 _ROUNDED = 0.1
-"""Share by which its rate must differ from that of single stamps: a few states may be lost."""
+"""Share by which the clock of the stamps must differ from the states' rate to be another one."""
+
+_FEWEST = 10
+"""Steps between stamps that tell whether these are rounded."""
+
+_SCATTER = 0.7
+"""Part of the scatter by losses below which steps between stamps are those of rounding."""
+
+_DEVIATIONS = 2.0
+"""Standard deviations by which the scatter must be less than losses leave."""
 
 _MEASURED = 0.02
 """Share by which a measured rate may be off; it must not make the sample rate fall a step."""
@@ -88,24 +93,28 @@ def stream_rate(stamps: FloatArray, values: FloatArray) -> float:
         taken = next(taken_times(_longest_run(stamps), _GAP), None)
         if taken is not None:
             return 1.0 / (taken.period * held)
-    rate, even = estimate_clock(stamps).rate, _even_rate(_longest_run(stamps))
-    rounded = even > 0.0 and abs(rate / even - 1.0) > _ROUNDED
-    return (even if rounded else rate) / held
+    return _unrounded(estimate_clock(stamps).rate, _longest_run(stamps)) / held
 
 
-def _even_rate(stamps: FloatArray) -> float:
-    """Return the rate [Hz] of an even clock that stamps (n,) [s] keep to; 0 if there is none.
+def _unrounded(rate: float, stamps: FloatArray) -> float:
+    """Return the rate [Hz] of states whose stamps (n,) [s] may be rounded to steps of a clock.
 
-    Losses let stamps run away from any, where rounding leaves them within a step of it.
+    Of periods that are lost by chance, a share 1 - 1/m, the steps from stamp to stamp scatter as
+    a geometric distribution: mean m, variance m (m - 1). Rounding an even clock leaves them less.
     """
-    steps = np.diff(stamps)
-    if len(stamps) < _UPDATES or not (steps > 0.0).any():
-        return 0.0
-    index = np.arange(len(stamps))
-    period, first = np.polyfit(index, stamps - stamps[0], 1)
-    off = float(np.std(stamps - stamps[0] - first - period * index))
-    step = float(np.median(steps[steps > 0.0]))
-    return 1.0 / float(period) if period > 0.0 and off < _KEEPS * max(period, step) else 0.0
+    steps = np.rint(np.diff(stamps) * rate)
+    steps = steps[steps <= _GAP]
+    if len(steps) < _FEWEST:
+        return rate
+    mean = float(np.polyfit(np.arange(len(steps)), np.cumsum(steps), 1)[0])
+    if mean < 1.0 - _ROUNDED:  # several states share a stamp
+        return rate / mean
+    if mean < 1.0 + _ROUNDED:
+        return rate
+    variance = mean * (mean - 1.0)
+    chance = ((8.0 + 1.0 / variance) / len(steps)) ** 0.5  # standard deviation of the scatter
+    least = min(_SCATTER, 1.0 - _DEVIATIONS * chance)
+    return rate / mean if float(np.var(steps)) < least * variance else rate
 
 
 def _changes(values: FloatArray) -> BoolArray:

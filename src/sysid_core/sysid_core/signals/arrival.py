@@ -1,32 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When samples were taken, where their stamps say when they arrived: recorded, or live."""
+"""The robot's clock behind messages that wait in a queue: recorded, or live."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.signals.smoothness import CLEARLY_SMOOTHER, smoother, unpredictability
 
-__all__ = ["LiveArrivals", "Taken", "come_in_bursts", "taken_times"]
+__all__ = ["BURSTS", "LiveLine", "Taken", "come_in_bursts", "in_bursts", "taken_times"]
 
 _WINDOWS = (64, 256, 1024)
 """Messages of which one at least comes with hardly any delay, although most wait in a queue: the
 longer the delays, the more it takes; the fewer, the closer a clock that drifts is followed."""
 
-
 _BURST = 0.2
 """Part of a period between stamps that no clock of that period gives."""
-_BURSTS = 0.1
+BURSTS = 0.1
 """Share of such intervals from which stamps tell of a queue rather than of the robot."""
-_CALM = 0.02
-"""Share of them below which a live queue is gone: less would switch to and fro."""
-_RECENT = 1000
-"""Intervals that a live stream is judged by: one hold-up that ends in a burst is no queue."""
+
+
 _BLOCK = 64
 """Live messages of which one at least comes with hardly any delay."""
 _BLOCKS = 64
@@ -37,23 +33,15 @@ _SPREAD = 3.0
 """Standard deviations of the first comers' delays beyond which they are no delays."""
 _FEW = 8
 """Such blocks below which the rate as it was given is closer than theirs."""
-_JUDGED = 2 * _BLOCK
-"""Live messages on which stamps and the clock behind them are compared."""
-_UNEVEN = 0.1
-"""Part of a period by which intervals are off whole ones where stamps may not be believed."""
 
 
 class Taken(NamedTuple):
-    """When samples were taken."""
+    """When samples were taken, by an even clock."""
 
     time: FloatArray  # (n,) [s]
     runs: list[slice]  # Stretches without interruption
-
-    @property
-    def period(self) -> float:
-        """Mean interval [s] within the runs."""
-        spans = [float(self.time[run][-1] - self.time[run][0]) for run in self.runs]
-        return sum(spans) / max(1, len(self.time) - len(self.runs))
+    period: float  # [s] of the clock
+    lost: int = 0  # Ticks without a sample within the runs
 
     def queued(self, stamps: FloatArray) -> bool:
         """Whether many of the stamps (n,) came in bursts, so that they tell no rate."""
@@ -62,23 +50,16 @@ class Taken(NamedTuple):
 
 def come_in_bursts(stamps: FloatArray, period: float) -> bool:
     """Whether stamps (n,) [s] of messages of a period [s] are those of a queue."""
-    return bool(np.mean(_in_bursts(np.diff(stamps), period)) > _BURSTS)
+    return bool(np.mean(in_bursts(np.diff(stamps), period)) > BURSTS)
 
 
-def _in_bursts(steps: FloatArray, period: float) -> BoolArray:
+def in_bursts(steps: FloatArray, period: float) -> BoolArray:
+    """Return which intervals (n,) [s] no clock of a period [s] gives."""
     return np.asarray((steps > 0.0) & (steps < _BURST * period))
 
 
-def _ascending(time: FloatArray) -> BoolArray:
-    """Return which of some times (n,) are later than all before them."""
-    return np.append(True, time[1:] > np.maximum.accumulate(time)[:-1])[: len(time)]
-
-
-class LiveArrivals:
-    """Tells of a live stream when its samples were taken, where its stamps do not.
-
-    They do not once they come in bursts, or once values are clearly smoother by the clock behind
-    the stamps.
+class LiveLine:
+    """The clock behind the live messages of one run.
 
     The k-th sample was taken k periods after the first, and no message comes before it was sent.
     So the robot's clock is the least squares line through the first comers among the last ones,
@@ -88,100 +69,23 @@ class LiveArrivals:
     ----------
     period : float [s]
         Of the messages, roughly.
-    gap : float
-        Interruptions of more than this many periods begin a new count.
+    longest : float [s]
+        First comers that are late by more than this end the run.
     """
 
-    def __init__(self, period: float, gap: float) -> None:
-        self.delayed = False  # Whether the stamps are not the samples' times
-        self._queued = self._jitters = False
-        self._first: list[FloatArray] | None = []  # Rows until it is decided how to begin
-        self._period, self._longest = period, gap * period
-        self._recent = np.zeros(0, dtype=np.bool_)
-        self._newest = np.nan
-        self._restart()
+    def __init__(self, period: float, longest: float) -> None:
+        self.delay = 0.0  # [s] longest that was seen
+        self._period, self._longest = period, longest
+        self._begin()
 
-    def _restart(self) -> None:
+    def _begin(self) -> None:
+        self.delay = 0.0
         self._count = 0
         self._lowest = np.zeros((0, 2))  # of each block: number and stamp [s] of its first comer
-        self._delay = 0.0  # [s] longest that was seen
         self._ahead = np.nan  # [s] where the last line had the next message
-        self._unjudged = 0
-        self._judged: list[tuple[FloatArray, ...]] = []  # stamps, line [s] and values of batches
 
-    def undecided(self, stamps: FloatArray, values: FloatArray) -> bool:
-        """Look at the first messages; return whether they should wait to be timed.
-
-        They do if their stamps are uneven and too few to tell whether to believe them. Takes the
-        same as `taken`, before it.
-        """
-        if self._first is None:
-            return False
-        rows = np.column_stack([stamps, values])
-        self._first.append(rows[np.isfinite(rows).all(axis=1)])
-        rows = np.concatenate(self._first)
-        periods = np.diff(rows[:, 0]) / self._period
-        uneven = bool((np.abs(periods - np.rint(periods)) > _UNEVEN).any())
-        if len(rows) < _JUDGED:
-            return uneven
-        self._first = None
-        if uneven:
-            self._compare(rows[:, 0], _line(rows[:, 0]), rows[:, 1:])
-        return False
-
-    def taken(self, stamps: FloatArray, values: FloatArray) -> FloatArray:
-        """Return when samples (m, nc) were taken (m,) [s] whose messages are stamped (m,) [s].
-
-        Stamps that are not finite stay as they are.
-        """
-        finite = np.isfinite(stamps)
-        if not finite.all():
-            stamps = stamps.copy()
-            stamps[finite] = self.taken(stamps[finite], values[finite])
-            return stamps
-        steps = np.diff(stamps, prepend=self._newest)
-        bursts = _in_bursts(steps[np.isfinite(steps)], self._period)
-        self._recent = np.append(self._recent, bursts)[-_RECENT:]
-        share = float(np.mean(self._recent)) if len(self._recent) > _BLOCK else 0.0
-        self._queued = share > (_CALM if self._queued else _BURSTS)
-        longest = max(self._longest, 2.0 * self._delay)
-        cuts = np.flatnonzero((steps > longest) | (steps < -self._longest)).tolist()
-        times = []
-        for first, last in pairwise([0, *cuts, len(stamps)]):
-            if first in cuts:
-                self._restart()
-            times.append(self._on_line(stamps[first:last]))
-            self._judge(stamps[first:last], times[-1], values[first:last])
-        self._newest = float(stamps[-1]) if len(stamps) else self._newest
-        self.delayed = self._queued or self._jitters
-        return np.concatenate(times) if self.delayed else stamps
-
-    def _judge(self, stamps: FloatArray, line: FloatArray, values: FloatArray) -> None:
-        """Compare stamps and line (m,) of values (m, nc), once there are enough."""
-        self._judged.append((stamps, line, values))
-        self._unjudged += len(stamps)
-        if self._unjudged < _JUDGED:
-            return
-        self._compare(*(np.concatenate(parts) for parts in zip(*self._judged, strict=True)))
-        self._judged, self._unjudged = [], 0
-
-    def _compare(self, stamps: FloatArray, line: FloatArray, values: FloatArray) -> None:
-        """Believe whichever of stamps and line makes values clearly smoother."""
-        known = np.isfinite(values).all(axis=1)
-        stamps, line, values = stamps[known], line[known], values[known]
-        # neither stamps nor line may go back or stand still: nothing is between two of the same
-        later = _ascending(stamps) & _ascending(line)
-        whole = [slice(0, int(later.sum()))]
-        with np.errstate(over="ignore", invalid="ignore"):  # values are as they came
-            stamped, even = (
-                unpredictability(time[later], values[later], whole) for time in (stamps, line)
-            )
-            ratio = smoother(even, stamped)
-        if ratio < CLEARLY_SMOOTHER or ratio > 1.0 / CLEARLY_SMOOTHER:
-            self._jitters = ratio < 1.0
-
-    def _on_line(self, stamps: FloatArray) -> FloatArray:
-        """Return the line (m,) at the next messages, and learn from them."""
+    def follow(self, stamps: FloatArray) -> FloatArray:
+        """Return the line (m,) [s] at the next messages, and learn from their stamps (m,) [s]."""
         if not len(stamps):
             return stamps
         index = self._count + np.arange(len(stamps))
@@ -193,10 +97,10 @@ class LiveArrivals:
             self._add(own, float(index[first]), float(stamps[first]))
         offset, slope = self._line()
         line = np.asarray(offset + slope * index, dtype=np.float64)
-        self._delay = max(self._delay, float(np.max(stamps - line)))
+        self.delay = max(self.delay, float(np.max(stamps - line)))
         late = self._lowest[:-1, 1] - offset - slope * self._lowest[:-1, 0]
         if len(late) and late[-1] > self._longest + _SPREAD * float(np.std(late)):
-            self._restart()  # a whole block is late: that was an interruption
+            self._begin()  # a whole block is late: that was an interruption
         return np.asarray(self._eased(line, slope))
 
     def _eased(self, line: FloatArray, slope: float) -> FloatArray:
@@ -248,7 +152,8 @@ def taken_times(stamps: FloatArray, gap: float) -> Iterator[Taken]:
         if len(stamps) >= 4 * window and (found := _taken(stamps, gap, window)) is not None:
             yield found
     if found is not None:
-        yield Taken(np.concatenate([_line(stamps[run]) for run in found.runs]), found.runs)
+        lines = np.concatenate([_line(stamps[run]) for run in found.runs])
+        yield Taken(lines, found.runs, _mean_period(lines, found.runs))
 
 
 def _taken(stamps: FloatArray, gap: float, window: int) -> Taken | None:
@@ -270,11 +175,17 @@ def _taken(stamps: FloatArray, gap: float, window: int) -> Taken | None:
         time[run] = period * index[run] + _envelope(rest[run], window)
     if np.any(np.diff(time) <= 0.0):
         return None
-    return Taken(time, runs)
+    return Taken(time, runs, _mean_period(time, runs))
+
+
+def _mean_period(time: FloatArray, runs: Sequence[slice]) -> float:
+    """Return the mean interval [s] within runs."""
+    spans = [float(time[run][-1] - time[run][0]) for run in runs]
+    return sum(spans) / max(1, len(time) - len(runs))
 
 
 def _line(stamps: FloatArray) -> FloatArray:
-    """Return the least squares line (n,) through stamps (n,)."""
+    """Return the least squares line (n,) through stamps (n,) [s]."""
     index = np.arange(len(stamps)) - 0.5 * (len(stamps) - 1)
     slope = float(index @ stamps) / max(float(index @ index), 1.0)
     return np.asarray(stamps.mean() + slope * index)

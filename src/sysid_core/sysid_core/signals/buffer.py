@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sysid_core.arrays import BoolArray, FloatArray, IndexArray
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.signals.interpolation import resample
 from sysid_core.signals.outliers import HALF_WINDOW, LiveHampel
@@ -19,8 +19,6 @@ __all__ = ["GatedRows", "RecentRows", "StreamCounts"]
 
 _NODES_BEFORE = 3
 """Rows before a time that its interpolation may rest on."""
-_SPARE = 2.0
-"""Periods by which a row comes before a gap would, though it only repeats: a robot may rest."""
 
 
 @dataclass(frozen=True)
@@ -153,8 +151,7 @@ class GatedRows(RecentRows):
     """Rows of the source that leads: a gap-free run of plausible ones, all others counted.
 
     The stream has a rate [Hz] but for jitter and losses; interruptions up to `gap` periods are
-    interpolated. So are rows that repeat all of the one before, as a driver publishes that has
-    nothing new to tell. Beyond `upper` and `max_rate` (channels,) sizes and changes per second are
+    interpolated. Beyond `upper` and `max_rate` (channels,) sizes and changes per second are
     implausible. Values that stand out of their neighbours are replaced, as in a recording, which
     takes the `HALF_WINDOW` rows after them.
 
@@ -181,7 +178,6 @@ class GatedRows(RecentRows):
         self._upper = _limits(upper, channels)
         self._max_rate = _limits(max_rate, channels)
         self._tally = asdict(StreamCounts())
-        self._patience = (gap - _SPARE) * self.period
         self._hampel = LiveHampel(channels)
         super().__init__(longest=gap * self.period * ROUNDING, horizon=np.inf)
         self._open += HALF_WINDOW
@@ -196,7 +192,6 @@ class GatedRows(RecentRows):
         super().reset()
         self.origin = np.nan
         """Time [s] of the run's first row: where its grid begins."""
-        self._told = -np.inf  # Time of the newest row of the run, repeated or not
         self._unjudged = 0  # Newest rows that may be outliers
         self._suspect = np.zeros(0), np.zeros((0, len(self._upper)))
 
@@ -247,16 +242,8 @@ class GatedRows(RecentRows):
             return
         if not known:
             self.origin = float(time[0])
-        told = time.copy()
-        told[:known] = self._told
-        self._told = float(time[-1])
-        periods = np.rint((told[1:] - told[:-1]) / self.period)
+        periods = np.rint(np.diff(time) / self.period)
         self._tally["lost"] += int(np.maximum(0.0, periods - 1.0).sum())
-        same = (rows[1:] == rows[:-1]).all(axis=1)
-        if same.any():
-            keep = self._new(time, np.flatnonzero(same) + 1)
-            self._tally["repeated"] += len(time) - int(keep.sum())
-            time, rows = time[keep], rows[keep]
         self._tally["accepted"] += len(time) - known
         self._unjudged += len(time) - known
         self.extend(time[known:], rows[known:])
@@ -278,14 +265,6 @@ class GatedRows(RecentRows):
             self._tally["outliers"] += self._hampel.clean(self._rows[kept], first, stop)
             self._unjudged = len(self) - stop
         return super().at(time, rate=rate)
-
-    def _new(self, time: FloatArray, repeating: IndexArray) -> BoolArray:
-        """Return which rows (m,) of a run to take: not those that repeat, unless all rests."""
-        keep, last = np.ones(len(time), dtype=np.bool_), 0
-        for row in repeating:
-            last += int(np.flatnonzero(keep[last:row])[-1])
-            keep[row] = time[row] - time[last] > self._patience
-        return keep
 
 
 def _limits(values: FloatArray | None, channels: int) -> FloatArray:

@@ -9,11 +9,17 @@ from typing import Literal
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.signals.arrival import Taken, taken_times
 from sysid_core.signals.outliers import without_spoiled
 from sysid_core.signals.smoothness import CLEARLY_SMOOTHER, smoother, unpredictability
-from sysid_core.signals.timing import estimate_clock, split_at_gaps, thin_duplicates
+from sysid_core.signals.ticks import find_ticks
+from sysid_core.signals.timing import (
+    DUPLICATE,
+    estimate_clock,
+    split_at_gaps,
+    thin_duplicates,
+)
 from sysid_core.signals.updates import fresh_rows, knot_rate
 
 __all__ = ["Group", "Tally", "Timing", "Track", "grouped"]
@@ -87,11 +93,12 @@ def grouped(
             patterns.setdefault(present[:, channel].tobytes(), []).append(channel)
     for channels in patterns.values():
         chosen = rows[present[:, channels[0]]]
-        time = track.time[chosen]
-        if len(np.unique(time)) < 2:
+        if len(np.unique(track.time[chosen])) < 2:
             continue
-        everything = track.values[chosen][:, channels]
-        taken = _taken(time, everything, gap, timing) if not track.flags else None
+        twice = _sent_twice(track.time[chosen], track.values[chosen][:, channels])
+        chosen = chosen[~twice]
+        time, everything = track.time[chosen], track.values[chosen][:, channels]
+        taken = None if track.flags else _taken(time, everything, gap, timing)
         if taken is not None and taken.queued(time):
             # stamps that came in bursts do not even tell the rate
             time, taken, tally.timing = taken.time, None, "uniform"
@@ -111,12 +118,10 @@ def grouped(
             list(runs),
         )
         duplicates, lost = int(np.count_nonzero(~keep)), clock.lost
-        if not track.flags and _regularise(group, clock.jitter, timing):
-            tally.timing = "uniform"
-        elif taken is not None and _undelay(group, taken, everything):
-            tally.timing, duplicates, lost = "uniform", 0, 0
+        if taken is not None and _undelay(group, taken, everything, timing):
+            tally.timing, duplicates, lost = "uniform", 0, taken.lost
         if track.required:
-            tally.duplicates = max(tally.duplicates, duplicates)
+            tally.duplicates = max(tally.duplicates, duplicates + int(np.count_nonzero(twice)))
             tally.lost = max(tally.lost, lost)
             tally.gaps = max(tally.gaps, len(group.runs) - 1)
             tally.jitter = max(tally.jitter, clock.jitter)
@@ -148,19 +153,30 @@ def _updated(group: Group, gap: float, timing: Timing, tally: Tally) -> list[Gro
             count = np.concatenate([[0], np.cumsum(pattern)]).tolist()
             ends = [(count[run.start], count[run.stop]) for run in group.runs]
             part.runs = [slice(a, b) for a, b in ends if a < b]
-            regular = _regularise(part, clock.jitter, timing)
-            # a log that is faster than its sensor misses no update
-            taken = None if regular else _taken(part.time, part.values, gap, timing)
-            if taken is not None and _undelay(part, taken, part.values):
+            taken = _taken(part.time, part.values, gap, timing)
+            if taken is not None and _undelay(part, taken, part.values, timing):
                 tally.timing = "uniform"
         part.knots = knot_rate(part.time, part.values)
         parts.append(part)
     return parts
 
 
+def _sent_twice(time: FloatArray, values: FloatArray) -> BoolArray:
+    """Return which messages (n,) at two times [s] or more repeat the one just before."""
+    intervals = np.diff(time)
+    close = intervals < DUPLICATE * float(np.median(intervals[intervals > 0.0]))
+    twice = close & (values[1:] == values[:-1]).all(axis=1)
+    return np.append(False, twice)[: len(time)]
+
+
 def _taken(time: FloatArray, values: FloatArray, gap: float, timing: Timing) -> Taken | None:
-    """Return the times behind delayed stamps: of the most even clock that others hardly beat."""
-    tried = list(taken_times(time, gap)) if timing == "auto" else []
+    """Return the times by the most even clock that hardly any other beats; None where none is."""
+    if timing == "stamped":
+        return None
+    ticks = _by_ticks(time, gap)
+    if timing == "uniform":
+        return ticks
+    tried = [*taken_times(time, gap), *([] if ticks is None else [ticks])]
     rough = [np.log(unpredictability(t.time, values, t.runs) + _TINY).mean() for t in tried]
     even = [
         t
@@ -170,34 +186,26 @@ def _taken(time: FloatArray, values: FloatArray, gap: float, timing: Timing) -> 
     return even[-1] if even else None
 
 
-def _undelay(group: Group, taken: Taken, values: FloatArray) -> bool:
-    """Take all rows of a group at the times behind their delays, where that is clearly better."""
-    if not _clearly_smoother(taken.time, values, taken.runs, group):
+def _by_ticks(stamps: FloatArray, gap: float) -> Taken | None:
+    """Return the ticks that stamps (n,) [s] belong to; None where they show none, or are even."""
+    clock = estimate_clock(stamps, gap=gap)
+    if clock.jitter * clock.rate < _JITTER_OF_NOTE:
+        return None
+    runs = split_at_gaps(stamps, gap / clock.rate)
+    found = [find_ticks(stamps[run], clock.rate) for run in runs]
+    ticks = [one for one in found if one is not None]
+    if len(ticks) < len(runs):
+        return None
+    lost = sum(int(np.ptp(one.number)) + 1 - len(one.number) for one in ticks)
+    return Taken(np.concatenate([one.time for one in ticks]), list(runs), 1.0 / clock.rate, lost)
+
+
+def _undelay(group: Group, taken: Taken, values: FloatArray, timing: Timing) -> bool:
+    """Take all rows of a group at the times by an even clock, where that is clearly better."""
+    if timing == "auto" and not _clearly_smoother(taken.time, values, taken.runs, group):
         return False
     group.time, group.values, group.runs = taken.time, values, taken.runs
     group.rate = 1.0 / taken.period
-    return True
-
-
-def _regularise(group: Group, jitter: float, timing: Timing) -> bool:
-    """Move the rows of a group onto a regular clock where that is asked for or better."""
-    if timing == "stamped" or (timing == "auto" and jitter * group.rate < _JITTER_OF_NOTE):
-        return False
-    regular = group.time.copy()
-    for run in group.runs:
-        stamps = group.time[run]
-        if len(stamps) < 3:
-            continue
-        count = np.concatenate([[0.0], np.cumsum(np.round(np.diff(stamps) * group.rate))])
-        if np.any(np.diff(count) < 1.0):
-            return False
-        slope, offset = np.polyfit(count, stamps - stamps[0], 1)
-        regular[run] = stamps[0] + offset + slope * count
-    if np.any(np.diff(regular) <= 0.0):
-        return False
-    if timing == "auto" and not _clearly_smoother(regular, group.values, group.runs, group):
-        return False
-    group.time = regular
     return True
 
 

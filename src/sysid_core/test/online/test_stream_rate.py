@@ -22,6 +22,15 @@ def test_rounded_stamps_tell_the_rate_of_the_states(rate: float, step: float, co
     assert stream_rate(stamps, values(count)) == pytest.approx(rate, rel=0.05)
 
 
+@pytest.mark.parametrize("step", [0.002, 0.004, 0.007, 0.0125, 0.025])
+@pytest.mark.parametrize("lost", [0.01, 0.05])
+def test_rounded_stamps_do_so_where_messages_are_lost(step: float, lost: float) -> None:
+    rng = np.random.default_rng(5)
+    stamps = np.floor((0.3e-3 + np.arange(2000) / 100.0) / step) * step
+    stamps = stamps[rng.random(len(stamps)) >= lost]
+    assert stream_rate(stamps, values(len(stamps))) == pytest.approx(100.0, rel=0.02 + lost)
+
+
 @pytest.mark.parametrize("lost", [0.02, 0.1, 0.4])
 def test_losses_do_not(lost: float) -> None:
     rng = np.random.default_rng(4)

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.signals.arrival import LiveArrivals, taken_times
+from sysid_core.signals.arrival import taken_times
+from sysid_core.signals.live_arrivals import LiveArrivals
 from sysid_core.signals.synchronise import Track, synchronise
+from sysid_core.signals.ticks import find_ticks
 
 PERIOD = 1e-3
 
@@ -84,13 +86,17 @@ def test_a_message_that_is_sent_twice_is_one_sample() -> None:
 def _live(
     stamps: FloatArray, chunk: int = 50, values: FloatArray | None = None
 ) -> tuple[FloatArray, LiveArrivals]:
+    """Return when those messages were taken that are timed by the end, which are the first."""
     values = np.zeros((len(stamps), 0)) if values is None else values
-    arrivals = LiveArrivals(PERIOD, gap=5.0)
+    rows = np.hstack([values, np.arange(float(len(stamps)))[:, None]])
+    arrivals = LiveArrivals(PERIOD, gap=5.0, judged=values.shape[1])
     parts = [
-        arrivals.taken(stamps[k : k + chunk], values[k : k + chunk])
+        arrivals.push(stamps[k : k + chunk], rows[k : k + chunk])
         for k in range(0, len(stamps), chunk)
     ]
-    return np.concatenate(parts), arrivals
+    times, timed = (np.concatenate(column) for column in zip(*parts, strict=True))
+    np.testing.assert_array_equal(np.sort(timed[:, -1]), np.arange(len(timed)))
+    return times[np.argsort(timed[:, -1])], arrivals
 
 
 def _moving(time: FloatArray) -> FloatArray:
@@ -103,15 +109,15 @@ def test_live_stamps_that_jitter_by_the_transport_give_way_to_an_even_clock(chun
     time = _regular(6000)
     stamps = _arrived(time, 0.3 * PERIOD, 9)
     found, arrivals = _live(stamps, chunk, _moving(time))
-    assert arrivals.delayed
-    assert np.std((found - time)[1000:]) < 0.1 * np.std(stamps - time)
+    assert arrivals.clock != "stamps"
+    assert np.std((found - time[: len(found)])[1000:]) < 0.1 * np.std(stamps - time)
 
 
 def test_live_stamps_that_tell_when_samples_were_taken_stay() -> None:
     rng = np.random.default_rng(10)
     stamps = np.sort(_regular(6000) + 0.2 * PERIOD * rng.normal(size=6000))
     found, arrivals = _live(stamps, 50, _moving(stamps))
-    assert not arrivals.delayed
+    assert arrivals.clock == "stamps"
     np.testing.assert_array_equal(found, stamps)
 
 
@@ -120,8 +126,8 @@ def test_live_stamps_that_tell_when_samples_were_taken_stay() -> None:
 def test_a_live_clock_is_found_behind_delays(delay: float, chunk: int) -> None:
     time = _regular(12_000)
     found, arrivals = _live(_arrived(time, delay, 1), chunk)
-    assert arrivals.delayed
-    late = (found - time)[3000:]
+    assert arrivals.clock != "stamps"
+    late = (found - time[: len(found)])[3000:]
     assert np.std(late) < 0.2 * delay  # the same delay throughout is none
     assert np.abs(np.diff(late)).max() < 0.2 * PERIOD
 
@@ -129,7 +135,7 @@ def test_a_live_clock_is_found_behind_delays(delay: float, chunk: int) -> None:
 def test_a_live_clock_that_drifts_is_followed() -> None:
     time = (1.0 + 2e-4) * _regular(20_000)
     found, _ = _live(_arrived(time, 2e-3, 2))
-    assert np.abs(found - time)[3000:].max() < 1e-3
+    assert np.abs(found - time[: len(found)])[3000:].max() < 1e-3
 
 
 def test_live_stamps_of_the_robots_own_clock_stay_as_they_are() -> None:
@@ -142,7 +148,7 @@ def test_live_stamps_of_the_robots_own_clock_stay_as_they_are() -> None:
     held[:] = np.maximum.accumulate(held)
     for given in (stamps, held):
         found, arrivals = _live(given)
-        assert not arrivals.delayed
+        assert arrivals.clock == "stamps"
         np.testing.assert_array_equal(found, given)
 
 
@@ -152,14 +158,14 @@ def test_a_live_count_begins_anew_behind_an_interruption_and_where_time_goes_bac
         moved = time + jump * (time > 6.0)
         parts = [_arrived(moved[:6001], 2e-3, 4), _arrived(moved[6001:], 2e-3, 5)]
         found, _ = _live(np.concatenate(parts))
-        assert np.abs(found - moved)[9000:].max() < 1e-3
+        assert np.abs(found - moved[: len(found)])[9000:].max() < 1e-3
 
 
 def test_a_live_queue_that_is_gone_leaves_stamps_as_they_are() -> None:
     time = _regular(12_000)
     stamps = np.concatenate([_arrived(time[:6000], 2e-3, 6), time[6000:] + 1e-4])
     found, arrivals = _live(np.maximum.accumulate(stamps))
-    assert not arrivals.delayed
+    assert arrivals.clock == "stamps"
     np.testing.assert_array_equal(found[9000:], stamps[9000:])
 
 
@@ -183,10 +189,34 @@ def test_live_stamps_that_are_equal_or_go_back_leave_a_clock(chunk: int) -> None
     with np.errstate(all="raise"):
         found, _ = _live(stamps, chunk, _moving(time))
     assert np.isfinite(found).all()
-    assert np.abs(found - time).max() < 0.05
+    assert np.abs(found - time[: len(found)]).max() < 0.05
 
 
 def test_a_live_clock_that_stands_still_is_borne() -> None:
     with np.errstate(all="raise"):
         found, _ = _live(np.ones(2000), 50, _moving(_regular(2000)))
     assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("jitter", [0.1, 0.3])
+@pytest.mark.parametrize("lost", [0.01, 0.05, 0.2])
+def test_messages_that_are_lost_do_not_move_those_that_jitter(jitter: float, lost: float) -> None:
+    rng = np.random.default_rng(12)
+    time = _regular(12_000)
+    time = time[rng.random(len(time)) >= lost]
+    stamps = time + jitter * PERIOD * np.abs(rng.normal(size=len(time)))
+    stamps = np.maximum.accumulate(stamps) + 1e-9 * np.arange(len(time))
+    found, arrivals = _live(stamps, 50, _moving(time))
+    assert arrivals.clock == "ticks"
+    # live, once the ticks are believed
+    late = (found - time[: len(found)])[1000:]
+    assert np.std(late) < 0.4 * jitter * PERIOD
+    # and in a recording
+    ticks = find_ticks(stamps, 1.0 / PERIOD)
+    assert ticks is not None
+    assert np.mean(np.diff(ticks.number) == np.rint(np.diff(time) / PERIOD)) > 0.97
+
+
+def test_stamps_at_random_belong_to_no_ticks() -> None:
+    stamps = np.sort(np.random.default_rng(13).uniform(0.0, 10.0, 5000))
+    assert find_ticks(stamps, 500.0) is None

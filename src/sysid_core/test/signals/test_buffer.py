@@ -109,22 +109,6 @@ def test_a_real_jump_of_a_value_is_accepted_after_a_gap() -> None:
 
 
 @pytest.mark.parametrize("portion", [1, 7, 1000])
-def test_rows_that_only_repeat_are_interpolated(portion: int) -> None:
-    time = np.arange(400, dtype=np.float64) / RATE
-    values = _motion(time)
-    source = np.arange(400)
-    source[50::20] -= 1
-    source[303:306] = 302
-    runs = Runs(GatedRows(RATE, 2))
-    runs.feed(time, values[source], portion)
-    ((_, got),) = runs.ended
-    counts = runs.rows.counts
-    assert (counts.repeated, counts.lost, counts.gaps) == (18 + 3, 0, 0)
-    assert counts.accepted + counts.repeated == counts.received
-    np.testing.assert_allclose(got, values, atol=1e-4)
-
-
-@pytest.mark.parametrize("portion", [1, 7, 1000])
 def test_values_that_stand_out_are_replaced_and_counted(portion: int) -> None:
     time = np.arange(600, dtype=np.float64) / RATE
     clean = _motion(time) + 1e-3 * np.random.default_rng(4).standard_normal((600, 2))
