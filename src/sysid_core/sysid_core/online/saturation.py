@@ -12,7 +12,7 @@ from sysid_core.dynamics.rows import Rows
 __all__ = ["Saturation"]
 
 _ALIKE = 1e-4
-"""Torques that differ by less than this share of the usual one are the same [-]."""
+"""Torques that differ by less than this share of their RMS are the same [-]."""
 
 _DWELL = float(np.sqrt(2.0 * _ALIKE) / np.pi)
 """Share of its time that a sine spends that close to its extreme (arcsine law) [-]."""
@@ -43,7 +43,8 @@ class Saturation:
     A vote of all rows that equal the one before finds the most frequent values (Misra & Gries
     1982): it counts at least as many rows at a value as there are more than others. No limit
     has to be known, and the torque's unit does not matter. Takes the groups' usual torques (G,)
-    [N·m], and after how many samples rows count half.
+    [N·m], of which those that the motion needs must show a share, and after how many samples rows
+    count half.
     """
 
     def __init__(self, groups: tuple[str, ...], usual: FloatArray, half_life: float) -> None:
@@ -51,6 +52,7 @@ class Saturation:
         self._forget = 0.5 ** (1.0 / half_life)
         self._last = np.full(len(groups), np.nan)
         self._rows = np.zeros(len(groups))
+        self._square = np.zeros(len(groups))  # [N²·m²] sum over those rows
         self._level = np.zeros((len(groups), 2, _VALUES))
         # rows at that value; sum and sum of squares of what the nominal model needs there
         self._sums = np.zeros((len(groups), 2, _VALUES, 3))
@@ -59,6 +61,7 @@ class Saturation:
         """Look at the rows of some samples; `nominal` are base parameters (b,)."""
         fade = self._forget**samples
         self._rows *= fade
+        self._square *= fade
         self._sums *= fade
         for g, block in enumerate(rows.blocks):
             values = block.target
@@ -67,11 +70,16 @@ class Saturation:
             before = np.append(self._last[g], values[:-1])
             self._last[g] = values[-1]
             self._rows[g] += len(values)
-            alike = np.abs(values - before) <= _ALIKE * self._usual[g]
+            self._square[g] += float(values @ values)
+            alike = np.abs(values - before) <= self._same(g)
             if not alike.any():
                 continue
             for value, needed in zip(values[alike], block.matrix[alike] @ nominal, strict=True):
                 self._vote(g, float(value), float(needed))
+
+    def _same(self, g: int) -> float:
+        """Return by how much torques [N·m] differ that are the same."""
+        return _ALIKE * float(np.sqrt(self._square[g] / max(self._rows[g], 1.0)))
 
     def _vote(self, g: int, value: float, needed: float) -> None:
         side = int(value > 0.0)
@@ -80,7 +88,7 @@ class Saturation:
         for k in range(_VALUES):
             if sums[k, 0] < 1.0:
                 free = k if free is None else free
-            elif abs(value - level[k]) <= _ALIKE * self._usual[g]:
+            elif abs(value - level[k]) <= self._same(g):
                 sums[k] += row
                 return
         if free is None:
@@ -101,7 +109,7 @@ class Saturation:
             asked = max(square / count - (total / count) ** 2, 0.0) ** 0.5
             level = self._level[g].flat[first]
             if asked > max(_ASKED * self._usual[g], self._resolution(g, first)):
-                none = abs(level) <= _ALIKE * self._usual[g]
+                none = abs(level) <= self._same(g)
                 found.append(_cut(self._groups[g], 0.0 if none else level, count, least[g], asked))
         return tuple(found)
 

@@ -206,6 +206,7 @@ def test_a_driver_that_shows_no_small_torques_is_asked_for_them() -> None:
         (SWING, 0.8 * SWING),
         (np.round(SWING, 1), 0.8 * SWING),  # a coarse sensor
         (np.round(SWING), 0.8 * SWING),  # one of three values
+        (0.02 * SWING, 0.8 * SWING),  # amperes
         (0.3 * np.sign(SWING), 0.2 * np.sign(SWING)),  # friction alone
         (0.0 * SWING, SWING),  # stuck, which is another fault
     ],
