@@ -33,7 +33,7 @@ _WEAKEST = 0.15
 """Share of the strongest joint's torque that one without an effort limit has at least, as wrists
 do: too much friction is unlearned sooner than too little [-]."""
 _STRONGEST = 10.0
-"""Factor of what the most loaded joint needs from which an effort limit is a placeholder [-]."""
+"""Factor of what a joint needs from which its effort limit is a placeholder [-]."""
 _UNKNOWN_BODY_STD = 2.0
 """Relative standard deviation of a body whose URDF inertia is missing or cannot be true [-]."""
 
@@ -69,9 +69,9 @@ def torque_scale(robot: Robot) -> FloatArray:
     carried = [[j - first for j in subtree] for subtree in robot.model.subtrees[first:]]
     load = np.array([own[joints].max() for joints in carried])
     load = np.maximum(load, _WEAKEST * load.max())
-    limit, most = robot.limits.effort, _STRONGEST * load.max()
+    limit, most = robot.limits.effort, _STRONGEST * load
     if robot.floating:  # what legs carry is the trunk, of which their load in the air says nothing
-        return np.minimum(limit, most)
+        return np.minimum(limit, most.max())
     if (limit < gravity).any():  # a robot that cannot hold itself: its limits are placeholders
         return load
     # URDFs that mean "no limit" often say 1000 or more

@@ -63,6 +63,14 @@ def test_effort_limits_that_are_placeholders_shape_no_prior(effort: float) -> No
     assert scale[-1] > 0.1 * scale[0]
 
 
+def test_a_limit_that_all_joints_share_may_be_a_placeholder_of_the_weak_ones() -> None:
+    known = load_robot("ur10")
+    limit = known.limits.effort[0]
+    scale = torque_scale(_limited(known, effort=limit * 1.5))
+    assert scale[0] == limit * 1.5
+    assert scale[-1] < 0.5 * limit
+
+
 def test_legs_are_thought_as_strong_as_their_limits_say() -> None:
     robot = load_robot("solo12")
     unlimited = torque_scale(_limited(robot, effort=np.inf))
