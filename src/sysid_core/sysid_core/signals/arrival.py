@@ -185,10 +185,12 @@ def _mean_period(time: FloatArray, runs: Sequence[slice]) -> float:
 
 
 def _line(stamps: FloatArray) -> FloatArray:
-    """Return the least squares line (n,) through stamps (n,) [s]."""
+    """Return the least squares line (n,) through stamps (n,) [s], moved to the first comers."""
     index = np.arange(len(stamps)) - 0.5 * (len(stamps) - 1)
     slope = float(index @ stamps) / max(float(index @ index), 1.0)
-    return np.asarray(stamps.mean() + slope * index)
+    late = stamps - slope * index
+    blocks = np.array_split(late, max(1, len(stamps) // _WINDOWS[-1]))
+    return np.asarray(slope * index + np.median([block.min() for block in blocks]))
 
 
 def _running_minima(rest: FloatArray, window: int) -> tuple[FloatArray, FloatArray]:

@@ -19,6 +19,7 @@ from sysid_core.signals.timing import (
     estimate_clock,
     split_at_gaps,
     thin_duplicates,
+    usual_interval,
 )
 from sysid_core.signals.updates import fresh_rows, knot_rate
 
@@ -162,10 +163,16 @@ def _updated(group: Group, gap: float, timing: Timing, tally: Tally) -> list[Gro
 
 
 def _sent_twice(time: FloatArray, values: FloatArray) -> BoolArray:
-    """Return which messages (n,) at two times [s] or more repeat the one just before."""
+    """Return which messages (n,) at two times [s] or more are the one just before again.
+
+    None are where most that come so closely are others: those waited in a queue, equal ones of a
+    robot that rests among them.
+    """
     intervals = np.diff(time)
-    close = intervals < DUPLICATE * float(np.median(intervals[intervals > 0.0]))
+    close = intervals < DUPLICATE * usual_interval(intervals[intervals > 0.0])
     twice = close & (values[1:] == values[:-1]).all(axis=1)
+    if 2 * twice.sum() <= close.sum():
+        twice[:] = False
     return np.append(False, twice)[: len(time)]
 
 

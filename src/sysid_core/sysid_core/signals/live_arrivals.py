@@ -99,7 +99,7 @@ class LiveArrivals:
             return False
         self._opening = np.append(self._opening, stamps)
         uneven = self._are_uneven(self._opening)
-        if len(self._opening) >= _JUDGED:
+        if len(self._opening) >= _JUDGED or len(self._waiting) >= _JUDGED:
             self._opening = None
         return self._opening is not None and uneven
 
@@ -184,7 +184,7 @@ class LiveArrivals:
 
     def _times(self, found: _Messages) -> FloatArray:
         """Return when messages were taken (m,) [s] by the clock that is believed."""
-        if self.clock == "ticks":
+        if self.clock == "ticks" and len(found.stamps):
             ticks = self._ticks(found.stamps)
             if ticks is not None:
                 return ticks

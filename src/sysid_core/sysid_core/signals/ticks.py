@@ -54,7 +54,7 @@ def find_ticks(stamps: FloatArray, rate: float, newest: int | None = None) -> Ti
     edges = np.linspace(0, count, blocks + 1).astype(np.int64)
     phasors = np.exp(2j * np.pi * periods)
     means = np.add.reduceat(phasors, edges[:-1]) / np.diff(edges)
-    resultant = float(np.mean(np.abs(means)))
+    resultant = min(float(np.mean(np.abs(means))), 1.0)
     if resultant < _RESULTANT:
         return None
     phase = np.unwrap(np.angle(means)) / (2.0 * np.pi)

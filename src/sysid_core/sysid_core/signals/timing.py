@@ -28,6 +28,7 @@ __all__ = [
     "follow",
     "split_at_gaps",
     "thin_duplicates",
+    "usual_interval",
 ]
 
 IndexArray = npt.NDArray[np.int64]
@@ -50,6 +51,10 @@ _RATES = (0.55, 2.5)
 two periods; with stamps at random, ln 2 of one."""
 _FALSE_ALARM = 1e-4
 """Probability that random stamps show a rate."""
+_UNBROKEN = 0.99
+"""Share of the intervals that are no interruptions."""
+_TIED = 100
+"""Rows of one stamp out of line that wait for another: a clock that stands still brings more."""
 _AS_HIGH = 0.5
 """Part of the highest peak that the lowest one needs; without jitter, multiples are as high."""
 
@@ -116,8 +121,8 @@ def estimate_clock(time: FloatArray, *, gap: float = 5.0) -> ClockEstimate:
     forward = intervals[intervals > 0.0]
     if not len(forward):
         raise DataError("fewer than two distinct time stamps; record for longer")
-    # Duplicates would pull the median down, hence the second one over plausible intervals only.
-    period = float(np.median(forward))
+    period = usual_interval(forward)
+    # duplicates would pull the median down
     period = float(np.median(forward[forward > DUPLICATE * period]))
     within = (intervals >= 0.0) & (intervals <= gap * period * ROUNDING)
     runs = np.split(time, np.flatnonzero(~within) + 1)
@@ -126,6 +131,17 @@ def estimate_clock(time: FloatArray, *, gap: float = 5.0) -> ClockEstimate:
     jitter = float(np.std(kept - np.maximum(np.round(kept * rate), 1.0) / rate))
     lost = sum(max(0, round((run[-1] - run[0]) * rate) - len(run) + 1) for run in runs)
     return ClockEstimate(rate, jitter, lost)
+
+
+def usual_interval(intervals: FloatArray) -> float:
+    """Return the median of intervals (n,) [s] > 0; their mean where messages come in bursts.
+
+    A hundredth of the intervals, the longest, may be interruptions.
+    """
+    median = float(np.median(intervals))
+    last = int(np.ceil(_UNBROKEN * len(intervals)))
+    mean = float(np.partition(intervals, last - 1)[:last].mean())
+    return mean if median < DUPLICATE * mean else median
 
 
 def _resonance(runs: Sequence[FloatArray], period: float) -> float | None:
@@ -220,13 +236,17 @@ def follow(
     newest, suspect = row - 1, -1
     stamps = time.tolist() if row < len(time) else []
     while row < len(stamps):
+        if suspect >= 0 and stamps[row] == stamps[suspect] and row - suspect < _TIED:
+            row += 1  # it says nothing more
+            continue
         step = stamps[row] - stamps[newest]
         if suspect >= 0 and abs(step) > longest and 0.0 < stamps[row] - stamps[suspect] <= longest:
             begins.append(suspect)
+            kinds[suspect + 1 : row] = Kind.DUPLICATE
             newest, suspect, step = suspect, -1, stamps[row] - stamps[suspect]
         elif suspect >= 0:
             ahead = Kind.ALONE if stamps[suspect] < stamps[row] else Kind.IMPLAUSIBLE
-            kinds[suspect] = Kind.LATE if stamps[suspect] < stamps[newest] else ahead
+            kinds[suspect:row] = Kind.LATE if stamps[suspect] < stamps[newest] else ahead
             suspect = -1
         if abs(step) > longest:
             suspect = row
@@ -243,7 +263,7 @@ def follow(
             row = next(look for look in looks if look >= row) if row < len(stamps) else row
             newest = row - 1
     if suspect >= 0:
-        kinds[suspect] = Kind.PENDING
+        kinds[suspect:] = Kind.PENDING
     return Followed(kinds, tuple(begins))
 
 
@@ -274,7 +294,7 @@ def find_passes(time: FloatArray, *, gap: float = 5.0) -> Passes:
     steps = np.diff(stamps)
     if not (steps > 0.0).any():
         return Passes((finite,) if len(finite) else (), 0, 0, implausible)
-    period = float(np.median(steps[steps > 0.0]))
+    period = usual_interval(steps[steps > 0.0])
     kinds, begins = follow(stamps, period, gap * period)
     leading = np.flatnonzero(np.isin(kinds, (Kind.GOOD, Kind.ALONE)))
     starts = np.array(begins[1:], dtype=np.int64)

@@ -35,6 +35,8 @@ def test_the_clock_behind_delays_is_found(delay: float) -> None:
     errors = [float(np.std(found.time - time)) for found in tried]
     assert max(errors) < 0.2 * delay
     assert np.allclose(np.diff(tried[-1].time), tried[-1].period)
+    # other sensors are on the same clock without that delay
+    assert np.abs(tried[-1].time - time).max() < 0.3 * delay
     assert errors[-1] <= min(errors)
 
 
@@ -220,3 +222,10 @@ def test_messages_that_are_lost_do_not_move_those_that_jitter(jitter: float, los
 def test_stamps_at_random_belong_to_no_ticks() -> None:
     stamps = np.sort(np.random.default_rng(13).uniform(0.0, 10.0, 5000))
     assert find_ticks(stamps, 500.0) is None
+
+
+def test_live_stamps_that_are_not_finite_are_not_waited_for() -> None:
+    stamps = np.full(2000, np.nan)
+    stamps[:5] = [0.0, 1e-3, 1.4e-3, 3e-3, 4e-3]  # uneven, and then no more
+    found, _ = _live(stamps, 1)
+    assert len(found) > 1000
