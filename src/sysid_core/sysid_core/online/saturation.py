@@ -71,24 +71,25 @@ class Saturation:
             self._last[g] = values[-1]
             self._rows[g] += len(values)
             self._square[g] += float(values @ values)
-            alike = np.abs(values - before) <= self._same(g)
+            same = self._same(g)
+            alike = np.abs(values - before) <= same
             if not alike.any():
                 continue
             for value, needed in zip(values[alike], block.matrix[alike] @ nominal, strict=True):
-                self._vote(g, float(value), float(needed))
+                self._vote(g, float(value), float(needed), same)
 
     def _same(self, g: int) -> float:
         """Return by how much torques [N·m] differ that are the same."""
         return _ALIKE * float(np.sqrt(self._square[g] / max(self._rows[g], 1.0)))
 
-    def _vote(self, g: int, value: float, needed: float) -> None:
+    def _vote(self, g: int, value: float, needed: float, same: float) -> None:
         side = int(value > 0.0)
         level, sums = self._level[g, side], self._sums[g, side]
         row, free = (1.0, needed, needed**2), None
         for k in range(_VALUES):
             if sums[k, 0] < 1.0:
                 free = k if free is None else free
-            elif abs(value - level[k]) <= self._same(g):
+            elif abs(value - level[k]) <= same:
                 sums[k] += row
                 return
         if free is None:

@@ -22,7 +22,6 @@ _BURST = 0.2
 BURSTS = 0.1
 """Share of such intervals from which stamps tell of a queue rather than of the robot."""
 
-
 _BLOCK = 64
 """Live messages of which one at least comes with hardly any delay."""
 _BLOCKS = 64

@@ -16,6 +16,7 @@ from sysid_core.signals.smoothness import CLEARLY_SMOOTHER, smoother, unpredicta
 from sysid_core.signals.ticks import find_ticks
 from sysid_core.signals.timing import (
     DUPLICATE,
+    ClockEstimate,
     estimate_clock,
     split_at_gaps,
     thin_duplicates,
@@ -99,11 +100,12 @@ def grouped(
         twice = _sent_twice(track.time[chosen], track.values[chosen][:, channels])
         chosen = chosen[~twice]
         time, everything = track.time[chosen], track.values[chosen][:, channels]
-        taken = None if track.flags else _taken(time, everything, gap, timing)
+        clock = estimate_clock(time, gap=gap)
+        taken = None if track.flags else _taken(time, everything, clock, gap, timing)
         if taken is not None and taken.queued(time):
             # stamps that came in bursts do not even tell the rate
             time, taken, tally.timing = taken.time, None, "uniform"
-        clock = estimate_clock(time, gap=gap)
+            clock = estimate_clock(time, gap=gap)
         keep = thin_duplicates(time, 1.0 / clock.rate)
         chosen, time = chosen[keep], time[keep]
         clock = estimate_clock(time, gap=gap)
@@ -154,7 +156,7 @@ def _updated(group: Group, gap: float, timing: Timing, tally: Tally) -> list[Gro
             count = np.concatenate([[0], np.cumsum(pattern)]).tolist()
             ends = [(count[run.start], count[run.stop]) for run in group.runs]
             part.runs = [slice(a, b) for a, b in ends if a < b]
-            taken = _taken(part.time, part.values, gap, timing)
+            taken = _taken(part.time, part.values, clock, gap, timing)
             if taken is not None and _undelay(part, taken, part.values, timing):
                 tally.timing = "uniform"
         part.knots = knot_rate(part.time, part.values)
@@ -176,11 +178,13 @@ def _sent_twice(time: FloatArray, values: FloatArray) -> BoolArray:
     return np.append(False, twice)[: len(time)]
 
 
-def _taken(time: FloatArray, values: FloatArray, gap: float, timing: Timing) -> Taken | None:
+def _taken(
+    time: FloatArray, values: FloatArray, clock: ClockEstimate, gap: float, timing: Timing
+) -> Taken | None:
     """Return the times by the most even clock that hardly any other beats; None where none is."""
     if timing == "stamped":
         return None
-    ticks = _by_ticks(time, gap)
+    ticks = _by_ticks(time, clock, gap)
     if timing == "uniform":
         return ticks
     tried = [*taken_times(time, gap), *([] if ticks is None else [ticks])]
@@ -193,9 +197,8 @@ def _taken(time: FloatArray, values: FloatArray, gap: float, timing: Timing) -> 
     return even[-1] if even else None
 
 
-def _by_ticks(stamps: FloatArray, gap: float) -> Taken | None:
+def _by_ticks(stamps: FloatArray, clock: ClockEstimate, gap: float) -> Taken | None:
     """Return the ticks that stamps (n,) [s] belong to; None where they show none, or are even."""
-    clock = estimate_clock(stamps, gap=gap)
     if clock.jitter * clock.rate < _JITTER_OF_NOTE:
         return None
     runs = split_at_gaps(stamps, gap / clock.rate)

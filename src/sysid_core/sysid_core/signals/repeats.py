@@ -43,23 +43,20 @@ class LiveRepeats:
             return np.zeros(0, dtype=np.bool_)
         before = self._row if len(self._row) else np.full(rows.shape[1], np.nan)
         new = (np.vstack([before, rows[:-1]]) != rows).any(axis=1)
-        last = 0
-        for k in np.flatnonzero(~new).tolist():
-            changes = np.flatnonzero(new[last:k])
-            if len(changes):
-                last += int(changes[-1])
-                self._see(float(stamps[last]))
-            since = float(stamps[k]) - self._stamp
-            new[k] = not 0.0 < since <= self._patience
-            if not new[k]:
-                self.count += 1
-                covered = int(since / self._period + _EARLY)
-                self.covered += max(0, covered - self._covered)
-                self._covered = max(covered, self._covered)
         self._row = rows[-1]
-        changes = np.flatnonzero(new[last:])
-        if len(changes):
-            self._see(float(stamps[last + int(changes[-1])]))
+        if new.all():
+            self._see(float(stamps[-1]))
+            return new
+        for k, stamp in enumerate(stamps.tolist()):
+            since = stamp - self._stamp
+            if new[k] or not 0.0 < since <= self._patience:
+                new[k] = True
+                self._see(stamp)
+                continue
+            self.count += 1
+            covered = max(self._covered, int(since / self._period + _EARLY))
+            self.covered += covered - self._covered
+            self._covered = covered
         return new
 
     def _see(self, stamp: float) -> None:

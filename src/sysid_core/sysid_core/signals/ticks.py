@@ -37,11 +37,19 @@ class Ticks(NamedTuple):
 
 
 def find_ticks(stamps: FloatArray, rate: float, newest: int | None = None) -> Ticks | None:
-    """Return the most probable ticks of a clock of a rate [Hz] for the newest stamps (n,) [s].
+    """Return the most probable ticks of a clock of a rate [Hz] for stamps (n,) [s].
 
     Delays scatter around their mean as their phases do (a wrapped normal distribution, Mardia and
     Jupp, Directional Statistics, eq. 3.5.63), and every message is lost with the same probability.
     The most probable sequence under both is found by Viterbi's algorithm, in blocks at once.
+
+    Parameters
+    ----------
+    stamps : (n,) [s]
+        At least one.
+    rate : float [Hz]
+    newest : int, optional
+        How many of the last stamps need ticks; by default, all.
 
     Returns
     -------
