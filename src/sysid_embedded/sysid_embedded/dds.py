@@ -60,6 +60,9 @@ _detach = _function("dds_waitset_detach", ctypes.c_int32, ctypes.c_int32)
 _create_waitset = _function("dds_create_waitset", ctypes.c_int32)
 _delete = _function("dds_delete", ctypes.c_int32)
 
+# The Python package reads the policies of all endpoints through the same few variables.
+_POLICY_LOCK = threading.Lock()
+
 Gid = bytes
 
 
@@ -87,7 +90,8 @@ class _Endpoint:
 
     def matched(self) -> list[dict[str, str]]:
         """Return the user data of each peer."""
-        return [] if self.closed else [_user_data(self._peer(h)) for h in self._handles()]
+        with _POLICY_LOCK:
+            return [] if self.closed else [_user_data(self._peer(h)) for h in self._handles()]
 
     def matched_count(self) -> int:
         """Return the number of peers."""
@@ -177,7 +181,8 @@ class Reader(_Endpoint):
 
     def writer_data(self, handle: int) -> dict[str, str] | None:
         """Return the user data of one matched writer, or None if it is gone."""
-        endpoint = None if self.closed else self._peer(handle)
+        with _POLICY_LOCK:
+            endpoint = None if self.closed else self._peer(handle)
         return None if endpoint is None else _user_data(endpoint)
 
 
@@ -289,7 +294,9 @@ class Participant:
             self._builtin[writers] = BuiltinDataReader(self.entity, topic)
         known, alive = self._endpoints[writers], 16
         # cyclonedds leaks some 100 bytes of each sample that it reads, so take each once
-        for sample in self._builtin[writers].take(N=10_000):
+        with _POLICY_LOCK:
+            samples = self._builtin[writers].take(N=10_000)
+        for sample in samples:
             info = sample.sample_info
             if info.valid_data and info.instance_state == alive:
                 known[info.instance_handle] = sample

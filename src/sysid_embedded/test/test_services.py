@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -83,6 +85,26 @@ def test_a_client_that_does_not_read_yet_holds_up_no_callback(
     heard.append(True)
     ros.spin_until_future_complete(node, future, timeout_sec=LIMIT_S)
     assert future.result().success
+
+
+@pytest.mark.embedded
+def test_several_threads_may_ask_who_a_peer_is(ros: Any) -> None:
+    from sysid_embedded.interfaces import find
+    from sysid_embedded.qos_policies import QoSProfile, to_dds
+
+    participant, kind = ros.get_default_context().participant, find("std_msgs/msg/String")
+    reader = participant.reader("rt/peers", kind, to_dds(QoSProfile(depth=1)))
+    writer = participant.writer("rt/peers", kind, to_dds(QoSProfile(depth=1)))
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda _: writer.matched(), range(1000)))
+    finally:
+        sys.setswitchinterval(usual)
+    assert all(peers == found[-1] and len(peers) == 1 for peers in found)
+    reader.close()
+    writer.close()
 
 
 def test_waiting_for_a_service_that_isn_t_there_ends(node: Any) -> None:
