@@ -45,7 +45,8 @@ _LIKELY = 1.0
 """Standard errors by which a lower rung must predict better: one that is taken by chance costs
 little, and noise bends what a higher one learns more than its rows show."""
 _CLEARLY = 0.01
-"""Log ratio of errors by which it must: less is what chance, or another motion, changes anyway."""
+"""Log ratio of errors by which it must, at least: less is what chance, or another motion,
+changes anyway."""
 _MANIFOLD = 0.7
 """The same on any rows where a rung between them was not better: only what spoils both that far
 is noise."""
@@ -53,6 +54,8 @@ _UNEXPLAINED = 0.1
 """Share of the torque between two rungs that may be left unexplained where that is motion."""
 _PATIENCE = 2
 """Rungs that must not be better: a vibration may pass the first as it passes those above."""
+_REACH = 1.0
+"""Periods of the cut-off that a stretch must last: the low-pass reaches so far to either side."""
 _OVERSAMPLING = 4.0
 """Samples per period of the cut-off: twice what its band needs."""
 _MOST_SAMPLES = 3000
@@ -89,6 +92,8 @@ class Ladder:
     settle: _Settle
     problem: Callable[[Regression, Statistics], Problem]
     """Makes the estimation problem of training rows' statistics."""
+    clearly: float = _CLEARLY
+    """Log ratio of errors by which a lower rung must predict better."""
 
     def choose(
         self, regression: Regression, choice: CutoffChoice
@@ -187,7 +192,9 @@ class Ladder:
 
     def _rungs(self, regression: Regression, choice: CutoffChoice) -> Iterator[_Rung]:
         """Yield the rungs that data suffice for, from the top down."""
-        steps = max(0, int(np.log(choice.cutoff / _LOWEST) / np.log(_STEP)))
+        # a stretch that is shorter than the filter's reach was seen by what predicts it
+        lowest = max(_LOWEST, _REACH * _STRETCHES / float(np.ptp(self._edges)))
+        steps = max(0, int(np.log(choice.cutoff / lowest) / np.log(_STEP)))
         if choice.given:
             top = self._rung(regression, choice.cutoff, self.settle)
             lower = top and self._rung(top.regression, choice.cutoff / _STEP, lambda own, _: own)
@@ -313,7 +320,7 @@ class Ladder:
         `again`: where one between them was not better.
         """
         fair = higher.regression.per_joint
-        least = _MANIFOLD if again else _CLEARLY
+        least = _MANIFOLD if again else self.clearly
         if not any(is_clear(one, least, _LIKELY) for one in self._excess(higher, lower, band)):
             return False
         return fair or not self._cuts_motion(lower, higher, band)

@@ -196,15 +196,17 @@ class IdentifierNode(Node):
             self._identifier.look(request, verdicts)
             question = self._identifier.question()
         if question is not None:
-            self._choose_friction(question)
+            self._choose(question)
 
-    def _choose_friction(self, question: Question) -> None:
+    def _choose(self, question: Question) -> None:
         answer = question.answer()
         with self._lock:
             taken = not self._frozen and self._identifier.adopt(answer)
-        if taken:
-            told = _chosen_terms(self._identifier.robot)
-            self.get_logger().info(f"friction terms that predict torque better: {told}")
+        if taken and answer is not None:
+            terms = _chosen_terms(answer.robot) or "none"
+            self.get_logger().info(f"friction terms that predict torque better: {terms}")
+            for note in answer.second.diagnostics if answer.second else ():
+                self.get_logger().info(str(note))
         trim_memory()  # samples were there more than once
 
     def _update_once(self, begin: float) -> Request | None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Friction terms of a robot that is being identified live, chosen as those of a recording are."""
+"""Friction and low-pass of a robot that is being identified live, chosen as a recording's are."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,31 +15,42 @@ from sysid_core.errors import SysidError
 from sysid_core.friction_choice import FrictionChoice
 from sysid_core.friction_filter import sign_factor
 from sysid_core.online.learner import Learner
+from sysid_core.online.second_filter import GAP, SecondFilter, choose_filter, rate_of
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
-from sysid_core.signals.cutoff import highest_cutoff
+from sysid_core.signals.cutoff import CutoffChoice, highest_cutoff
 from sysid_core.signals.prepare import PrepareReport
 from sysid_core.signals.synchronise import SynchroniseReport
 from sysid_core.signals.timing import split_at_gaps
 from sysid_core.solving import Posing
 from sysid_core.threads import one_thread
 
-__all__ = ["Answer", "Past", "Question", "may_choose"]
+__all__ = ["Answer", "Choices", "Past", "Question"]
 
 _WINDOWS = (2.0, 4.0, 8.0, 16.0)
 """Windows of informative samples after which terms are chosen: twice as many show finer ones."""
 _STILL = 0.01
 """See `IdentifyConfig.still`."""
-_GAP = 1.5
-"""Periods beyond which two samples do not follow each other."""
+_REST = 1.0
+"""Time [s] at rest that is kept behind a motion: a low-pass reaches over short ones."""
 
 
-def may_choose(robot: Robot, config: OnlineConfig) -> bool:
-    """Whether joints of a robot may get friction terms that its description does not name."""
-    known = robot.description
-    settled = known.friction_chosen or "friction" in known.effort_excludes
-    return config.friction == "chosen" and robot.is_tree and not settled
+class Choices(NamedTuple):
+    """What may be chosen that neither the description nor the configuration settles."""
+
+    friction: bool
+    low_pass: bool
+
+    @staticmethod
+    def of(robot: Robot, config: OnlineConfig) -> Choices:
+        """Return what may be chosen for a described robot."""
+        known = robot.description
+        settled = known.friction_chosen or "friction" in known.effort_excludes
+        return Choices(
+            config.friction == "chosen" and robot.is_tree and not settled,
+            config.low_pass == "chosen" and robot.is_tree and known.signals.cutoff is None,
+        )
 
 
 class Past:
@@ -48,33 +60,58 @@ class Past:
     ----------
     parts : list of Samples
         In the order in which they came.
+    second : SecondFilter or None
+        What samples go through before they are learned from.
     """
 
-    def __init__(self, *, choosing: bool) -> None:
+    def __init__(self, choices: Choices) -> None:
         self.parts: list[Samples] = []
-        self._asked = 0 if choosing else len(_WINDOWS)
-        self._samples = 0
+        self.second: SecondFilter | None = None
+        self._choices = choices
+        self._asked = 0 if any(choices) else len(_WINDOWS)
+        self._samples, self._moved = 0, -np.inf
 
     @property
     def open(self) -> bool:
         """Whether a choice is still to come."""
         return self._asked < len(_WINDOWS)
 
-    def add(self, samples: Samples) -> None:
-        """Keep samples, if a choice is still to come."""
-        if self.open:
+    def filtered(self, samples: Samples) -> Samples:
+        """Return the samples to learn from when others came in."""
+        return samples if self.second is None else self.second.push(samples)
+
+    def applied(self, config: OnlineConfig) -> OnlineConfig:
+        """Return a configuration with the cut-off of the samples to learn from."""
+        if self.second is None:
+            return config
+        return replace(config, cutoff=self.second.choice.cutoff)
+
+    def add(self, samples: Samples, informative: int) -> None:
+        """Keep samples, if a choice is still to come, of which so many are informative.
+
+        Others are kept shortly after these alone.
+        """
+        if not self.open or len(samples) == 0:
+            return
+        if informative:
+            self._moved = float(samples.time[-1])
+        if samples.time[0] - self._moved < _REST:
             self.parts.append(samples)
-            self._samples += len(samples)
+            self._samples += informative
 
     def clear(self) -> None:
         """Drop all samples: they are of another robot, or another time."""
         self.parts, self._samples = [], 0  # a new list, by which an `Answer` tells
 
-    def ask(self, window: int) -> bool:
-        """Whether the samples suffice for the next choice, which counts as made then."""
-        due = self.open and self._samples >= _WINDOWS[self._asked] * window
-        self._asked += due
-        return due
+    def question(self, robot: Robot, config: OnlineConfig) -> Question | None:
+        """Return the next choice if the samples suffice for it, which counts as made then."""
+        window = config.sliding_window.samples
+        if not (self.open and self._samples >= _WINDOWS[self._asked] * window):
+            return None
+        lower = self._asked > 0  # so little data show less than what a filter bends
+        self._asked += 1
+        second = None if self.second is None else self.second.choice
+        return Question(robot, config, self._choices, lower, second, self.parts, len(self.parts))
 
     def close(self) -> None:
         """Let go of the samples after the last choice."""
@@ -84,10 +121,11 @@ class Past:
 
 @dataclass(frozen=True)
 class Answer:
-    """A regression with more friction terms, and who learned with it from a part of the past."""
+    """A friction law and a low-pass that predict better, and who learned with them."""
 
     regression: Regression
     learner: Learner
+    second: SecondFilter | None
     past: list[Samples]  # What it was asked about
     learned: int  # Parts of it that were learned from
 
@@ -96,37 +134,70 @@ class Answer:
         """The robot with its new terms."""
         return self.regression.robot
 
+    def succeed(self, other: Learner, past: Past) -> Learner:
+        """Let who learned take the place of another, with all that came since it was asked."""
+        for part in self.past[self.learned :]:
+            self.learner.relearn(part if self.second is None else self.second.push(part))
+        same = past.second is None and self.second is None
+        self.learner.succeed(other, lasts=same)
+        past.second = self.second
+        if self.second is not None:  # samples come out of it later
+            self.learner.time = min(self.learner.time, self.second.time)
+        return self.learner
+
 
 @dataclass(frozen=True)
 class Question:
-    """A choice of friction terms that is due; made by `OnlineIdentifier.question`."""
+    """A choice of friction terms and a low-pass that is due; see `OnlineIdentifier.question`."""
 
     robot: Robot
     config: OnlineConfig
+    choices: Choices
+    lower: bool  # Whether the low-pass may be lower
+    second: CutoffChoice | None  # At present
     past: list[Samples]
     count: int  # Parts of the past to look at
 
     @one_thread()
     def answer(self) -> Answer | None:
-        """Choose, and learn from the samples with the terms chosen; None: nothing is better.
+        """Choose, and learn from the samples with what is chosen; None: nothing is better.
 
         Touches nothing that others change, so that any thread may call it. Terms that joints have
         already stay as they are: the parameters in use mean what they meant.
         """
-        samples = Samples.concatenate(self.past[: self.count])
+        regression, second = make_regression(self.robot), None
+        parts, config = self.past[: self.count], self.config
+        choice = self._low_pass(regression)
+        if choice is not None:
+            second = SecondFilter(choice, rate_of(parts), config.cutoff)
+            config, parts = replace(config, cutoff=choice.cutoff), list(map(second.push, parts))
+        if self.choices.friction:
+            regression = self._with_friction(regression, parts, config)
+        found = regression.robot.description.friction_chosen
+        if found == self.robot.description.friction_chosen and choice == self.second:
+            return None
+        learner = Learner(regression.robot, regression, config)
+        for part in parts:
+            learner.relearn(part)
+        return Answer(regression, learner, second, self.past, self.count)
+
+    def _low_pass(self, regression: Regression) -> CutoffChoice | None:
+        if not self.choices.low_pass:
+            return None
+        parts = self.past[: self.count]
+        return choose_filter(
+            regression, parts, self.config, _STILL, self.choices.friction, self.lower
+        )
+
+    def _with_friction(
+        self, regression: Regression, parts: list[Samples], config: OnlineConfig
+    ) -> Regression:
+        """Return a regression with the terms that samples show."""
         settle = FrictionChoice(Posing(None, None).problem, _STILL, choose=True, keep=True)
         try:
-            batch = _batch(self.robot, samples, self.config)
-            regression = settle(make_regression(self.robot), batch)
+            return settle(regression, _batch(self.robot, Samples.concatenate(parts), config))
         except (SysidError, np.linalg.LinAlgError):
-            return None
-        found = regression.robot.description.friction_chosen
-        if found == self.robot.description.friction_chosen:
-            return None
-        learner = Learner(regression.robot, regression, self.config)
-        for part in self.past[: self.count]:
-            learner.relearn(part)
-        return Answer(regression, learner, self.past, self.count)
+            return regression
 
 
 def _batch(robot: Robot, samples: Samples, config: OnlineConfig) -> Batch:
@@ -144,6 +215,6 @@ def _batch(robot: Robot, samples: Samples, config: OnlineConfig) -> Batch:
         duration=len(samples) / rate,
         warnings=(),
     )
-    runs = split_at_gaps(samples.time, _GAP / rate)
+    runs = split_at_gaps(samples.time, GAP / rate)
     factors = [sign_factor(robot, samples.select(run), report) for run in runs]
     return Batch(samples, np.concatenate(factors), report)

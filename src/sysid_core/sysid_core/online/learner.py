@@ -45,11 +45,11 @@ _TOLERANCE = 2e-3
 _UNJUDGED = TorqueVerdict(None)
 
 _OF_ANY_LAW = (
-    *("scores", "colours", "saturation", "left_out", "_forgot"),
+    *("scores", "saturation", "left_out", "_forgot"),
     *("time", "informative_time", "samples", "rejected", "informative"),
 )
-"""What a learner knows that does not depend on the friction terms. A torque that seemed wrong may
-be right with them."""
+"""What a learner knows that depends on neither friction terms nor low-pass. A torque that seemed
+wrong may be right with them."""
 
 
 class Learned(NamedTuple):
@@ -146,12 +146,17 @@ class Learner:
         if self.config.memory > 0.0:
             self.window.adopt_memory(learned)
 
-    def succeed(self, other: Learner) -> None:
-        """Take the place of a learner of the same samples, with other friction terms."""
+    def succeed(self, other: Learner, *, lasts: bool) -> None:
+        """Take the place of a learner with another law or, of samples that came so far, low-pass.
+
+        What is usual of innovations `lasts` unless they are of other samples.
+        """
         self.epoch = other.epoch + 1
-        self.configure(other.config)
+        self.configure(replace(other.config, cutoff=self.config.cutoff))
         for name in _OF_ANY_LAW:
             setattr(self, name, getattr(other, name))
+        if lasts:
+            self.colours = other.colours
         self.propose(other.candidate)
 
     def forget(self) -> None:

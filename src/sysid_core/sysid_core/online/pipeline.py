@@ -15,7 +15,7 @@ from sysid_core.errors import EstimationError
 from sysid_core.estimation import Estimate
 from sysid_core.online.evidence import gather
 from sysid_core.online.gate import Decision, decide
-from sysid_core.online.law import Answer, Past, Question, may_choose
+from sysid_core.online.law import Answer, Choices, Past, Question
 from sysid_core.online.learner import Learner
 from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.payload_phases import Alarmed, Following
@@ -70,9 +70,12 @@ class OnlineIdentifier:
 
     def configure(self, config: OnlineConfig) -> None:
         """Change the configuration; what was learned stays, if only under a new window."""
-        self.config = config
+        before, self.config = self.config, config
         self._loads.config = config.payload
-        self._learner.configure(config)
+        if (before.sample_rate, before.cutoff) != (config.sample_rate, config.cutoff):
+            self._past.second = None
+            self._past.clear()
+        self._learner.configure(self._past.applied(config))
 
     def reset(self) -> None:
         """Forget all data and go back to the nominal parameters."""
@@ -80,7 +83,7 @@ class OnlineIdentifier:
         del self._learner  # first, since the heap would stay as large as for two at once
         self._take_law(self._described)
         self._learner = Learner(self.robot, self.regression, self.config, epoch)
-        self._past = Past(choosing=may_choose(self.robot, self.config))
+        self._past = Past(Choices.of(self.robot, self.config))
         self._changed_at, self._robot_changed = -np.inf, False
         self._silence, self._looked = 0.0, False
         self._notes: list[Diagnostic] = []
@@ -112,8 +115,10 @@ class OnlineIdentifier:
         Samples that are not finite or exceed twice the effort limit are counted and left out.
         A batch whose time goes back starts the window anew; what was in it fades as memory does.
         """
-        samples = self._learner.usable(samples)
+        fresh = self._learner.usable(samples)
+        samples = self._past.filtered(fresh)
         if len(samples) == 0:
+            self._past.add(fresh, 0)
             return
         start = float(samples.time[0])
         if start < self._learner.time - 1e-9:
@@ -129,8 +134,8 @@ class OnlineIdentifier:
                 self._tracker.push(self._loads.statistics(rows, self._model.parameters), count)
         if self._followed or self._tracker.changed or self._tracker.attached:
             self._past.clear()
-        elif informative:
-            self._past.add(samples)
+        else:
+            self._past.add(fresh, informative)
 
     def snapshot(self) -> Request | None:
         """Return the solve that the present data ask for; None without informative new ones."""
@@ -152,31 +157,25 @@ class OnlineIdentifier:
         return update
 
     def choose_friction(self) -> None:
-        """Choose friction terms at once, if that is due."""
+        """Choose friction terms and a low-pass at once, if that is due."""
         question = self.question()
         if question is not None:
             self.adopt(question.answer())
 
     def question(self) -> Question | None:
-        """Return the choice of friction terms that is due; None where none is."""
+        """Return the choice of friction terms and low-pass that is due; None where none is."""
         possible = self.config.cutoff > 0.0 and not self._unsettled
-        if not (possible and self._past.ask(self.config.sliding_window.samples)):
-            return None
-        past = self._past.parts
-        return Question(self.robot, self.config, past, len(past))
+        return self._past.question(self.robot, self.config) if possible else None
 
     def adopt(self, answer: Answer | None) -> bool:
-        """Go on with the friction terms of an answer, unless it is out of date.
+        """Go on with the friction terms and low-pass of an answer, unless it is out of date.
 
         The parameters in use stay; the terms are part of the next that are adopted.
         """
         fits = answer is not None and answer.past is self._past.parts and not self._unsettled
         if answer is not None and fits:
             self._take_law(answer.regression)
-            for part in answer.past[answer.learned :]:
-                answer.learner.relearn(part)
-            answer.learner.succeed(self._learner)
-            self._learner = answer.learner
+            self._learner = answer.succeed(self._learner, self._past)
         self._past.close()
         return fits
 
@@ -228,6 +227,7 @@ class OnlineIdentifier:
             decision = self._follow(scores)
         else:
             self._act(decision, estimate)
+        filtered = () if self._past.second is None else self._past.second.diagnostics
         changed, self._told = self._revision != self._told, self._revision
         return summary(
             self._learner,
@@ -235,7 +235,7 @@ class OnlineIdentifier:
             self._model,
             decision,
             scores,
-            self._notes,
+            (*self._notes, *filtered),
             revision=self._revision,
             changed=changed,
         )

@@ -59,6 +59,14 @@ class OnlineConfig:
         choices=("chosen", "described"),
         read_only=True,
     )
+    low_pass: str = parameter(
+        "chosen",
+        "Low-pass behind that of the samples: `chosen`, lower, with efforts moved in time, where "
+        "data then predict torque better (arms whose description names no cut-off), or "
+        "`described`",
+        choices=("chosen", "described"),
+        read_only=True,
+    )
     gate: GateConfig = group(GateConfig, "gate.")
     payload: PayloadConfig = group(PayloadConfig, "payload.")
 

@@ -40,8 +40,8 @@ held, as rounded values that creep do, lasts as chance will have it [-]."""
 _ROUNDED = 0.1
 """Share by which the clock of the stamps must differ from the states' rate to be another one."""
 
-_FEWEST = 10
-"""Steps between stamps that tell whether these are rounded."""
+_FEWEST = 5
+"""Periods between stamps that tell whether these are rounded."""
 
 _SCATTER = 0.7
 """Part of the scatter by losses below which steps between stamps are those of rounding."""
@@ -104,7 +104,7 @@ def _unrounded(rate: float, stamps: FloatArray) -> float:
     """
     steps = np.rint(np.diff(stamps) * rate)
     steps = steps[steps <= _GAP]
-    if len(steps) < _FEWEST:
+    if steps.sum() < _FEWEST:  # nor can fewer steps than that be rounded
         return rate
     mean = float(np.polyfit(np.arange(len(steps)), np.cumsum(steps), 1)[0])
     if mean < 1.0 - _ROUNDED:  # several states share a stamp

@@ -49,6 +49,7 @@ class Aligned:
     outliers: tuple[tuple[str, int], ...]  # Joint and number of values that were replaced
     synchronisation: SynchroniseReport
     warnings: tuple[str, ...]
+    behind: float = np.inf  # [Hz] cut-off of a low-pass that the grids went through already
 
 
 def align(recording: Recording, options: SignalConfig) -> Aligned:

@@ -53,6 +53,19 @@ class ChainConfig:
     # differentiated positions.
     joints_measured: bool = False
     base_measured: bool = True
+    behind: float = np.inf  # [Hz] cut-off of a low-pass that the grid went through already
+
+    @property
+    def remaining(self) -> float:
+        """Cut-off [Hz] of what is left to do, behind the other low-pass.
+
+        One loses (f/cut-off)⁴ of a slow sine, so that fourth powers add up. What hardly anything
+        is left of is no more than the finest low-pass: a fourth of the rate.
+        """
+        if np.isinf(self.behind):
+            return self.cutoff
+        left = max(self.cutoff**-4 - self.behind**-4, 0.0)
+        return float(max(left**0.25, 4.0 / self.rate) ** -1)
 
 
 class Filtered(NamedTuple):
@@ -94,16 +107,18 @@ def filter_grid(grid: Grid, config: ChainConfig, *, every: int = 1) -> Filtered:
     Returns
     -------
     Filtered
-        Every `every`-th of those ``n - 2 support`` samples whose neighbourhood is complete.
+        Every `every`-th of those ``n - 2 support(rate, remaining)`` samples whose neighbourhood is
+        complete.
     """
-    edge = support(config.rate, config.cutoff)
+    cutoff = config.remaining
+    edge = support(config.rate, cutoff)
     inner = slice(edge, len(grid.time) - edge, every)
 
     def smooth(values: FloatArray) -> Smoothed:
-        return smoothed(values, config.rate, config.cutoff, every=every)
+        return smoothed(values, config.rate, cutoff, every=every)
 
     def smooth_value(values: FloatArray) -> FloatArray:
-        return smoothed_value(values, config.rate, config.cutoff, every=every)
+        return smoothed_value(values, config.rate, cutoff, every=every)
 
     velocity = grid.joints.get("velocity") if config.joints_measured else None
     motion = joint_motion(

@@ -18,7 +18,7 @@ from sysid_core.signals.inertial import INSTEAD, too_slow
 from sysid_core.signals.motion import velocity_agreement
 from sysid_core.signals.synchronise import SynchroniseReport
 
-__all__ = ["PrepareReport", "Prepared", "filter_aligned", "use_measured"]
+__all__ = ["PrepareReport", "Prepared", "effort_lag", "filter_aligned", "use_measured"]
 
 _MINIMUM_ROWS = 8
 
@@ -83,10 +83,9 @@ def filter_aligned(
         measured = use_measured(aligned, choice.cutoff)
     if choice.lag:
         grids = [grid.with_efforts_earlier(choice.lag) for grid in grids]
-        side = "after" if choice.lag > 0.0 else "before"
-        message = f"efforts come {1e3 * abs(choice.lag):.2g} ms {side} their positions"
-        warnings.append(str(Diagnostic("effort_lag", message, hint="they are moved by that")))
-    chain = ChainConfig(rate, choice.cutoff, measured, options.velocity != "differentiated")
+        warnings.append(str(effort_lag(choice.lag)))
+    base_measured = options.velocity != "differentiated"
+    chain = ChainConfig(rate, choice.cutoff, measured, base_measured, aligned.behind)
     mounting = ImuMounting()
     if recording.imu is not None and recording.imu.mounting is not None:
         mounting = recording.imu.mounting
@@ -105,6 +104,13 @@ def filter_aligned(
         choice.lag,
     )
     return Prepared(tuple(segments), report)
+
+
+def effort_lag(lag: float) -> Diagnostic:
+    """Say that efforts are moved by a lag [s]."""
+    side = "after" if lag > 0.0 else "before"
+    message = f"efforts come {1e3 * abs(lag):.2g} ms {side} their positions"
+    return Diagnostic("effort_lag", message, hint="they are moved by that")
 
 
 def use_measured(aligned: Aligned, cutoff: float) -> bool:
@@ -134,7 +140,7 @@ def _segments(
     grids: list[Grid], chain: ChainConfig, mounting: ImuMounting, warnings: list[str]
 ) -> list[Samples]:
     """Filter every stretch that is long enough."""
-    edges = 2 * support(chain.rate, chain.cutoff)
+    edges = 2 * support(chain.rate, chain.remaining)
     segments: list[Samples] = []
     short: list[int] = []
     for grid in grids:

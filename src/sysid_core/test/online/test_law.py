@@ -13,7 +13,7 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.open_tree import OpenTree, random_states
-from sysid_core.online.law import Past
+from sysid_core.online.law import Choices, Past
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.online.settings import OnlineConfig
@@ -149,9 +149,9 @@ def test_where_the_least_law_is_true_chance_chooses_little_and_does_no_harm(
     recording = make_recording(
         least, _truth(least), duration=12.0, rate=125.0, noise=0.3, seed=seed
     )
-    run = _run(least, recording, OnlineConfig())
+    run = _run(least, recording, OnlineConfig(low_pass="described"))
     assert len(laws(run.updates)[-1]) <= 2
-    plain = _run(least, recording, OnlineConfig(friction="described"))
+    plain = _run(least, recording, OnlineConfig(friction="described", low_pass="described"))
     assert run.error() < 1.05 * plain.error()
 
 
@@ -203,25 +203,36 @@ def test_a_reset_returns_to_the_friction_of_the_description(
     assert identifier.robot.description.friction_chosen
 
 
-def test_the_past_is_let_go_after_the_last_choice() -> None:
-    past, samples = Past(choosing=True), Samples(np.arange(100.0), *np.zeros((4, 100, 1)))
+def test_the_past_is_let_go_after_the_last_choice(least: Robot) -> None:
+    config = OnlineConfig(window=1.0)
+    past = Past(Choices(friction=True, low_pass=False))
+    samples = Samples(np.arange(100.0) / 100.0, *np.zeros((4, 100, 6)))
     asked = 0
     for _ in range(40):
-        past.add(samples)
-        asked += past.ask(window=100)
+        past.add(samples, 100)
+        asked += past.question(least, config) is not None
         past.close()
     assert asked == 4
     assert past.parts == []
-    past = Past(choosing=False)
-    past.add(samples)
+    past = Past(Choices(friction=False, low_pass=False))
+    past.add(samples, 100)
     assert past.parts == []
-    assert not past.ask(window=1)
+    assert past.question(least, config) is None
+
+
+def test_rests_are_kept_shortly_after_a_motion() -> None:
+    past = Past(Choices(friction=True, low_pass=True))
+    for k in range(6):
+        time = 0.5 * k + np.arange(50.0) / 100.0
+        past.add(Samples(time, *np.zeros((4, 50, 1))), 50 if k == 1 else 0)
+    assert [part.time[0] for part in past.parts] == [0.5, 1.0, 1.5]
 
 
 def test_friction_that_efforts_lack_is_not_looked_for(least: Robot) -> None:
     without = replace(least.description, effort_excludes=("friction",))
     robot = Robot(without, least.urdf)
-    identifier = OnlineIdentifier(robot, OnlineConfig(cutoff=10.0, window=0.1))
+    config = OnlineConfig(cutoff=10.0, window=0.1, low_pass="described")
+    identifier = OnlineIdentifier(robot, config)
     q, v, a = random_states(robot, 300)
     samples = Samples(np.arange(300) / 100.0, q, v, a, np.ones_like(v))
     identifier.ingest(samples)

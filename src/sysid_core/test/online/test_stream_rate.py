@@ -42,3 +42,15 @@ def test_losses_do_not(lost: float) -> None:
 def test_messages_that_come_twice_do_not() -> None:
     stamps, states = np.repeat(np.arange(500) / 100.0, 2), np.repeat(values(500), 2, axis=0)
     assert stream_rate(stamps, states) == pytest.approx(100.0, rel=0.01)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_stamps_of_any_kind_tell_a_rate(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(3, 120))
+    leaps = np.cumsum(rng.choice([1e-9, 1e-6, 1e-4, 8e-3, 0.05, 0.5, 3.0], count))
+    held_up = np.maximum.accumulate(0.008 * np.arange(count) + rng.exponential(0.3, count))
+    for stamps in (leaps, held_up + 1e-9 * np.arange(count)):
+        rate = stream_rate(stamps, values(count))
+        assert np.isfinite(rate)
+        assert rate > 0.0

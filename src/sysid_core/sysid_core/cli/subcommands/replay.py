@@ -27,7 +27,8 @@ def run(args: argparse.Namespace) -> int:
     """Run the subcommand and return its exit status."""
     if not (math.isfinite(args.rate) and args.rate > 0.0):
         raise ParameterError(f"--rate must be above zero, got {args.rate:g}")
-    online = OnlineConfig(window=args.window, method=args.method)
+    low_pass = "chosen" if args.cutoff is None else "described"
+    online = OnlineConfig(window=args.window, method=args.method, low_pass=low_pass)
     robot = load_robot(args.robot)
     recording = read_recording(args.data, joint_topic=args.topic)
     warn(interpret(robot, recording, lenient=args.lenient).warnings)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Another low-pass behind the live stream's, chosen as recordings' cut-offs and lags are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sysid_core.bandwidth import Ladder
+from sysid_core.batch import Batch
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.rows import Regression
+from sysid_core.errors import SysidError
+from sysid_core.friction_choice import FrictionChoice
+from sysid_core.online.settings import OnlineConfig
+from sysid_core.recording import Recording, Samples
+from sysid_core.signals.align import Aligned
+from sysid_core.signals.chain import ChainConfig, Grid, filter_grid
+from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff
+from sysid_core.signals.filters import support
+from sysid_core.signals.options import SignalConfig
+from sysid_core.signals.prepare import effort_lag
+from sysid_core.signals.synchronise import SynchroniseReport
+from sysid_core.signals.timing import split_at_gaps
+from sysid_core.solving import Posing
+
+__all__ = ["GAP", "SecondFilter", "choose_filter", "rate_of"]
+
+GAP = 1.5
+"""Periods beyond which two samples do not follow each other."""
+_WORTH = float(np.log(1.05))
+"""Log ratio of errors by which a lower cut-off must predict better: it delays the samples."""
+_BESIDE = 2
+"""Samples on either side that an interpolated one rests on."""
+
+
+class SecondFilter:
+    """Puts live samples through another low-pass, and their efforts at their positions' times.
+
+    Samples come out later, once their neighbourhood is there, and the same however they come in.
+
+    Parameters
+    ----------
+    choice : CutoffChoice
+        The cut-off behind both low-passes, and the lag.
+    rate, before : float [Hz]
+        Of the samples, and the cut-off that they went through.
+
+    Attributes
+    ----------
+    choice : CutoffChoice
+    time : float [s]
+        Of the newest sample that came out.
+    """
+
+    def __init__(self, choice: CutoffChoice, rate: float, before: float) -> None:
+        self.choice, self._chain = choice, ChainConfig(rate, choice.cutoff, behind=before)
+        beside = int(np.ceil(abs(choice.lag) * rate)) + _BESIDE if choice.lag else 0
+        self._inner = slice(beside, -beside or None)
+        self._reach = support(rate, self._chain.remaining) + beside
+        self._held: Samples | None = None  # The newest, whose neighbourhood is not there yet
+        self.time = -np.inf
+
+    @property
+    def diagnostics(self) -> Iterator[Diagnostic]:
+        """What it does to the samples."""
+        cutoff, before = self.choice.cutoff, self._chain.behind
+        if cutoff < before:
+            message = f"{cutoff:.3g} Hz predicts torque better than {before:.3g} Hz"
+            hint = "samples pass another low-pass; 'signals.cutoff' of the description is kept"
+            yield Diagnostic("low_pass", message, hint=hint)
+        if self.choice.lag:
+            yield effort_lag(self.choice.lag)
+
+    def push(self, samples: Samples) -> Samples:
+        """Take in samples; return those that are complete."""
+        parts = [samples.select(slice(0))]
+        for run in split_at_gaps(samples.time, GAP / self._chain.rate):
+            parts.append(self._filtered(samples.select(run)))
+        out = Samples.concatenate(parts)
+        if len(out):
+            self.time = float(out.time[-1])
+        return out
+
+    def _filtered(self, run: Samples) -> Samples:
+        held = self._held
+        if held is not None and 0.0 < run.time[0] - held.time[-1] <= GAP / self._chain.rate:
+            run = Samples.concatenate([held, run])
+        self._held = run.select(slice(max(0, len(run) - 2 * self._reach), None))
+        if len(run) <= 2 * self._reach:
+            return run.select(slice(0))
+        grid = _grid(run)
+        if self.choice.lag:
+            grid = grid.with_efforts_earlier(self.choice.lag)
+        inner = {name: values[self._inner] for name, values in grid.joints.items()}
+        return filter_grid(Grid(grid.time[self._inner], inner, {}), self._chain).samples
+
+
+def _grid(samples: Samples) -> Grid:
+    return Grid(samples.time, {"position": samples.position, "effort": samples.effort}, {})
+
+
+def choose_filter(
+    regression: Regression,
+    parts: Sequence[Samples],
+    config: OnlineConfig,
+    still: float,
+    friction: bool,
+    lower: bool,
+) -> CutoffChoice | None:
+    """Choose a lower cut-off than live samples went through, or a lag of their efforts.
+
+    Parameters
+    ----------
+    parts : sequence of Samples
+        In the order in which they came.
+    config : OnlineConfig
+        With the samples' rate and cut-off.
+    still : float [-]
+        See `IdentifyConfig.still`.
+    friction : bool
+        Whether joints may get friction terms.
+    lower : bool
+        Whether the cut-off may be lower, and not only the lag be found.
+
+    Returns
+    -------
+    CutoffChoice or None
+        None where neither clearly predicts better.
+    """
+    samples = Samples.concatenate(parts)
+    if samples.wrenches is not None:  # which torques rest on, too
+        return None
+    problem = Posing(None, None).problem
+    terms = FrictionChoice(problem, still, choose=friction, keep=True)
+
+    def settle(_: Regression, batch: Batch) -> Regression:
+        # those of another cut-off would be kept
+        return terms(regression, batch)
+
+    try:
+        aligned = _aligned(regression, samples, config.cutoff)
+        ladder = Ladder(aligned, 1.0, still, settle, problem, _WORTH)
+        choice = replace(aligned.choice, given=not lower)
+        best, settled = ladder.choose(regression, choice)
+    except (SysidError, np.linalg.LinAlgError):
+        return None
+    if not lower:
+        best = replace(choice, lag=best.lag)
+    found = settled is not None and (best.cutoff < config.cutoff or best.lag != 0.0)
+    return best if found else None
+
+
+def rate_of(parts: Sequence[Samples]) -> float:
+    """Return the rate [Hz] of samples, which lie on one grid but for gaps."""
+    return 1.0 / float(np.median(np.diff(np.concatenate([part.time for part in parts]))))
+
+
+def _aligned(regression: Regression, samples: Samples, cutoff: float) -> Aligned:
+    """Return samples behind a low-pass at a cut-off [Hz] as a recording on one grid."""
+    rate = rate_of([samples])
+    grids = tuple(_grids(samples, rate))
+    names = regression.robot.joint_names
+    recording = Recording(samples.time, names, samples.position, effort=samples.effort)
+    spectrum = choose_cutoff([grid.joints["position"] for grid in grids], rate)
+    choice = replace(spectrum, cutoff=cutoff)
+    return Aligned(
+        grids,
+        rate,
+        rate,
+        choice,
+        recording,
+        SignalConfig(velocity="differentiated"),
+        (),
+        SynchroniseReport(),
+        (),
+        cutoff,
+    )
+
+
+def _grids(samples: Samples, rate: float) -> Iterator[Grid]:
+    for run in split_at_gaps(samples.time, GAP / rate):
+        yield _grid(samples.select(run))
