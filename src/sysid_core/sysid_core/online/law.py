@@ -93,6 +93,8 @@ class Past:
         """
         if not self.open or len(samples) == 0:
             return
+        if self.parts and samples.time[0] <= self.parts[-1].time[-1]:  # the clock was set
+            self.clear()
         if informative:
             self._moved = float(samples.time[-1])
         if samples.time[0] - self._moved < _REST:
@@ -101,7 +103,8 @@ class Past:
 
     def clear(self) -> None:
         """Drop all samples: they are of another robot, or another time."""
-        self.parts, self._samples = [], 0  # a new list, by which an `Answer` tells
+        self._samples, self._moved = 0, -np.inf
+        self.parts = []  # a new list, by which an `Answer` tells
 
     def question(self, robot: Robot, config: OnlineConfig) -> Question | None:
         """Return the next choice if the samples suffice for it, which counts as made then."""

@@ -208,8 +208,8 @@ def test_the_past_is_let_go_after_the_last_choice(least: Robot) -> None:
     past = Past(Choices(friction=True, low_pass=False))
     samples = Samples(np.arange(100.0) / 100.0, *np.zeros((4, 100, 6)))
     asked = 0
-    for _ in range(40):
-        past.add(samples, 100)
+    for second in range(40):
+        past.add(replace(samples, time=samples.time + second), 100)
         asked += past.question(least, config) is not None
         past.close()
     assert asked == 4
@@ -226,6 +226,8 @@ def test_rests_are_kept_shortly_after_a_motion() -> None:
         time = 0.5 * k + np.arange(50.0) / 100.0
         past.add(Samples(time, *np.zeros((4, 50, 1))), 50 if k == 1 else 0)
     assert [part.time[0] for part in past.parts] == [0.5, 1.0, 1.5]
+    past.add(Samples(time - 2.0, *np.zeros((4, 50, 1))), 50)  # the clock was set
+    assert [part.time[0] for part in past.parts] == [0.5]
 
 
 def test_friction_that_efforts_lack_is_not_looked_for(least: Robot) -> None:
