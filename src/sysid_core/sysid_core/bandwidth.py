@@ -193,7 +193,8 @@ class Ladder:
     def _rungs(self, regression: Regression, choice: CutoffChoice) -> Iterator[_Rung]:
         """Yield the rungs that data suffice for, from the top down."""
         # a stretch that is shorter than the filter's reach was seen by what predicts it
-        lowest = max(_LOWEST, _REACH * _STRETCHES / float(np.ptp(self._edges)))
+        span = max(float(np.ptp(self._edges)), np.finfo(float).tiny)
+        lowest = max(_LOWEST, _REACH * _STRETCHES / span)
         steps = max(0, int(np.log(choice.cutoff / lowest) / np.log(_STEP)))
         if choice.given:
             top = self._rung(regression, choice.cutoff, self.settle)

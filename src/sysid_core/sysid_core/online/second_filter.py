@@ -69,7 +69,7 @@ class SecondFilter:
         cutoff, before = self.choice.cutoff, self._chain.behind
         if cutoff < before:
             message = f"{cutoff:.3g} Hz predicts torque better than {before:.3g} Hz"
-            hint = "samples pass another low-pass; 'signals.cutoff' of the description is kept"
+            hint = "samples pass another low-pass unless the description gives 'signals.cutoff'"
             yield Diagnostic("low_pass", message, hint=hint)
         if self.choice.lag:
             yield effort_lag(self.choice.lag)
