@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.errors import DataError
+from sysid_core.errors import DataError, SysidError
 from sysid_core.online.stream import SampleStream, columns_of, values_of
 from sysid_core.online.stream_config import (
     StreamConfig,
@@ -67,7 +67,19 @@ class OpeningStream:
             self._early.append(messages)
 
     def push_joint_states(self, batch: Recording) -> list[Samples]:
-        """Take joint states and return the samples that they complete."""
+        """Take joint states and return the samples that they complete.
+
+        Those that nothing was prepared for are counted, and the stream opens anew.
+        """
+        try:
+            return self._pushed(batch)
+        except (SysidError, ArithmeticError, LookupError, ValueError) as error:
+            self.counts[f"joint states lost to an error ({type(error).__name__})"] += len(batch)
+            self.stream = None
+            self._batches.clear()
+            return []
+
+    def _pushed(self, batch: Recording) -> list[Samples]:
         self._batches.append(batch)
         if self.stream is None:
             self._try_to_open()

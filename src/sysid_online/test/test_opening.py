@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.online.stream import SampleStream
 from sysid_core.online.stream_config import StreamConfig
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
@@ -80,3 +81,22 @@ def test_a_rate_is_believed_in_the_end_though_states_are_lost(robot: Robot) -> N
     rate, samples = _opened(robot, _batches(robot.joint_names, time))
     assert rate == pytest.approx(500.0, rel=0.01)
     assert samples
+
+
+def test_states_that_nothing_was_prepared_for_are_counted_and_the_next_ones_used(
+    robot: Robot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = _batches(robot.joint_names, np.arange(4000) / RATE)
+    stream = OpeningStream(robot, StreamConfig(), rate=0.0, cutoff=0.0)
+    assert sum(len(s) for batch in batches[:20] for s in stream.push_joint_states(batch))
+
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SampleStream, "push_joint_states", fails)
+        assert stream.push_joint_states(batches[20]) == []
+    assert stream.counts == {"joint states lost to an error (ZeroDivisionError)": 50}
+    after = [s for batch in batches[21:] for s in stream.push_joint_states(batch)]
+    assert stream.rate == pytest.approx(RATE)
+    assert sum(map(len, after)) > 0.9 * 290
