@@ -45,8 +45,7 @@ _LIKELY = 1.0
 """Standard errors by which a lower rung must predict better: one that is taken by chance costs
 little, and noise bends what a higher one learns more than its rows show."""
 _CLEARLY = 0.01
-"""Log ratio of errors by which it must, at least: less is what chance, or another motion,
-changes anyway."""
+"""Log ratio of errors by which it must: less is what chance, or another motion, changes anyway."""
 _MANIFOLD = 0.7
 """The same on any rows where a rung between them was not better: only what spoils both that far
 is noise."""
@@ -92,8 +91,8 @@ class Ladder:
     settle: _Settle
     problem: Callable[[Regression, Statistics], Problem]
     """Makes the estimation problem of training rows' statistics."""
-    clearly: float = _CLEARLY
-    """Log ratio of errors by which a lower rung must predict better."""
+    worth: float = 0.0
+    """Log ratio of errors, on its own rows, by which a rung must predict better than the top."""
 
     def choose(
         self, regression: Regression, choice: CutoffChoice
@@ -135,9 +134,12 @@ class Ladder:
             between = self._rung(best.regression, best.cutoff / np.sqrt(_STEP), self.settle)
         if between and self._is_better(between, best, choice.motion_band):
             best = between
+        excess = self._errors(top, best) - self._errors(best, best)
+        if self.worth > 0.0 and not is_clear(excess, self.worth, _CERTAIN):
+            best = top
         if best is top:
             return self._with_lag(replace(choice, cutoff=top.cutoff), top)
-        worse = float(np.exp(np.nanmean(self._errors(top, best) - self._errors(best, best))))
+        worse = float(np.exp(np.nanmean(excess)))
         reason = (
             f"{best.cutoff:.3g} Hz predicts held-out torque {worse:.2f} times better than "
             f"{top.cutoff:.3g} Hz, "
@@ -321,7 +323,7 @@ class Ladder:
         `again`: where one between them was not better.
         """
         fair = higher.regression.per_joint
-        least = _MANIFOLD if again else self.clearly
+        least = _MANIFOLD if again else _CLEARLY
         if not any(is_clear(one, least, _LIKELY) for one in self._excess(higher, lower, band)):
             return False
         return fair or not self._cuts_motion(lower, higher, band)

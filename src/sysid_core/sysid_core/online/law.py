@@ -53,19 +53,26 @@ class Choices(NamedTuple):
         )
 
 
+class Part(NamedTuple):
+    """Samples of which some are informative, or that rest shortly after such ones."""
+
+    samples: Samples
+    moving: bool
+
+
 class Past:
-    """Informative samples since the data were last dropped, kept until the last choice.
+    """Samples since the data were last dropped, kept until the last choice.
 
     Attributes
     ----------
-    parts : list of Samples
+    parts : list of Part
         In the order in which they came.
     second : SecondFilter or None
         What samples go through before they are learned from.
     """
 
     def __init__(self, choices: Choices) -> None:
-        self.parts: list[Samples] = []
+        self.parts: list[Part] = []
         self.second: SecondFilter | None = None
         self._choices = choices
         self._asked = 0 if any(choices) else len(_WINDOWS)
@@ -93,12 +100,12 @@ class Past:
         """
         if not self.open or len(samples) == 0:
             return
-        if self.parts and samples.time[0] <= self.parts[-1].time[-1]:  # the clock was set
+        if self.parts and samples.time[0] <= self.parts[-1].samples.time[-1]:  # the clock was set
             self.clear()
         if informative:
             self._moved = float(samples.time[-1])
         if samples.time[0] - self._moved < _REST:
-            self.parts.append(samples)
+            self.parts.append(Part(samples, informative > 0))
             self._samples += informative
 
     def clear(self) -> None:
@@ -129,7 +136,7 @@ class Answer:
     regression: Regression
     learner: Learner
     second: SecondFilter | None
-    past: list[Samples]  # What it was asked about
+    past: list[Part]  # What it was asked about
     learned: int  # Parts of it that were learned from
 
     @property
@@ -139,7 +146,7 @@ class Answer:
 
     def succeed(self, other: Learner, past: Past) -> Learner:
         """Let who learned take the place of another, with all that came since it was asked."""
-        for part in self.past[self.learned :]:
+        for part, _ in self.past[self.learned :]:
             self.learner.relearn(part if self.second is None else self.second.push(part))
         same = past.second is None and self.second is None
         self.learner.succeed(other, lasts=same)
@@ -158,7 +165,7 @@ class Question:
     choices: Choices
     lower: bool  # Whether the low-pass may be lower
     second: CutoffChoice | None  # At present
-    past: list[Samples]
+    past: list[Part]
     count: int  # Parts of the past to look at
 
     @one_thread()
@@ -169,13 +176,16 @@ class Question:
         already stay as they are: the parameters in use mean what they meant.
         """
         regression, second = make_regression(self.robot), None
-        parts, config = self.past[: self.count], self.config
-        choice = self._low_pass(regression)
+        past, config = self.past[: self.count], self.config
+        parts = [part.samples for part in past]
+        telling = [part.samples for part in past if part.moving]
+        choice = self._low_pass(parts)
         if choice is not None:
             second = SecondFilter(choice, rate_of(parts), config.cutoff)
-            config, parts = replace(config, cutoff=choice.cutoff), list(map(second.push, parts))
+            config = replace(config, cutoff=choice.cutoff)
+            telling = parts = list(map(second.push, parts))
         if self.choices.friction:
-            regression = self._with_friction(regression, parts, config)
+            regression = self._with_friction(regression, telling, config)
         found = regression.robot.description.friction_chosen
         if found == self.robot.description.friction_chosen and choice == self.second:
             return None
@@ -184,10 +194,10 @@ class Question:
             learner.relearn(part)
         return Answer(regression, learner, second, self.past, self.count)
 
-    def _low_pass(self, regression: Regression) -> CutoffChoice | None:
+    def _low_pass(self, parts: list[Samples]) -> CutoffChoice | None:
         if not self.choices.low_pass:
             return None
-        parts = self.past[: self.count]
+        regression = make_regression(self.robot)  # which takes on a load
         return choose_filter(
             regression, parts, self.config, _STILL, self.choices.friction, self.lower
         )

@@ -30,8 +30,8 @@ __all__ = ["GAP", "SecondFilter", "choose_filter", "rate_of"]
 
 GAP = 1.5
 """Periods beyond which two samples do not follow each other."""
-_WORTH = float(np.log(1.05))
-"""Log ratio of errors by which a lower cut-off must predict better: it delays the samples."""
+_WORTH = float(np.log(1.5))
+"""Log ratio of errors by which a lower cut-off must predict better: it delays all samples."""
 _BESIDE = 2
 """Samples on either side that an interpolated one rests on."""
 

@@ -225,9 +225,9 @@ def test_rests_are_kept_shortly_after_a_motion() -> None:
     for k in range(6):
         time = 0.5 * k + np.arange(50.0) / 100.0
         past.add(Samples(time, *np.zeros((4, 50, 1))), 50 if k == 1 else 0)
-    assert [part.time[0] for part in past.parts] == [0.5, 1.0, 1.5]
+    assert [part.samples.time[0] for part in past.parts] == [0.5, 1.0, 1.5]
     past.add(Samples(time - 2.0, *np.zeros((4, 50, 1))), 50)  # the clock was set
-    assert [part.time[0] for part in past.parts] == [0.5]
+    assert [part.samples.time[0] for part in past.parts] == [0.5]
 
 
 def test_friction_that_efforts_lack_is_not_looked_for(least: Robot) -> None:
