@@ -53,8 +53,6 @@ _UNEXPLAINED = 0.1
 """Share of the torque between two rungs that may be left unexplained where that is motion."""
 _PATIENCE = 2
 """Rungs that must not be better: a vibration may pass the first as it passes those above."""
-_REACH = 1.0
-"""Periods of the cut-off that a stretch must last: the low-pass reaches so far to either side."""
 _OVERSAMPLING = 4.0
 """Samples per period of the cut-off: twice what its band needs."""
 _MOST_SAMPLES = 3000
@@ -129,25 +127,18 @@ class Ladder:
                 best, missed = lower, 0
             elif (missed := missed + 1) == _PATIENCE:
                 break
-        between = None
         if not choice.given:
             between = self._rung(best.regression, best.cutoff / np.sqrt(_STEP), self.settle)
-        if between and self._is_better(between, best, choice.motion_band):
-            best = between
-        excess = self._errors(top, best) - self._errors(best, best)
-        if self.worth > 0.0 and not is_clear(excess, self.worth, _CERTAIN):
-            best = top
-        if best is top:
-            return self._with_lag(replace(choice, cutoff=top.cutoff), top)
-        worse = float(np.exp(np.nanmean(excess)))
-        reason = (
-            f"{best.cutoff:.3g} Hz predicts held-out torque {worse:.2f} times better than "
-            f"{top.cutoff:.3g} Hz, "
-            + ("which was asked for" if choice.given else "which the spectrum would allow")
-        )
-        kept = top if choice.given else best
-        choice = replace(choice, cutoff=best.cutoff, reason=reason)
-        return self._with_lag(choice, kept)
+            if between and self._is_better(between, best, choice.motion_band):
+                best = between
+        choice = replace(choice, cutoff=top.cutoff)
+        if best is not top:
+            excess = self._errors(top, best) - self._errors(best, best)
+            if self.worth == 0.0 or is_clear(excess, self.worth, _CERTAIN):
+                choice = choice.lowered(best.cutoff, float(np.exp(np.nanmean(excess))))
+            else:
+                best = top
+        return self._with_lag(choice, top if choice.given else best)
 
     def _with_lag(self, choice: CutoffChoice, rung: _Rung) -> tuple[CutoffChoice, Regression]:
         """Return a choice with the lag of efforts, if held-out torque shows one, and its friction.
@@ -194,9 +185,9 @@ class Ladder:
 
     def _rungs(self, regression: Regression, choice: CutoffChoice) -> Iterator[_Rung]:
         """Yield the rungs that data suffice for, from the top down."""
-        # a stretch that is shorter than the filter's reach was seen by what predicts it
+        # what lies within the filter's reach, one period, was seen by what predicts it
         span = max(float(np.ptp(self._edges)), np.finfo(float).tiny)
-        lowest = max(_LOWEST, _REACH * _STRETCHES / span)
+        lowest = max(_LOWEST, _STRETCHES / span)
         steps = max(0, int(np.log(choice.cutoff / lowest) / np.log(_STEP)))
         if choice.given:
             top = self._rung(regression, choice.cutoff, self.settle)

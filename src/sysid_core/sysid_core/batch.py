@@ -29,6 +29,7 @@ from sysid_core.signals.prepare import PrepareReport, filter_aligned
 from sysid_core.signals.timing import split_at_gaps
 
 __all__ = [
+    "GAP",
     "Batch",
     "Progress",
     "batch_at",
@@ -47,7 +48,7 @@ Progress = Callable[[str, float], None]
 """Called with the name of the running stage and its finished share, 0 to 1."""
 
 _CHUNK = 500
-_GAP = 1.5
+GAP = 1.5
 """Periods beyond which two samples do not follow each other."""
 _ROUNDING = 1e-6
 """Rates of a recording's parts that differ by less are thinned alike, and an effort that changes
@@ -232,7 +233,7 @@ def low_passed(rows: Rows, batch: Batch, cutoff: float) -> Rows:
     for block in rows.blocks:
         # of the samples' numbers the filter leaves the one in the middle
         whole = np.column_stack([block.matrix, block.target, block.sample])
-        runs = split_at_gaps(batch.samples.time[block.sample], _GAP / rate)
+        runs = split_at_gaps(batch.samples.time[block.sample], GAP / rate)
         long = [whole[run] for run in runs if run.stop - run.start > least]
         parts = [low_pass(part, rate, cutoff) for part in long]
         matrix, target, sample = np.split(np.concatenate([whole[:0], *parts]), [-2, -1], axis=1)

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.batch import Batch
+from sysid_core.batch import GAP, Batch
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import SysidError
 from sysid_core.friction_choice import FrictionChoice
 from sysid_core.friction_filter import sign_factor
 from sysid_core.online.learner import Learner
-from sysid_core.online.second_filter import GAP, SecondFilter, choose_filter, rate_of
+from sysid_core.online.second_filter import SecondFilter, choose_filter, rate_of
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
@@ -194,21 +194,24 @@ class Question:
             learner.relearn(part)
         return Answer(regression, learner, second, self.past, self.count)
 
+    @property
+    def _terms(self) -> FrictionChoice:
+        problem = Posing(None, None).problem
+        return FrictionChoice(problem, _STILL, choose=self.choices.friction, keep=True)
+
     def _low_pass(self, parts: list[Samples]) -> CutoffChoice | None:
         if not self.choices.low_pass:
             return None
         regression = make_regression(self.robot)  # which takes on a load
-        return choose_filter(
-            regression, parts, self.config, _STILL, self.choices.friction, self.lower
-        )
+        return choose_filter(regression, parts, self.config, self._terms, self.lower)
 
     def _with_friction(
         self, regression: Regression, parts: list[Samples], config: OnlineConfig
     ) -> Regression:
         """Return a regression with the terms that samples show."""
-        settle = FrictionChoice(Posing(None, None).problem, _STILL, choose=True, keep=True)
         try:
-            return settle(regression, _batch(self.robot, Samples.concatenate(parts), config))
+            batch = _batch(self.robot, Samples.concatenate(parts), config)
+            return self._terms(regression, batch)
         except (SysidError, np.linalg.LinAlgError):
             return regression
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from sysid_core.bandwidth import Ladder
-from sysid_core.batch import Batch
+from sysid_core.batch import GAP, Batch
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression
 from sysid_core.errors import SysidError
@@ -23,13 +23,11 @@ from sysid_core.signals.filters import support
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import effort_lag
 from sysid_core.signals.synchronise import SynchroniseReport
-from sysid_core.signals.timing import split_at_gaps
+from sysid_core.signals.timing import estimate_clock, split_at_gaps
 from sysid_core.solving import Posing
 
-__all__ = ["GAP", "SecondFilter", "choose_filter", "rate_of"]
+__all__ = ["SecondFilter", "choose_filter", "rate_of"]
 
-GAP = 1.5
-"""Periods beyond which two samples do not follow each other."""
 _WORTH = float(np.log(1.5))
 """Log ratio of errors by which a lower cut-off must predict better: it delays all samples."""
 _BESIDE = 2
@@ -106,8 +104,7 @@ def choose_filter(
     regression: Regression,
     parts: Sequence[Samples],
     config: OnlineConfig,
-    still: float,
-    friction: bool,
+    terms: FrictionChoice,
     lower: bool,
 ) -> CutoffChoice | None:
     """Choose a lower cut-off than live samples went through, or a lag of their efforts.
@@ -118,10 +115,8 @@ def choose_filter(
         In the order in which they came.
     config : OnlineConfig
         With the samples' rate and cut-off.
-    still : float [-]
-        See `IdentifyConfig.still`.
-    friction : bool
-        Whether joints may get friction terms.
+    terms : FrictionChoice
+        Which friction terms joints get.
     lower : bool
         Whether the cut-off may be lower, and not only the lag be found.
 
@@ -133,8 +128,6 @@ def choose_filter(
     samples = Samples.concatenate(parts)
     if samples.wrenches is not None:  # which torques rest on, too
         return None
-    problem = Posing(None, None).problem
-    terms = FrictionChoice(problem, still, choose=friction, keep=True)
 
     def settle(_: Regression, batch: Batch) -> Regression:
         # those of another cut-off would be kept
@@ -142,7 +135,7 @@ def choose_filter(
 
     try:
         aligned = _aligned(regression, samples, config.cutoff)
-        ladder = Ladder(aligned, 1.0, still, settle, problem, _WORTH)
+        ladder = Ladder(aligned, 1.0, terms.still, settle, Posing(None, None).problem, _WORTH)
         choice = replace(aligned.choice, given=not lower)
         best, settled = ladder.choose(regression, choice)
     except (SysidError, np.linalg.LinAlgError):
@@ -155,7 +148,7 @@ def choose_filter(
 
 def rate_of(parts: Sequence[Samples]) -> float:
     """Return the rate [Hz] of samples, which lie on one grid but for gaps."""
-    return 1.0 / float(np.median(np.diff(np.concatenate([part.time for part in parts]))))
+    return estimate_clock(np.concatenate([part.time for part in parts])).rate
 
 
 def _aligned(regression: Regression, samples: Samples, cutoff: float) -> Aligned:
