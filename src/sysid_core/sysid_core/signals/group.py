@@ -31,6 +31,8 @@ Timing = Literal["auto", "stamped", "uniform"]
 # Jitter below this part of a period is rounding of the stamps.
 _JITTER_OF_NOTE = 1e-3
 _TINY = 1e-12
+# Periods of a log within which a slower sensor's update is seen: one, with stamps that jitter.
+_SEEN = 1.5
 
 
 @dataclass(frozen=True)
@@ -157,11 +159,23 @@ def _updated(group: Group, gap: float, timing: Timing, tally: Tally) -> list[Gro
             ends = [(count[run.start], count[run.stop]) for run in group.runs]
             part.runs = [slice(a, b) for a, b in ends if a < b]
             taken = _taken(part.time, part.values, clock, gap, timing)
+            if taken is not None and not _seen_at_once(part, taken, group.rate):
+                taken = None
             if taken is not None and _undelay(part, taken, part.values, timing):
                 tally.timing = "uniform"
         part.knots = knot_rate(part.time, part.values)
         parts.append(part)
     return parts
+
+
+def _seen_at_once(part: Group, taken: Taken, rate: float) -> bool:
+    """Whether updates are seen within a period of a log at a rate [Hz] after they are made.
+
+    Where some are not, values were missed, or new ones were the same: counting makes a clock of
+    the rest that leaves the log's.
+    """
+    first, last = np.quantile(part.time - taken.time, (0.05, 0.95))
+    return bool((last - first) * rate <= _SEEN)
 
 
 def _sent_twice(time: FloatArray, values: FloatArray) -> BoolArray:

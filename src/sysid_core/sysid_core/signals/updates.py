@@ -14,8 +14,9 @@ _MOVED = 2.5
 straight line."""
 _SHARE = 0.01
 """Share of rows that must be held: fewer are chance, or do no harm."""
-_TOGETHER = 0.9
-"""Share of a channel's updates at which another one updates, for both to be of one message."""
+_TOGETHER = 0.5
+"""Agreement beyond chance of two channels' updates (Cohen 1960) from which both are of one message
+[-]: a coarse one seems to miss some, where a new value is rounded to the one before."""
 _REST = 4.0
 """Updates for which a value stays the same before it is at rest rather than held."""
 _CHANCE = 1e-2
@@ -68,7 +69,7 @@ def fresh_rows(values: FloatArray) -> BoolArray:
     for channel, own in changed.items():
         message = own.copy()
         for other in changed.values():
-            if (own & other).sum() >= _TOGETHER * min(own.sum(), other.sum()):
+            if _agreement(own, other) >= _TOGETHER:
                 message |= other
         messages[channel] = message
     still = np.diff(values, axis=0, prepend=np.inf) == 0.0
@@ -96,6 +97,14 @@ def _updates(series: FloatArray) -> BoolArray | None:
     if held < max(_SHARE * len(series), 2.0 * beside):
         return None
     return np.concatenate([[True], step != 0.0])
+
+
+def _agreement(some: BoolArray, others: BoolArray) -> float:
+    """Return how far rarer updates (n,) are among the more frequent ones, beyond chance."""
+    rare, often = sorted((some.mean(), others.mean()))
+    if often == 1.0:
+        return 1.0
+    return float(((some & others).mean() / rare - often) / (1.0 - often))
 
 
 def _with_rests(message: BoolArray) -> BoolArray:

@@ -106,3 +106,25 @@ def test_a_coarsely_rounded_signal_of_few_changes_is_not_held() -> None:
     time = np.arange(0.0, 20.0, 0.004)
     coarse = np.asarray(np.round(np.sin(2.0 * np.pi * 0.3 * time)), dtype=np.float64)
     assert fresh_rows(coarse[:, None]).all()
+
+
+@pytest.mark.parametrize("every", [2, 5, 10])
+def test_coarse_channels_of_one_message_are_new_together(every: int) -> None:
+    """Each seems to miss what is rounded to the value before."""
+    rng = np.random.default_rng(1)
+    held = np.repeat(_motion(np.arange(0.0, 40.0, every * 0.01)), every, axis=0)
+    noisy = held + np.repeat(0.1 * rng.normal(size=(len(held) // every, 3)), every, axis=0)
+    fresh = fresh_rows(0.06 * np.round(noisy / 0.06))
+    rows = np.arange(0, len(held), every)
+    assert np.mean([np.isin(rows, np.flatnonzero(own)).mean() for own in fresh.T]) > 0.97
+    assert not fresh[np.setdiff1d(np.arange(len(held)), rows)].any()
+
+
+def test_efforts_that_saturate_stay_where_they_were_measured() -> None:
+    """Their values are repeated as if held, but no slower clock is behind them."""
+    rng, time = np.random.default_rng(0), np.arange(0.0, 40.0, 0.02)
+    wave = np.sin(8.0 * _motion(1.3 * time)) + 0.02 * rng.normal(size=(len(time), 3))
+    (segment,) = synchronise([Track(time, np.clip(wave, -0.5, 0.5))]).segments
+    there = np.array([np.interp(time, segment.time, column) for column in segment.values[0].T]).T
+    free = np.abs(wave) < 0.5
+    assert np.sqrt(np.mean((there - wave)[free] ** 2)) < 0.02
