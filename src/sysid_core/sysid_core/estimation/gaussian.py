@@ -30,6 +30,7 @@ __all__ = [
     "Gaussian",
     "believable_floor",
     "estimate_noise",
+    "likely_spread",
     "prior_covariance",
     "prior_precision",
     "spread_over_prior",
@@ -53,6 +54,20 @@ def prior_covariance(divergence: Divergence) -> FloatArray:
     """Return the inverse (n, n) of the divergence's Hessian at the prior's mean."""
     blocks, diagonal = divergence.curvature(divergence.mean, divergence.inverse)
     return scipy.linalg.block_diag(*np.linalg.inv(blocks), np.diag(1.0 / diagonal))
+
+
+def likely_spread(divergence: Divergence) -> FloatArray:
+    """Return the mean square distance (n, n) of parameters from the prior's mode.
+
+    That of a friction with the mode f₀ and the relative deviation ρ, whose prior is a gamma
+    distribution of the shape 1 + 1/ρ² and the scale ρ²f₀, is (1 + 2ρ²) ρ²f₀²: the approximation
+    at the mode has ρ²f₀² of it.
+    """
+    spread = prior_covariance(divergence)
+    place = divergence.split + divergence.positive
+    square = 1.0 / divergence.logarithmic[divergence.positive]
+    spread[place, place] *= 1.0 + 2.0 * square
+    return spread
 
 
 def spread_over_prior(coordinates: Coordinates, prior: Gaussian, base: Gaussian) -> Gaussian:

@@ -5,11 +5,18 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
+
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation.coordinates import Coordinates
 from sysid_core.estimation.divergence import Divergence
-from sysid_core.estimation.gaussian import Gaussian, believable_floor, prior_covariance
+from sysid_core.estimation.gaussian import (
+    Gaussian,
+    believable_floor,
+    likely_spread,
+    prior_covariance,
+)
 from sysid_core.estimation.measured import Measured
 from sysid_core.estimation.noise import (
     WeightedSums,
@@ -42,6 +49,18 @@ class Setting:
     def gaussian(self) -> Gaussian:
         """Gaussian approximation of the prior in the free parameters."""
         return Gaussian(self.divergence.mean, prior_covariance(self.divergence))
+
+    def likely_spread(self) -> FloatArray:
+        """Return how far β (r, r) is thought to be off the prior's mean, without data.
+
+        Measurements of parameters count, inequalities and an anchor do not.
+        """
+        spread, mapping = likely_spread(self.divergence), self.coordinates.mapping
+        if len(rows := self.measured.rows):
+            cross = spread @ rows.T
+            shown = rows @ cross + np.diag(1.0 / self.measured.weight)
+            spread -= cross @ np.linalg.solve(shown, cross.T)
+        return np.asarray(mapping @ spread @ mapping.T)
 
     def floor(self, statistics: Statistics, correlation: FloatArray | None) -> FloatArray:
         """Return the smallest noise (G,) [N·m] that residuals can be trusted to show."""

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nominal model's torques on a wide motion, which hold what the data leave open."""
+"""The nominal model's torques on a wide motion, which hold what the data leave open: an anchor."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
+from scipy.linalg import lapack
 
+from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.estimation import Estimate, Problem
+from sysid_core.estimation.noise import row_weights, weighted_sums
+from sysid_core.estimation.setting import Setting
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
-__all__ = ["wide_motion"]
+__all__ = ["Unanchored", "wide_motion"]
 
 _STATES = 200
 """Random states that stand for a wide motion: several times the number of base parameters of an
@@ -67,3 +72,38 @@ def wide_motion(robot: Robot, regression: Regression) -> Statistics:
     rows = regression.rows(samples)
     used = len(np.unique(np.concatenate([block.sample for block in rows.blocks])))
     return Statistics.of(rows).scaled(_WEIGHT / max(used, 1))
+
+
+class Unanchored:
+    """How far parameters are known without an anchor, which pulls but tells nothing.
+
+    Its pull leaves little deviation where data are silent, and so does the curvature of
+    friction's prior beside zero. Here both give way to what was likely before the data.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        setting = Setting(problem, 0.0)
+        self._coordinates = c = setting.coordinates
+        spread = setting.likely_spread()
+        self.likely = c.lifted(spread)  # (b, b) spread of the base parameters without data
+        self._precision = np.linalg.inv(spread)
+        # Friction is what free base parameters end with; which of it are by themselves
+        first = int(np.searchsorted(c.columns, setting.divergence.split))
+        self._own = np.setdiff1d(np.arange(first, c.rank), c.moved) - first
+        self._friction = c.free[c.columns[first:]]
+
+    def deviations(self, problem: Problem, estimate: Estimate) -> FloatArray:
+        """Return the standard deviations (p,) of an estimate, with those of friction as here."""
+        if not len(self._own):
+            return estimate.std
+        weights = row_weights(estimate.noise_std, problem.correlation)
+        known, _ = self._coordinates.reduce(*weighted_sums(problem.statistics, weights))
+        factor, failed = lapack.dpotrf((known + self._precision).T, lower=1, overwrite_a=1)
+        if failed:
+            raise np.linalg.LinAlgError("the information on friction is singular")
+        first = len(factor) - len(self._friction)
+        root, _ = lapack.dtrtri(factor[first:, first:], lower=1)
+        std, own = estimate.std.copy(), self._friction[self._own]
+        likely = np.linalg.norm(np.tril(root), axis=0)[self._own]
+        std[own] = np.fmax(std[own], likely)
+        return std

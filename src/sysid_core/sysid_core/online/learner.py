@@ -22,7 +22,7 @@ from sysid_core.estimation import (
 )
 from sysid_core.estimation.noise import weighted_sums
 from sysid_core.friction_filter import LiveFriction
-from sysid_core.online.anchor import wide_motion
+from sysid_core.online.anchor import Unanchored, wide_motion
 from sysid_core.online.colour import Bursts, Colours, ResidualColour
 from sysid_core.online.intake import LEAST_CORRELATION, expected_errors, usable_samples
 from sysid_core.online.left_out import RecentlyLeftOut
@@ -270,6 +270,7 @@ class Learner:
         if self._solver is None:
             chosen = estimator(self.config.method, tolerance=_TOLERANCE, covariance="diagonal")
             self._solver = chosen.prepare(problem)
+            self._unanchored = Unanchored(problem)
             self._checks = None
             if self.regression.per_joint:
                 loads = PayloadEstimator(self.regression, self.config.payload)
@@ -280,6 +281,7 @@ class Learner:
             self.candidate,
             self.epoch,
             colour,
+            self._unanchored,
             self._checks,
             self._due(opening, judging),
             not self.verdicts,
@@ -308,11 +310,11 @@ class Learner:
         expected = 1.0 / (estimate.noise_std**2 * self._correlation)
         usual = self.colours.used
         lasting = usual.variance * np.maximum(usual.factor, LEAST_CORRELATION)
-        seen = 1.0 / np.maximum(lasting, 1e-300)
-        gain = np.where(usual.known, np.maximum(seen - expected, 0.0), 0.0)
-        more, moment = weighted_sums(self._learned, gain)
-        base = estimate.base_parameters
-        return KnownBase(base, estimate.base_covariance, (more, moment - more @ base))
+        seen = np.where(usual.known, 1.0 / np.maximum(lasting, 1e-300), 0.0)
+        information, moment = weighted_sums(self._learned, np.maximum(seen, expected))
+        prior = self.regression.base.project(self._prior.mean)
+        motion = information, moment - information @ prior
+        return KnownBase(prior, self._unanchored.likely, motion)
 
     def take(self, solution: Solution) -> bool:
         """Take in a solution; returns whether it brought an estimate of the present epoch."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +13,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import SysidError
 from sysid_core.estimation import Estimate, Problem, Solver
+from sysid_core.online.anchor import Unanchored
 from sysid_core.online.gate import GateState
 from sysid_core.online.payload_estimate import PayloadEstimate
 from sysid_core.online.prequential import PrequentialScores
@@ -35,6 +36,7 @@ class Request:
     start: FloatArray
     epoch: int
     colour: FloatArray  # (G,) of residuals: so many rows count for one where torques are judged
+    unanchored: Unanchored
     checks: TorqueChecks | None = None
     joints: tuple[int, ...] = ()  # Groups whose torques are to be judged
     judge_first: bool = False
@@ -44,10 +46,12 @@ class Request:
         """Return the estimate, or why there is none."""
         try:
             estimate = self.solver(self.problem, self.start)
+            std = self.unanchored.deviations(self.problem, estimate)
         except (SysidError, np.linalg.LinAlgError) as error:
             return Failed(str(error), self.epoch)
         if not np.isfinite(estimate.parameters).all():
             return Failed("the solver returned numbers that are not finite", self.epoch)
+        estimate = replace(estimate, std=std)
         return Solved(estimate, self.epoch, self.verdicts() if self.judge_first else {})
 
     @one_thread()

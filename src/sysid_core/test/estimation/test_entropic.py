@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from scipy.linalg import lapack
+from scipy.stats import gamma
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import Rows
@@ -16,8 +17,10 @@ from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import EstimationError, ParameterError
 from sysid_core.estimation import Entropic, EntropicSolver, Estimate, Problem, estimator
 from sysid_core.estimation import newton as newton_module
+from sysid_core.estimation.gaussian import likely_spread, prior_covariance
 from sysid_core.estimation.interior import is_inside
 from sysid_core.estimation.objective import Data, Objective, Point, exact_step
+from sysid_core.estimation.setting import Setting
 from sysid_core.inertia import Ellipsoid, from_pseudo_inertia, pseudo_inertia
 
 if TYPE_CHECKING:
@@ -423,3 +426,27 @@ def test_newton_refuses_what_rounding_has_spoilt(panda: Synthetic) -> None:
         newton_module.minimise(
             solver.objective, data, solver.objective.at(solver.inside), 1e-6, 50
         )
+
+
+def test_frictions_are_likely_to_be_as_far_off_as_their_prior_says(panda: Synthetic) -> None:
+    """A gamma distribution, of which the curvature at the mode shows the near side alone."""
+    setting = Setting(panda.problem(), 0.0)
+    divergence = setting.divergence
+    spread, place = likely_spread(divergence), divergence.split + divergence.positive
+    mode, relative = divergence.mean[place], divergence.logarithmic[divergence.positive] ** -0.5
+    prior = gamma(1.0 + relative**-2, scale=relative**2 * mode)
+    expected = prior.var() + (prior.mean() - mode) ** 2
+    np.testing.assert_allclose(np.diagonal(spread)[place], expected)
+    near = prior_covariance(divergence)
+    near[place, place] = np.diagonal(spread)[place]
+    np.testing.assert_array_equal(spread, near)
+
+
+def test_what_is_known_of_parameters_is_likely_without_data(panda: Synthetic) -> None:
+    problem = panda.problem()
+    mass = float(panda.truth[problem.layout.masses].sum())
+    constraints = replace(problem.constraints, total_mass=(mass, 1e-3))
+    known = replace(problem, constraints=constraints)
+    before, after = (Setting(p, 0.0).likely_spread() for p in (problem, known))
+    assert np.linalg.eigvalsh(before - after).min() > -1e-9 * np.abs(before).max()
+    assert np.trace(before - after) > 0.0

@@ -114,3 +114,21 @@ def test_a_wide_motion_is_known_for_every_class_of_robot(name: str) -> None:
     information = anchor.gram.sum(axis=0)
     # it holds every base parameter that torques depend on
     assert np.diagonal(information).min() > 0.0
+
+
+@pytest.mark.parametrize("name", ["panda", "ur10", "valkyrie_arm"])
+@pytest.mark.parametrize("joint", [0, -2])
+def test_the_pull_of_an_anchor_makes_no_friction_known(
+    name: str, joint: int, arm_of: Callable[[str], Arm]
+) -> None:
+    """Of joints that rest, friction is as likely as before; of one that moves, it is covered."""
+    arm = arm_of(name)
+    size = np.zeros(len(arm.robot.joint_names))
+    size[joint] = 1.0
+    last = learned(arm, size)[-1]
+    estimate, layout = last.estimate, arm.robot.layout
+    assert estimate is not None
+    for term in ("viscous", "coulomb"):
+        where = np.arange(layout.size)[layout.term(term)]
+        off = np.abs(estimate.parameters - arm.truth)[where]
+        assert (off < 3.0 * estimate.std[where]).all()

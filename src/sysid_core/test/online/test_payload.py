@@ -613,9 +613,9 @@ def test_a_description_that_is_right_finds_loads(confirmed: list[Update]) -> Non
 
 
 def test_loads_are_weighed_against_what_the_motion_tells_of_the_robot(
-    panda: Arm, calm: OnlineIdentifier
+    calm: OnlineIdentifier,
 ) -> None:
-    """What is known of the robot is the estimate and what its motion tells beyond that."""
+    """What is known of the robot is what was likely and what its motion tells."""
     learner, model = calm._learner, calm._model
     estimate, learned = learner.estimate, learner.window.learned
     assert estimate is not None
@@ -624,11 +624,33 @@ def test_loads_are_weighed_against_what_the_motion_tells_of_the_robot(
     mean, covariance = learner.known(estimate).posterior
     usual = learner.colours.used
     lasting = usual.variance * np.maximum(usual.factor, LEAST_CORRELATION)
-    weight = 1.0 / lasting - 1.0 / (estimate.noise_std**2 * learner._correlation)
-    before = estimate.base_covariance
-    step = before @ (weight.clip(0.0) @ learned.shifted(-mean).moment)
-    np.testing.assert_allclose(mean, estimate.base_parameters + step, rtol=1e-6, atol=1e-9)
-    more = np.tensordot(weight.clip(0.0), learned.gram, axes=1)
+    expected = 1.0 / (estimate.noise_std**2 * learner._correlation)
+    weight = np.maximum(1.0 / lasting, expected)
+    prior = learner.regression.base.project(learner._prior.mean)
+    step = covariance @ (weight @ learned.shifted(-prior).moment)
+    np.testing.assert_allclose(mean, prior + step, rtol=1e-6, atol=1e-7)
+    before, told = learner._unanchored.likely, np.tensordot(weight, learned.gram, axes=1)
     scale = np.sqrt(np.outer(np.diagonal(before), np.diagonal(before))) + 1e-300
-    left = covariance - (before - before @ more @ covariance)
+    left = covariance - (before - before @ told @ covariance)
     assert np.abs(left / scale).max() < 1e-6
+
+
+@pytest.mark.parametrize("name", ["panda", "ur10"])
+def test_what_only_a_quick_motion_shows_is_no_change(
+    name: str, arm_of: Callable[[str], Arm]
+) -> None:
+    """A slow motion tells dry from viscous friction as little as a nominal model does."""
+    arm = arm_of(name).altered(viscous=5.0)
+    slow, later = 0.2, 12.0
+    time = np.arange(0.0, later + 8.0, 0.01)
+    speed = np.where(time < later, slow, 1.0)
+    q, v, a = arm.states(np.where(time < later, slow * time, time - (1.0 - slow) * later))
+    v, a = v * speed[:, None], a * speed[:, None] ** 2
+    effort = arm.torque(arm.truth, q, v, a)
+    effort += 0.05 * np.random.default_rng(0).normal(size=effort.shape)
+    samples = Samples(time, q, v, a, effort)
+    updates = run(OnlineIdentifier(arm.robot), samples)
+    assert updates[int(10.0 * later) - 1].identified
+    told = {note.kind for u in updates for note in u.notes}
+    assert not {k for k in told if k.endswith("changed") or k == "torque_errors_rose"}
+    assert all(u.payload is None for u in updates)
