@@ -11,7 +11,15 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 
-__all__ = ["BURSTS", "LiveLine", "Taken", "come_in_bursts", "in_bursts", "taken_times"]
+__all__ = [
+    "BURSTS",
+    "LiveLine",
+    "Taken",
+    "come_at_once",
+    "come_in_bursts",
+    "in_bursts",
+    "taken_times",
+]
 
 _WINDOWS = (64, 256, 1024)
 """Messages of which one at least comes with hardly any delay, although most wait in a queue: the
@@ -57,12 +65,18 @@ def in_bursts(steps: FloatArray, period: float) -> BoolArray:
     return np.asarray((steps > 0.0) & (steps < _BURST * period))
 
 
+def come_at_once(steps: FloatArray, period: float) -> BoolArray:
+    """Return which messages come with the one before, by the intervals (n,) [s] to it."""
+    return in_bursts(steps, period) | (steps == 0.0)
+
+
 class LiveLine:
     """The clock behind the live messages of one run.
 
     The k-th sample was taken k periods after the first, and no message comes before it was sent.
     So the robot's clock is the least squares line through the first comers among the last ones,
-    later by a delay that hardly changes.
+    later by a delay that hardly changes. A message with which the next one comes waited for sure:
+    a block of such ones tells nothing.
 
     Parameters
     ----------
@@ -80,6 +94,7 @@ class LiveLine:
     def _begin(self) -> None:
         self.delay = 0.0
         self._count = 0
+        self._newest = np.zeros((0, 2))  # Number and stamp [s] of the newest message
         self._lowest = np.zeros((0, 2))  # of each block: number and stamp [s] of its first comer
         self._ahead = np.nan  # [s] where the last line had the next message
 
@@ -89,11 +104,17 @@ class LiveLine:
             return stamps
         index = self._count + np.arange(len(stamps))
         self._count += len(stamps)
-        block = index // _BLOCK
-        for own in range(int(block[0]), int(block[-1]) + 1):
-            here = np.flatnonzero(block == own)
-            first = here[np.argmin(stamps[here] - self._period * index[here])]
-            self._add(own, float(index[first]), float(stamps[first]))
+        messages = np.vstack([self._newest, np.column_stack([index, stamps])])
+        self._newest = messages[-1:]
+        waited = come_at_once(np.diff(messages[:, 1]), self._period)
+        told = messages[:-1][~waited]
+        if not len(told) and not len(self._lowest):
+            told = self._newest
+        block = told[:, 0] // _BLOCK
+        for own in np.unique(block):
+            here = told[block == own]
+            number, stamp = here[np.argmin(here[:, 1] - self._period * here[:, 0])]
+            self._add(int(own), float(number), float(stamp))
         offset, slope = self._line()
         line = np.asarray(offset + slope * index, dtype=np.float64)
         self.delay = max(self.delay, float(np.max(stamps - line)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import DataError
-from sysid_core.signals.arrival import BURSTS, LiveLine, in_bursts
+from sysid_core.signals.arrival import BURSTS, LiveLine, come_at_once, in_bursts
 from sysid_core.signals.smoothness import CLEARLY_SMOOTHER, smoother, unpredictability
 from sysid_core.signals.ticks import CONTEXT, find_ticks
 from sysid_core.signals.timing import estimate_clock
@@ -25,6 +25,9 @@ _RECENT = 1000
 """Intervals that a stream is judged by: one hold-up that ends in a burst is no queue."""
 _FEWEST = 64
 """Intervals below which bursts may be chance."""
+_MADE_UP = 0.9
+"""Share of the messages missed in an interruption from which those that come at once behind it are
+these: hardly any was lost, they were held up."""
 _JUDGED = 128
 """Messages on which clocks are compared."""
 _UNEVEN = 0.1
@@ -88,7 +91,11 @@ class LiveArrivals:
         self._waiting = []
         finite = np.isfinite(stamps)
         self._timed = [(stamps[~finite], rows[~finite])]
-        self._look(stamps[finite], rows[finite])
+        stamps, rows = stamps[finite], rows[finite]
+        open_ = self._open_end(stamps)
+        if open_ < len(stamps):
+            self._waiting = [(stamps[open_:], rows[open_:])]
+        self._look(stamps[:open_], rows[:open_])
         self._emit()
         time, timed = zip(*self._timed, strict=True)
         return np.concatenate(time), np.concatenate(timed)
@@ -107,6 +114,27 @@ class LiveArrivals:
         periods = np.diff(stamps) / self._period
         return bool((np.abs(periods - np.rint(periods)) > _UNEVEN).any())
 
+    def _open_end(self, stamps: FloatArray) -> int:
+        """Return from which of the newest stamps on (m,) [s] it is open whether they were held up.
+
+        Behind an interruption that is so until one comes that does not come at once.
+        """
+        steps = np.diff(stamps, prepend=self._newest)
+        apart = np.flatnonzero(~come_at_once(steps, self._period))
+        first = int(apart[-1]) if len(apart) else 0
+        came = len(stamps) - first
+        if not len(apart) or steps[first] <= self._longest or came > _JUDGED:
+            return len(stamps)
+        return len(stamps) if came >= _MADE_UP * steps[first] / self._period else first
+
+    def _interrupted(self, steps: FloatArray, longest: float) -> list[int]:
+        """Return at which steps (m,) [s] a run begins: not where messages were only held up."""
+        cuts = np.flatnonzero((steps > longest) | (steps < -self._longest))
+        apart = np.append(np.flatnonzero(~come_at_once(steps, self._period)), len(steps))
+        came = apart[np.searchsorted(apart, cuts, side="right")] - cuts
+        held_up = (steps[cuts] > 0.0) & (came >= _MADE_UP * steps[cuts] / self._period)
+        return cuts[~held_up].tolist()
+
     def _look(self, stamps: FloatArray, rows: FloatArray) -> None:
         """Sort messages into runs, and choose their clock."""
         steps = np.diff(stamps, prepend=self._newest)
@@ -115,7 +143,7 @@ class LiveArrivals:
         share = float(np.mean(self._recent)) if len(self._recent) > _FEWEST else 0.0
         self._queued = share > (_CALM if self._queued else BURSTS)
         longest = max(self._longest, 2.0 * self._line.delay)
-        cuts = np.flatnonzero((steps > longest) | (steps < -self._longest)).tolist()
+        cuts = self._interrupted(steps, longest)
         for first, last in pairwise([0, *cuts, len(stamps)]):
             new = first in cuts
             if new:

@@ -163,6 +163,24 @@ def test_a_live_count_begins_anew_behind_an_interruption_and_where_time_goes_bac
         assert np.abs(found - moved[: len(found)])[9000:].max() < 1e-3
 
 
+@pytest.mark.parametrize("chunk", [1, 50, 333])
+@pytest.mark.parametrize("kept", [1.0, 0.1])
+def test_live_messages_that_were_held_up_keep_their_count(chunk: int, kept: float) -> None:
+    """A tenth of a second's messages come at once: no interruption, unless most of them lack."""
+    rng = np.random.default_rng(12)
+    time = _regular(12_000)
+    stamps = _arrived(time, 1e-4, 13)
+    keep = np.ones(len(time), dtype=bool)
+    for start in rng.choice(np.arange(200, 11_800, 200), 30, replace=False):
+        held = slice(start, start + 100)
+        stamps[held] = time[start + 100] + 2e-5 * np.arange(100)
+        keep[held] = rng.random(100) <= kept
+    found, _ = _live(np.maximum.accumulate(stamps)[keep], chunk)
+    late = np.abs(found - time[keep][: len(found)])[3000:]
+    assert np.median(late) < 1e-3
+    assert kept < 1.0 or late.max() < 2e-3
+
+
 def test_a_live_queue_that_is_gone_leaves_stamps_as_they_are() -> None:
     time = _regular(12_000)
     stamps = np.concatenate([_arrived(time[:6000], 2e-3, 6), time[6000:] + 1e-4])
