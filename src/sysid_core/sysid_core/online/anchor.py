@@ -17,6 +17,7 @@ from sysid_core.estimation.noise import row_weights, weighted_sums
 from sysid_core.estimation.setting import Setting
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
+from sysid_core.threads import one_thread
 
 __all__ = ["Unanchored", "wide_motion"]
 
@@ -92,15 +93,19 @@ class Unanchored:
         self._own = np.setdiff1d(np.arange(first, c.rank), c.moved) - first
         self._friction = c.free[c.columns[first:]]
 
+    @one_thread()
     def deviations(self, problem: Problem, estimate: Estimate) -> FloatArray:
-        """Return the standard deviations (p,) of an estimate, with those of friction as here."""
+        """Return the standard deviations (p,) of an estimate, with those of friction as here.
+
+        Where rounding prevents that, they stay as they are.
+        """
         if not len(self._own):
             return estimate.std
         weights = row_weights(estimate.noise_std, problem.correlation)
         known, _ = self._coordinates.reduce(*weighted_sums(problem.statistics, weights))
         factor, failed = lapack.dpotrf((known + self._precision).T, lower=1, overwrite_a=1)
         if failed:
-            raise np.linalg.LinAlgError("the information on friction is singular")
+            return estimate.std
         first = len(factor) - len(self._friction)
         root, _ = lapack.dtrtri(factor[first:, first:], lower=1)
         std, own = estimate.std.copy(), self._friction[self._own]

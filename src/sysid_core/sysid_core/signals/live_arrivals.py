@@ -123,7 +123,7 @@ class LiveArrivals:
         apart = np.flatnonzero(~come_at_once(steps, self._period))
         first = int(apart[-1]) if len(apart) else 0
         came = len(stamps) - first
-        if not len(apart) or steps[first] <= self._longest or came > _JUDGED:
+        if not len(apart) or not steps[first] > self._longest or came > _JUDGED:
             return len(stamps)
         return len(stamps) if came >= _MADE_UP * steps[first] / self._period else first
 
