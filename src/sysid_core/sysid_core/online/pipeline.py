@@ -132,9 +132,9 @@ class OnlineIdentifier:
             informative += count
             if self._tracker.listening:
                 self._tracker.push(self._loads.statistics(rows, self._model.parameters), count)
-        if self._followed or self._tracker.changed or self._tracker.attached:
+        if self._followed or self._tracker.attached:
             self._past.clear()
-        else:
+        else:  # an alarm may pass, and nothing is chosen while it lasts
             self._past.add(fresh, informative)
 
     def snapshot(self) -> Request | None:

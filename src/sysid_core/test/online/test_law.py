@@ -14,6 +14,7 @@ import pytest
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.open_tree import OpenTree, random_states
 from sysid_core.online.law import Choices, Past
+from sysid_core.online.payload_phases import Alarmed, Watching
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.online.settings import OnlineConfig
@@ -218,6 +219,25 @@ def test_the_past_is_let_go_after_the_last_choice(least: Robot) -> None:
     past.add(samples, 100)
     assert past.parts == []
     assert past.question(least, config) is None
+
+
+def test_an_alarm_that_passes_puts_a_choice_off_and_loses_no_samples(
+    least: Robot, recording: Recording
+) -> None:
+    identifier = OnlineIdentifier(least, OnlineConfig(cutoff=10.0))
+    calm, kept = identifier._tracker.phase, 0
+    for part in _batches(least, recording):
+        time = float(part.time[-1])
+        alarm = Alarmed(Watching(((time, identifier._model),)), time, clear=True)
+        identifier._tracker.phase = alarm
+        identifier.ingest(part)
+        assert identifier.question() is None
+        before, kept = kept, sum(len(one.samples) for one in identifier._past.parts)
+        assert kept >= before
+        identifier._tracker.phase = calm
+        if identifier.question() is not None:
+            return
+    pytest.fail("no choice was due")
 
 
 def test_rests_are_kept_shortly_after_a_motion() -> None:
