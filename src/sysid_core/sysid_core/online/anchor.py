@@ -13,7 +13,7 @@ from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.estimation import Estimate, Problem
-from sysid_core.estimation.noise import row_weights, weighted_sums
+from sysid_core.estimation.noise import WeightedSums, row_weights
 from sysid_core.estimation.setting import Setting
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
@@ -87,7 +87,7 @@ class Unanchored:
         self._coordinates = c = setting.coordinates
         spread = setting.likely_spread()
         self.likely = c.lifted(spread)  # (b, b) spread of the base parameters without data
-        self._precision = np.linalg.inv(spread)
+        self._precision, self._summed = np.linalg.inv(spread), WeightedSums()
         # Friction is what free base parameters end with; which of it are by themselves
         first = int(np.searchsorted(c.columns, setting.divergence.split))
         self._own = np.setdiff1d(np.arange(first, c.rank), c.moved) - first
@@ -102,7 +102,7 @@ class Unanchored:
         if not len(self._own):
             return estimate.std
         weights = row_weights(estimate.noise_std, problem.correlation)
-        known, _ = self._coordinates.reduce(*weighted_sums(problem.statistics, weights))
+        known, _ = self._coordinates.reduce(*self._summed(problem.statistics, weights))
         factor, failed = lapack.dpotrf((known + self._precision).T, lower=1, overwrite_a=1)
         if failed:
             return estimate.std

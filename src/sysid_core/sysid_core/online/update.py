@@ -87,7 +87,7 @@ Solution = Solved | Failed
 
 @dataclass(frozen=True)
 class KnownBase:
-    """How far base parameters are known: by an estimate, and by what a motion tells beyond it."""
+    """How far base parameters are known: before a motion, and by what it tells."""
 
     mean: FloatArray  # (b,)
     covariance: FloatArray  # (b, b): NaN where it is not known

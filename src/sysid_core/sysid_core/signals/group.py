@@ -159,9 +159,11 @@ def _updated(group: Group, gap: float, timing: Timing, tally: Tally) -> list[Gro
             ends = [(count[run.start], count[run.stop]) for run in group.runs]
             part.runs = [slice(a, b) for a, b in ends if a < b]
             taken = _taken(part.time, part.values, clock, gap, timing)
-            if taken is not None and not _seen_at_once(part, taken, group.rate):
-                taken = None
-            if taken is not None and _undelay(part, taken, part.values, timing):
+            if (
+                taken is not None
+                and _seen_at_once(part, taken, group.rate)
+                and _undelay(part, taken, part.values, timing)
+            ):
                 tally.timing = "uniform"
         part.knots = knot_rate(part.time, part.values)
         parts.append(part)

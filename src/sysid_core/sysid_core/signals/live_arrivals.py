@@ -120,16 +120,21 @@ class LiveArrivals:
         Behind an interruption that is so until one comes that does not come at once.
         """
         steps = np.diff(stamps, prepend=self._newest)
-        apart = np.flatnonzero(~come_at_once(steps, self._period))
-        first = int(apart[-1]) if len(apart) else 0
-        came = len(stamps) - first
-        if not len(apart) or not steps[first] > self._longest or came > _JUDGED:
+        late = np.flatnonzero(steps > self._longest)
+        if not len(late):
             return len(stamps)
-        return len(stamps) if came >= _MADE_UP * steps[first] / self._period else first
+        first = int(late[-1])
+        came, missed = len(stamps) - first, steps[first] / self._period
+        settled = came > _JUDGED or came >= _MADE_UP * missed
+        if settled or not come_at_once(steps[first + 1 :], self._period).all():
+            return len(stamps)
+        return first
 
     def _interrupted(self, steps: FloatArray, longest: float) -> list[int]:
         """Return at which steps (m,) [s] a run begins: not where messages were only held up."""
         cuts = np.flatnonzero((steps > longest) | (steps < -self._longest))
+        if not len(cuts):
+            return []
         apart = np.append(np.flatnonzero(~come_at_once(steps, self._period)), len(steps))
         came = apart[np.searchsorted(apart, cuts, side="right")] - cuts
         held_up = (steps[cuts] > 0.0) & (came >= _MADE_UP * steps[cuts] / self._period)

@@ -628,7 +628,7 @@ def test_loads_are_weighed_against_what_the_motion_tells_of_the_robot(
     weight = np.maximum(1.0 / lasting, expected)
     prior = learner.regression.base.project(learner._prior.mean)
     step = covariance @ (weight @ learned.shifted(-prior).moment)
-    np.testing.assert_allclose(mean, prior + step, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(mean, prior + step, rtol=1e-6, atol=1e-9)
     before, told = learner._unanchored.likely, np.tensordot(weight, learned.gram, axes=1)
     scale = np.sqrt(np.outer(np.diagonal(before), np.diagonal(before))) + 1e-300
     left = covariance - (before - before @ told @ covariance)
