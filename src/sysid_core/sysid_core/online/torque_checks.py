@@ -134,9 +134,9 @@ class TorqueChecks:
         if not joints:
             return {}
         errors = np.array([self._own_error(statistics, g) for g in range(len(self.groups))])
-        weights = 1.0 / (np.maximum(errors, (STILL * self._usual) ** 2) * correlation)
+        errors = np.maximum(errors, (STILL * self._usual) ** 2)
         return {
-            joint: self._judge(statistics, weights, joint)
+            joint: self._judge(statistics, errors, correlation, joint)
             if statistics.count[joint] >= _FEWEST * correlation[joint]
             else _FINE
             for joint in joints
@@ -158,7 +158,9 @@ class TorqueChecks:
         square = FIT_ERROR**2 * float(statistics.square[joint]) + _FRICTION_ERROR**2 * dry
         return (rest + square) / count
 
-    def _judge(self, statistics: Statistics, weights: FloatArray, joint: int) -> TorqueVerdict:
+    def _judge(
+        self, statistics: Statistics, errors: FloatArray, correlation: FloatArray, joint: int
+    ) -> TorqueVerdict:
         usual, count = float(self._usual[joint]), statistics.count[joint]
         constant = self._constant[joint]
         mean = statistics.moment[joint][constant] / count if constant >= 0 else 0.0
@@ -166,8 +168,17 @@ class TorqueChecks:
         variance = max(size - mean**2, 0.0)
         if variance < (STILL * usual) ** 2:
             return _stuck(self.groups[joint], variance**0.5, STILL * usual)
-        found = self._scales.posterior(statistics, weights, joint)
-        return self._verdict(found, statistics, joint, variance, size)
+        found = self._scales.posterior(statistics, 1.0 / (errors * correlation), joint)
+        verdict = self._verdict(found, statistics, joint, variance, size)
+        if verdict.finding is None:
+            return verdict
+        # what the likeliest scale leaves over is the model's own error, with which scales are
+        # compared again: friction that no model has must not pass for one, by either errors
+        left = found.residual_square(statistics, joint) / np.maximum(statistics.count, 1.0)
+        errors = np.maximum(errors, left)
+        found = self._scales.posterior(statistics, 1.0 / (errors * correlation), joint)
+        again = self._verdict(found, statistics, joint, variance, size)
+        return min(verdict, again, key=lambda either: either.weight)
 
     def _verdict(
         self,
@@ -179,9 +190,8 @@ class TorqueChecks:
     ) -> TorqueVerdict:
         name, usual, g = self.groups[joint], float(self._usual[joint]), found.best
         count, gram = statistics.count[joint], statistics.gram[joint]
-        rest = statistics.square[joint] - 2.0 * g * (statistics.moment[joint] @ found.mean)
-        rest += g**2 * (found.mean @ gram @ found.mean)
-        explained = 1.0 - max(float(rest), 0.0) / (variance * count)
+        rest = float(found.residual_square(statistics, joint)[joint])
+        explained = 1.0 - rest / (variance * count)
         friction, std = self._friction(found, gram, joint, float(count))
         scatter = (max(1.0 - explained, 0.0) * variance) ** 0.5
         mute = found.outside(0.0, 0.0) < _DOUBTFUL
@@ -196,7 +206,7 @@ class TorqueChecks:
         shown = max(float(rigid @ gram @ rigid), 0.0) * g**2
         # errors of accelerations lower a scale, at most by the share that they leave unexplained
         # (Frisch 1934: direct and reverse regression hold the true slope between them)
-        least = shown / max(shown + max(float(rest), 0.0), 1e-300) / TOLERANCE
+        least = shown / max(shown + rest, 1e-300) / TOLERANCE
         faint = predicted < _LEAST_SHARE * max(usual, size**0.5)
         odds = found.outside(least, TOLERANCE)
         if odds < 0.0:

@@ -73,6 +73,14 @@ class ScalePosterior(NamedTuple):
         near = _GAINS[self.likelihood >= self.likelihood.max() - _NEAR]
         return float(near.min()), float(near.max())
 
+    def residual_square(self, data: Statistics, joint: int) -> FloatArray:
+        """Return Σe² (G,) [N²·m²] of all joints' torques at the likeliest scale of one."""
+        found = data.residual_square(self.mean)
+        rest = data.square[joint] - 2.0 * self.best * (data.moment[joint] @ self.mean)
+        rest += self.best**2 * (self.mean @ data.gram[joint] @ self.mean)
+        found[joint] = max(float(rest), 0.0)
+        return found
+
     def outside(self, least: float, most: float) -> float:
         """By how much a scale outside of a range is likelier than any in it."""
         those = np.clip(_GAINS, least, most) == _GAINS

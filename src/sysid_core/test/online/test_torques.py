@@ -21,25 +21,31 @@ from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.torque_checks import TorqueVerdict, refusing
 from sysid_core.online.torque_scale import ScaleInformation, ScalePosterior
 from sysid_core.online.update import Update
+from sysid_core.recording import Samples
+from sysid_core.robot.model import Robot
 
 Arm = Any
 CONFIG = replace(OnlineConfig(), payload=replace(OnlineConfig().payload, enabled=False))
+
+
+def told_of(robot: Robot, samples: Samples) -> list[Update]:
+    """Return what is told of samples, a hundredth of a second after the other."""
+    identifier, updates = OnlineIdentifier(robot, CONFIG), []
+    for first in range(0, len(samples), 10):
+        identifier.ingest(samples.select(slice(first, first + 10)))
+        updates.append(identifier.update())
+    return updates
 
 
 def updates_of(
     arm: Arm, change: Callable[[np.ndarray], np.ndarray], joint: int, start: float = 0.0
 ) -> list[Update]:
     """Run ten seconds of motion; from `start` [s] on a joint's torque is changed."""
-    identifier, updates = OnlineIdentifier(arm.robot, CONFIG), []
     samples = arm.samples(0.0, 10.0, noise=0.05)
     spoiled = samples.effort.copy()
     wrong = samples.time >= start
     spoiled[wrong, joint] = change(spoiled[wrong, joint])
-    samples = replace(samples, effort=spoiled)
-    for first in range(0, len(samples), 10):
-        identifier.ingest(samples.select(slice(first, first + 10)))
-        updates.append(identifier.update())
-    return updates
+    return told_of(arm.robot, replace(samples, effort=spoiled))
 
 
 CASES = {
@@ -85,6 +91,18 @@ def test_friction_that_no_description_tells_of_is_no_wrong_scale(
     arm_of: Callable[[str], Arm], name: str
 ) -> None:
     last = updates_of(arm_of(name).altered(viscous=15.0, coulomb=5.0), lambda tau: tau, 0)[-1]
+    assert last.identified, [str(cause) for cause in last.causes]
+
+
+@pytest.mark.parametrize(("name", "share"), [("ur10", 0.1), ("valkyrie_arm", 0.15)])
+def test_friction_that_follows_another_joint_is_no_wrong_scale(
+    arm_of: Callable[[str], Arm], name: str, share: float
+) -> None:
+    arm = arm_of(name)
+    samples = arm.samples(0.0, 10.0, noise=0.05)
+    other = np.roll(samples.velocity, 1, axis=1)
+    rubbed = share * samples.effort.std(axis=0) * (np.sign(other) + other)
+    last = told_of(arm.robot, replace(samples, effort=samples.effort + rubbed))[-1]
     assert last.identified, [str(cause) for cause in last.causes]
 
 
