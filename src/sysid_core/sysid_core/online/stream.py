@@ -280,8 +280,9 @@ class SampleStream:
     def _count_inertial(self, fused: Fused, missing: int) -> None:
         self._disagreement = fused.diagnostic
         self.tally["samples by imu"] += fused.used
-        if fused.diagnostic is not None:
-            self.counts["samples with an implausible imu"] += len(fused.samples) - fused.used
+        unused = len(fused.samples) - fused.used
+        if fused.diagnostic is not None and unused:
+            self.counts["samples with an implausible imu"] += unused
         elif self._sensors.sensed("imu"):
             self.counts["samples without imu"] += missing
 

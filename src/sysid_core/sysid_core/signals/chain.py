@@ -98,7 +98,7 @@ class Fused(NamedTuple):
     samples: Samples
     biases: Biases  # As learned until the last sample
     used: int  # Samples whose motion is the inertial sensor's
-    diagnostic: Diagnostic | None  # Why the sensor was not used at last
+    diagnostic: Diagnostic | None  # What is wrong with the sensors at last
 
 
 def filter_grid(grid: Grid, config: ChainConfig, *, every: int = 1) -> Filtered:
@@ -158,7 +158,10 @@ def fuse(filtered: Filtered, mounting: ImuMounting, biases: Biases, rate: float)
     odometry = BaseMotion(twist, acceleration)
     found = inertial_motion(readings, pose[:, 3:], odometry, mounting, biases, rate)
     samples = replace(
-        samples, base_twist=found.motion.twist, base_acceleration=found.motion.acceleration
+        samples,
+        base_pose=np.hstack([pose[:, :3], found.orientation]),
+        base_twist=found.motion.twist,
+        base_acceleration=found.motion.acceleration,
     )
     return Fused(samples, found.biases, int(found.used.sum()), found.diagnostic)
 

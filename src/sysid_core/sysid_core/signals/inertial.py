@@ -12,6 +12,7 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.recording import ImuMounting
 from sysid_core.signals.motion import BaseMotion
 from sysid_core.signals.rotation import rotate_into_body
+from sysid_core.signals.upright import USUAL_BIAS, misalignment, turn_products, upright
 
 __all__ = [
     "FIRST",
@@ -36,7 +37,6 @@ FIRST = 0.3
 """Time [s] of agreement with the odometry before the sensor is used."""
 _WORST_ACCELERATION = 1.0
 """Bias [m/s²] that no sensor in working order has; a tilt of six degrees looks like it."""
-_USUAL_BIAS = 0.3  # [m/s²] what a sensor in working order has, and an odometry tilted by 2 degrees
 _WORST_RATE = 0.2
 """Bias [rad/s] that no gyroscope in working order has."""
 _WORST_MISMATCH = 0.75
@@ -85,16 +85,18 @@ class Biases(NamedTuple):
     scatter: RunningMean = RunningMean(np.zeros(3))  # Of the squares of the latter [m²/s⁴]
     squares: RunningMean = RunningMean(np.zeros(6))
     """Of each axis's squared angular velocity, and its product with the odometry's [rad²/s²]."""
+    turns: RunningMean = RunningMean(np.zeros(7))  # See `turn_products`
     seen: int = 0  # Samples
 
 
 class InertialMotion(NamedTuple):
-    """The base's motion, which samples (n,) have it from the sensor, and why the last has not."""
+    """The base's motion, and which samples (n,) have it from the sensor."""
 
     motion: BaseMotion
+    orientation: FloatArray  # (n, 4) unit quaternion, upright as the sensor feels it
     used: BoolArray
     biases: Biases
-    diagnostic: Diagnostic | None
+    diagnostic: Diagnostic | None  # What is wrong at last, and what is done instead
 
 
 def too_slow(rate: float, cutoff: float) -> Diagnostic | None:
@@ -151,7 +153,8 @@ def inertial_motion(
     Angular velocity is the gyroscope's, its derivative the angular acceleration; the linear
     acceleration is the accelerometer's, the linear velocity the odometry's. Odometry is noisy but
     does not drift, the sensor the other way round: their mean difference over the last seconds is
-    taken for the sensor's bias. What one sample gives depends on those before it alone.
+    taken for the sensor's bias, and where it is large for one, for a tilt of the odometry: then
+    gravity is where the sensor feels it. What one sample gives depends on those before it alone.
 
     Parameters
     ----------
@@ -166,7 +169,7 @@ def inertial_motion(
     gyro, turning, force = (values @ mounting.rotation.T for values in readings)
     known = np.flatnonzero(np.isfinite(np.hstack([gyro, turning, force])).all(axis=1))
     if len(known) == 0:
-        return InertialMotion(odometry, used, biases, None)
+        return InertialMotion(odometry, orientation, used, biases, None)
     decay = float(np.exp(-1.0 / (_MEMORY * rate)))
     twist, acceleration = odometry.twist[known], odometry.acceleration[known]
     difference = gyro[known] - twist[:, 3:]
@@ -181,10 +184,11 @@ def inertial_motion(
     seen = biases.seen + np.arange(1, len(known) + 1)
     # the odometry's noise must not pass for a bias
     chance = (scatter - shift**2) / np.minimum(seen, 1.0 / (1.0 - decay))[:, None]
-    shift = shift / (1.0 + np.maximum(chance, 0.0) / _USUAL_BIAS**2)
+    shift = shift / (1.0 + np.maximum(chance, 0.0) / USUAL_BIAS**2)
     squares, squares_mean = biases.squares.over(
         np.hstack([angular**2, angular * twist[:, 3:]]), decay
     )
+    turns, turns_mean = biases.turns.over(turn_products(angular, twist[:, 3:]), decay)
     figures = np.stack(
         [np.abs(bias).max(axis=1), _mismatch(squares), np.abs(shift).max(axis=1)], axis=1
     )
@@ -196,9 +200,15 @@ def inertial_motion(
     motion = BaseMotion(odometry.twist.copy(), odometry.acceleration.copy())
     motion.twist[used, 3:] = angular[good]
     motion.acceleration[used] = np.hstack([linear - shift, turning[known]])[good]
-    after = Biases(rate_mean, shift_mean, scatter_mean, squares_mean, int(seen[-1]))
-    judged = bool(learned[-1] and not agrees[-1])
-    return InertialMotion(motion, used, after, _disagreement(*figures[-1]) if judged else None)
+    rows = np.minimum(seen, 1.0 / (1.0 - decay))
+    axes = misalignment(squares[good, :3], turns[good], rows[good])
+    level = orientation.copy()
+    level[used], leaning = upright(orientation[used], mounting.gravity, shift[good], axes)
+    after = Biases(rate_mean, shift_mean, scatter_mean, squares_mean, turns_mean, int(seen[-1]))
+    diagnostic = leaning if good[-1] else None
+    if learned[-1] and not agrees[-1]:
+        diagnostic = _disagreement(*figures[-1])
+    return InertialMotion(motion, level, used, after, diagnostic)
 
 
 def _mismatch(squares: FloatArray) -> FloatArray:

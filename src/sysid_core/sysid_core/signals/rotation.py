@@ -16,6 +16,7 @@ __all__ = [
     "continuous",
     "normalised",
     "rotate_into_body",
+    "turned",
 ]
 
 _TINY = 1e-6
@@ -76,6 +77,19 @@ def rotate_into_body(quaternions: FloatArray, vectors: FloatArray) -> FloatArray
     axis, w = -quaternions[:, :3], quaternions[:, 3:]
     twice = 2.0 * np.cross(axis, vectors)
     return np.asarray(vectors + w * twice + np.cross(axis, twice))
+
+
+def turned(quaternions: FloatArray, before: FloatArray, after: FloatArray) -> FloatArray:
+    """Turn orientations (n, 4) the shortest way that brings body vectors (n, 3) onto others.
+
+    What `rotate_into_body` made `before` is along `after` with the orientations returned.
+    """
+    size = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
+    w = size + np.sum(before * after, axis=1)
+    turn = normalised(np.column_stack([-np.cross(before, after), w]))
+    axis, real = quaternions[:, :3], quaternions[:, 3:]
+    imaginary = real * turn[:, :3] + turn[:, 3:] * axis + np.cross(axis, turn[:, :3])
+    return np.hstack([imaginary, real * turn[:, 3:] - np.sum(axis * turn[:, :3], 1)[:, None]])
 
 
 def _imaginary_of_product(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -14,8 +14,10 @@ from sysid_core.recording import BaseRecording, ImuMounting, ImuRecording, Recor
 from sysid_core.signals.align import align
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import filter_aligned
+from sysid_core.signals.rotation import rotate_into_body
 
 RATE = 500.0
+BIAS = 0.1  # [m/s²] of the sensor along each axis
 MOUNTING = ImuMounting(
     pin.rpy.rpyToMatrix(0.3, -0.2, 2.0), np.array([0.1, -0.05, 0.08]), np.array([0.0, 0.0, -9.81])
 )
@@ -75,7 +77,7 @@ def moving() -> tuple[Recording, FloatArray, FloatArray]:
         np.array([pin.Quaternion(m.rotation).coeffs() for m in poses]),
         twist + 0.01 * rng.normal(size=twist.shape),
     )
-    biased = readings + np.repeat([0.01, 0.1], 3)
+    biased = readings + np.repeat([0.01, BIAS], 3)
     imu = ImuRecording(time, biased[:, :3], biased[:, 3:], mounting=MOUNTING)
     joints = np.sin(2.0 * time)[:, None]
     recording = Recording(time, ("joint",), joints, None, 0.0 * joints, base=base, imu=imu)
@@ -128,6 +130,68 @@ def test_a_slower_sensor_with_its_own_clock_serves_as_well(
     samples, warnings = samples_of(replace(recording, imu=part))
     assert not warnings
     assert max(errors(recording, samples, rate)) < 0.05
+
+
+def turned_by(recording: Recording, **degrees: FloatArray) -> Recording:
+    """Turn what the odometry, or the sensor, takes for its axes."""
+    base, imu = recording.base, recording.imu
+    assert base is not None
+    assert imu is not None
+    if (turn := degrees.get("odometry")) is not None:
+        tilt = pin.exp3(np.radians(turn))
+        quaternions = [
+            pin.Quaternion(tilt @ pin.Quaternion(*q[[3, 0, 1, 2]]).matrix()).coeffs()
+            for q in base.orientation
+        ]
+        return replace(recording, base=replace(base, orientation=np.array(quaternions)))
+    turn = pin.exp3(MOUNTING.rotation.T @ np.radians(degrees["sensor"]))
+    return replace(
+        recording,
+        imu=replace(
+            imu,
+            angular_velocity=imu.angular_velocity @ turn.T,
+            linear_acceleration=imu.linear_acceleration @ turn.T,
+        ),
+    )
+
+
+def off_vertical(recording: Recording, samples: Samples) -> FloatArray:
+    """Return the angles (n,) [°] between gravity in the samples and in truth, in the base."""
+    assert recording.base is not None
+    assert samples.base_pose is not None
+    row = np.round((samples.time - recording.time[0]) * RATE).astype(int)
+    down = np.tile(MOUNTING.gravity, (len(row), 1))
+    true = rotate_into_body(recording.base.orientation[row], down)
+    found = rotate_into_body(samples.base_pose[:, 3:], down)
+    across = np.linalg.norm(np.cross(true, found), axis=1)
+    return np.degrees(np.arctan2(across, np.sum(true * found, axis=1)))
+
+
+@pytest.mark.parametrize("turn", [[3.0, 0.0, 0.0], [-2.0, 4.0, 0.0]])
+def test_gravity_is_where_the_sensor_feels_it_if_the_odometry_is_tilted(
+    moving: tuple[Recording, FloatArray, FloatArray], turn: list[float]
+) -> None:
+    recording, _, rate = moving
+    assert recording.imu is not None
+    imu = replace(recording.imu, linear_acceleration=recording.imu.linear_acceleration - BIAS)
+    tilted = turned_by(replace(recording, imu=imu), odometry=np.array(turn))
+    samples, warnings = samples_of(tilted)
+    assert any("° off where the odometry has it" in warning for warning in warnings)
+    # the base yaws by up to a fifth, and in its axes so does a tilt of the world
+    assert off_vertical(recording, samples).max() < np.linalg.norm(turn) / 3.0
+    tilt = 9.81 * np.radians(np.linalg.norm(turn))
+    assert max(errors(recording, samples, rate)) < 0.2 * tilt
+
+
+def test_a_sensor_whose_axes_are_off_does_not_turn_the_base(
+    moving: tuple[Recording, FloatArray, FloatArray],
+) -> None:
+    recording, _, _ = moving
+    straight, warnings = samples_of(recording)
+    assert not warnings
+    askew, _ = samples_of(turned_by(recording, sensor=np.array([3.0, -2.0, 0.0])))
+    assert off_vertical(recording, straight).max() < 0.6
+    assert off_vertical(recording, askew).max() < 0.6
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from sysid_core.signals.rotation import (
     continuous,
     normalised,
     rotate_into_body,
+    turned,
 )
 
 DT = 0.005
@@ -68,3 +69,18 @@ def test_vectors_are_turned_into_the_body_frame() -> None:
 def test_zero_quaternions_are_refused() -> None:
     with pytest.raises(DataError, match="orientation 2"):
         normalised(np.array([[0.0, 0.0, 0.0, 2.0], [0.0, 0.0, 0.0, 0.0]]))
+
+
+def test_turned_orientations_show_a_vector_where_it_is_wanted() -> None:
+    rng = np.random.default_rng(3)
+    quaternions = Rotation.random(50, random_state=3).as_quat()
+    down = np.tile([0.0, 0.0, -9.81], (50, 1))
+    before = rotate_into_body(quaternions, down)
+    after = before + rng.normal(size=(50, 3))
+    found = rotate_into_body(turned(quaternions, before, after), down)
+    wanted = after * (9.81 / np.linalg.norm(after, axis=1))[:, None]
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+    there = Rotation.from_quat(turned(quaternions, before, after))
+    angles = (Rotation.from_quat(quaternions).inv() * there).magnitude()
+    between = np.arccos(np.sum(before * wanted, axis=1) / 9.81**2)
+    np.testing.assert_allclose(angles, between, atol=1e-7)  # the shortest way
