@@ -14,7 +14,7 @@ __all__ = ["USUAL_BIAS", "misalignment", "turn_products", "upright"]
 USUAL_BIAS = 0.3  # [m/s²] what a sensor in working order has, and an odometry tilted by 2 degrees
 _RATHER_BIAS = 0.15
 """Difference across gravity [m/s²] that is as likely a sensor's bias as an odometry's tilt of a
-degree: the floor of a world or the axes of a marker set are often farther off, sensors seldom."""
+degree: the floor of a motion capture's world is often farther off, a sensor seldom."""
 _MISALIGNED = 0.035
 """Angle [rad] by which axes are usually off that were not measured."""
 _ALIKE = 10.0
@@ -65,20 +65,27 @@ def upright(
     across = shift - np.sum(shift * felt, axis=1, keepdims=True) / square * felt
     size = np.maximum(np.sum(across**2, axis=1, keepdims=True), 1e-12)
     alike = np.sum(np.cross(axes, felt) * across, axis=1, keepdims=True) / size
-    lean = across * (1.0 - np.clip(alike, 0.0, 1.0)) * (size / (size + _RATHER_BIAS**2))
-    return turned(orientation, felt, felt - lean), _leaning(
-        float(np.linalg.norm(lean[-1])), square
-    )
+    askew = across * np.clip(alike, 0.0, 1.0)
+    lean = (across - askew) * (size / (size + _RATHER_BIAS**2))
+    return turned(orientation, felt, felt - lean), _told(lean[-1], askew[-1], square**0.5)
 
 
-def _leaning(lean: float, square: float) -> Diagnostic | None:
-    if lean <= USUAL_BIAS:
+def _told(lean: FloatArray, askew: FloatArray, gravity: float) -> Diagnostic | None:
+    """Say what is far off, of a tilt and of axes that are askew (3,) [m/s²]; None if neither."""
+    tilt, turn = (float(np.linalg.norm(part)) for part in (lean, askew))
+    if max(tilt, turn) <= USUAL_BIAS:
         return None
-    angle = np.degrees(np.arctan2(lean, square**0.5))
+    angle = f"{np.degrees(np.arctan2(max(tilt, turn), gravity)):.1f}°"
+    if tilt > turn:
+        return Diagnostic(
+            "base_tilted",
+            f"gravity is {angle} off where the odometry has it, by the inertial sensor: level the "
+            "odometry's world",
+            hint="the base counts as turned to where the sensor feels gravity",
+        )
     return Diagnostic(
-        "base_tilted",
-        f"gravity is {angle:.1f}° off where the odometry has it, by the inertial sensor: level "
-        "the odometry's world, turn its body frame, or give the sensor's axes as 'imu' in the "
-        "robot's description",
-        hint="the base counts as turned to where the sensor feels gravity",
+        "imu_askew",
+        f"the axes of odometry and inertial sensor are {angle} off each other: turn the "
+        "odometry's body frame, or give the sensor's axes as 'imu' in the robot's description",
+        hint="gravity is where the odometry has it",
     )

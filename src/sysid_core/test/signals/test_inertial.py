@@ -189,7 +189,8 @@ def test_a_sensor_whose_axes_are_off_does_not_turn_the_base(
     recording, _, _ = moving
     straight, warnings = samples_of(recording)
     assert not warnings
-    askew, _ = samples_of(turned_by(recording, sensor=np.array([3.0, -2.0, 0.0])))
+    askew, warnings = samples_of(turned_by(recording, sensor=np.array([3.0, -2.0, 0.0])))
+    assert any("off each other: turn the odometry's body frame" in w for w in warnings)
     assert off_vertical(recording, straight).max() < 0.6
     assert off_vertical(recording, askew).max() < 0.6
 
