@@ -161,10 +161,14 @@ def test_a_walker_with_odometry_imu_and_contacts(dog: tuple[Robot, Recording]) -
     expected = condition_contacts(robot, offline(recording)).kept
     got, expected = paired(live(robot, recording), expected)
     assert_joints_same(got, expected)
-    assert_same(got.base_pose, expected.base_pose, ROUNDING)
-    np.testing.assert_array_equal(got.contacts, expected.contacts)
+    assert got.base_pose is not None
+    assert expected.base_pose is not None
+    assert_same(got.base_pose[:, :3], expected.base_pose[:, :3], ROUNDING)
     known = got.time > LEARNED
     got, expected = got.select(known), expected.select(known)
+    # turned to where gravity is felt, which contacts are told by as well
+    assert_same(got.base_pose, expected.base_pose, BIASES)
+    np.testing.assert_array_equal(got.contacts, expected.contacts)
     assert_same(got.base_twist, expected.base_twist, BIASES)
     assert_same(got.base_acceleration, expected.base_acceleration, BIASES)
 
