@@ -120,9 +120,10 @@ def _compared(robot: Robot, aligned: Aligned) -> _Compared:
         if again or len(grid.time) <= 2 * support(rate, cutoff):
             continue
         filtered = filter_grid(grid, chain, every=every)
-        samples, _, good, why = fuse_whole(filtered, mounting, rate / every)
+        fused = fuse_whole(filtered, mounting, rate / every)
+        samples, trouble = fused.samples, trouble or fused.diagnostic
         parts.append(foot_track(kinematics, samples, foot_motion(robot, samples)))
-        used, seen, trouble = used + good, seen + len(samples), trouble or why
+        used, seen = used + fused.used, seen + len(samples)
     inertial = 2 * used > seen
     late = Lateness()
     if parts:

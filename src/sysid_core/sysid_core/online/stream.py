@@ -167,8 +167,7 @@ class SampleStream:
     def take_diagnostics(self) -> tuple[Diagnostic, ...]:
         """Return what was noticed since the last call that someone should mend."""
         found = list(self._sensors.diagnostics(self._joints.newest))
-        if self._disagreement is not None:
-            found.append(self._disagreement)
+        found += self._disagreement
         if self._contacts is not None:
             found += self._contacts.log.take()
         return tuple(found)
@@ -186,7 +185,7 @@ class SampleStream:
         self._on_grid = np.zeros((0, 2 * len(self._measured)))
         if reset:
             self._begin_fusing()
-            self._disagreement: Diagnostic | None = None
+            self._disagreement: tuple[Diagnostic, ...] = ()
             self._sensors.reset()
             if self._contacts is not None:
                 self._contacts.reset()
@@ -268,7 +267,7 @@ class SampleStream:
             return fuse(filtered, self._mounting, self._biases, rate)
         self._first.append(filtered)
         if sum(len(part.samples) for part in self._first) < FIRST * rate:
-            return Fused(self._nothing, self._biases, 0, None)
+            return Fused(self._nothing, self._biases, 0, None, None)
         whole, self._first = Filtered.concatenate(self._first), None
         return fuse_whole(whole, self._mounting, rate)
 
@@ -278,11 +277,10 @@ class SampleStream:
         return Samples.concatenate(held) if held else self._nothing
 
     def _count_inertial(self, fused: Fused, missing: int) -> None:
-        self._disagreement = fused.diagnostic
+        self._disagreement = fused.diagnostics
         self.tally["samples by imu"] += fused.used
-        unused = len(fused.samples) - fused.used
-        if fused.diagnostic is not None and unused:
-            self.counts["samples with an implausible imu"] += unused
+        if fused.diagnostic is not None:
+            self.counts["samples with an implausible imu"] += len(fused.samples) - fused.used
         elif self._sensors.sensed("imu"):
             self.counts["samples without imu"] += missing
 

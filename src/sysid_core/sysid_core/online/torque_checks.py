@@ -190,7 +190,7 @@ class TorqueChecks:
     ) -> TorqueVerdict:
         name, usual, g = self.groups[joint], float(self._usual[joint]), found.best
         count, gram = statistics.count[joint], statistics.gram[joint]
-        rest = float(found.residual_square(statistics, joint)[joint])
+        rest = found.own_square(statistics, joint)
         explained = 1.0 - rest / (variance * count)
         friction, std = self._friction(found, gram, joint, float(count))
         scatter = (max(1.0 - explained, 0.0) * variance) ** 0.5

@@ -76,10 +76,12 @@ class ScalePosterior(NamedTuple):
     def residual_square(self, data: Statistics, joint: int) -> FloatArray:
         """Return Σe² (G,) [N²·m²] of all joints' torques at the likeliest scale of one."""
         found = data.residual_square(self.mean)
-        rest = data.square[joint] - 2.0 * self.best * (data.moment[joint] @ self.mean)
-        rest += self.best**2 * (self.mean @ data.gram[joint] @ self.mean)
-        found[joint] = max(float(rest), 0.0)
+        found[joint] = self.own_square(data, joint)
         return found
+
+    def own_square(self, data: Statistics, joint: int) -> float:
+        """Return Σe² [N²·m²] of that joint's torque: ``y − g A β``."""
+        return float(data.residual_square(self.best * self.mean)[joint])
 
     def outside(self, least: float, most: float) -> float:
         """By how much a scale outside of a range is likelier than any in it."""

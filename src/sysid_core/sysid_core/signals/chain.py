@@ -98,7 +98,13 @@ class Fused(NamedTuple):
     samples: Samples
     biases: Biases  # As learned until the last sample
     used: int  # Samples whose motion is the inertial sensor's
-    diagnostic: Diagnostic | None  # What is wrong with the sensors at last
+    diagnostic: Diagnostic | None  # Why the sensor was not used at last
+    doubt: Diagnostic | None  # What it says of the odometry where it was
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What someone should mend."""
+        return tuple(one for one in (self.diagnostic, self.doubt) if one is not None)
 
 
 def filter_grid(grid: Grid, config: ChainConfig, *, every: int = 1) -> Filtered:
@@ -154,7 +160,7 @@ def fuse(filtered: Filtered, mounting: ImuMounting, biases: Biases, rate: float)
     samples, readings = filtered
     pose, twist, acceleration = samples.base_pose, samples.base_twist, samples.base_acceleration
     if readings is None or pose is None or twist is None or acceleration is None:
-        return Fused(samples, biases, 0, None)
+        return Fused(samples, biases, 0, None, None)
     odometry = BaseMotion(twist, acceleration)
     found = inertial_motion(readings, pose[:, 3:], odometry, mounting, biases, rate)
     samples = replace(
@@ -163,7 +169,8 @@ def fuse(filtered: Filtered, mounting: ImuMounting, biases: Biases, rate: float)
         base_twist=found.motion.twist,
         base_acceleration=found.motion.acceleration,
     )
-    return Fused(samples, found.biases, int(found.used.sum()), found.diagnostic)
+    used = int(found.used.sum())
+    return Fused(samples, found.biases, used, found.diagnostic, found.doubt)
 
 
 def fuse_whole(filtered: Filtered, mounting: ImuMounting, rate: float) -> Fused:

@@ -96,7 +96,8 @@ class InertialMotion(NamedTuple):
     orientation: FloatArray  # (n, 4) unit quaternion, upright as the sensor feels it
     used: BoolArray
     biases: Biases
-    diagnostic: Diagnostic | None  # What is wrong at last, and what is done instead
+    diagnostic: Diagnostic | None  # Why the last sample has not
+    doubt: Diagnostic | None  # What the sensor says of the odometry where the last sample has
 
 
 def too_slow(rate: float, cutoff: float) -> Diagnostic | None:
@@ -169,7 +170,7 @@ def inertial_motion(
     gyro, turning, force = (values @ mounting.rotation.T for values in readings)
     known = np.flatnonzero(np.isfinite(np.hstack([gyro, turning, force])).all(axis=1))
     if len(known) == 0:
-        return InertialMotion(odometry, orientation, used, biases, None)
+        return InertialMotion(odometry, orientation, used, biases, None, None)
     decay = float(np.exp(-1.0 / (_MEMORY * rate)))
     twist, acceleration = odometry.twist[known], odometry.acceleration[known]
     difference = gyro[known] - twist[:, 3:]
@@ -183,7 +184,8 @@ def inertial_motion(
     scatter, scatter_mean = biases.scatter.over(off**2, decay)
     seen = biases.seen + np.arange(1, len(known) + 1)
     # the odometry's noise must not pass for a bias
-    chance = (scatter - shift**2) / np.minimum(seen, 1.0 / (1.0 - decay))[:, None]
+    rows = np.minimum(seen, 1.0 / (1.0 - decay))
+    chance = (scatter - shift**2) / rows[:, None]
     shift = shift / (1.0 + np.maximum(chance, 0.0) / USUAL_BIAS**2)
     squares, squares_mean = biases.squares.over(
         np.hstack([angular**2, angular * twist[:, 3:]]), decay
@@ -200,15 +202,13 @@ def inertial_motion(
     motion = BaseMotion(odometry.twist.copy(), odometry.acceleration.copy())
     motion.twist[used, 3:] = angular[good]
     motion.acceleration[used] = np.hstack([linear - shift, turning[known]])[good]
-    rows = np.minimum(seen, 1.0 / (1.0 - decay))
     axes = misalignment(squares[good, :3], turns[good], rows[good])
     level = orientation.copy()
-    level[used], leaning = upright(orientation[used], mounting.gravity, shift[good], axes)
+    level[used], doubt = upright(orientation[used], mounting.gravity, shift[good], axes)
     after = Biases(rate_mean, shift_mean, scatter_mean, squares_mean, turns_mean, int(seen[-1]))
-    diagnostic = leaning if good[-1] else None
-    if learned[-1] and not agrees[-1]:
-        diagnostic = _disagreement(*figures[-1])
-    return InertialMotion(motion, level, used, after, diagnostic)
+    refused = learned[-1] and not agrees[-1]
+    diagnostic = _disagreement(*figures[-1]) if refused else None
+    return InertialMotion(motion, level, used, after, diagnostic, doubt if good[-1] else None)
 
 
 def _mismatch(squares: FloatArray) -> FloatArray:

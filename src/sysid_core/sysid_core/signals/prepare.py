@@ -166,7 +166,7 @@ def _fused(grid: Grid, chain: ChainConfig, mounting: ImuMounting, warnings: list
     """Filter a stretch and fuse its sensors, their biases learned from the whole of it before."""
     filtered = filter_grid(grid, chain)
     fused = fuse_whole(filtered, mounting, chain.rate)
-    troubles = [] if fused.diagnostic is None else [str(fused.diagnostic)]
+    troubles = [str(one) for one in fused.diagnostics]
     silent = 0
     if filtered.readings is not None:
         silent = int(np.isnan(filtered.readings.specific_force).any(axis=1).sum())

@@ -87,9 +87,9 @@ def turned(quaternions: FloatArray, before: FloatArray, after: FloatArray) -> Fl
     size = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
     w = size + np.sum(before * after, axis=1)
     turn = normalised(np.column_stack([-np.cross(before, after), w]))
-    axis, real = quaternions[:, :3], quaternions[:, 3:]
-    imaginary = real * turn[:, :3] + turn[:, 3:] * axis + np.cross(axis, turn[:, :3])
-    return np.hstack([imaginary, real * turn[:, 3:] - np.sum(axis * turn[:, :3], 1)[:, None]])
+    back = quaternions * [-1.0, -1.0, -1.0, 1.0]
+    real = np.sum(back * turn, axis=1, keepdims=True)
+    return np.hstack([_imaginary_of_product(back, turn), real])
 
 
 def _imaginary_of_product(a: FloatArray, b: FloatArray) -> FloatArray:

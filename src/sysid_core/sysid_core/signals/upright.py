@@ -58,10 +58,10 @@ def upright(
     larger than a sensor's bias. A rotation `axes` (n, 3) between the two sensors' axes that shows
     in the angular velocities as well is none: either's axes may be the wrong ones.
     """
-    felt = rotate_into_body(orientation, np.tile(gravity, (len(orientation), 1)))
     square = float(gravity @ gravity)
     if square == 0.0 or not len(orientation):
         return orientation, None
+    felt = rotate_into_body(orientation, np.broadcast_to(gravity, (len(orientation), 3)))
     across = shift - np.sum(shift * felt, axis=1, keepdims=True) / square * felt
     size = np.maximum(np.sum(across**2, axis=1, keepdims=True), 1e-12)
     alike = np.sum(np.cross(axes, felt) * across, axis=1, keepdims=True) / size

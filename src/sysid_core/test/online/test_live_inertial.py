@@ -273,3 +273,21 @@ def test_a_sensor_that_loses_messages_is_still_used(noisy: Flight) -> None:
     assert stream.take_diagnostics() == ()
     assert stream.counts["samples without imu"] == 0
     np.testing.assert_allclose(every, exact, rtol=0.3)
+
+
+def test_what_a_good_sensor_says_of_a_tilted_odometry_blames_no_sample() -> None:
+    flight = Flight()
+    tilt = pin.exp3(np.radians([4.0, 0.0, 0.0]))
+    flight.orientation = np.array([pin.Quaternion(tilt @ turn).coeffs() for turn in flight.turns])
+    stream, told = SampleStream(flight.robot, SETTINGS), set[str]()
+    for start in range(0, len(flight.time), 200):
+        chosen = slice(start, start + 200)
+        messages, joints = flight.messages(chosen), flight.joints[chosen]
+        assert messages.imu is not None
+        silent = (messages.imu.time > 3.05) & (messages.imu.time < 3.25)
+        stream.push(replace(messages, imu=messages.imu.select(~silent)))
+        stream.push_joint_states(flight.time[chosen], flight.robot.joint_names, joints, joints)
+        told |= {one.kind for one in stream.take_diagnostics()}
+    assert "base_tilted" in told
+    assert stream.counts["samples without imu"] > 10
+    assert stream.counts["samples with an implausible imu"] == 0
