@@ -13,6 +13,7 @@ from sysid_core.contradiction import find_contradiction, resting_on_friction, wr
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.effort_scales import find_wrong_effort
 from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
 from sysid_core.inertia import nearest_consistent
 from sysid_core.loads import Bare, expecting_loads
@@ -100,7 +101,10 @@ def solve(
         problem, correlation = _with_model_error(problem, first, correlation)
         estimate = estimator.solve(problem, first.parameters)
     if not regression.per_joint:
-        return Solved(estimate, problem, correlation)
+        doubts: tuple[Diagnostic, ...] = ()
+        if posing.only is None:
+            doubts = find_wrong_effort(regression, problem, stream.learned, still)
+        return Solved(estimate, problem, correlation, doubts)
     if posing.only is None:
         learned = stream.learned
         tilt = find_tilt(regression, learned, still, posing.problem, estimate, correlation)

@@ -126,23 +126,27 @@ class ContactRegression(Regression):
         start = np.concatenate([[0], np.cumsum(sizes)])
         matrix = np.empty((start[-1], self.base.size))
         target = np.empty(start[-1])
+        efforts = np.empty((start[-1], samples.effort.shape[1]))
         for chunk in self._chunks(stances):
             part = FloatingState(*(values[chunk.sample] for values in state))
-            force, N = self._force_and_basis(part, samples.effort, chunk)
+            effort = self._effort(samples.effort[chunk.sample])
+            force, N = self._force_and_basis(part, effort, chunk)
             N = whitened(N, np.abs(part.v) < still)
             NT = np.ascontiguousarray(np.swapaxes(N, 1, 2))
             where = start[chunk.sample][:, None] + np.arange(NT.shape[1])
             matrix[where] = self._tree.projected(*part, self.base.columns, NT)
             target[where] = (NT @ force[:, :, None])[:, :, 0]
+            efforts[where] = NT[:, :, BASE:] * effort[:, None]
         sample = np.repeat(np.arange(len(samples)), sizes)
-        return Rows((RowBlock(matrix, target, sample),))
+        return Rows((RowBlock(matrix, target, sample),), efforts=efforts)
 
     def projections(self, samples: Samples) -> Iterator[Projection]:
         """Yield the bases of the usable samples, one stance after the other."""
         state = configuration(self.robot, samples)
         for chunk in self._chunks(self._stances(samples, state)):
             part = FloatingState(*(values[chunk.sample] for values in state))
-            force, N = self._force_and_basis(part, samples.effort, chunk)
+            effort = self._effort(samples.effort[chunk.sample])
+            force, N = self._force_and_basis(part, effort, chunk)
             yield Projection(chunk.sample, N, force)
 
     def _stances(self, samples: Samples, state: FloatingState) -> list[_Stance]:
@@ -194,12 +198,14 @@ class ContactRegression(Regression):
         missing = np.asarray(~np.isfinite(wrenches).all(axis=2))
         return active & missing, np.where(missing[:, :, None], 0.0, wrenches)
 
+    def _effort(self, measured: FloatArray) -> FloatArray:
+        """Return torques (m, nj) of all joints; passive ones carry no motor, whatever data say."""
+        return np.where(self.robot.actuated, measured, 0.0)
+
     def _force_and_basis(
         self, state: FloatingState, effort: FloatArray, stance: _Stance
     ) -> tuple[FloatArray, FloatArray]:
-        force = np.zeros((len(state.q), self.robot.model.nv))
-        # passive joints carry no motor: their torque is zero, whatever the data say
-        force[:, BASE:] = np.where(self.robot.actuated, effort[stance.sample], 0.0)
+        force = np.pad(effort, ((0, 0), (BASE, 0)))
         if stance.wrenches is None:
             return force, null_space(self.kinematics.held(state.q, stance.active))
         geometry = self.kinematics.evaluate(state.q)

@@ -12,6 +12,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import Regression, Rows
 from sysid_core.dynamics.sums import Places
+from sysid_core.effort_scales import EffortScales, RecentEfforts
 from sysid_core.estimation import (
     Constraints,
     Estimate,
@@ -77,6 +78,7 @@ class Learner:
         self.colours = Colours(ResidualColour(*size), Bursts(*size))
         half_life = config.samples(max(config.memory, config.window))
         self.saturation = Saturation(regression.groups, self.usual, half_life)
+        self._efforts = RecentEfforts(half_life)  # Where rows mix joints
         self.propose(self._prior.mean)
         # until the first estimate, the nominal model is what the candidate is compared with
         self._candidate_base = self._nominal_base
@@ -164,6 +166,7 @@ class Learner:
         self.window.clear()
         self.scores.clear()
         self.colours.forget_newest()
+        self._efforts.clear()
         self._renew_epoch()
         self._forgot = self.informative
 
@@ -201,6 +204,8 @@ class Learner:
                     self.colours.judging.push(learned.rows, judging_base, learned.samples)
                 if self.regression.per_joint:
                     self.saturation.push(learned.rows, self._nominal_base, learned.samples)
+                else:
+                    self._efforts.push(learned.rows, part.effort)
                 self.window.push(*learned)
                 yield learned
 
@@ -271,10 +276,13 @@ class Learner:
             chosen = estimator(self.config.method, tolerance=_TOLERANCE, covariance="diagonal")
             self._solver = chosen.prepare(problem)
             self._unanchored = Unanchored(problem)
-            self._checks = None
+            self._checks = self._scales = None
             if self.regression.per_joint:
                 loads = PayloadEstimator(self.regression, self.config.payload)
                 self._checks = TorqueChecks(problem, loads.likely_tool)
+            else:
+                self._scales = EffortScales(self.robot, problem)
+        checks = self._efforts.checks(self._scales) if self._scales else self._checks
         return Request(
             problem,
             self._solver,
@@ -282,7 +290,7 @@ class Learner:
             self.epoch,
             colour,
             self._unanchored,
-            self._checks,
+            checks,
             self._due(opening, judging),
             not self.verdicts,
         )

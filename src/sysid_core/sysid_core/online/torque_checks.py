@@ -18,7 +18,15 @@ from sysid_core.online.innovations import STILL
 from sysid_core.online.torque_scale import TOLERANCE, ScaleEvidence, ScalePosterior
 from sysid_core.parameters import INERTIAL_TERMS
 
-__all__ = ["FIT_ERROR", "TorqueChecks", "TorqueVerdict", "refusing"]
+__all__ = [
+    "FIT_ERROR",
+    "GROSS",
+    "TorqueChecks",
+    "TorqueVerdict",
+    "refusing",
+    "stuck_torque",
+    "wrong_scale",
+]
 
 FIT_ERROR = 0.02
 """Share of a torque that a model's error takes even where a joint's own model fits better [-]."""
@@ -33,7 +41,7 @@ _LOOSE = 1e-6
 _FEWEST = 5.0
 """Independent samples that a joint must have shown before it is judged."""
 
-_GROSS = 1.5
+GROSS = 1.5
 """Factor that no torque constant is off by: another unit or gear is more. While the data cannot
 tell such a scale from a tolerable one, it is not known [-]."""
 
@@ -167,7 +175,7 @@ class TorqueChecks:
         size = float(statistics.square[joint]) / count
         variance = max(size - mean**2, 0.0)
         if variance < (STILL * usual) ** 2:
-            return _stuck(self.groups[joint], variance**0.5, STILL * usual)
+            return stuck_torque(self.groups[joint], variance**0.5, STILL * usual)
         found = self._scales.posterior(statistics, 1.0 / (errors * correlation), joint)
         verdict = self._verdict(found, statistics, joint, variance, size)
         if verdict.finding is None:
@@ -210,8 +218,8 @@ class TorqueChecks:
         faint = predicted < _LEAST_SHARE * max(usual, size**0.5)
         odds = found.outside(least, TOLERANCE)
         if odds < 0.0:
-            odds = found.outside(min(least, 1.0 / _GROSS), _GROSS)
-        harm = 0.0 if faint else (_GROSS - 1.0) * predicted
+            odds = found.outside(min(least, 1.0 / GROSS), GROSS)
+        harm = 0.0 if faint else (GROSS - 1.0) * predicted
         if odds < _DOUBTFUL and harm < found.missed:
             return wrong if wrong.finding else TorqueVerdict(None, odds)  # not worth a wait
         scaled = _scaled(name, found, odds)._replace(faint=faint)
@@ -241,7 +249,8 @@ def _places(problem: Problem, term: str) -> list[int]:
     return [where.get(name, -1) for name in problem.groups]
 
 
-def _stuck(name: str, size: float, threshold: float) -> TorqueVerdict:
+def stuck_torque(name: str, size: float, threshold: float) -> TorqueVerdict:
+    """Return the verdict on a torque that varies by a size [N·m], below a threshold [N·m]."""
     message = f"the torque varies by {size:.1e} N·m while the joint moves, below {threshold:.1e}"
     hint = "check that the driver publishes this joint's effort"
     return TorqueVerdict(Diagnostic("torque_stuck", message, subject=name, hint=hint), np.inf)
@@ -273,15 +282,22 @@ def _scaled(name: str, found: ScalePosterior, odds: float) -> TorqueVerdict:
         )
         hint = "move this joint and its neighbours on, more widely"
         return TorqueVerdict(Diagnostic("scale_unknown", message, subject=name, hint=hint), odds)
-    kind, cure = "torque_scale", f"divide this joint's effort gain by {found.best:.2g}"
-    if found.best < 0.0:
+    span = f" ({low:.2g} to {high:.2g})"
+    return TorqueVerdict(wrong_scale(name, found.best, span, certain=not low < 1.0 < high), odds)
+
+
+def wrong_scale(name: str, scale: float, span: str = "", *, certain: bool = True) -> Diagnostic:
+    """Name a joint whose torque is so many times what it should be; `span` says how surely.
+
+    It is not `certain` where other scales on both sides of one are as likely.
+    """
+    kind, cure = "torque_scale", f"divide this joint's effort gain by {scale:.2g}"
+    if scale < 0.0:
         kind, cure = "torque_sign", "turn the sign of this joint's effort gain"
-    scale = f"{found.best:.2g} ({low:.2g} to {high:.2g})"
-    if low < 1.0 < high:  # other scales on both sides are as likely
-        scale, cure = f"likeliest {found.best:.2g}", "its sensor"
+    said = f"{scale:.2g}{span}" if certain else f"likeliest {scale:.2g}"
     message = (
-        f"the torque is {scale} times what masses and the other joints say, outside "
+        f"the torque is {said} times what masses and the other joints say, outside "
         f"{1.0 / TOLERANCE:.2g} to {TOLERANCE:.2g}"
     )
-    hint = f"check its unit, then {cure}"
-    return TorqueVerdict(Diagnostic(kind, message, subject=name, hint=hint), odds)
+    hint = f"check its unit, then {cure if certain else 'its sensor'}"
+    return Diagnostic(kind, message, subject=name, hint=hint)

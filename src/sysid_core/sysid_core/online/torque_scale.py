@@ -22,7 +22,7 @@ from sysid_core.estimation.problem import Problem
 from sysid_core.estimation.setting import Setting
 from sysid_core.parameters import INERTIAL_TERMS
 
-__all__ = ["TOLERANCE", "ScaleEvidence", "ScaleInformation", "ScalePosterior"]
+__all__ = ["TOLERANCE", "ScaleEvidence", "ScaleInformation", "ScalePosterior", "inverse"]
 
 _TRUST = (1.0, 0.4, 0.15)
 """Accuracies of the description that are compared, as shares of the stated standard deviation:
@@ -155,7 +155,9 @@ class ScaleEvidence:
             shifted = _LEVER * phi[0] * base.mapping[:, place][:, 1:4]
             rest += shifted @ shifted.T
         wide = bodies @ covariance[:inertial, :inertial] @ bodies.T
-        views = [_view(trust**2 * wide + more) for trust in _TRUST for more in (rest, rest + tool)]
+        views = [
+            inverse(trust**2 * wide + more) for trust in _TRUST for more in (rest, rest + tool)
+        ]
         # of v accuracies, without and with a tool: precisions (b, b), ½ log det of them (v, 1)
         self._precision = [precision for precision, _ in views]
         self._size = np.array([[size] for _, size in views])
@@ -259,7 +261,7 @@ class _Own(NamedTuple):
         return _Own(seen, root, weight * data.moment[joint][seen], weight * data.square[joint])
 
 
-def _view(covariance: FloatArray) -> tuple[FloatArray, float]:
+def inverse(covariance: FloatArray) -> tuple[FloatArray, float]:
     """Return a covariance's inverse (b, b), even if it is singular, and ½ log det of that."""
     variance = np.diagonal(covariance)
     size = np.sqrt(np.where(variance > 0.0, variance, 1.0))

@@ -11,6 +11,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
+from sysid_core.effort_scales import EffortChecks
 from sysid_core.errors import SysidError
 from sysid_core.estimation import Estimate, Problem, Solver
 from sysid_core.online.anchor import Unanchored
@@ -37,7 +38,7 @@ class Request:
     epoch: int
     colour: FloatArray  # (G,) of residuals: so many rows count for one where torques are judged
     unanchored: Unanchored
-    checks: TorqueChecks | None = None
+    checks: TorqueChecks | EffortChecks | None = None
     joints: tuple[int, ...] = ()  # Groups whose torques are to be judged
     judge_first: bool = False
     """Whether the solution brings the verdicts, as nothing is known of these torques yet."""
