@@ -23,10 +23,8 @@ from sysid_core.robot.interpretation import interpret
 from sysid_core.robot.model import Robot
 from sysid_core.signals.align import Aligned, align
 from sysid_core.signals.chain import ChainConfig, filter_grid, fuse_whole
-from sysid_core.signals.cutoff import highest_cutoff
 from sysid_core.signals.filters import support
 from sysid_core.signals.options import SignalConfig
-from sysid_core.signals.timing import estimate_clock
 
 __all__ = ["aligned_interpreted", "aligned_recording"]
 
@@ -77,10 +75,7 @@ def _on_grid(robot: Robot, recording: Recording, config: SignalConfig) -> Aligne
     """Align a recording at the cut-off that is asked for, or described as far as its rate lets."""
     inertial = recording.imu is not None and config.inertial
     described = described_cutoff(robot.description, inertial=inertial)
-    if config.cutoff is None and described is not None:
-        limit = highest_cutoff(estimate_clock(recording.time).rate)
-        config = replace(config, cutoff=min(described, limit))
-    return align(recording, config)
+    return align(recording, config, described)
 
 
 class _Compared(NamedTuple):

@@ -44,13 +44,13 @@ def find_lag(
     at : callable
         Returns the batch with efforts that come so much later [s] moved.
     """
-    blocks = learning_rows(regression, batch, still).blocks
+    blocks, actuated = learning_rows(regression, batch, still).blocks, regression.robot.actuated
     weighed = [block.matrix / std for block, std in zip(blocks, noise, strict=True)]
     axes = np.linalg.qr(np.concatenate(weighed))[0]
 
     def left(lag: float) -> FloatArray:
         """Return what no base parameters explain of the torques, over their noise."""
-        more = (at(lag).samples.effort - batch.samples.effort).T
+        more = (at(lag).samples.effort - batch.samples.effort)[:, actuated].T
         targets = [
             (block.target + own[block.sample]) / std
             for block, own, std in zip(blocks, more, noise, strict=True)

@@ -40,6 +40,12 @@ def _vibrating(recording: Recording) -> Recording:
     return replace(recording, position=recording.position + shake[:, None], velocity=None)
 
 
+def _shaken(recording: Recording) -> Recording:
+    """Shake the positions so hard that three rungs below the spectrum's help nothing."""
+    shake = 2e-2 * np.sin(2.0 * np.pi * 9.0 * recording.time + 0.3)
+    return replace(recording, position=recording.position + shake[:, None], velocity=None)
+
+
 def _interpolated(recording: Recording) -> Recording:
     """Draw a slow log out by linear interpolation."""
     slow = np.arange(recording.time[0], recording.time[-1], 0.11)
@@ -60,7 +66,7 @@ def _error(robot: Robot, clean: Recording, truth: FloatArray, found: Identificat
     return float(np.linalg.norm(scores.rmse_identified))
 
 
-@pytest.mark.parametrize("spoil", [_vibrating, _interpolated])
+@pytest.mark.parametrize("spoil", [_vibrating, _shaken, _interpolated])
 def test_what_the_spectrum_takes_for_motion_is_filtered_where_it_spoils_the_prediction(
     robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording], spoil: Spoil
 ) -> None:
@@ -149,6 +155,20 @@ def test_efforts_that_come_late_or_early_are_moved_to_their_positions(
     assert any("efforts come" in text for text in found.warnings) == bool(lag)
     error = _error(robot, clean, truth, punctual)
     assert _error(robot, clean, truth, found) == pytest.approx(error, rel=0.2)
+
+
+def test_a_lag_that_noise_hides_at_the_chosen_cutoff_is_found(
+    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
+) -> None:
+    clean = make_recording(robot, truth, duration=24.0, noise=0.3, seed=3)
+    late = _late(clean, 0.03)
+    assert late.effort is not None
+    hum = 60.0 * np.sin(2.0 * np.pi * 11.0 * clean.time)[:, None]
+    found = identify(robot, replace(late, effort=late.effort + hum))
+    assert found.signals.lag == pytest.approx(0.03, abs=4e-3)
+    punctual = identify(robot, clean)
+    error = _error(robot, clean, truth, punctual)
+    assert _error(robot, clean, truth, found) < 2.0 * error
 
 
 def test_what_was_asked_for_is_taken(

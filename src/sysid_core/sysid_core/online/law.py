@@ -49,7 +49,7 @@ class Choices(NamedTuple):
         settled = known.friction_chosen or "friction" in known.effort_excludes
         return Choices(
             config.friction == "chosen" and robot.is_tree and not settled,
-            config.low_pass == "chosen" and robot.is_tree and known.signals.cutoff is None,
+            config.low_pass == "chosen" and not robot.floating and known.signals.cutoff is None,
         )
 
 

@@ -12,7 +12,7 @@ from sysid_core.arrays import BoolArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.recording import ImuRecording, Recording
 from sysid_core.signals.chain import Grid
-from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff
+from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff, highest_cutoff
 from sysid_core.signals.filters import support
 from sysid_core.signals.group import Track
 from sysid_core.signals.inertial import INSTEAD
@@ -52,8 +52,11 @@ class Aligned:
     behind: float = np.inf  # [Hz] cut-off of a low-pass that the grids went through already
 
 
-def align(recording: Recording, options: SignalConfig) -> Aligned:
+def align(recording: Recording, options: SignalConfig, described: float | None = None) -> Aligned:
     """Clean a recording and bring it onto one grid: all that does not depend on the cut-off.
+
+    `described` [Hz] is the cut-off that the robot's description asks for: as far as the sensors'
+    rate lets, where `options` do not ask for another.
 
     Raises
     ------
@@ -76,10 +79,13 @@ def align(recording: Recording, options: SignalConfig) -> Aligned:
         )
     warnings += map(str, _slow_updates(synchronised, recording))
     grids = _grids(synchronised, tuple(tracks))
+    wanted = options.cutoff
+    if wanted is None and described is not None:
+        wanted = min(described, highest_cutoff(synchronised.sensor_rate))
     choice = choose_cutoff(
         [grid.joints["position"] for grid in grids],
         synchronised.rate,
-        wanted=options.cutoff,
+        wanted=wanted,
         sensor_rate=synchronised.sensor_rate,
     )
     if (late := _late_velocity(grids, synchronised.rate, choice.cutoff)) is not None:

@@ -16,6 +16,7 @@ from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.online.gate import GateState
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.pipeline import OnlineIdentifier
+from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.online.update import Update
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot import Robot, load_robot
@@ -89,6 +90,25 @@ def with_toes_beyond(leg: Robot, samples: Samples, where: slice | FloatArray) ->
     return replace(samples, position=position, effort=effort)
 
 
+def recorded(leg: Robot, samples: Samples) -> Recording:
+    position, velocity, effort = (
+        values[:, leg.actuated] for values in (samples.position, samples.velocity, samples.effort)
+    )
+    return Recording(samples.time, leg.actuated_names, position, velocity, effort)
+
+
+def test_late_efforts_of_a_leg_get_their_time(leg: Robot, run: Samples) -> None:
+    late = run.effort.copy()
+    late[2:] = run.effort[:-2]
+    recording = recorded(leg, replace(run, effort=late))
+    found = identify(leg, recording)
+    assert found.signals.lag == pytest.approx(2.0 / RATE, abs=1e-3)
+    stream = stream_settings_for(recording, leg)
+    *_, last = replay(recording, leg, stream=stream)
+    (told,) = (note for note in last.update.notes if note.kind == "effort_lag")
+    assert "20 ms after their positions" in told.message
+
+
 def test_the_leg_is_held_while_most_samples_are_left_out(leg: Robot, run: Samples) -> None:
     identifier = OnlineIdentifier(leg)
     *_, opened = feed(identifier, run.select(slice(0, 400)))
@@ -142,22 +162,14 @@ def test_only_the_newest_samples_count(leg: Robot, run: Samples) -> None:
 
 def test_a_batch_says_what_was_left_out(leg: Robot, run: Samples) -> None:
     spoiled = with_toes_beyond(leg, run, slice(500, 560))
-    names = leg.actuated_names
 
-    def recording(samples: Samples) -> Recording:
-        position, velocity, effort = (
-            values[:, leg.actuated]
-            for values in (samples.position, samples.velocity, samples.effort)
-        )
-        return Recording(samples.time, names, position, velocity, effort)
-
-    found = identify(leg, recording(spoiled), IdentifyConfig(train=0.5))
+    found = identify(leg, recorded(leg, spoiled), IdentifyConfig(train=0.5))
     (text,) = (text for text in found.warnings if "left out" in text)
     assert "the loops do not close at their actuated positions" in text
-    checked = validate(leg, recording(spoiled), leg.nominal, leg.consistent_nominal)
+    checked = validate(leg, recorded(leg, spoiled), leg.nominal, leg.consistent_nominal)
     assert text in checked.warnings
 
-    lost = recording(with_toes_beyond(leg, run, slice(None)))
+    lost = recorded(leg, with_toes_beyond(leg, run, slice(None)))
     with pytest.raises(DataError, match=r"0 usable rows .* the loops do not close"):
         identify(leg, lost)
     with pytest.raises(DataError, match="the loops do not close"):

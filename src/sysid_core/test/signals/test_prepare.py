@@ -59,6 +59,21 @@ def test_a_known_motion_is_recovered(velocity: str) -> None:
         np.testing.assert_allclose(values, expected, atol=1e-2)
 
 
+@pytest.mark.parametrize("described", [8.0, 40.0])
+def test_a_described_cutoff_gives_way_to_sensors_that_are_slower_than_the_log(
+    described: float,
+) -> None:
+    recording = _recording(noise=1e-4)
+    held = np.arange(len(recording)) // 5 * 5
+    slow = replace(recording.select(held), time=recording.time)
+    aligned = align(slow, SignalConfig(), described)
+    assert aligned.sensor_rate == pytest.approx(RATE / 5, rel=0.02)
+    assert aligned.choice.given
+    assert aligned.choice.cutoff == pytest.approx(min(described, RATE / 20), rel=0.02)
+    assert len(filter_aligned(aligned, aligned.choice).samples()) > 0
+    assert align(slow, SignalConfig(cutoff=5.0), described).choice.cutoff == 5.0
+
+
 def test_least_squares_on_noisy_samples_finds_the_parameters() -> None:
     samples = prepare(_recording(60.0, noise=1e-4)).samples()
     for joint in range(2):
