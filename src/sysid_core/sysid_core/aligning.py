@@ -14,6 +14,7 @@ from sysid_core.contacts.lateness import (
     late_sensors,
     lateness,
 )
+from sysid_core.cut_efforts import mark_cut_efforts
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.contact_kinematics import ContactKinematics
 from sysid_core.errors import DataError
@@ -55,7 +56,7 @@ def aligned_interpreted(robot: Robot, interpreted: Recording, config: SignalConf
 
     The description's `signals` apply where `config` leaves the choice open. A legged robot's
     sensors that come late are moved by that; an inertial sensor that is not the base's is left
-    out.
+    out. Efforts that are cut off are marked.
 
     Raises
     ------
@@ -65,8 +66,8 @@ def aligned_interpreted(robot: Robot, interpreted: Recording, config: SignalConf
     try:
         aligned = _on_grid(robot, interpreted, config)
         if interpreted.base is None or not (robot.floating and robot.description.contacts):
-            return aligned
-        return _on_time(robot, interpreted, config, aligned)
+            return mark_cut_efforts(robot, aligned)
+        return mark_cut_efforts(robot, _on_time(robot, interpreted, config, aligned))
     except DataError as err:
         raise DataError(str(err), source=interpreted.source) from err
 

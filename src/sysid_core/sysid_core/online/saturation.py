@@ -9,32 +9,38 @@ from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Rows
 
-__all__ = ["Saturation"]
+__all__ = ["ALIKE", "ASKED", "COARSE", "FEWEST", "Saturation", "cut_off", "most_alike", "needs"]
 
-_ALIKE = 1e-4
+ALIKE = 1e-4
 """Torques that differ by less than this share of their RMS are the same [-]."""
 
-_DWELL = float(np.sqrt(2.0 * _ALIKE) / np.pi)
+_DWELL = float(np.sqrt(2.0 * ALIKE) / np.pi)
 """Share of its time that a sine spends that close to its extreme (arcsine law) [-]."""
 
 _DEVIATIONS = 5.0
 """Standard deviations of a count by which more rows must be alike than a sine's."""
 
-_FEWEST = 10.0
+FEWEST = 10.0
 """Rows that must be alike in any case, as a slow turn brings a few; and that must not be, as a
 torque that is not measured at all has one value."""
 
-_ASKED = 0.05
+ASKED = 0.05
 """Share of the usual torque by which the nominal one must vary over those rows: a torque that is
 constant because the motion needs no other is not cut off [-]."""
 
 
-_COARSE = 0.2
+COARSE = 0.2
 """Rows at another value on the same side, for each at the most frequent one, from which on the
 torque is coarse: one that is cut off is so at one value [-]."""
 
 _VALUES = 4
 """Values that are kept on each side of zero."""
+
+
+def most_alike(rows: FloatArray) -> FloatArray:
+    """Return how many of some rows may be alike where nothing is cut off."""
+    usual = _DWELL * rows
+    return np.maximum(usual + _DEVIATIONS * np.sqrt(usual), FEWEST)
 
 
 class Saturation:
@@ -80,7 +86,7 @@ class Saturation:
 
     def _same(self, g: int) -> float:
         """Return by how much torques [N·m] differ that are the same."""
-        return _ALIKE * float(np.sqrt(self._square[g] / max(self._rows[g], 1.0)))
+        return ALIKE * float(np.sqrt(self._square[g] / max(self._rows[g], 1.0)))
 
     def _vote(self, g: int, value: float, needed: float, same: float) -> None:
         side = int(value > 0.0)
@@ -100,36 +106,44 @@ class Saturation:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Name the groups whose torque is cut off."""
         found = []
-        usual = _DWELL * self._rows
-        least = np.maximum(usual + _DEVIATIONS * np.sqrt(usual), _FEWEST)
+        least = most_alike(self._rows)
         for g, sums in enumerate(self._sums.reshape(len(self._groups), -1, 3)):
             first = int(np.argmax(sums[:, 0]))
             count, total, square = sums[first]
-            if not least[g] < count < self._rows[g] - _FEWEST:
+            if not least[g] < count < self._rows[g] - FEWEST:
                 continue
             asked = max(square / count - (total / count) ** 2, 0.0) ** 0.5
             level = self._level[g].flat[first]
-            if asked > max(_ASKED * self._usual[g], self._resolution(g, first)):
-                none = abs(level) <= self._same(g)
-                found.append(_cut(self._groups[g], 0.0 if none else level, count, least[g], asked))
+            if asked > max(ASKED * self._usual[g], self._resolution(g, first)):
+                level = 0.0 if abs(level) <= self._same(g) else level
+                found.append(cut_off(self._groups[g], level, count, least[g], needs(asked)))
         return tuple(found)
 
     def _resolution(self, g: int, first: int) -> float:
         """Return the step [N·m] from a value to the nearest that a coarse torque takes as well."""
         levels, counts = self._level[g].ravel(), self._sums[g, :, :, 0].ravel()
-        others = counts >= _COARSE * counts[first]
+        others = counts >= COARSE * counts[first]
         others[first] = False
         others &= levels * levels[first] >= 0.0  # the other limit is far away
         steps = np.abs(levels - levels[first])[others]
         return float(steps.min()) if len(steps) else 0.0
 
 
-def _cut(name: str, level: float, count: float, least: float, asked: float) -> Diagnostic:
+def cut_off(name: str, level: float, count: float, least: float, asked: str) -> Diagnostic:
+    """Name a joint whose torque stays at a level [N·m], in more samples than so many.
+
+    `asked` says what shows that others are needed there.
+    """
     message = (
         f"the torque stays at {level:.3g} N·m in {count:.0f} samples, above {least:.0f}, while "
-        f"the one that the motion needs varies by {asked:.2g}"
+        f"{asked}"
     )
     hint = "widen the range of its sensor or driver, or move slower and with less load"
     if level == 0.0:
         hint = "let its driver report small torques, too: it shows none, or none below a threshold"
     return Diagnostic("torque_saturated", message, subject=name, hint=hint)
+
+
+def needs(size: float) -> str:
+    """Say that a motion needs torques that differ by a size [N·m]."""
+    return f"the one that the motion needs varies by {size:.2g}"

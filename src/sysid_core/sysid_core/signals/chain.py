@@ -18,7 +18,16 @@ from sysid_core.signals.interpolation import hermite
 from sysid_core.signals.motion import BaseMotion, base_motion, joint_motion
 from sysid_core.signals.rotation import normalised
 
-__all__ = ["ChainConfig", "Filtered", "Fused", "Grid", "filter_grid", "fuse", "fuse_whole"]
+__all__ = [
+    "ChainConfig",
+    "Filtered",
+    "Fused",
+    "Grid",
+    "filter_grid",
+    "fuse",
+    "fuse_whole",
+    "rest_on_cut_efforts",
+]
 
 
 class Grid(NamedTuple):
@@ -27,7 +36,7 @@ class Grid(NamedTuple):
     time: FloatArray  # (n,) [s]
     joints: Mapping[str, FloatArray]
     """Each (n, nj): `position`, and `velocity` and `effort` where measured, in joint order and SI
-    units."""
+    units; `cut_off` is not zero where an effort is."""
     sensors: Mapping[str, FloatArray]
     """Each (n, nc) rows of the sensors that were there, by name; NaN where one was silent."""
 
@@ -39,8 +48,11 @@ class Grid(NamedTuple):
         """Return the grid with the efforts that were logged a time [s] later; the end holds."""
         if "effort" not in self.joints:
             return self
-        effort = hermite(self.time, self.joints["effort"], self.time + lag)
-        return self._replace(joints={**self.joints, "effort": effort})
+        moved = {"effort": hermite(self.time, self.joints["effort"], self.time + lag)}
+        if (cut := self.joints.get("cut_off")) is not None:
+            there = np.searchsorted(self.time, self.time + lag)
+            moved["cut_off"] = cut[np.minimum(there, len(cut) - 1)]
+        return self._replace(joints={**self.joints, **moved})
 
 
 @dataclass(frozen=True)
@@ -153,6 +165,18 @@ def filter_grid(grid: Grid, config: ChainConfig, *, every: int = 1) -> Filtered:
         filtered = smooth(imu)
         readings = Readings(filtered.value[:, :3], filtered.first[:, :3], filtered.value[:, 3:])
     return Filtered(samples, readings)
+
+
+def rest_on_cut_efforts(grid: Grid, config: ChainConfig) -> BoolArray | None:
+    """Return which efforts (m, nj) of the samples of `filter_grid` rest on any that is cut off.
+
+    None where no effort of the grid was looked at for that.
+    """
+    if (cut := grid.joints.get("cut_off")) is None:
+        return None
+    edge = support(config.rate, config.remaining)
+    so_far = np.cumsum(np.pad(cut, ((1, 0), (0, 0))), axis=0)
+    return np.asarray(so_far[2 * edge + 1 :] > so_far[: -2 * edge - 1])
 
 
 def fuse(filtered: Filtered, mounting: ImuMounting, biases: Biases, rate: float) -> Fused:

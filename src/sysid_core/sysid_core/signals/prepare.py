@@ -7,11 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sysid_core.arrays import BoolArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import DataError
 from sysid_core.recording import ImuMounting, Samples
 from sysid_core.signals.align import Aligned, imu_rate
-from sysid_core.signals.chain import ChainConfig, Grid, filter_grid, fuse_whole
+from sysid_core.signals.chain import (
+    ChainConfig,
+    Grid,
+    filter_grid,
+    fuse_whole,
+    rest_on_cut_efforts,
+)
 from sysid_core.signals.cutoff import CutoffChoice
 from sysid_core.signals.filters import support
 from sysid_core.signals.inertial import INSTEAD, too_slow
@@ -48,6 +55,8 @@ class Prepared:
 
     segments: tuple[Samples, ...]
     report: PrepareReport
+    cut_off: tuple[BoolArray | None, ...]
+    """Per segment which efforts (n, nj) rest on any that is cut off; None: not looked for."""
 
     def samples(self) -> Samples:
         """Return all segments joined."""
@@ -89,7 +98,8 @@ def filter_aligned(
     mounting = ImuMounting()
     if recording.imu is not None and recording.imu.mounting is not None:
         mounting = recording.imu.mounting
-    segments = _segments(grids, chain, mounting, warnings)
+    grids = _long_enough(grids, chain, warnings)
+    segments = [_fused(grid, chain, mounting, warnings) for grid in grids]
     report = PrepareReport(
         aligned.sensor_rate,
         rate,
@@ -103,7 +113,8 @@ def filter_aligned(
         (*recording.warnings, *warnings),
         choice.lag,
     )
-    return Prepared(tuple(segments), report)
+    cut_off = tuple(rest_on_cut_efforts(grid, chain) for grid in grids)
+    return Prepared(tuple(segments), report, cut_off)
 
 
 def effort_lag(lag: float) -> Diagnostic:
@@ -136,30 +147,24 @@ def use_measured(aligned: Aligned, cutoff: float) -> bool:
     ).preferable
 
 
-def _segments(
-    grids: list[Grid], chain: ChainConfig, mounting: ImuMounting, warnings: list[str]
-) -> list[Samples]:
-    """Filter every stretch that is long enough."""
+def _long_enough(grids: list[Grid], chain: ChainConfig, warnings: list[str]) -> list[Grid]:
+    """Return the stretches that are long enough to filter."""
     edges = 2 * support(chain.rate, chain.remaining)
-    segments: list[Samples] = []
-    short: list[int] = []
-    for grid in grids:
-        if len(grid.time) < edges + _MINIMUM_ROWS:
-            short.append(len(grid.time))
-            continue
-        segments.append(_fused(grid, chain, mounting, warnings))
+    least = edges + _MINIMUM_ROWS
+    long = [grid for grid in grids if len(grid.time) >= least]
+    short = [len(grid.time) for grid in grids if len(grid.time) < least]
     if short:
         longest = f"{max(short) / chain.rate:.2g} s"
         what = f"a stretch of {longest} is"
         if len(short) > 1:
             what = f"{len(short)} stretches between gaps, of {longest} at most, are"
         warnings.append(f"{what} too short to filter and left out")
-    if not segments:
+    if not long:
         raise DataError(
             f"no uninterrupted stretch is longer than {edges / chain.rate:.2g} s, the edges of "
             "the filter; record for longer or raise the cut-off"
         )
-    return segments
+    return long
 
 
 def _fused(grid: Grid, chain: ChainConfig, mounting: ImuMounting, warnings: list[str]) -> Samples:
