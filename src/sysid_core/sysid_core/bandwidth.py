@@ -12,7 +12,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.batch import Batch
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.sums import Sums
-from sysid_core.effort_lag import find_contact_lag, find_lag, without_presliding
+from sysid_core.effort_lag import LAG_PAYS, LONGEST_LAG, contact_lag, find_lag, without_presliding
 from sysid_core.rungs import LOWEST, STEP, Rung, Rungs
 from sysid_core.scores import is_clear
 from sysid_core.signals.cutoff import LEAST_BAND_FACTOR, CutoffChoice
@@ -34,13 +34,8 @@ where it is motion."""
 _PATIENCE = 2
 """Rungs that must not be better: a vibration may pass the first as it passes those above, and more
 of them where it is most of the torque."""
-_LAG_PAYS = float(np.log(1.5))
-"""Log ratio of errors by which moving the efforts must predict better: friction felt late looks
-like a small lag, and whoever holds a model to efforts as they came would find it worse."""
 _CERTAIN = 2.0
 """Standard errors by which it must: one would often be chance."""
-_LONGEST_LAG = 0.1
-"""Lags [s] beyond are no driver's filter, but efforts that belong to another motion."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +128,7 @@ class Ladder(Rungs):
         """
         regression = rung.regression
         if regression.robot.floating:
-            lag, gain = find_contact_lag(regression, rung.batch)
-            pays = abs(lag) < _LONGEST_LAG and gain >= np.exp(_LAG_PAYS)
-            return (replace(choice, lag=lag) if pays else choice), regression
+            return replace(choice, lag=contact_lag(regression, rung.batch)), regression
         at_once = without_presliding(regression)
         plain = rung
         if at_once is not regression:
@@ -147,17 +140,17 @@ class Ladder(Rungs):
             return self.batch(regression.robot, rung.cutoff, lag, measured)
 
         lag, gain = find_lag(at_once, rung.batch, self.still, noise, at)
-        if not abs(lag) < _LONGEST_LAG or gain < np.exp(_LAG_PAYS):
+        if not abs(lag) < LONGEST_LAG or gain < np.exp(LAG_PAYS):
             return choice, regression
         timed = at(lag)
         again = self.learned(rung.cutoff, at_once, timed)
         excess = self.errors(plain, plain) - self.errors(again, again)
-        if not is_clear(excess, _LAG_PAYS, _CERTAIN):
+        if not is_clear(excess, LAG_PAYS, _CERTAIN):
             return choice, regression
         # friction that was settled on late torques makes up for some of the lag
         settled = self.settle(at_once, timed)
         found, _ = find_lag(settled, rung.batch, self.still, noise, at)
-        lag = found if abs(found) < _LONGEST_LAG else lag
+        lag = found if abs(found) < LONGEST_LAG else lag
         timed = at(lag)
         settled = self.settle(settled, timed)
         if plain is not rung:

@@ -4,22 +4,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.batch import Batch, learning_rows, rows_of
+from sysid_core.batch import Batch, learning_rows
 from sysid_core.dynamics.rows import Regression
 from sysid_core.signals.interpolation import hermite
 
-__all__ = ["find_contact_lag", "find_lag", "without_presliding"]
+__all__ = ["LAG_PAYS", "LONGEST_LAG", "contact_lag", "find_lag", "without_presliding"]
 
+LAG_PAYS = float(np.log(1.5))
+"""Log ratio of errors by which moving the efforts must predict better: friction felt late looks
+like a small lag, and whoever holds a model to efforts as they came would find it worse."""
+LONGEST_LAG = 0.1
+"""Lags [s] beyond are no driver's filter, but efforts that belong to another motion."""
 _STEP = 0.02
 """Periods of the cut-off from which a slope over the lag is taken: 7° of its fastest sine."""
 _SHOWS = 1.0 / 6.0
 """Share of what is left that the slope over the lag explains of a sine whose lag pays so much."""
 
+_TRIED = 8.0
+"""Lags per period of the cut-off that are tried: an eighth is 45° of its fastest sine."""
 _SAMPLES = 1000  # That a lag is told from in contact, where rows take long
 
 
@@ -58,32 +64,45 @@ def find_lag(
         target = np.concatenate(targets)
         return np.asarray(target - axes @ (axes.T @ target))
 
-    return _least(left, _STEP / batch.report.cutoff, _SHOWS)
+    return _least(left, _STEP / batch.report.cutoff)
 
 
-def find_contact_lag(regression: Regression, batch: Batch) -> tuple[float, float]:
-    """Return the same as `find_lag` for a robot in contact.
+def contact_lag(regression: Regression, batch: Batch) -> float:
+    """Return the lag [s] of the efforts of a robot in contact if moving them pays, else 0.
 
-    Samples that are left out near changes of contacts are interpolated over.
+    Least of the torques is left at it, whatever the base parameters are, of all lags that a driver
+    may have. Samples that are left out near changes of contacts are interpolated over.
     """
     samples = batch.samples
     few = batch.select(slice(None, None, max(1, len(batch) // _SAMPLES)))
-    axes = np.linalg.qr(np.concatenate([b.matrix for b in rows_of(regression, few).blocks]))[0]
+    rows = regression.rows(few.samples)
+    ((matrix, target, sample),), by_effort = rows.blocks, rows.by_effort
+    if by_effort is None or not len(target):
+        return 0.0
+    axes = np.linalg.qr(matrix)[0]
 
-    def left(lag: float) -> FloatArray:
-        """Return what no base parameters explain of the torques."""
+    def left(lag: float) -> float:
+        """Return the square [N²·m²] of what no base parameters explain of the torques."""
         effort = hermite(samples.time, samples.effort, few.samples.time + lag)
-        moved = replace(few, samples=replace(few.samples, effort=effort))
-        target = np.concatenate([block.target for block in rows_of(regression, moved).blocks])
-        return np.asarray(target - axes @ (axes.T @ target))
+        more = np.nan_to_num(effort - few.samples.effort)
+        moved = target + np.einsum("mj,mj->m", by_effort, more[sample])
+        return float(moved @ moved - np.sum((axes.T @ moved) ** 2))
 
-    return _least(left, _STEP / batch.report.cutoff, 0.0)
+    step = 1.0 / (_TRIED * batch.report.cutoff)
+    lags = step * np.arange(-np.floor(LONGEST_LAG / step), np.floor(LONGEST_LAG / step) + 1.0)
+    squares = np.array([left(lag) for lag in lags])
+    best = int(np.clip(np.argmin(squares), 1, len(lags) - 2))
+    before, least, after = squares[best - 1 : best + 2]
+    bend = before - 2.0 * least + after
+    lag = float(lags[best] + (0.5 * step * (before - after) / bend if bend > 0.0 else 0.0))
+    pays = left(0.0) >= np.exp(2.0 * LAG_PAYS) * max(left(lag), 0.0)
+    return lag if pays and abs(lag) < LONGEST_LAG else 0.0
 
 
-def _least(left: Callable[[float], FloatArray], step: float, shows: float) -> tuple[float, float]:
+def _least(left: Callable[[float], FloatArray], step: float) -> tuple[float, float]:
     """Return the lag [s] at which least is left, and how much less, by slopes over a step [s].
 
-    No lag and 1 where the slope explains less than a share of what is left, which it `shows`.
+    No lag and 1 where the slope explains less than a share of what is left, `_SHOWS`.
     """
     lag, sizes = 0.0, list[float]()
     for _ in range(2):
@@ -93,7 +112,7 @@ def _least(left: Callable[[float], FloatArray], step: float, shows: float) -> tu
             return 0.0, 1.0
         sizes.append(float(np.linalg.norm(twice)))
         along = float(slope @ twice) / float(slope @ slope)
-        if len(sizes) == 1 and along**2 * (slope @ slope) < shows * sizes[0] ** 2:
+        if len(sizes) == 1 and along**2 * (slope @ slope) < _SHOWS * sizes[0] ** 2:
             return 0.0, 1.0
         lag -= step * along
     return lag, sizes[0] / max(sizes[1], np.finfo(float).tiny)

@@ -60,11 +60,13 @@ class EffortSums:
 
         `effort` (n, nj) [N·m] are the samples'.
         """
-        ((A, target, sample),), efforts = rows.blocks, rows.efforts
-        if efforts is None:
+        ((A, target, sample),), by_effort = rows.blocks, rows.by_effort
+        if by_effort is None:
             raise ValueError("these rows do not know joints' efforts apart")
-        e = np.column_stack([efforts, target - efforts.sum(axis=1)])
-        used = np.nan_to_num(effort[np.unique(sample)])
+        effort = np.nan_to_num(effort)
+        own = by_effort * effort[sample]
+        e = np.column_stack([own, target - own.sum(axis=1)])
+        used = effort[np.unique(sample)]
         power = np.asarray((used**2).sum(axis=0))
         return EffortSums(A.T @ A, A.T @ e, e.T @ e, float(len(target)), power, float(len(used)))
 

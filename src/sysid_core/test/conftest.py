@@ -241,6 +241,22 @@ def make_recording() -> Callable[..., Recording]:
 
 
 @pytest.fixture(scope="session")
+def ur10() -> Robot:
+    """Return an arm of six joints."""
+    return load_robot("ur10")
+
+
+@pytest.fixture(scope="session")
+def ur10_truth(ur10: Robot) -> FloatArray:
+    """Return the arm's nominal parameters with the friction and rotors of a usual drive."""
+    vector, layout = ur10.consistent_nominal.copy(), ur10.layout
+    vector[layout.term("viscous")] = [12.0, 15.0, 8.0, 2.0, 2.0, 1.5]
+    vector[layout.term("coulomb")] = [9.0, 11.0, 6.0, 2.0, 1.8, 1.5]
+    vector[layout.term("armature")] = [1.0, 1.0, 0.6, 0.2, 0.2, 0.2]
+    return vector
+
+
+@pytest.fixture(scope="session")
 def data_root() -> Path:
     """Return the folder of recorded data, or skip where it isn't at hand."""
     root = Path(os.environ.get("SYSID_DATA", Path(__file__).parents[4] / "shared" / "data"))

@@ -13,25 +13,11 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
-from sysid_core.robot import Robot, load_robot
+from sysid_core.robot import Robot
 from sysid_core.signals.options import SignalConfig
 from sysid_core.validation import validate
 
 Spoil = Callable[[Recording], Recording]
-
-
-@pytest.fixture(scope="module")
-def robot() -> Robot:
-    return load_robot("ur10")
-
-
-@pytest.fixture(scope="module")
-def truth(robot: Robot) -> FloatArray:
-    vector, layout = robot.consistent_nominal.copy(), robot.layout
-    vector[layout.term("viscous")] = [12.0, 15.0, 8.0, 2.0, 2.0, 1.5]
-    vector[layout.term("coulomb")] = [9.0, 11.0, 6.0, 2.0, 1.8, 1.5]
-    vector[layout.term("armature")] = [1.0, 1.0, 0.6, 0.2, 0.2, 0.2]
-    return vector
 
 
 def _vibrating(recording: Recording) -> Recording:
@@ -59,37 +45,37 @@ def _interpolated(recording: Recording) -> Recording:
     return replace(recording, position=position, effort=effort, velocity=None)
 
 
-def _error(robot: Robot, clean: Recording, truth: FloatArray, found: Identification) -> float:
+def _error(ur10: Robot, clean: Recording, ur10_truth: FloatArray, found: Identification) -> float:
     """Return the error [N·m] on the clean recording, always at the same cut-off."""
     parameters = found.estimate.parameters
-    scores = validate(robot, clean, truth, parameters, learned_cutoff=8.0).scores
+    scores = validate(ur10, clean, ur10_truth, parameters, learned_cutoff=8.0).scores
     return float(np.linalg.norm(scores.rmse_identified))
 
 
 @pytest.mark.parametrize("spoil", [_vibrating, _shaken, _interpolated])
 def test_what_the_spectrum_takes_for_motion_is_filtered_where_it_spoils_the_prediction(
-    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording], spoil: Spoil
+    ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording], spoil: Spoil
 ) -> None:
-    clean = make_recording(robot, truth, duration=24.0, noise=0.3, seed=3)
+    clean = make_recording(ur10, ur10_truth, duration=24.0, noise=0.3, seed=3)
     recording = spoil(clean)
-    found = identify(robot, recording)
+    found = identify(ur10, recording)
     ladder = {
         cutoff: _error(
-            robot,
+            ur10,
             clean,
-            truth,
-            identify(robot, recording, IdentifyConfig(signals=SignalConfig(cutoff=cutoff))),
+            ur10_truth,
+            identify(ur10, recording, IdentifyConfig(signals=SignalConfig(cutoff=cutoff))),
         )
         for cutoff in (2.0, 4.0, 8.0, 16.0)
     }
-    assert _error(robot, clean, truth, found) < 1.1 * min(ladder.values())
+    assert _error(ur10, clean, ur10_truth, found) < 1.1 * min(ladder.values())
     assert max(ladder.values()) > 1.5 * min(ladder.values())
 
 
 def test_what_spoils_wrists_alone_is_filtered_however_noisy_the_shoulder_is(
-    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
+    ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording]
 ) -> None:
-    clean = make_recording(robot, truth, duration=24.0, noise=0.1, seed=3)
+    clean = make_recording(ur10, ur10_truth, duration=24.0, noise=0.1, seed=3)
     assert clean.effort is not None
     wrists = np.array([False, False, False, True, True, True])
     noise = np.random.default_rng(9).normal(size=clean.effort.shape)
@@ -103,34 +89,36 @@ def test_what_spoils_wrists_alone_is_filtered_however_noisy_the_shoulder_is(
 
     def error(cutoff: float | None) -> float:
         options = IdentifyConfig(signals=SignalConfig(cutoff=cutoff))
-        parameters = identify(robot, recording, options).estimate.parameters
-        scores = validate(robot, clean, truth, parameters, learned_cutoff=8.0).scores
+        parameters = identify(ur10, recording, options).estimate.parameters
+        scores = validate(ur10, clean, ur10_truth, parameters, learned_cutoff=8.0).scores
         return float(np.linalg.norm(scores.rmse_identified[wrists]))
 
     assert error(None) < 1.1 * min(error(cutoff) for cutoff in (2.0, 4.0, 8.0))
 
 
 def test_a_filter_that_cuts_into_a_fast_motion_is_not_taken(
-    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
+    ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording]
 ) -> None:
     """What it leaves of the motion would fit all the better."""
-    slow = make_recording(robot, truth, duration=120.0, seed=3)
+    slow = make_recording(ur10, ur10_truth, duration=120.0, seed=3)
     time, rng = slow.time / 8.0, np.random.default_rng(8)
     position = slow.position
     velocity = np.gradient(position, time, axis=0)
-    moves = TreeRegression(robot).full(position, velocity, np.gradient(velocity, time, axis=0))
-    sticky = 0.2 * truth[robot.layout.term("coulomb")] * np.exp(-np.abs(velocity) / 0.2)
+    moves = TreeRegression(ur10).full(position, velocity, np.gradient(velocity, time, axis=0))
+    sticky = 0.2 * ur10_truth[ur10.layout.term("coulomb")] * np.exp(-np.abs(velocity) / 0.2)
     quick = replace(
         slow,
         time=time,
         position=position + 1e-3 * rng.normal(size=position.shape),
         velocity=None,
-        effort=moves @ truth + sticky * np.sign(velocity) + 0.3 * rng.normal(size=position.shape),
+        effort=moves @ ur10_truth
+        + sticky * np.sign(velocity)
+        + 0.3 * rng.normal(size=position.shape),
     )
 
     def error(cutoff: float | None) -> float:
         options = IdentifyConfig(signals=SignalConfig(cutoff=cutoff))
-        off = identify(robot, quick, options).estimate.parameters[: len(truth)] - truth
+        off = identify(ur10, quick, options).estimate.parameters[: len(ur10_truth)] - ur10_truth
         return float(np.sqrt(np.mean((moves @ off) ** 2)))
 
     assert error(None) < 1.02 * min(error(cutoff) for cutoff in (1.0, 5.0, 12.0, 18.0))
@@ -146,44 +134,44 @@ def _late(recording: Recording, lag: float) -> Recording:
 
 @pytest.mark.parametrize("lag", [0.03, -0.01, 0.0])
 def test_efforts_that_come_late_or_early_are_moved_to_their_positions(
-    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording], lag: float
+    ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording], lag: float
 ) -> None:
-    clean = make_recording(robot, truth, duration=24.0, noise=0.3, seed=3)
-    found = identify(robot, _late(clean, lag))
-    punctual = identify(robot, clean)
+    clean = make_recording(ur10, ur10_truth, duration=24.0, noise=0.3, seed=3)
+    found = identify(ur10, _late(clean, lag))
+    punctual = identify(ur10, clean)
     assert found.signals.lag == pytest.approx(lag, abs=1e-3 if lag else 0.0)
     assert any("efforts come" in text for text in found.warnings) == bool(lag)
-    error = _error(robot, clean, truth, punctual)
-    assert _error(robot, clean, truth, found) == pytest.approx(error, rel=0.2)
+    error = _error(ur10, clean, ur10_truth, punctual)
+    assert _error(ur10, clean, ur10_truth, found) == pytest.approx(error, rel=0.2)
 
 
 def test_a_lag_that_noise_hides_at_the_chosen_cutoff_is_found(
-    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
+    ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording]
 ) -> None:
-    clean = make_recording(robot, truth, duration=24.0, noise=0.3, seed=3)
+    clean = make_recording(ur10, ur10_truth, duration=24.0, noise=0.3, seed=3)
     late = _late(clean, 0.03)
     assert late.effort is not None
     hum = 60.0 * np.sin(2.0 * np.pi * 11.0 * clean.time)[:, None]
-    found = identify(robot, replace(late, effort=late.effort + hum))
+    found = identify(ur10, replace(late, effort=late.effort + hum))
     assert found.signals.lag == pytest.approx(0.03, abs=4e-3)
-    punctual = identify(robot, clean)
-    error = _error(robot, clean, truth, punctual)
-    assert _error(robot, clean, truth, found) < 2.0 * error
+    punctual = identify(ur10, clean)
+    error = _error(ur10, clean, ur10_truth, punctual)
+    assert _error(ur10, clean, ur10_truth, found) < 2.0 * error
 
 
 def test_what_was_asked_for_is_taken(
-    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
+    ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording]
 ) -> None:
-    recording = _late(make_recording(robot, truth, duration=12.0, noise=0.3, seed=4), 0.03)
-    found = identify(robot, recording, IdentifyConfig(signals=SignalConfig(cutoff=7.0)))
+    recording = _late(make_recording(ur10, ur10_truth, duration=12.0, noise=0.3, seed=4), 0.03)
+    found = identify(ur10, recording, IdentifyConfig(signals=SignalConfig(cutoff=7.0)))
     assert found.signals.cutoff == 7.0
     assert found.signals.lag == pytest.approx(0.03, abs=1e-3)
 
 
 def test_a_robot_that_rests_for_a_while_has_the_cutoff_of_its_motion(
-    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
+    ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording]
 ) -> None:
-    clean = make_recording(robot, truth, duration=24.0, noise=0.0, seed=3)
+    clean = make_recording(ur10, ur10_truth, duration=24.0, noise=0.0, seed=3)
     assert clean.effort is not None
     step = float(np.median(np.diff(clean.time)))
     # it comes to rest, stays there for a fifth of the training part, and goes on
@@ -193,28 +181,26 @@ def test_a_robot_that_rests_for_a_while_has_the_cutoff_of_its_motion(
     passed = np.clip(np.cumsum(pace) * step, 0.0, clean.time[-1])
     position = np.array([np.interp(passed, clean.time, column) for column in clean.position.T]).T
     velocity = np.gradient(position, step, axis=0)
-    moves = TreeRegression(robot).full(position, velocity, np.gradient(velocity, step, axis=0))
+    moves = TreeRegression(ur10).full(position, velocity, np.gradient(velocity, step, axis=0))
     rng = np.random.default_rng(5)
-    effort = moves @ truth + 0.3 * rng.normal(size=position.shape)
+    effort = moves @ ur10_truth + 0.3 * rng.normal(size=position.shape)
     shake = 2e-3 * pace * np.sin(2.0 * np.pi * 23.0 * time)
     recording = replace(
         clean, time=time, position=position + shake[:, None], velocity=None, effort=effort
     )
-    found = identify(robot, recording)
-    lower = identify(robot, recording, IdentifyConfig(signals=SignalConfig(cutoff=4.0)))
-    error = _error(robot, clean, truth, found)
-    assert error < 1.1 * _error(robot, clean, truth, lower)
+    found = identify(ur10, recording)
+    lower = identify(ur10, recording, IdentifyConfig(signals=SignalConfig(cutoff=4.0)))
+    error = _error(ur10, clean, ur10_truth, found)
+    assert error < 1.1 * _error(ur10, clean, ur10_truth, lower)
 
 
 def test_only_the_training_part_decides(
-    robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]
+    ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording]
 ) -> None:
-    clean = make_recording(robot, truth, duration=24.0, noise=0.3, seed=5)
+    clean = make_recording(ur10, ur10_truth, duration=24.0, noise=0.3, seed=5)
     late = clean.time > clean.time[0] + 0.75 * (clean.time[-1] - clean.time[0])
     assert clean.effort is not None
     rng = np.random.default_rng(6)
     effort = clean.effort + late[:, None] * rng.normal(0.0, 5.0, clean.effort.shape)
-    chosen = [
-        identify(robot, one).signals.cutoff for one in (clean, replace(clean, effort=effort))
-    ]
+    chosen = [identify(ur10, one).signals.cutoff for one in (clean, replace(clean, effort=effort))]
     assert chosen[0] == chosen[1]

@@ -15,7 +15,7 @@ from sysid_core.batch import Batch, batch_of, learning_rows
 from sysid_core.dynamics.select import make_regression
 from sysid_core.identification import identify
 from sysid_core.recording import BaseRecording, Recording, Samples
-from sysid_core.robot import Robot, load_robot
+from sysid_core.robot import Robot
 from sysid_core.signals.chain import ChainConfig, Grid, rest_on_cut_efforts
 from sysid_core.signals.filters import support
 from sysid_core.signals.options import SignalConfig
@@ -26,21 +26,10 @@ Spoil = Callable[[FloatArray], FloatArray]
 
 
 @pytest.fixture(scope="module")
-def robot() -> Robot:
-    return load_robot("ur10")
-
-
-@pytest.fixture(scope="module")
-def truth(robot: Robot) -> FloatArray:
-    vector, layout = robot.consistent_nominal.copy(), robot.layout
-    vector[layout.term("viscous")] = [12.0, 15.0, 8.0, 2.0, 2.0, 1.5]
-    vector[layout.term("coulomb")] = [9.0, 11.0, 6.0, 2.0, 1.8, 1.5]
-    return vector
-
-
-@pytest.fixture(scope="module")
-def clean(robot: Robot, truth: FloatArray, make_recording: Callable[..., Recording]) -> Recording:
-    return make_recording(robot, truth, duration=24.0, noise=0.3, seed=3)
+def clean(
+    ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording]
+) -> Recording:
+    return make_recording(ur10, ur10_truth, duration=24.0, noise=0.3, seed=3)
 
 
 def spoiled(recording: Recording, spoil: Spoil, joint: int = ELBOW) -> Recording:
@@ -59,35 +48,35 @@ def told(warnings: tuple[str, ...]) -> list[str]:
 
 
 def test_nothing_is_learned_from_what_is_cut_off(
-    robot: Robot, truth: FloatArray, clean: Recording
+    ur10: Robot, ur10_truth: FloatArray, clean: Recording
 ) -> None:
     cut = spoiled(clean, above(0.2))
-    found = identify(robot, cut)
+    found = identify(ur10, cut)
     (text,) = told(found.warnings)
-    assert text.startswith(f"{robot.joint_names[ELBOW]}: the torque stays at")
+    assert text.startswith(f"{ur10.joint_names[ELBOW]}: the torque stays at")
     assert "left out" in text
 
     def error(recording: Recording) -> float:
-        parameters = identify(robot, recording).estimate.parameters
-        scores = validate(robot, clean, truth, parameters, learned_cutoff=8.0).scores
+        parameters = identify(ur10, recording).estimate.parameters
+        scores = validate(ur10, clean, ur10_truth, parameters, learned_cutoff=8.0).scores
         return float(np.linalg.norm(scores.rmse_identified))
 
     assert error(cut) < 1.5 * error(clean)
 
 
-def test_a_coarse_effort_that_is_cut_off_is_told_of(robot: Robot, clean: Recording) -> None:
+def test_a_coarse_effort_that_is_cut_off_is_told_of(ur10: Robot, clean: Recording) -> None:
     coarse = spoiled(clean, lambda x: np.minimum(np.round(x / 5.0) * 5.0, -10.0))
-    (text,) = told(aligned_recording(robot, coarse, SignalConfig()).warnings)
+    (text,) = told(aligned_recording(ur10, coarse, SignalConfig()).warnings)
     assert "stays at -10 N·m" in text
 
 
 def test_only_rows_of_that_joint_that_rest_on_it_are_left_out(
-    robot: Robot, clean: Recording
+    ur10: Robot, clean: Recording
 ) -> None:
-    regression = make_regression(robot)
+    regression = make_regression(ur10)
 
     def counts(recording: Recording) -> tuple[Batch, np.ndarray]:
-        batch = batch_of(robot, recording, SignalConfig(cutoff=5.0))
+        batch = batch_of(ur10, recording, SignalConfig(cutoff=5.0))
         blocks = learning_rows(regression, batch, 0.01).blocks
         return batch, np.array([len(block.target) for block in blocks])
 
@@ -116,20 +105,20 @@ def test_only_rows_of_that_joint_that_rest_on_it_are_left_out(
     ],
 )
 def test_an_effort_that_dwells_for_a_reason_is_not_cut_off(
-    robot: Robot, clean: Recording, spoil: Spoil
+    ur10: Robot, clean: Recording, spoil: Spoil
 ) -> None:
-    aligned = aligned_recording(robot, spoiled(clean, spoil), SignalConfig())
+    aligned = aligned_recording(ur10, spoiled(clean, spoil), SignalConfig())
     assert not told(aligned.warnings)
     assert all("cut_off" not in grid.joints for grid in aligned.grids)
 
 
-def test_a_joint_that_rests_is_not_cut_off(robot: Robot, clean: Recording) -> None:
+def test_a_joint_that_rests_is_not_cut_off(ur10: Robot, clean: Recording) -> None:
     assert clean.effort is not None
     time, half = clean.time, len(clean) // 2
     position, effort = clean.position.copy(), clean.effort.copy()
     position[half:], effort[half:] = position[half], effort.max(axis=0)
     resting = replace(clean, time=time, position=position, velocity=None, effort=effort)
-    assert not told(aligned_recording(robot, resting, SignalConfig()).warnings)
+    assert not told(aligned_recording(ur10, resting, SignalConfig()).warnings)
 
 
 @pytest.mark.parametrize("lag", [0.0, 0.03])

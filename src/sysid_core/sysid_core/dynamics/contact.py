@@ -126,7 +126,7 @@ class ContactRegression(Regression):
         start = np.concatenate([[0], np.cumsum(sizes)])
         matrix = np.empty((start[-1], self.base.size))
         target = np.empty(start[-1])
-        efforts = np.empty((start[-1], samples.effort.shape[1]))
+        by_effort = np.empty((start[-1], samples.effort.shape[1]))
         for chunk in self._chunks(stances):
             part = FloatingState(*(values[chunk.sample] for values in state))
             effort = self._effort(samples.effort[chunk.sample])
@@ -136,9 +136,10 @@ class ContactRegression(Regression):
             where = start[chunk.sample][:, None] + np.arange(NT.shape[1])
             matrix[where] = self._tree.projected(*part, self.base.columns, NT)
             target[where] = (NT @ force[:, :, None])[:, :, 0]
-            efforts[where] = NT[:, :, BASE:] * effort[:, None]
+            by_effort[where] = NT[:, :, BASE:]
         sample = np.repeat(np.arange(len(samples)), sizes)
-        return Rows((RowBlock(matrix, target, sample),), efforts=efforts)
+        by_effort[:, ~self.robot.actuated] = 0.0
+        return Rows((RowBlock(matrix, target, sample),), by_effort=by_effort)
 
     def projections(self, samples: Samples) -> Iterator[Projection]:
         """Yield the bases of the usable samples, one stance after the other."""

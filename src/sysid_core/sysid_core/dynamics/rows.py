@@ -85,9 +85,9 @@ class Rows(NamedTuple):
     carried: tuple[FloatArray, ...] = ()
     """Torque (m,) [N·m] of a known load and against known wrenches, per block, which the targets
     lack; empty: none."""
-    efforts: FloatArray | None = None
-    """(m, nj) [N·m] what each joint's effort gives to the targets of the one group, where groups
-    are not joints."""
+    by_effort: FloatArray | None = None
+    """(m, nj) [-] what the targets of the one group gain by each joint's effort, where groups are
+    not joints."""
 
     def residuals(self, base_vector: FloatArray) -> tuple[FloatArray, ...]:
         """Return target minus prediction (m,) [N·m] per group, for base parameters (b,)."""

@@ -11,6 +11,7 @@ import numpy as np
 from sysid_core.batch import GAP, Batch
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
+from sysid_core.effort_lag import contact_lag
 from sysid_core.errors import SysidError
 from sysid_core.friction_choice import FrictionChoice
 from sysid_core.friction_filter import sign_factor
@@ -49,7 +50,7 @@ class Choices(NamedTuple):
         settled = known.friction_chosen or "friction" in known.effort_excludes
         return Choices(
             config.friction == "chosen" and robot.is_tree and not settled,
-            config.low_pass == "chosen" and not robot.floating and known.signals.cutoff is None,
+            config.low_pass == "chosen" and (robot.floating or known.signals.cutoff is None),
         )
 
 
@@ -203,7 +204,17 @@ class Question:
         if not self.choices.low_pass:
             return None
         regression = make_regression(self.robot)  # which takes on a load
+        if self.robot.floating:
+            return self._contact_lag(regression, Samples.concatenate(parts))
         return choose_filter(regression, parts, self.config, self._terms, self.lower)
+
+    def _contact_lag(self, regression: Regression, samples: Samples) -> CutoffChoice | None:
+        """Return the cut-off of the samples with a lag of their efforts, if moving them pays."""
+        try:
+            lag = contact_lag(regression, _batch(self.robot, samples, self.config))
+        except (SysidError, np.linalg.LinAlgError):
+            return None
+        return CutoffChoice(self.config.cutoff, 0.0, 0.0, "live", lag=lag) if lag else None
 
     def _with_friction(
         self, regression: Regression, parts: list[Samples], config: OnlineConfig

@@ -20,6 +20,7 @@ from sysid_core.signals.align import Aligned
 from sysid_core.signals.chain import ChainConfig, Grid, filter_grid
 from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff
 from sysid_core.signals.filters import support
+from sysid_core.signals.interpolation import hermite
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import effort_lag
 from sysid_core.signals.synchronise import SynchroniseReport
@@ -58,6 +59,10 @@ class SecondFilter:
         beside = int(np.ceil(abs(choice.lag) * rate)) + _BESIDE if choice.lag else 0
         self._inner = slice(beside, -beside or None)
         self._reach = support(rate, self._chain.remaining) + beside
+        # before, after: samples that others' efforts move by, with those that these rest on.
+        self._before = int(np.ceil(max(-choice.lag, 0.0) * rate))
+        self._after = int(np.ceil(max(choice.lag, 0.0) * rate)) + _BESIDE
+        self._first = 0  # Of those that are held: comes out next
         self._held: Samples | None = None  # The newest, whose neighbourhood is not there yet
         self.time = -np.inf
 
@@ -84,8 +89,11 @@ class SecondFilter:
 
     def _filtered(self, run: Samples) -> Samples:
         held = self._held
-        if held is not None and 0.0 < run.time[0] - held.time[-1] <= GAP / self._chain.rate:
+        follows = held is not None and 0.0 < run.time[0] - held.time[-1] <= GAP / self._chain.rate
+        if held is not None and follows:
             run = Samples.concatenate([held, run])
+        if run.base_pose is not None:
+            return self._with_efforts_earlier(run, follows=follows)
         self._held = run.select(slice(max(0, len(run) - 2 * self._reach), None))
         if len(run) <= 2 * self._reach:
             return run.select(slice(0))
@@ -94,6 +102,18 @@ class SecondFilter:
             grid = grid.with_efforts_earlier(self.choice.lag)
         inner = {name: values[self._inner] for name, values in grid.joints.items()}
         return filter_grid(Grid(grid.time[self._inner], inner, {}), self._chain).samples
+
+    def _with_efforts_earlier(self, run: Samples, *, follows: bool) -> Samples:
+        """Move the efforts of a floating robot, whose other sensors no second low-pass filters.
+
+        Few samples are lost at the ends of a run, which contacts cut often.
+        """
+        first = self._first if follows else self._before
+        last = max(first, len(run) - self._after)
+        kept = max(0, last - self._before - _BESIDE)
+        self._held, self._first = run.select(slice(kept, None)), last - kept
+        effort = hermite(run.time, run.effort, run.time + self.choice.lag)
+        return replace(run, effort=effort).select(slice(first, last))
 
 
 def _grid(samples: Samples) -> Grid:

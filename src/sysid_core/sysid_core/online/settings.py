@@ -63,7 +63,7 @@ class OnlineConfig:
         "chosen",
         "Low-pass behind that of the samples: `chosen`, lower, with efforts moved in time, where "
         "data then predict torque better (robots on a fixed base whose description names no "
-        "cut-off), or `described`",
+        "cut-off; on legs, efforts are only moved), or `described`",
         choices=("chosen", "described"),
         read_only=True,
     )

@@ -59,8 +59,9 @@ def test_efforts_add_up_to_the_targets(legged: Any) -> None:
     samples = legged.samples(40, seed=3)
     rows = ContactRegression(legged.robot).rows(replace(samples, wrenches=None))
     ((_, target, _),) = rows.blocks
-    assert rows.efforts is not None
-    np.testing.assert_allclose(rows.efforts.sum(axis=1), target, atol=1e-9)
+    assert rows.by_effort is not None
+    own = rows.by_effort * samples.effort[rows.blocks[0].sample]
+    np.testing.assert_allclose(own.sum(axis=1), target, atol=1e-9)
 
 
 def test_measured_wrenches_are_the_rest_of_the_targets(legged: Any) -> None:

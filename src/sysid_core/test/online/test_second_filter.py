@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.contacts.condition import condition_contacts
+from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.online.second_filter import SecondFilter, rate_of
 from sysid_core.online.settings import OnlineConfig
@@ -76,6 +78,50 @@ def test_nothing_is_filtered_across_a_gap_or_a_clock_that_goes_back() -> None:
 
 def test_the_rate_is_that_of_the_samples_whatever_gaps_there_are() -> None:
     assert rate_of([_samples(0.0, 1.0), _samples(4.0, 5.0)]) == pytest.approx(RATE)
+
+
+def _walking(time: FloatArray) -> Samples:
+    """Return samples of a base whose joint swings, and whose effort is 20 ms late."""
+    wave = np.sin(4.0 * time)[:, None]
+    base = np.repeat([[0.0, 0.0, 0.4, 0.0, 0.0, 0.0, 1.0]], len(time), axis=0)
+    late = 3.0 * np.sin(4.0 * (time - 0.02))[:, None]
+    twist = np.tile(wave, 6)
+    return Samples(time, wave, wave, wave, late, base, twist, twist, wave > 0.0)
+
+
+@pytest.mark.parametrize("lag", [0.02, -0.013])
+def test_efforts_of_a_floating_robot_move_alone(lag: float) -> None:
+    time = np.arange(400) / RATE
+    samples = _walking(time[(time < 1.5) | (time > 1.7)])  # as around a change of contacts
+    late = replace(samples, effort=3.0 * np.sin(4.0 * (samples.time - lag))[:, None])
+    whole = SecondFilter(_choice(BEFORE, lag), RATE, BEFORE).push(late)
+    assert len(samples) - len(whole) <= 10
+    index = np.searchsorted(samples.time, whole.time)
+    for name in ("position", "acceleration", "base_pose", "base_twist", "contacts"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(samples, name)[index])
+    np.testing.assert_allclose(whole.effort, 3.0 * np.sin(4.0 * whole.time)[:, None], atol=2e-4)
+    step_by_step = SecondFilter(_choice(BEFORE, lag), RATE, BEFORE)
+    cuts = np.sort(np.random.default_rng(0).choice(len(samples), 60, replace=False))
+    parts = [step_by_step.push(late.select(p)) for p in np.split(np.arange(len(late)), cuts)]
+    together = Samples.concatenate(parts)
+    np.testing.assert_array_equal(together.time, whole.time)
+    np.testing.assert_allclose(together.effort, whole.effort, atol=1e-12)
+
+
+@pytest.mark.parametrize("steps", [0, 2])
+def test_late_efforts_of_a_leg_get_their_time_live(
+    solo12: Robot, solo12_data: Samples, steps: int
+) -> None:
+    late = solo12_data.effort.copy()
+    late[steps:] = solo12_data.effort[: len(late) - steps]
+    samples = condition_contacts(solo12, replace(solo12_data, effort=late)).kept
+    identifier = OnlineIdentifier(solo12, OnlineConfig(sample_rate=RATE, cutoff=20.0))
+    for first in range(0, len(samples), 20):
+        identifier.ingest(samples.select(slice(first, first + 20)))
+        last = identifier.update()
+    told = [str(note) for note in last.notes if note.kind == "effort_lag"]
+    assert [text for text in told if "20 ms after" in text] == told
+    assert bool(told) == bool(steps)
 
 
 @pytest.fixture(scope="module")
