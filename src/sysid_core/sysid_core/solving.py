@@ -90,7 +90,7 @@ def solve(
 
     A floating base's torques err by a share that lasts, too: its acceleration, which rows hold, is
     noisy. Gravity in another direction is named, or a joint whose efforts contradict the rest,
-    which then weighs no more than its friction asks, or one whose efforts have another scale.
+    which then weighs no more than its friction asks, and one whose efforts have another scale.
     """
     regression = stream.regression
     first = replace(estimator, covariance="none").solve(problem)
@@ -112,8 +112,8 @@ def solve(
             return Solved(estimate, problem, correlation, (tilt.finding,), tilt)
     several = len(regression.groups) > 1
     group = find_contradiction(problem, estimate) if several else None
+    scales = wrong_scales(regression, problem, correlation) if posing.only is None else ()
     if group is None:
-        scales = wrong_scales(regression, problem, correlation) if posing.only is None else ()
         return Solved(estimate, problem, correlation, scales)
     correlation = resting_on_friction(problem, group)
     problem = replace(problem, correlation=correlation)
@@ -121,7 +121,8 @@ def solve(
     message = "its efforts contradict the other joints' and count for its own friction alone"
     hint = "check 'effort.gain' and what else moves this joint"
     found = Diagnostic("contradiction", message, subject=regression.groups[group], hint=hint)
-    return Solved(estimate, problem, correlation, (found,))
+    # efforts that stick contradict the rest, too, and may hide whose have another scale
+    return Solved(estimate, problem, correlation, (found, *scales))
 
 
 def _bent(problem: Problem, estimate: Estimate) -> bool:
