@@ -65,9 +65,9 @@ def aligned_interpreted(robot: Robot, interpreted: Recording, config: SignalConf
     """
     try:
         aligned = _on_grid(robot, interpreted, config)
-        if interpreted.base is None or not (robot.floating and robot.description.contacts):
-            return mark_cut_efforts(robot, aligned)
-        return mark_cut_efforts(robot, _on_time(robot, interpreted, config, aligned))
+        if interpreted.base is not None and robot.floating and robot.description.contacts:
+            aligned = _on_time(robot, interpreted, config, aligned)
+        return mark_cut_efforts(robot, aligned)
     except DataError as err:
         raise DataError(str(err), source=interpreted.source) from err
 

@@ -85,7 +85,7 @@ def _flats(j: int, efforts: Sequence[FloatArray]) -> Iterator[_Flat]:
     if not len(alike):
         return
     count = np.searchsorted(alike, alike + 2.0 * same, side="right") - np.arange(len(alike))
-    least = most_alike(np.array(float(len(values))))
+    least = most_alike(len(values))
     middle = float(np.median(values))
     for sign in (-1.0, 1.0):
         out, beyond = sign * (alike - middle), sign * (values - middle)
@@ -126,7 +126,7 @@ def _cut(
         speed = np.abs(samples.velocity[:, j])
         moves = (speed > _MOVES * speed.max(initial=0.0)) & np.isfinite(needed[:, j])
         held = np.flatnonzero(moves & flat.holds(effort))
-        least = float(most_alike(np.array(float(moves.sum()))))
+        least = float(most_alike(moves.sum()))
         if not least < len(held) < moves.sum() - FEWEST:
             continue
         if by_speed and (flat.step > 0.0 or abs(flat.level) >= _LIMIT * robot.limits.effort[j]):

@@ -42,14 +42,11 @@ _SAMPLES = 2000
 
 @dataclass(frozen=True)
 class EffortSums:
-    """Sums over rows in which each joint's effort has a column of its own.
+    """Sums over rows in which each joint's effort has a column of its own."""
 
-    The last of the k = nj + 1 columns is what else the targets hold.
-    """
-
-    gram: FloatArray  # (b, b) σ aᵀa
-    cross: FloatArray  # (b, k) σ aᵀe
-    square: FloatArray  # (k, k) [N²·m²] σ eᵀe
+    products: FloatArray
+    """(b + nj + 1, b + nj + 1) σ ccᵀ of the base columns, then of the efforts and of what else the
+    targets hold."""
     count: float  # Number of rows
     power: FloatArray  # (nj,) [N²·m²] σ τ² over the samples of the rows
     samples: float  # Number of these
@@ -65,16 +62,14 @@ class EffortSums:
             raise ValueError("these rows do not know joints' efforts apart")
         effort = np.nan_to_num(effort)
         own = by_effort * effort[sample]
-        e = np.column_stack([own, target - own.sum(axis=1)])
+        columns = np.column_stack([A, own, target - own.sum(axis=1)])
         used = effort[np.unique(sample)]
         power = np.asarray((used**2).sum(axis=0))
-        return EffortSums(A.T @ A, A.T @ e, e.T @ e, float(len(target)), power, float(len(used)))
+        return EffortSums(columns.T @ columns, float(len(target)), power, float(len(used)))
 
     def __add__(self, other: EffortSums) -> EffortSums:
         return EffortSums(
-            self.gram + other.gram,
-            self.cross + other.cross,
-            self.square + other.square,
+            self.products + other.products,
             self.count + other.count,
             self.power + other.power,
             self.samples + other.samples,
@@ -83,9 +78,7 @@ class EffortSums:
     def scaled(self, factor: float) -> EffortSums:
         """Return the sums with every row weighted by `factor` (forgetting)."""
         return EffortSums(
-            factor * self.gram,
-            factor * self.cross,
-            factor * self.square,
+            factor * self.products,
             factor * self.count,
             factor * self.power,
             factor * self.samples,
@@ -148,14 +141,15 @@ class EffortScales:
 
         Of it, any model leaves the `least`.
         """
-        cross, square = sums.cross.copy(), sums.square.copy()
+        products, bodies = sums.products, len(self._mean)
+        gram, cross = products[:bodies, :bodies], products[:bodies, bodies:].copy()
+        square = products[bodies:, bodies:].copy()
         # the last column takes the torque that the bodies' mean explains
-        mean = sums.gram @ self._mean
-        cross[:, -1] -= mean
-        square[-1] -= self._mean @ sums.cross
+        square[-1] -= self._mean @ cross
         square[:-1, -1] = square[-1, :-1]
+        cross[:, -1] -= gram @ self._mean
         square[-1, -1] -= self._mean @ cross[:, -1]
-        information = sums.gram / noise + self._precision
+        information = gram / noise + self._precision
         gained = cross.T @ np.linalg.solve(information, cross) / noise
         return _Fit((square - gained) / noise, sums.count * least / noise)
 

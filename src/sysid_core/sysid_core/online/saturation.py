@@ -37,9 +37,9 @@ _VALUES = 4
 """Values that are kept on each side of zero."""
 
 
-def most_alike(rows: FloatArray) -> FloatArray:
+def most_alike(rows: FloatArray | float) -> FloatArray:
     """Return how many of some rows may be alike where nothing is cut off."""
-    usual = _DWELL * rows
+    usual = _DWELL * np.asarray(rows, dtype=float)
     return np.maximum(usual + _DEVIATIONS * np.sqrt(usual), FEWEST)
 
 
