@@ -38,7 +38,8 @@ class Regularised(Setting):
 
     def quadratic(self, noise: FloatArray) -> Quadratic:
         """Return the regularised least-squares problem for rows of this noise (G,) [N·m]."""
-        data = self.data(self.problem.statistics, noise, self.problem.correlation)
+        given = self.problem
+        data = self.data(given.statistics, noise, given.correlation, given.anchor)
         precision = np.diag(1.0 / self.variance)
         return Quadratic(self.coordinates, self.divergence.mean, precision, data, self.measured)
 

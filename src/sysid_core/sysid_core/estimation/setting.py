@@ -33,7 +33,7 @@ __all__ = ["Setting"]
 class Setting:
     """Coordinates and prior of a problem, and the way from its statistics to weighted data.
 
-    The noise's floor [-] is as in `Estimator`; the problem's data are not used.
+    The noise's floor [-] is as in `Estimator`; the problem's data and anchor are not used.
     """
 
     def __init__(self, problem: Problem, noise_floor: float) -> None:
@@ -69,11 +69,14 @@ class Setting:
         )
 
     def data(
-        self, statistics: Statistics, noise: FloatArray, correlation: FloatArray | None
+        self,
+        statistics: Statistics,
+        noise: FloatArray,
+        correlation: FloatArray | None,
+        anchor: Statistics | None,
     ) -> Data:
         """Return data and anchor on the free base parameters for this noise (G,) [N·m]."""
         gram, moment = self._summed(statistics, row_weights(noise, correlation))
-        anchor = self.problem.anchor
         if anchor is None:
             return Data(*self.coordinates.reduce(gram, moment), gram)
         known, pull = self._anchored(anchor, row_weights(noise, None))

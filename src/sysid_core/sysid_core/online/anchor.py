@@ -33,10 +33,8 @@ _SPEED = 0.3
 """Root mean square speed of a wide motion, as a share of the limit [-]."""
 
 _RATE = 3.0
-"""Acceleration per speed of such a motion: half a turn per second [rad/s]."""
-
-_USUAL_SPEED = 1.0
-"""Speed limit where none is known [rad/s]."""
+"""Acceleration per speed, and speed per travel, of such a motion: half a turn per second [rad/s].
+A limit may be a placeholder, or lie far beyond what a joint's range lets it reach."""
 
 
 def wide_motion(robot: Robot, regression: Regression) -> Statistics:
@@ -51,8 +49,8 @@ def wide_motion(robot: Robot, regression: Regression) -> Statistics:
     q, v, a = random_states(robot, _STATES)
     base = v.shape[1] - len(robot.joint_names)
     limit = robot.limits.velocity
-    speed = _SPEED * np.where(np.isfinite(limit), limit, _USUAL_SPEED)
-    joints = q[:, -len(speed) :].copy()
+    joints = q[:, -len(limit) :].copy()
+    speed = np.minimum(_SPEED * limit, _RATE * joints.std(axis=0))
     joints[:, ~robot.actuated] = np.nan  # solved from the loops
     nothing = np.zeros_like(joints)
     samples = Samples(
@@ -92,6 +90,21 @@ class Unanchored:
         first = int(np.searchsorted(c.columns, setting.divergence.split))
         self._own = np.setdiff1d(np.arange(first, c.rank), c.moved) - first
         self._friction = c.free[c.columns[first:]]
+
+    def expected(self, nominal: FloatArray, estimate: Estimate | None) -> FloatArray:
+        """Return nominal parameters (p,) with the friction that an estimate shows to be another.
+
+        A description's friction may be wrong by any factor, and would pull as hard as it is
+        wrong. Its distance from the estimate counts less what chance makes of it (James and
+        Stein 1961: 1 − σ²/Δ², or zero).
+        """
+        if estimate is None:
+            return nominal
+        own, expected = self._friction[self._own], nominal.copy()
+        distance = estimate.parameters[own] - nominal[own]
+        chance = estimate.std[own] ** 2 / np.maximum(distance**2, 1e-300)
+        expected[own] += np.maximum(1.0 - chance, 0.0) * distance
+        return expected
 
     @one_thread()
     def deviations(self, problem: Problem, estimate: Estimate) -> FloatArray:

@@ -11,6 +11,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import Regression, Rows
+from sysid_core.dynamics.statistics import Statistics
 from sysid_core.dynamics.sums import Places
 from sysid_core.effort_scales import EffortScales, RecentEfforts
 from sysid_core.estimation import (
@@ -102,13 +103,17 @@ class Learner:
         """Let the next solves rest on another prior and other constraints."""
         self._prior, self._constraints = prior, constraints
         # what the prior guesses for lack of a nominal value is no part of the nominal torque
-        nominal = self.regression.base.project(prior.mean + self._nominal_offset)
+        self._nominal = prior.mean + self._nominal_offset
         # Torques of the model without data on a wide motion
-        self.anchor = self._wide.shifted(nominal)
+        self._anchor = self._anchored(self._nominal)
         # (G,) [N·m] their root mean square
-        self.usual = np.sqrt(self.anchor.square / np.maximum(self.anchor.count, 1e-300))
+        self.usual = np.sqrt(self._anchor.square / np.maximum(self._anchor.count, 1e-300))
         self._solver: Solver | None = None
         self._renew_epoch()
+
+    def _anchored(self, parameters: FloatArray) -> Statistics:
+        """Return the torques of parameters (p,) on a wide motion."""
+        return self._wide.shifted(self.regression.base.project(parameters))
 
     def propose(self, parameters: FloatArray) -> None:
         """Make parameters (p,) the candidate."""
@@ -258,8 +263,11 @@ class Learner:
         self._learned = statistics = self.window.learned
         groups = self.regression.groups
         colour = np.maximum(self.colours.used.factor, LEAST_CORRELATION)
+        anchor = self._anchor
+        if self._solver is not None:
+            anchor = self._anchored(self._unanchored.expected(self._nominal, self.estimate))
         noise_std, self._correlation = expected_errors(
-            statistics, self.anchor, self._candidate_base, colour
+            statistics, anchor, self._candidate_base, colour
         )
         problem = Problem(
             self.robot.layout,
@@ -270,7 +278,7 @@ class Learner:
             self._constraints,
             noise_std=noise_std,
             correlation=self._correlation,
-            anchor=self.anchor,
+            anchor=anchor,
         )
         if self._solver is None:
             chosen = estimator(self.config.method, tolerance=_TOLERANCE, covariance="diagonal")

@@ -69,7 +69,7 @@ class SampleStream:
             upper=np.r_[np.full(nm, np.inf), TORQUE_LIMITS * limits.effort[self._measured]],
             max_rate=np.r_[_SPEED_LIMITS * limits.velocity[self._measured], np.full(nm, np.inf)],
         )
-        self._repeats = LiveRepeats(1.0 / config.rate, config.gap)
+        self._repeats = LiveRepeats(1.0 / config.rate, config.gap, positions=nm)
         self._arrivals = LiveArrivals(1.0 / config.rate, config.gap, judged=nm)
         self._angles = np.full((1, nm), np.nan)
         longest = max(0.1, config.gap / config.rate)

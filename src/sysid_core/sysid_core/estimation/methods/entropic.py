@@ -62,6 +62,7 @@ class Entropic(Estimator):
                 noise_std=given.noise_std,
                 correlation=given.correlation,
                 start=start,
+                anchor=given.anchor,
             )
 
         return solve
@@ -95,6 +96,7 @@ class EntropicSolver(Setting):
         noise_std: FloatArray | None = None,
         correlation: FloatArray | None = None,
         start: FloatArray | None = None,
+        anchor: Statistics | None = None,
     ) -> Estimate:
         """Return the estimate from statistics.
 
@@ -114,7 +116,7 @@ class EntropicSolver(Setting):
 
         def solution(noise: FloatArray) -> tuple[Data, Minimum]:
             nonlocal x, iterations
-            data = self.data(statistics, noise, correlation)
+            data = self.data(statistics, noise, correlation, anchor)
             minimum = self.minimise(data, x)
             x, iterations = minimum.point.x, iterations + minimum.iterations
             return data, minimum

@@ -89,7 +89,7 @@ class Sdp(Entropic):
             noise = base.solve(
                 problem.statistics, correlation=problem.correlation, start=start
             ).noise_std
-        data = base.data(problem.statistics, noise, problem.correlation)
+        data = base.data(problem.statistics, noise, problem.correlation, problem.anchor)
         precision = _precision(base, self.regulariser)
         measured = base.objective.measured
         quadratic = Quadratic(base.coordinates, base.divergence.mean, precision, data, measured)
