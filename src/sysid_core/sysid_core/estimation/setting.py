@@ -73,7 +73,7 @@ class Setting:
         statistics: Statistics,
         noise: FloatArray,
         correlation: FloatArray | None,
-        anchor: Statistics | None,
+        anchor: Statistics | None = None,
     ) -> Data:
         """Return data and anchor on the free base parameters for this noise (G,) [N·m]."""
         gram, moment = self._summed(statistics, row_weights(noise, correlation))

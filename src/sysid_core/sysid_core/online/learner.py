@@ -109,6 +109,7 @@ class Learner:
         # (G,) [N·m] their root mean square
         self.usual = np.sqrt(self._anchor.square / np.maximum(self._anchor.count, 1e-300))
         self._solver: Solver | None = None
+        self._unanchored: Unanchored  # of the problem that the solver is for
         self._renew_epoch()
 
     def _anchored(self, parameters: FloatArray) -> Statistics:

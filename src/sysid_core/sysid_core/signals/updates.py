@@ -21,6 +21,9 @@ _REST = 4.0
 """Updates for which a value stays the same before it is at rest rather than held."""
 _CHANCE = 1e-2
 """Probability that a recording in which updates are missed at random seems to rest anywhere."""
+_LEAP = 0.5
+"""Usual steps by which a value moves at once that was held while the robot moved on; one that
+rested sets out gently [-]."""
 _STRAIGHT = 1e-3
 """Bend relative to the usual one below which three values lie on a line."""
 _DRAWN = 0.3
@@ -59,28 +62,41 @@ def fresh_rows(values: FloatArray) -> BoolArray:
     """
     fresh = np.isfinite(values)
     changed: dict[int, BoolArray] = {}
+    leaps: dict[int, BoolArray] = {}
     messages: dict[int, BoolArray] = {}
+    rests: dict[int, BoolArray] = {}
     for channel in range(values.shape[1]):
         present = np.flatnonzero(fresh[:, channel])
         moved = _updates(values[present, channel])
         if moved is not None:
             changed[channel] = np.zeros(len(values), dtype=np.bool_)
             changed[channel][present[moved]] = True
+            leaps[channel] = np.zeros(len(values), dtype=np.bool_)
+            leaps[channel][present] = _leaps(values[present, channel])
     for channel, own in changed.items():
-        message = own.copy()
-        for other in changed.values():
-            if _agreement(own, other) >= _TOGETHER:
-                message |= other
-        messages[channel] = message
+        kin = [key for key, other in changed.items() if _agreement(own, other) >= _TOGETHER]
+        messages[channel] = np.any([changed[key] for key in kin], axis=0)
+        # a torque may leap where a joint sets out, the other half of the message does not
+        rests[channel] = 2 * np.sum([leaps[key] for key in kin], axis=0) <= len(kin)
     still = np.diff(values, axis=0, prepend=np.inf) == 0.0
     for channel in range(values.shape[1]):
         rows = np.flatnonzero(fresh[:, channel])
         if channel not in messages:
             # too coarse to tell by itself, it repeats all that its message repeats
-            kin = (m for m in messages.values() if still[rows, channel][~m[rows]].all())
-            messages[channel] = next(kin, fresh[:, channel])
-        fresh[rows, channel] = _with_rests(messages[channel][rows])
+            like = (key for key in rests if still[rows, channel][~messages[key][rows]].all())
+            key = next(like, None)
+            if key is None:
+                continue
+            messages[channel], rests[channel] = messages[key], rests[key]
+        fresh[rows, channel] = _with_rests(messages[channel][rows], rests[channel][rows])
     return fresh
+
+
+def _leaps(series: FloatArray) -> BoolArray:
+    """Return where a series without gaps moves (n,) by more than robots do that set out."""
+    size = np.abs(np.diff(series, prepend=series[:1]))
+    least = max(_MOVED * quantum(series), _LEAP * float(np.median(size[size > 0.0])))
+    return np.asarray(size > least)
 
 
 def _updates(series: FloatArray) -> BoolArray | None:
@@ -107,8 +123,11 @@ def _agreement(some: BoolArray, others: BoolArray) -> float:
     return float(((some & others).mean() / rare - often) / (1.0 - often))
 
 
-def _with_rests(message: BoolArray) -> BoolArray:
-    """Return the updates (n,), and where there would have been some while nothing moved."""
+def _with_rests(message: BoolArray, rests: BoolArray) -> BoolArray:
+    """Return the updates (n,), and where there would have been some while nothing moved.
+
+    `rests` (n,) tells updates that may end a rest.
+    """
     if message.all():
         return message
     rows = np.flatnonzero(message)
@@ -117,6 +136,7 @@ def _with_rests(message: BoolArray) -> BoolArray:
     missed = float(np.mean(gaps > usual))
     by_chance = np.log(_CHANCE / len(gaps)) / np.log(missed) if 0.0 < missed < 1.0 else 0.0
     resting = gaps > max(_REST, 1.0 + by_chance) * usual
+    resting[:-1] &= rests[rows[1:]]
     since = np.arange(len(message)) - np.repeat(rows, gaps)
     return np.asarray((since % usual == 0) & np.repeat(resting, gaps) | message)
 

@@ -43,13 +43,23 @@ def test_rounding_is_not_taken_for_a_slower_sensor(step: float, noise: float) ->
 
 
 def test_a_joint_at_rest_goes_on_with_its_message() -> None:
-    values = _motion(TIME)
-    values[4000:7000, 1] = values[4000, 1]
+    values, turn = _motion(TIME), 4.0 * np.pi / 3.1  # [s] at which the joint turns, or rests
+    there = np.minimum(TIME, turn) + np.maximum(TIME - turn - 3.0, 0.0)
+    values[:, 1] = _motion(there)[:, 1]
     held = values[np.arange(len(TIME)) // 10 * 10]
     fresh = fresh_rows(held)
     assert np.array_equal(fresh[:, 1], fresh[:, 0])
     alone = fresh_rows(held[:, 1:2])
     assert np.diff(np.flatnonzero(alone[:, 0])).max() <= 20
+
+
+@pytest.mark.parametrize("held", [20, 200])
+def test_values_held_while_a_robot_moves_on_are_no_rest(held: int) -> None:
+    source = np.arange(len(TIME))
+    for start in range(500, 9000, 700):
+        source[start : start + held] = start
+    fresh = fresh_rows(_motion(TIME)[source])
+    assert (fresh == (np.diff(source, prepend=-1) != 0)[:, np.newaxis]).all()
 
 
 def test_missing_values_stay_missing() -> None:
