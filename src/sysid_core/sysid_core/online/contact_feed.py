@@ -22,7 +22,8 @@ _SILENCE = 1.0
 _AT_REST = 0.2
 """Acceleration [m/s², rad/s²] of a base that rests: lateness changes nothing there."""
 _UNKNOWN = 12.0
-"""Time [s] after which samples come out although feet did not tell whether sensors are on time."""
+"""Time [s] after which samples come out although feet did not tell whether sensors are on time, or
+whether they are since they were moved."""
 _COUNTED = {
     "switch": "samples close to a change of contacts",
     "flight_doubtful": "samples in flight that do not fall",
@@ -67,7 +68,7 @@ class ContactFeed:
         """Forget everything, as when time goes back."""
         self._stream.reset()
         self._held.clear()
-        self._begin, self._newest = np.inf, -np.inf
+        self._begin, self._newest, self._waiting = np.inf, -np.inf, np.inf
 
     def condition(self, samples: Samples, flagged: BoolArray, inertial: bool) -> Samples:
         """Return the samples that are ready and fit; see `ContactStream.push`."""
@@ -100,8 +101,9 @@ class ContactFeed:
         if resting and not self._held:
             return samples
         self._held.append(samples)
-        held = float(samples.time[-1] - self._held[0].time[0])
-        self._passing = self._stream.watch.known or held >= _UNKNOWN
+        self._waiting = min(self._waiting, float(samples.time[0]))
+        waited = float(samples.time[-1]) - self._waiting
+        self._passing = self._stream.watch.known or waited >= _UNKNOWN
         return Samples.concatenate(self.release()) if self._passing else samples.select(slice(0))
 
     def release(self) -> list[Samples]:
