@@ -12,6 +12,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.open_tree import random_states
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.statistics import Statistics
+from sysid_core.dynamics.sums import Places, Sums
 from sysid_core.estimation import Estimate, Problem
 from sysid_core.estimation.noise import WeightedSums, row_weights
 from sysid_core.estimation.setting import Setting
@@ -19,7 +20,7 @@ from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.threads import one_thread
 
-__all__ = ["Unanchored", "wide_motion"]
+__all__ = ["Unanchored", "WideMotion", "wide_motion"]
 
 _STATES = 200
 """Random states that stand for a wide motion: several times the number of base parameters of an
@@ -73,6 +74,24 @@ def wide_motion(robot: Robot, regression: Regression) -> Statistics:
     return Statistics.of(rows).scaled(_WEIGHT / max(used, 1))
 
 
+class WideMotion:
+    """The motion of `wide_motion`, on which the torques of any parameters are told quickly."""
+
+    def __init__(self, robot: Robot, regression: Regression) -> None:
+        self._still, self._base = wide_motion(robot, regression), regression.base
+        self._sums = Sums.of(self._still, Places.of(regression))
+
+    def torques(self, parameters: FloatArray) -> Statistics:
+        """Return the statistics of the motion with the torques of parameters (p,)."""
+        base_vector, still = self._base.project(parameters), self._still
+        moment, square = np.zeros_like(still.moment), np.zeros_like(still.square)
+        for g, (support, gram, _) in enumerate(self._sums.parts):
+            own = base_vector[support]
+            moment[g, support] = along = gram @ own
+            square[g] = along @ own
+        return replace(still, moment=moment, square=square)
+
+
 class Unanchored:
     """How far parameters are known without an anchor, which pulls but tells nothing.
 
@@ -91,19 +110,17 @@ class Unanchored:
         self._own = np.setdiff1d(np.arange(first, c.rank), c.moved) - first
         self._friction = c.free[c.columns[first:]]
 
-    def expected(self, nominal: FloatArray, estimate: Estimate | None) -> FloatArray:
+    def expected(self, nominal: FloatArray, estimate: Estimate) -> FloatArray:
         """Return nominal parameters (p,) with the friction that an estimate shows to be another.
 
         A description's friction may be wrong by any factor, and would pull as hard as it is
         wrong. Its distance from the estimate counts less what chance makes of it (James and
         Stein 1961: 1 − σ²/Δ², or zero).
         """
-        if estimate is None:
-            return nominal
         own, expected = self._friction[self._own], nominal.copy()
         distance = estimate.parameters[own] - nominal[own]
         chance = estimate.std[own] ** 2 / np.maximum(distance**2, 1e-300)
-        expected[own] += np.maximum(1.0 - chance, 0.0) * distance
+        expected[own] += np.fmax(1.0 - chance, 0.0) * distance
         return expected
 
     @one_thread()

@@ -11,7 +11,6 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import Regression, Rows
-from sysid_core.dynamics.statistics import Statistics
 from sysid_core.dynamics.sums import Places
 from sysid_core.effort_scales import EffortScales, RecentEfforts
 from sysid_core.estimation import (
@@ -24,9 +23,9 @@ from sysid_core.estimation import (
 )
 from sysid_core.estimation.noise import weighted_sums
 from sysid_core.friction_filter import LiveFriction
-from sysid_core.online.anchor import Unanchored, wide_motion
+from sysid_core.online.anchor import Unanchored, WideMotion
 from sysid_core.online.colour import Bursts, Colours, ResidualColour
-from sysid_core.online.intake import LEAST_CORRELATION, expected_errors, usable_samples
+from sysid_core.online.intake import LEAST_CORRELATION, expected_errors, travel, usable_samples
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.prequential import Prequential
@@ -43,8 +42,6 @@ __all__ = ["Learned", "Learner"]
 
 _TOLERANCE = 2e-3
 """A solve stops when the next step would move the estimate by less standard deviations [-]."""
-
-_UNJUDGED = TorqueVerdict(None)
 
 _OF_ANY_LAW = (
     *("scores", "saturation", "left_out", "_forgot"),
@@ -69,7 +66,7 @@ class Learner:
     ) -> None:
         self.robot, self.regression, self.config, self.epoch = robot, regression, config, epoch
         self._nominal_base = regression.base.project(robot.nominal)
-        self._wide = wide_motion(robot, regression)
+        self._wide, self._travel = WideMotion(robot, regression), travel(robot)
         self.window = self._new_window()
         self._renew_scores()
         usual = default_prior(robot)
@@ -94,8 +91,7 @@ class Learner:
         self.fault = ""  # Why the newest request has no estimate; empty if it has one
         # time, informative_time: [s] of the newest sample, and of the newest that rows came from.
         self.time = self.informative_time = -np.inf
-        # samples, rejected, informative: that came; of these, that were refused, and that rows
-        # came from.
+        # samples, rejected, informative: that came; refused of these, and that rows came from.
         self.samples = self.rejected = 0
         self.informative = self._solved_at = self._turn = self._forgot = 0
 
@@ -104,17 +100,12 @@ class Learner:
         self._prior, self._constraints = prior, constraints
         # what the prior guesses for lack of a nominal value is no part of the nominal torque
         self._nominal = prior.mean + self._nominal_offset
-        # Torques of the model without data on a wide motion
-        self._anchor = self._anchored(self._nominal)
-        # (G,) [N·m] their root mean square
-        self.usual = np.sqrt(self._anchor.square / np.maximum(self._anchor.count, 1e-300))
+        wide = self._wide.torques(self._nominal)
+        # (G,) [N·m] root mean square torque on a wide motion without data
+        self.usual = np.sqrt(wide.square / np.maximum(wide.count, 1e-300))
         self._solver: Solver | None = None
         self._unanchored: Unanchored  # of the problem that the solver is for
         self._renew_epoch()
-
-    def _anchored(self, parameters: FloatArray) -> Statistics:
-        """Return the torques of parameters (p,) on a wide motion."""
-        return self._wide.shifted(self.regression.base.project(parameters))
 
     def propose(self, parameters: FloatArray) -> None:
         """Make parameters (p,) the candidate."""
@@ -228,7 +219,8 @@ class Learner:
             yield samples.select(slice(start, start + size))
 
     def _rows(self, samples: Samples) -> Learned:
-        rows, config = self.regression.rows(samples, self.config.still_velocity), self.config
+        config = self.config
+        rows = self.regression.rows(samples, config.still_velocity * self._travel)
         if config.cutoff > 0.0:
             self._friction.filter(rows.blocks, samples, config.sample_rate, config.cutoff)
         usable = np.zeros(len(samples), dtype=bool)
@@ -264,9 +256,10 @@ class Learner:
         self._learned = statistics = self.window.learned
         groups = self.regression.groups
         colour = np.maximum(self.colours.used.factor, LEAST_CORRELATION)
-        anchor = self._anchor
-        if self._solver is not None:
-            anchor = self._anchored(self._unanchored.expected(self._nominal, self.estimate))
+        nominal = self._nominal
+        if self.estimate is not None:
+            nominal = self._unanchored.expected(nominal, self.estimate)
+        anchor = self._wide.torques(nominal)
         noise_std, self._correlation = expected_errors(
             statistics, anchor, self._candidate_base, colour
         )
@@ -351,6 +344,6 @@ class Learner:
 
     def _judged(self, verdicts: Mapping[int, TorqueVerdict]) -> None:
         self.verdicts.update(verdicts)
-        for joint in [j for j in self.suspects if self.verdicts.get(j, _UNJUDGED).shown]:
+        for joint in [j for j in self.suspects if self.verdicts.get(j, TorqueVerdict(None)).shown]:
             del self.suspects[joint]
         self.suspects.update(refusing(self.verdicts, in_use=True))

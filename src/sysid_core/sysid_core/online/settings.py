@@ -49,7 +49,7 @@ class OnlineConfig:
     still_velocity: float = parameter(
         0.02,
         "Rows of a joint that moves slower are left out, since stiction hides its friction "
-        "[rad/s]",
+        "[rad/s]; of a prismatic joint, its range stands for a turn",
         range=(0.0, 10.0),
     )
     friction: str = parameter(

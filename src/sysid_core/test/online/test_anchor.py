@@ -12,12 +12,12 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.select import make_regression
-from sysid_core.online.anchor import wide_motion
+from sysid_core.online.anchor import WideMotion, wide_motion
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Update
 from sysid_core.recording import Samples
-from sysid_core.robot import load_robot
+from sysid_core.robot import Robot, load_robot
 
 Arm = Any
 
@@ -114,6 +114,34 @@ def test_a_wide_motion_is_known_for_every_class_of_robot(name: str) -> None:
     information = anchor.gram.sum(axis=0)
     # it holds every base parameter that torques depend on
     assert np.diagonal(information).min() > 0.0
+
+
+def described(robot: Robot, **changes: Any) -> Robot:
+    return Robot(replace(robot.description, **changes), robot.urdf)
+
+
+@pytest.mark.parametrize("name", ["panda", "ur10", "digit_left_leg", "solo12"])
+def test_a_speed_limit_that_is_a_placeholder_makes_no_motion_wilder(name: str) -> None:
+    robot = load_robot(name)
+    limits = {"velocity": dict.fromkeys(robot.joint_names, 1000.0)}
+    wild = described(robot, limits=limits)
+    usual, most = (
+        WideMotion(each, make_regression(each)).torques(robot.nominal).square
+        for each in (robot, wild)
+    )
+    assert (most >= 0.9 * usual).all()
+    assert most.sum() < 100.0 * usual.sum()
+
+
+def test_friction_that_is_described_far_too_high_is_let_go(arm_of: Callable[[str], Arm]) -> None:
+    arm = arm_of("panda")
+    high = {joint: {"viscous": 30.0, "coulomb": 30.0} for joint in arm.robot.joint_names}
+    robot = described(arm.robot, friction_nominal=high)
+    last = learned(replace(arm, robot=robot), np.ones(7))[-1]
+    wide = replace(arm, seed=77).samples(0.0, 10.0)
+    off, nominal = (np.linalg.norm(error(arm, x, wide)) for x in (last.parameters, robot.nominal))
+    assert last.identified
+    assert off < 0.012 * nominal
 
 
 @pytest.mark.parametrize("name", ["panda", "ur10", "valkyrie_arm"])
