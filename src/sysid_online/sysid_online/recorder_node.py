@@ -64,8 +64,8 @@ class RecorderConfig(RobotConfig):
     )
     cutoff: float = parameter(
         0.0,
-        "Cut-off of the low-pass that all signals share [Hz]; 0: the robot description's (half "
-        "of it for a floating base without inertial sensor), else 10",
+        "Cut-off of the low-pass that all signals share [Hz]; 0: the robot description's, else "
+        "40 on legs and 10 otherwise (half of it for a floating base without inertial sensor)",
         range=(0.0, 1000.0),
         read_only=True,
     )

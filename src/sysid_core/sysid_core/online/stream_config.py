@@ -53,15 +53,20 @@ _MEASURED = 0.02
 """Share by which a measured rate may be off; it must not make the sample rate fall a step."""
 
 
+_ON_LEGS = 40.0
+"""Cut-off [Hz] of robots in contact: their torques change as quickly as feet come and go."""
+
+
 def stream_cutoff(
     robot: Robot, rate: float, *, wanted: float | None = None, inertial: bool = True
 ) -> float:
     """Return the cut-off [Hz] of a live stream of a rate [Hz], which knows no spectrum yet.
 
-    By default the robot description's; half of it where a floating base's acceleration has to come
-    from odometry, without an inertial sensor.
+    By default the robot description's, or one for legs; half of it where a floating base's
+    acceleration has to come from odometry, without an inertial sensor.
     """
-    described = described_cutoff(robot.description, inertial=inertial)
+    legs = _ON_LEGS if robot.floating and robot.description.contacts else None
+    described = described_cutoff(robot.description, inertial=inertial, otherwise=legs)
     choice = choose_cutoff((), rate, wanted=wanted or described)
     return min(choice.cutoff, highest_cutoff(rate, live=True))
 

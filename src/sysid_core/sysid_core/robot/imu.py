@@ -19,12 +19,14 @@ _BY_ODOMETRY = 0.5
 """Share of the described cut-off where accelerations of the base come from odometry alone."""
 
 
-def described_cutoff(description: RobotDescription, *, inertial: bool) -> float | None:
-    """Return the cut-off [Hz] that a description asks for; None if it says nothing.
+def described_cutoff(
+    description: RobotDescription, *, inertial: bool, otherwise: float | None = None
+) -> float | None:
+    """Return the cut-off [Hz] that a description asks for, or another one if it says nothing.
 
     Without an inertial sensor differentiated odometry is too noisy for the whole of it.
     """
-    described = description.signals.cutoff
+    described = description.signals.cutoff or otherwise
     if described is None or inertial or description.base != "floating":
         return described
     return _BY_ODOMETRY * described

@@ -76,8 +76,8 @@ def fresh_rows(values: FloatArray) -> BoolArray:
     for channel, own in changed.items():
         kin = [key for key, other in changed.items() if _agreement(own, other) >= _TOGETHER]
         messages[channel] = np.any([changed[key] for key in kin], axis=0)
-        # a torque may leap where a joint sets out, the other half of the message does not
-        rests[channel] = 2 * np.sum([leaps[key] for key in kin], axis=0) <= len(kin)
+        # torques may leap alone: where a joint sets out, or where they were cut off until then
+        rests[channel] = 2 * np.sum([leaps[key] for key in kin], axis=0) <= values.shape[1]
     still = np.diff(values, axis=0, prepend=np.inf) == 0.0
     for channel in range(values.shape[1]):
         rows = np.flatnonzero(fresh[:, channel])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -398,6 +399,14 @@ def test_a_base_without_inertial_sensor_takes_half_the_cutoff_unless_told() -> N
     assert stream_cutoff(dog, 1000.0, wanted=30.0, inertial=False) == 30.0
     assert stream_cutoff(dog, 60.0, inertial=False) == 12.0  # a fifth of the rate
     assert stream_cutoff(arm, 1000.0) == stream_cutoff(arm, 1000.0, inertial=False)
+
+
+def test_legs_whose_description_names_no_cutoff_have_one_above_an_arms() -> None:
+    dog, arm = load_robot("solo12"), load_robot("panda")
+    plain = replace(dog.description.signals, cutoff=None)
+    dog = Robot(replace(dog.description, signals=plain), dog.urdf)
+    assert stream_cutoff(dog, 1000.0) == 4.0 * stream_cutoff(arm, 1000.0)
+    assert stream_cutoff(dog, 1000.0, inertial=False) == 2.0 * stream_cutoff(arm, 1000.0)
 
 
 @pytest.mark.parametrize(
