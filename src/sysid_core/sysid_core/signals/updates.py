@@ -67,12 +67,10 @@ def fresh_rows(values: FloatArray) -> BoolArray:
     rests: dict[int, BoolArray] = {}
     for channel in range(values.shape[1]):
         present = np.flatnonzero(fresh[:, channel])
-        moved = _updates(values[present, channel])
-        if moved is not None:
-            changed[channel] = np.zeros(len(values), dtype=np.bool_)
-            changed[channel][present[moved]] = True
-            leaps[channel] = np.zeros(len(values), dtype=np.bool_)
-            leaps[channel][present] = _leaps(values[present, channel])
+        found = _updates(values[present, channel])
+        if found is not None:
+            changed[channel], leaps[channel] = np.zeros((2, len(values)), dtype=np.bool_)
+            changed[channel][present], leaps[channel][present] = found
     for channel, own in changed.items():
         kin = [key for key, other in changed.items() if _agreement(own, other) >= _TOGETHER]
         messages[channel] = np.any([changed[key] for key in kin], axis=0)
@@ -92,27 +90,25 @@ def fresh_rows(values: FloatArray) -> BoolArray:
     return fresh
 
 
-def _leaps(series: FloatArray) -> BoolArray:
-    """Return where a series without gaps moves (n,) by more than robots do that set out."""
-    size = np.abs(np.diff(series, prepend=series[:1]))
-    least = max(_MOVED * quantum(series), _LEAP * float(np.median(size[size > 0.0])))
-    return np.asarray(size > least)
+def _updates(series: FloatArray) -> tuple[BoolArray, BoolArray] | None:
+    """Return where a series without gaps changes (n,), and where by more than in setting out.
 
-
-def _updates(series: FloatArray) -> BoolArray | None:
-    """Return where a series without gaps changes (n,); None if nothing is held in it."""
+    None if nothing is held in it.
+    """
     step = np.diff(series)
     moves = np.flatnonzero(step)
     if len(moves) < _FEW or len(step) - len(moves) < _SHARE * len(series):
         return None
     size = np.abs(step[moves])
-    far = size >= _MOVED * quantum(series)
+    least = _MOVED * quantum(series)
+    far = size >= least
     held = int(np.sum((np.diff(moves) - 1)[far[:-1] & far[1:]]))
     # a step of one quantum between two long ones: how often noise stays where it is
     beside = int(np.sum(far[:-2] & ~far[1:-1] & far[2:]))
     if held < max(_SHARE * len(series), 2.0 * beside):
         return None
-    return np.concatenate([[True], step != 0.0])
+    leaps = np.abs(step) > max(least, _LEAP * float(np.median(size)))
+    return np.concatenate([[True], step != 0.0]), np.concatenate([[False], leaps])
 
 
 def _agreement(some: BoolArray, others: BoolArray) -> float:
