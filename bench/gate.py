@@ -25,6 +25,7 @@ LATE = 7.0  # [s] at which a torque turns wrong that was right until then
 _UPDATE_RATE = 10.0  # [Hz]
 _SMALL = 0.05  # amplitude of a small motion, as a share
 _AMPERE = 0.1  # amperes per newton metre
+_TOLD = ("gain_changed", "torque_saturated")  # kinds that are told while a model is in use
 _SATURATED = 0.6  # share of its largest torque at which a drive saturates
 
 
@@ -116,7 +117,7 @@ def observe(name: str, label: str, seed: int) -> Run:
             terms = update.robot.description.friction_chosen
             last = plant.wide_error(update.parameters, terms) if update.identified else 1.0
             wide = max(wide, last)
-        changes |= {(d.kind, d.subject) for d in update.notes if d.kind == "gain_changed"}
+        changes |= {(d.kind, d.subject) for d in update.notes if d.kind in _TOLD}
     refused = {(d.kind, d.subject) for d in update.causes if d.kind.startswith("torque_")}
     told = refused | changes
     wrong = {(kind, robot.joint_names[case.joint]) for kind in case.kinds}

@@ -21,7 +21,7 @@ from sysid_core.dynamics.rows import (
     RowBlock,
     Rows,
     moving_rows,
-    select_rows,
+    uncut_rows,
 )
 from sysid_core.errors import DataError
 from sysid_core.friction_filter import filter_friction, sign_factor
@@ -78,8 +78,6 @@ class Batch:
     report: PrepareReport
     carried: FloatArray | None = None
     """(n, p) parameters of a known load that the robot carries; None: none."""
-    cut_off: BoolArray | None = None
-    """(n, nj) whether an effort rests on any that is cut off, and has no row; None: none is."""
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -91,7 +89,6 @@ class Batch:
             samples=self.samples.select(chosen),
             sign_factor=self.sign_factor[chosen],
             carried=None if self.carried is None else self.carried[chosen],
-            cut_off=None if self.cut_off is None else self.cut_off[chosen],
         )
 
     def before(self, count: int) -> Batch:
@@ -102,22 +99,11 @@ class Batch:
     def concatenate(parts: Sequence[Batch], report: PrepareReport) -> Batch:
         """Join batches of the same fields."""
         loads = [part.carried for part in parts if part.carried is not None]
-        cuts = [part.cut_off for part in parts]
-        cut_off = None
-        if any(cut is not None for cut in cuts):
-            shapes = [part.samples.effort.shape for part in parts]
-            cut_off = np.concatenate(
-                [
-                    np.zeros(shape, bool) if c is None else c
-                    for c, shape in zip(cuts, shapes, strict=True)
-                ]
-            )
         return Batch(
             Samples.concatenate([part.samples for part in parts]),
             np.concatenate([part.sign_factor for part in parts]),
             report,
             np.concatenate(loads) if loads else None,
-            cut_off,
         )
 
 
@@ -161,25 +147,20 @@ def batch_at(
         step = max(1, int(report.rate / (oversampling * report.cutoff) * (1.0 + _ROUNDING)))
     factors: list[FloatArray] = []
     thinned: list[Samples] = []
-    cuts: list[BoolArray] = []
-    for segment, cut in zip(prepared.segments, prepared.cut_off, strict=True):
+    for segment in prepared.segments:
         first = 0
         if origin is not None:
             first = -round((segment.time[0] - origin) * report.rate) % step
         thin = slice(first, None, step)
         factors.append(sign_factor(robot, segment, report)[thin])
         thinned.append(segment.select(thin))
-        cuts += [] if cut is None else [cut[thin]]
     segments, keep, findings = _conditioned(robot, thinned)
     samples, factor = Samples.concatenate(segments), np.concatenate(factors)
     warnings = (*report.warnings, *dict.fromkeys(findings))
     report = replace(report, output_rate=report.rate / step, warnings=warnings)
-    if not cuts:
-        return Batch(samples.select(keep), factor[keep], report)
-    cut_off = np.concatenate(cuts)
-    if robot.floating:  # where rows mix joints
-        keep &= ~cut_off.any(axis=1)
-    return Batch(samples.select(keep), factor[keep], report, cut_off=cut_off[keep])
+    if robot.floating and samples.cut_off is not None:  # where rows mix joints
+        keep &= ~samples.cut_off.any(axis=1)
+    return Batch(samples.select(keep), factor[keep], report)
 
 
 def _conditioned(
@@ -248,10 +229,7 @@ def rows_of(
         pushes = torques or [np.zeros(1)] * len(loads)
         torques = [load + push for load, push in zip(loads, pushes, strict=True)]
     rows = Rows(blocks, left_out, tuple(torques))
-    if batch.cut_off is not None:
-        uncut = ~batch.cut_off[:, regression.robot.actuated]
-        if regression.per_joint and not uncut.all():
-            rows = select_rows(rows, lambda g, block: uncut[block.sample, g])
+    rows = uncut_rows(rows, batch.samples.cut_off, regression)
     return regression.with_load(rows) if torques else rows
 
 

@@ -12,13 +12,14 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.select import make_regression
-from sysid_core.online.saturation import ALIKE, ASKED, COARSE, FEWEST, cut_off, most_alike, needs
+from sysid_core.online.saturation import ASKED, cut_off, needs, varies
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.signals.align import Aligned
 from sysid_core.signals.chain import ChainConfig, filter_grid
 from sysid_core.signals.cutoff import highest_cutoff
 from sysid_core.signals.filters import support
+from sysid_core.signals.plateaus import ALIKE, BEYOND, COARSE, FEWEST, LIMIT, most_alike
 
 __all__ = ["mark_cut_efforts"]
 
@@ -26,11 +27,6 @@ _CUTOFF = 10.0
 """Cut-off [Hz] behind which a motion tells what torque it needs."""
 _MOVES = 0.01
 """Share of a joint's top speed from which it moves [-]: at rest it needs no other torque."""
-_BEYOND = 0.5
-"""Efforts beyond the value, for each that has it [-]: more, and it is not an end. Some are where
-efforts were brought onto other times."""
-_LIMIT = 0.98
-"""Share of a leg's effort limit from which its motor gives no more, as it says [-]."""
 _RATE, _LOOKED_AT = 50.0, 4000
 """Rate [Hz] of the samples that are looked at, several in any run that bends a model; the most."""
 
@@ -66,10 +62,10 @@ def mark_cut_efforts(robot: Robot, aligned: Aligned) -> Aligned:
         return aligned
     marked = []
     for grid, effort in zip(grids, efforts, strict=True):
-        mask = np.zeros(effort.shape, dtype=np.bool_)
+        mask = np.zeros(effort.shape)
         for flat, _ in found:
-            mask[:, flat.joint] |= flat.holds(effort)
-        marked.append(grid._replace(joints={**grid.joints, "cut_off": mask.astype(float)}))
+            mask[flat.holds(effort), flat.joint] = 2.0
+        marked.append(grid._replace(joints={**grid.joints, "cut_off": mask}))
     said = (str(finding) for _, finding in found)
     return replace(aligned, grids=tuple(marked), warnings=(*aligned.warnings, *said))
 
@@ -94,7 +90,7 @@ def _flats(j: int, efforts: Sequence[FloatArray]) -> Iterator[_Flat]:
             continue
         end = float(np.median(out[most : most + count[most]]))
         level = middle + sign * end
-        inside = (beyond > end + 2.0 * same).sum() > _BEYOND * count[most]
+        inside = (beyond > end + 2.0 * same).sum() > BEYOND * count[most]
         if inside or abs(level) <= 2.0 * same:  # small torques that a driver swallows
             continue
         apart = end - out[count >= COARSE * count[most]]
@@ -129,12 +125,12 @@ def _cut(
         least = float(most_alike(moves.sum()))
         if not least < len(held) < moves.sum() - FEWEST:
             continue
-        if by_speed and (flat.step > 0.0 or abs(flat.level) >= _LIMIT * robot.limits.effort[j]):
+        if by_speed and (flat.step > 0.0 or abs(flat.level) >= LIMIT * robot.limits.effort[j]):
             continue
         asked = _spread_in_runs(needed[:, j], held)
         if asked <= max(ASKED * float(np.sqrt(np.mean(needed[moves, j] ** 2))), flat.step):
             continue
-        why = f"its speed varies by {asked:.2g} rad/s" if by_speed else needs(asked)
+        why = varies(asked) if by_speed else needs(asked)
         found = cut_off(robot.joint_names[j], flat.level, len(held), least, why)
         yield flat, replace(found, hint=f"these are left out; {found.hint}")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.errors import DataError
 
 if TYPE_CHECKING:
@@ -214,6 +214,9 @@ class Samples(_Rows):
     contacts: BoolArray | None = None  # (n, nc) in the order of the robot's contacts
     wrenches: FloatArray | None = None
     """(n, nc, 6) [N, N·m] force and torque on the robot in the contact frame."""
+    cut_off: IndexArray | None = None
+    """(n, nj) 2: the effort lies at an end of its range; 1: it rests on any that does; 0: on none.
+    None: nobody looked."""
 
     def __post_init__(self) -> None:
         n = len(self.time)
@@ -229,7 +232,17 @@ class Samples(_Rows):
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
-        """Join batches in time order; a field must be present in all of them or in none."""
+        """Join batches in time order; a field must be present in all of them or in none.
+
+        Of `cut_off` that is not there nothing is known.
+        """
+        if len({part.cut_off is None for part in parts}) > 1:
+            parts = [
+                replace(part, cut_off=np.zeros(part.effort.shape, dtype=np.intp))
+                if part.cut_off is None
+                else part
+                for part in parts
+            ]
         for entry in fields(cls):
             if len({getattr(part, entry.name) is None for part in parts}) > 1:
                 raise DataError(f"{entry.name} is missing from some of the batches")

@@ -16,7 +16,7 @@ from sysid_core.dynamics.select import make_regression
 from sysid_core.identification import identify
 from sysid_core.recording import BaseRecording, Recording, Samples
 from sysid_core.robot import Robot
-from sysid_core.signals.chain import ChainConfig, Grid, rest_on_cut_efforts
+from sysid_core.signals.chain import ChainConfig, Grid, filter_grid
 from sysid_core.signals.filters import support
 from sysid_core.signals.options import SignalConfig
 from sysid_core.validation import validate
@@ -81,16 +81,16 @@ def test_only_rows_of_that_joint_that_rest_on_it_are_left_out(
         return batch, np.array([len(block.target) for block in blocks])
 
     (whole, all_rows), (batch, rows) = counts(clean), counts(spoiled(clean, above(0.2)))
-    assert whole.cut_off is None
-    assert batch.cut_off is not None
+    assert whole.samples.cut_off is None
+    assert batch.samples.cut_off is not None
     assert len(batch) == len(whole)
     others = np.arange(len(rows)) != ELBOW
     np.testing.assert_array_equal(rows[others], all_rows[others])
     assert 0.2 < 1.0 - rows[ELBOW] / all_rows[ELBOW] < 0.8
     half = batch.select(slice(0, len(batch) // 2))
-    joined = Batch.concatenate([half, whole], whole.report)
+    joined = Batch.concatenate([half, whole], whole.report).samples
     assert joined.cut_off is not None
-    np.testing.assert_array_equal(joined.cut_off[: len(half)], half.cut_off)
+    np.testing.assert_array_equal(joined.cut_off[: len(half)], half.samples.cut_off)
     assert not joined.cut_off[len(half) :].any()
 
 
@@ -125,19 +125,22 @@ def test_a_joint_that_rests_is_not_cut_off(ur10: Robot, clean: Recording) -> Non
 def test_samples_know_what_they_rest_on(lag: float) -> None:
     time = np.arange(400) / 100.0
     cut = np.zeros((400, 2))
-    cut[200:220, 1] = 1.0
+    cut[200:220, 1] = 2.0
     values = np.zeros((400, 2))
     grid = Grid(time, {"position": values, "effort": values, "cut_off": cut}, {})
     chain = ChainConfig(100.0, 5.0)
     edge, moved = support(100.0, 5.0), round(100.0 * lag)
-    found = rest_on_cut_efforts(grid.with_efforts_earlier(lag), chain)
+    found = filter_grid(grid.with_efforts_earlier(lag), chain).samples.cut_off
     assert found is not None
     assert not found[:, 0].any()
-    (where,) = np.nonzero(found[:, 1])
-    first, last = 200 - moved - 2 * edge, 219 - moved
-    np.testing.assert_array_equal(where, np.arange(first, last + 1))
+    expected = np.zeros(400)
+    expected[200 - moved - edge : 220 - moved + edge] = 1.0
+    expected[200 - moved : 220 - moved] = 2.0
+    np.testing.assert_array_equal(found[:, 1], expected[edge : 400 - edge])
+    thinned = filter_grid(grid.with_efforts_earlier(lag), chain, every=3).samples.cut_off
+    np.testing.assert_array_equal(thinned, found[::3])
     bare = Grid(time, {"position": values}, {})
-    assert rest_on_cut_efforts(bare, chain) is None
+    assert filter_grid(bare, chain).samples.cut_off is None
 
 
 def test_a_leg_is_not_learned_from_while_an_effort_is_cut_off(
@@ -152,5 +155,5 @@ def test_a_leg_is_not_learned_from_while_an_effort_is_cut_off(
     (text,) = told(fewer.report.warnings)
     assert "its speed varies by" in text
     assert 0.2 * len(every) < len(fewer) < 0.9 * len(every)
-    assert fewer.cut_off is not None
-    assert not fewer.cut_off.any()
+    assert fewer.samples.cut_off is not None
+    assert not fewer.samples.cut_off.any()

@@ -152,6 +152,7 @@ class Loop:
 
     def kill(self, name: str) -> list[str]:
         """End a node as ``kill -9`` does; returns the command that started it."""
+        self.until(lambda: name in node_processes())
         process = node_processes()[name]
         words = Path(f"/proc/{process}/cmdline").read_text().split("\0")[:-1]
         command = [self._kept(word) for word in words]

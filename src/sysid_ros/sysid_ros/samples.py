@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples to messages and back."""
 
+from array import array
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,6 +35,9 @@ def samples_message(
     message.time = doubles(samples.time - end)
     for name in _JOINT_ARRAYS:
         setattr(message, name, doubles(getattr(samples, name)[:, robot.actuated]))
+    if samples.cut_off is not None:
+        cut_off = samples.cut_off[:, robot.actuated].astype(np.uint8)
+        message.cut_off = array("B", cut_off.tobytes())
     for name in _BASE_ARRAYS:
         values = getattr(samples, name)
         if values is not None:
@@ -67,11 +71,16 @@ def samples_from_message(robot: Robot, message: JointSamples) -> Samples:
         table = rows(getattr(message, name), n, len(message.joint_names), name)
         full[:, robot.actuated] = table[:, columns]
         arrays[name] = full
+    cut_off = None
+    if len(message.cut_off):
+        cut_off = np.zeros((n, len(robot.joint_names)), dtype=np.intp)
+        table = rows(message.cut_off, n, len(message.joint_names), "cut_off")
+        cut_off[:, robot.actuated] = table[:, columns]
     if robot.floating:
         for name, width in _BASE_ARRAYS.items():
             arrays[name] = rows(getattr(message, name), n, width, name)
     contacts, wrenches = _contacts(robot, message, n)
-    return Samples(time, **arrays, contacts=contacts, wrenches=wrenches)
+    return Samples(time, **arrays, contacts=contacts, wrenches=wrenches, cut_off=cut_off)
 
 
 def _columns(names: Sequence[str], wanted: Sequence[str], what: str) -> list[int]:

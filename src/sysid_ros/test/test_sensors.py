@@ -105,6 +105,7 @@ def test_samples_come_back_in_the_robots_order() -> None:
         base_acceleration=rng.standard_normal((3, 6)),
         contacts=rng.random((3, 4)) > 0.5,
         wrenches=rng.standard_normal((3, 4, 6)),
+        cut_off=rng.integers(0, 3, (3, joints)),
     )
     message = samples_message(dog, samples, 5, cutoff=50.0)
     assert (message.sequence, message.cutoff) == (5, 50.0)

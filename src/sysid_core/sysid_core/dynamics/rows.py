@@ -29,6 +29,7 @@ __all__ = [
     "joint_rows",
     "moving_rows",
     "select_rows",
+    "uncut_rows",
 ]
 
 
@@ -122,6 +123,16 @@ def moving_rows(rows: Rows, speed: FloatArray, still: FloatArray | float) -> Row
     if moving.all():
         return rows
     return select_rows(rows, lambda g, block: moving[block.sample, g])
+
+
+def uncut_rows(rows: Rows, cut_off: IndexArray | None, regression: Regression) -> Rows:
+    """Leave out the rows of joints whose efforts rest on any that is cut off, as of `Samples`."""
+    if cut_off is None or not regression.per_joint:
+        return rows
+    uncut = cut_off[:, regression.robot.actuated] == 0
+    if uncut.all():
+        return rows
+    return select_rows(rows, lambda g, block: uncut[block.sample, g])
 
 
 def joint_rows(

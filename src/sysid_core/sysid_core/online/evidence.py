@@ -20,8 +20,9 @@ _SHORTEST_CHANGE = 0.5
 """Changes are taken to be spread over at least this time [s]: a controller blends them in."""
 
 _WAIT = 3
-"""Windows that a first model of a robot, or of a changed one, waits for a scale to show. One is
-what a motion needs to show all of the robot: what three leave open, it does not show."""
+"""Windows that a first model of a robot, or of a changed one, waits for a scale, or what a torque
+is at an end of its range, to show. One is what a motion needs to show all of the robot: what three
+leave open, it does not show."""
 
 
 def gather(
@@ -45,6 +46,8 @@ def gather(
     margins = np.ones(0)
     if estimate is not None:
         margins = consistency_margin(layout.inertias(estimate.parameters))
+    waits = not model.identified and learner.windows < _WAIT
+    waiting = learner.cut_efforts.suspected() if waits else ()
     return Evidence(
         opened=model.identified,
         fill=fill,
@@ -53,7 +56,7 @@ def gather(
         rmse_nominal_groups=scores.nominal.rmse,
         centred_r2=scores.centred_r2,
         torque=learner.usual,
-        saturated=learner.saturation.diagnostics(),
+        saturated=learner.saturation.diagnostics() or waiting,
         wrong_torques=_wrong_torques(learner, in_use=model.identified and not changed),
         changed=changed,
         adopted=model.identified and model.parameters is not learner.robot.nominal,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.dynamics.rows import Regression, Rows
+from sysid_core.dynamics.rows import Regression, Rows, uncut_rows
 from sysid_core.dynamics.sums import Places
 from sysid_core.effort_scales import EffortScales, RecentEfforts
 from sysid_core.estimation import (
@@ -29,9 +29,9 @@ from sysid_core.online.intake import LEAST_CORRELATION, expected_errors, travel,
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.prequential import Prequential
-from sysid_core.online.saturation import Saturation
+from sysid_core.online.saturation import CutEfforts, Saturation
 from sysid_core.online.settings import SCORED, OnlineConfig
-from sysid_core.online.torque_checks import TorqueChecks, TorqueVerdict, refusing
+from sysid_core.online.torque_checks import TorqueChecks, TorqueVerdict, refusing, worst
 from sysid_core.online.update import Failed, KnownBase, Request, Solution
 from sysid_core.online.window import SlidingWindow
 from sysid_core.priors import default_constraints, default_prior
@@ -44,7 +44,7 @@ _TOLERANCE = 2e-3
 """A solve stops when the next step would move the estimate by less standard deviations [-]."""
 
 _OF_ANY_LAW = (
-    *("scores", "saturation", "left_out", "_forgot"),
+    *("scores", "saturation", "cut_efforts", "left_out", "_forgot"),
     *("time", "informative_time", "samples", "rejected", "informative"),
 )
 """What a learner knows that depends on neither friction terms nor low-pass. A torque that seemed
@@ -75,11 +75,12 @@ class Learner:
         size = len(regression.groups), config.sample_rate, self.usual
         self.colours = Colours(ResidualColour(*size), Bursts(*size))
         half_life = config.samples(max(config.memory, config.window))
+        still = config.still_velocity * self._travel
         self.saturation = Saturation(regression.groups, self.usual, half_life)
+        self.cut_efforts = CutEfforts(regression, self.usual, still, half_life)
         self._efforts = RecentEfforts(half_life)  # Where rows mix joints
         self.propose(self._prior.mean)
-        # until the first estimate, the nominal model is what the candidate is compared with
-        self._candidate_base = self._nominal_base
+        self._candidate_base = self._nominal_base  # What it is compared with until an estimate
         self.estimate: Estimate | None = None  # The newest one; None before the first solution
         self._friction = LiveFriction(regression)
         self._learned = self.window.learned
@@ -127,8 +128,7 @@ class Learner:
     def _renew_epoch(self) -> None:
         """Let solutions of requests made so far be out of date."""
         self.epoch += 1
-        # The newest on the torque of each group that was judged
-        self.verdicts: dict[int, TorqueVerdict] = {}
+        self.verdicts: dict[int, TorqueVerdict] = {}  # The newest on each group's torque
 
     def _renew_scores(self) -> None:
         span = self.config.samples(SCORED)
@@ -170,10 +170,17 @@ class Learner:
     # -- data in ----------------------------------------------------------------------------
 
     def usable(self, samples: Samples) -> Samples:
-        """Leave out samples that cannot be measurements, and count them."""
+        """Leave out samples that cannot be measurements, and what is cut off; count them.
+
+        All is forgotten where efforts turn out to be cut off that were learned from.
+        """
         samples, left_out = usable_samples(self.robot, samples)
         self.rejected += left_out.samples
-        self.left_out.note(left_out)
+        samples, cut, new = self.cut_efforts.leave_out(samples)
+        self.left_out.note(left_out + cut)
+        if new:
+            self.forget()
+            self.saturation.clear()
         return samples
 
     def begin_anew(self, time: float) -> None:
@@ -223,7 +230,8 @@ class Learner:
         rows = self.regression.rows(samples, config.still_velocity * self._travel)
         if config.cutoff > 0.0:
             self._friction.filter(rows.blocks, samples, config.sample_rate, config.cutoff)
-        usable = np.zeros(len(samples), dtype=bool)
+        rows = uncut_rows(rows, samples.cut_off, self.regression)
+        usable = np.zeros(len(samples), dtype=np.bool_)
         for block in rows.blocks:
             usable[block.sample] = True
         return Learned(rows, int(usable.sum()))
@@ -241,7 +249,7 @@ class Learner:
 
     @property
     def windows(self) -> float:
-        """Windows of informative samples that came since the data were last dropped [-]."""
+        """Windows of informative samples since the data were last dropped [-]."""
         return (self.informative - self._forgot) / self.window.config.samples
 
     def request(self, *, opening: bool = False, judging: bool = True) -> Request | None:
@@ -293,23 +301,16 @@ class Learner:
             colour,
             self._unanchored,
             checks,
-            self._due(opening, judging),
+            self._due(opening) if judging and self.window.fill >= 1.0 else (),
             not self.verdicts,
         )
 
-    def _due(self, opening: bool, judging: bool) -> tuple[int, ...]:
+    def _due(self, opening: bool) -> tuple[int, ...]:
         """Return the joints whose torques are to be judged now."""
-        if self.window.fill < 1.0 or not judging:
-            return ()
-        count = len(self.regression.groups)
-        if len(self.verdicts) < count:
+        if len(self.verdicts) < (count := len(self.regression.groups)):
             return tuple(range(count))
         self._turn = (self._turn + 1) % count
-        if not opening:
-            return (self._turn,)
-        # while one refuses, the others cannot let a model pass
-        worst = max(self.verdicts, key=lambda joint: self.verdicts[joint].weight)
-        return tuple({worst, self._turn})
+        return (self._turn,) if not opening else tuple({self._turn, worst(self.verdicts)})
 
     def known(self, estimate: Estimate) -> KnownBase:
         """Return how far the base parameters are known on the motion learned.
@@ -338,7 +339,7 @@ class Learner:
         return True
 
     def take_verdicts(self, epoch: int, verdicts: Mapping[int, TorqueVerdict]) -> None:
-        """Take in what was found of torques in an epoch, unless it is out of date."""
+        """Take in what was found of torques, unless it is out of date."""
         if epoch == self.epoch:
             self._judged(verdicts)
 

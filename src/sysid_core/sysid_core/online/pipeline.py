@@ -112,16 +112,18 @@ class OnlineIdentifier:
     def ingest(self, samples: Samples) -> None:
         """Score the samples with the models at hand, then learn from them.
 
-        Samples that are not finite or exceed twice the effort limit are counted and left out.
-        A batch whose time goes back starts the window anew; what was in it fades as memory does.
+        Samples that cannot be measurements are counted and left out. A batch whose time goes back
+        starts the window anew; what was in it fades as memory does.
         """
-        fresh = self._learner.usable(samples)
+        epoch, fresh = self._learner.epoch, self._learner.usable(samples)
+        if self._learner.epoch != epoch:
+            self._past.clear()
+            self._tracker.restart(self._learner.time)
         samples = self._past.filtered(fresh)
         if len(samples) == 0:
             self._past.add(fresh, 0)
             return
-        start = float(samples.time[0])
-        if start < self._learner.time - 1e-9:
+        if (start := float(samples.time[0])) < self._learner.time - 1e-9:
             self._learner.begin_anew(start)
             self._past.clear()
             self._tracker.restart(start)

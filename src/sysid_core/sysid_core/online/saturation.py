@@ -3,54 +3,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import numpy as np
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.diagnostics import Diagnostic
-from sysid_core.dynamics.rows import Rows
+from sysid_core.dynamics.rows import LeftOut, Regression, Rows
+from sysid_core.recording import Samples
+from sysid_core.signals.plateaus import ALIKE, FEWEST, FrequentValues, most_alike
 
-__all__ = ["ALIKE", "ASKED", "COARSE", "FEWEST", "Saturation", "cut_off", "most_alike", "needs"]
-
-ALIKE = 1e-4
-"""Torques that differ by less than this share of their RMS are the same [-]."""
-
-_DWELL = float(np.sqrt(2.0 * ALIKE) / np.pi)
-"""Share of its time that a sine spends that close to its extreme (arcsine law) [-]."""
-
-_DEVIATIONS = 5.0
-"""Standard deviations of a count by which more rows must be alike than a sine's."""
-
-FEWEST = 10.0
-"""Rows that must be alike in any case, as a slow turn brings a few; and that must not be, as a
-torque that is not measured at all has one value."""
+__all__ = ["ASKED", "CutEfforts", "Saturation", "cut_off", "needs", "varies"]
 
 ASKED = 0.05
 """Share of the usual torque by which the nominal one must vary over those rows: a torque that is
 constant because the motion needs no other is not cut off [-]."""
 
 
-COARSE = 0.2
-"""Rows at another value on the same side, for each at the most frequent one, from which on the
-torque is coarse: one that is cut off is so at one value [-]."""
-
-_VALUES = 4
-"""Values that are kept on each side of zero."""
-
-
-def most_alike(rows: FloatArray | float) -> FloatArray:
-    """Return how many of some rows may be alike where nothing is cut off."""
-    usual = _DWELL * np.asarray(rows, dtype=float)
-    return np.maximum(usual + _DEVIATIONS * np.sqrt(usual), FEWEST)
-
-
 class Saturation:
     """Rows of every group that lie at a positive or negative value.
 
-    A vote of all rows that equal the one before finds the most frequent values (Misra & Gries
-    1982): it counts at least as many rows at a value as there are more than others. No limit
-    has to be known, and the torque's unit does not matter. Takes the groups' usual torques (G,)
-    [N·m], of which those that the motion needs must show a share, and after how many samples rows
-    count half.
+    No limit has to be known, and the torque's unit does not matter. Takes the groups' usual
+    torques (G,) [N·m], of which those that the motion needs must show a share, and after how many
+    samples rows count half.
     """
 
     def __init__(self, groups: tuple[str, ...], usual: FloatArray, half_life: float) -> None:
@@ -59,16 +35,15 @@ class Saturation:
         self._last = np.full(len(groups), np.nan)
         self._rows = np.zeros(len(groups))
         self._square = np.zeros(len(groups))  # [N²·m²] sum over those rows
-        self._level = np.zeros((len(groups), 2, _VALUES))
-        # rows at that value; sum and sum of squares of what the nominal model needs there
-        self._sums = np.zeros((len(groups), 2, _VALUES, 3))
+        # with sums and sums of squares of what the nominal model needs there
+        self._values = FrequentValues(len(groups), 2)
 
     def push(self, rows: Rows, nominal: FloatArray, samples: int) -> None:
         """Look at the rows of some samples; `nominal` are base parameters (b,)."""
         fade = self._forget**samples
         self._rows *= fade
         self._square *= fade
-        self._sums *= fade
+        self._values.sums *= fade
         for g, block in enumerate(rows.blocks):
             values = block.target
             if not len(values):
@@ -82,51 +57,161 @@ class Saturation:
             if not alike.any():
                 continue
             for value, needed in zip(values[alike], block.matrix[alike] @ nominal, strict=True):
-                self._vote(g, float(value), float(needed), same)
+                self._values.vote(g, float(value), same, float(needed), float(needed**2))
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        for known in (self._rows, self._square, self._values.sums):
+            known[:] = 0.0
 
     def _same(self, g: int) -> float:
         """Return by how much torques [N·m] differ that are the same."""
         return ALIKE * float(np.sqrt(self._square[g] / max(self._rows[g], 1.0)))
 
-    def _vote(self, g: int, value: float, needed: float, same: float) -> None:
-        side = int(value > 0.0)
-        level, sums = self._level[g, side], self._sums[g, side]
-        row, free = (1.0, needed, needed**2), None
-        for k in range(_VALUES):
-            if sums[k, 0] < 1.0:
-                free = k if free is None else free
-            elif abs(value - level[k]) <= same:
-                sums[k] += row
-                return
-        if free is None:
-            sums *= 1.0 - 1.0 / sums[:, :1]
-        else:
-            level[free], sums[free] = value, row
-
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Name the groups whose torque is cut off."""
         found = []
         least = most_alike(self._rows)
-        for g, sums in enumerate(self._sums.reshape(len(self._groups), -1, 3)):
+        for g, sums in enumerate(self._values.sums.reshape(len(self._groups), -1, 3)):
             first = int(np.argmax(sums[:, 0]))
             count, total, square = sums[first]
             if not least[g] < count < self._rows[g] - FEWEST:
                 continue
             asked = max(square / count - (total / count) ** 2, 0.0) ** 0.5
-            level = self._level[g].flat[first]
-            if asked > max(ASKED * self._usual[g], self._resolution(g, first)):
+            level = self._values.level[g].flat[first]
+            if asked > max(ASKED * self._usual[g], self._values.resolution(g, first)):
                 level = 0.0 if abs(level) <= self._same(g) else level
                 found.append(cut_off(self._groups[g], level, count, least[g], needs(asked)))
         return tuple(found)
 
-    def _resolution(self, g: int, first: int) -> float:
-        """Return the step [N·m] from a value to the nearest that a coarse torque takes as well."""
-        levels, counts = self._level[g].ravel(), self._sums[g, :, :, 0].ravel()
-        others = counts >= COARSE * counts[first]
-        others[first] = False
-        others &= levels * levels[first] >= 0.0  # the other limit is far away
-        steps = np.abs(levels - levels[first])[others]
-        return float(steps.min()) if len(steps) else 0.0
+
+class CutEfforts:
+    """Joints of whose efforts some lie at an end of their range where the motion needs others.
+
+    What rests on these is left out. What the motion needs is told by the nominal model, or where
+    rows mix joints, so that nobody knows what one of them needs, by its speed.
+
+    Parameters
+    ----------
+    regression : Regression
+    usual : (G,) [N·m]
+        Torques of the groups.
+    still : (nj,) [rad/s]
+        Below it a joint is at rest.
+    half_life : float
+        Samples after which one counts half.
+
+    Attributes
+    ----------
+    joints : (G,)
+        Which actuated joints are such ones.
+    """
+
+    def __init__(
+        self, regression: Regression, usual: FloatArray, still: FloatArray, half_life: float
+    ) -> None:
+        self._regression, self._usual, self._still = regression, usual, still
+        self._nominal = regression.base.project(regression.robot.nominal)
+        self._actuated = np.flatnonzero(regression.robot.actuated)
+        self._forget = 0.5 ** (1.0 / half_life)
+        joints = len(self._actuated)
+        self.joints = np.zeros(joints, dtype=np.bool_)
+        self._speeds = np.zeros(1 + joints)  # samples and the sums of their speeds' squares
+        # samples at an end, sums of squares about the mean of each stretch, degrees of freedom
+        self._sums = np.zeros((joints, 3))
+        # of the newest stretch: samples and their mean; whether the next sample may go on with it
+        self._stretch, self._goes_on = np.zeros((joints, 2)), np.zeros(joints, dtype=np.bool_)
+        self._level = np.zeros(joints)  # [N·m] newest effort at an end
+
+    def leave_out(self, samples: Samples) -> tuple[Samples, LeftOut, bool]:
+        """Look at samples; return what of them does not rest on an effort that is cut off.
+
+        Where rows mix joints these are samples, else `cut_off` tells the joints to leave out. Last
+        of what is returned is whether efforts of another joint turned out to be cut off.
+        """
+        if samples.cut_off is None or not len(samples):
+            return samples, LeftOut(), False
+        before = self.joints
+        self._look(samples, samples.cut_off[:, self._actuated] > 1)
+        new = bool((self.joints & ~before).any())
+        cut_off = samples.cut_off.copy()
+        cut_off[:, self._actuated[~self.joints]] = 0
+        if self._regression.per_joint or not cut_off.any():
+            return replace(samples, cut_off=cut_off), LeftOut(), new
+        first = np.argmax(cut_off[:, self._actuated] > 0, axis=1)
+        cut = cut_off.any(axis=1)
+        causes = tuple(
+            (replace(one, message=f"{{share}} of the samples are left out: {one.message}"), count)
+            for one, g in zip(self.diagnostics(), np.flatnonzero(self.joints), strict=True)
+            if (count := int(np.count_nonzero(cut & (first == g))))
+        )
+        return samples.select(~cut), LeftOut(int(np.count_nonzero(cut)), causes), new
+
+    def _look(self, samples: Samples, at_end: BoolArray) -> None:
+        """Take in what the motion needs where efforts (n, G) lie at an end."""
+        self._sums *= self._forget ** len(samples)
+        velocity = samples.velocity[:, self._actuated]
+        self._speeds *= self._forget ** len(samples)
+        self._speeds += len(samples), *np.einsum("ij,ij->j", velocity, velocity)
+        whole = np.flatnonzero(at_end.any(axis=1))
+        if len(whole) and self._regression.per_joint:
+            blocks = self._regression.rows(samples.select(whole), self._still).blocks
+        for g in np.flatnonzero(at_end.any(axis=0)):
+            where = np.flatnonzero(at_end[:, g])
+            if self._regression.per_joint:
+                chosen = at_end[whole[blocks[g].sample], g]
+                where = whole[blocks[g].sample[chosen]]
+                needed = blocks[g].matrix[chosen] @ self._nominal
+            else:
+                needed = np.abs(velocity[where, g])
+            self._see(int(g), where, needed)
+            self._level[g] = samples.effort[np.flatnonzero(at_end[:, g])[-1], self._actuated[g]]
+        self._goes_on = at_end[-1]
+        self.joints = (self._sums[:, 0] >= FEWEST) & (self._asked > ASKED * self._usually)
+
+    def _see(self, g: int, where: IndexArray, needed: FloatArray) -> None:
+        """Take in what the motion needs in the samples `where` joint g is at an end."""
+        before = -1 if self._goes_on[g] else -2
+        for sample, value in zip(where.tolist(), needed.tolist(), strict=True):
+            if sample != before + 1:
+                self._stretch[g] = 0.0
+            before = sample
+            count, mean = self._stretch[g]
+            apart = value - mean if count else 0.0
+            mean = mean + apart / (count + 1.0) if count else value
+            self._stretch[g] = count + 1.0, mean
+            self._sums[g] += 1.0, apart * (value - mean), float(count > 0.0)
+
+    @property
+    def _asked(self) -> FloatArray:
+        """Deviation (G,) of what the motion needs over stretches at an end, as of a joint [N·m].
+
+        Where rows mix joints that of the speed [rad/s].
+        """
+        return np.asarray(np.sqrt(self._sums[:, 1] / np.maximum(self._sums[:, 2], 1.0)))
+
+    @property
+    def _usually(self) -> FloatArray:
+        if self._regression.per_joint:
+            return self._usual
+        return np.asarray(np.sqrt(self._speeds[1:] / max(self._speeds[0], 1.0)))
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Name the joints whose effort is cut off, and say that this is left out."""
+        return tuple(
+            replace(one, hint=f"these are left out; {one.hint}") for one in self._told(self.joints)
+        )
+
+    def suspected(self) -> tuple[Diagnostic, ...]:
+        """Name the joints whose effort may be: the motion has not asked for others so far."""
+        return tuple(self._told((self._sums[:, 0] >= FEWEST) & ~self.joints))
+
+    def _told(self, joints: BoolArray) -> Iterator[Diagnostic]:
+        tell = needs if self._regression.per_joint else varies
+        names = self._regression.robot.actuated_names
+        for g in np.flatnonzero(joints):
+            count, why = self._sums[g, 0], tell(float(self._asked[g]))
+            yield cut_off(names[g], float(self._level[g]), count, FEWEST, why)
 
 
 def cut_off(name: str, level: float, count: float, least: float, asked: str) -> Diagnostic:
@@ -147,3 +232,8 @@ def cut_off(name: str, level: float, count: float, least: float, asked: str) -> 
 def needs(size: float) -> str:
     """Say that a motion needs torques that differ by a size [N·m]."""
     return f"the one that the motion needs varies by {size:.2g}"
+
+
+def varies(size: float) -> str:
+    """Say that a joint's speed differs by a size [rad/s]."""
+    return f"its speed varies by {size:.2g} rad/s"

@@ -20,7 +20,6 @@ from sysid_core.signals.align import Aligned
 from sysid_core.signals.chain import ChainConfig, Grid, filter_grid
 from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff
 from sysid_core.signals.filters import support
-from sysid_core.signals.interpolation import hermite
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import effort_lag
 from sysid_core.signals.synchronise import SynchroniseReport
@@ -112,12 +111,18 @@ class SecondFilter:
         last = max(first, len(run) - self._after)
         kept = max(0, last - self._before - _BESIDE)
         self._held, self._first = run.select(slice(kept, None)), last - kept
-        effort = hermite(run.time, run.effort, run.time + self.choice.lag)
-        return replace(run, effort=effort).select(slice(first, last))
+        moved = _grid(run).with_efforts_earlier(self.choice.lag).joints
+        run = replace(run, effort=moved["effort"])
+        if run.cut_off is not None:
+            run = replace(run, cut_off=moved["cut_off"].astype(np.intp))
+        return run.select(slice(first, last))
 
 
 def _grid(samples: Samples) -> Grid:
-    return Grid(samples.time, {"position": samples.position, "effort": samples.effort}, {})
+    joints = {"position": samples.position, "effort": samples.effort}
+    if samples.cut_off is not None:
+        joints["cut_off"] = samples.cut_off.astype(np.float64)
+    return Grid(samples.time, joints, {})
 
 
 def choose_filter(

@@ -32,6 +32,7 @@ from sysid_core.signals.filters import support
 from sysid_core.signals.inertial import FIRST, Biases
 from sysid_core.signals.live_arrivals import LiveArrivals
 from sysid_core.signals.outliers import HALF_WINDOW, unwrapped
+from sysid_core.signals.plateaus import LiveEnds
 from sysid_core.signals.repeats import LiveRepeats
 
 __all__ = ["SampleStream", "columns_of", "values_of"]
@@ -69,6 +70,9 @@ class SampleStream:
             upper=np.r_[np.full(nm, np.inf), TORQUE_LIMITS * limits.effort[self._measured]],
             max_rate=np.r_[_SPEED_LIMITS * limits.velocity[self._measured], np.full(nm, np.inf)],
         )
+        # a leg's motor says what it gives, a sensor's range no more than what it measures
+        most = limits.effort[self._measured] if robot.floating else np.full(nm, np.inf)
+        self._ends = LiveEnds(config.rate, most)
         self._repeats = LiveRepeats(1.0 / config.rate, config.gap, positions=nm)
         self._arrivals = LiveArrivals(1.0 / config.rate, config.gap, judged=nm)
         self._angles = np.full((1, nm), np.nan)
@@ -182,7 +186,7 @@ class SampleStream:
     def _restart(self, *, reset: bool) -> None:
         """Begin a run's grid anew; forget the sensors, too, where time went back."""
         self._next = self._edge
-        self._on_grid = np.zeros((0, 2 * len(self._measured)))
+        self._on_grid = np.zeros((0, 3 * len(self._measured)))
         if reset:
             self._begin_fusing()
             self._disagreement: tuple[Diagnostic, ...] = ()
@@ -217,9 +221,13 @@ class SampleStream:
         """Interpolate what is new since the last stretch of grid, which this one overlaps."""
         nm = len(self._measured)
         new = time[len(self._on_grid) :]
-        rows = self._on_grid = np.vstack([self._on_grid, self._joints.at(new)])
+        found = self._joints.at(new)
+        at_end = 2.0 * self._ends.push(found)
+        rows = self._on_grid = np.vstack([self._on_grid, np.hstack([found, at_end])])
         self._joints.forget(time[-1])
-        joints = {"position": self._spread(rows[:, :nm]), "effort": self._spread(rows[:, nm:])}
+        position, effort, cut_off = (rows[:, k * nm : (k + 1) * nm] for k in range(3))
+        joints = {"position": self._spread(position), "effort": self._spread(effort)}
+        joints["cut_off"] = self._spread(cut_off, 0.0)
         return Grid(time, joints, self._sensors.at(time, self.config.rate))
 
     def _samples(self, grid: Grid) -> Samples:
@@ -284,11 +292,11 @@ class SampleStream:
         elif self._sensors.sensed("imu"):
             self.counts["samples without imu"] += missing
 
-    def _spread(self, values: FloatArray) -> FloatArray:
-        """Put columns of the measured joints where the robot has them, NaN elsewhere."""
+    def _spread(self, values: FloatArray, others: float = np.nan) -> FloatArray:
+        """Put columns of the measured joints where the robot has them, and `others` elsewhere."""
         if len(self._measured) == len(self.robot.joint_names):
             return values
-        full = np.full((len(values), len(self.robot.joint_names)), np.nan)
+        full = np.full((len(values), len(self.robot.joint_names)), others)
         full[:, self._measured] = values
         return full
 

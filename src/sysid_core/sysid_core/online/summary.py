@@ -33,6 +33,8 @@ def summary(
     """Return what is known after a decision."""
     estimate, robot, window = learner.estimate, learner.robot, learner.window
     found = () if estimate is None else estimate.diagnostics
+    # else it is told with what is left out
+    cut = learner.cut_efforts.diagnostics() if learner.regression.per_joint else ()
     if estimate is not None and model.parameters is estimate.parameters:
         consistency = estimate.consistency
     else:
@@ -42,7 +44,7 @@ def summary(
         time=learner.time,
         state=decision.state,
         causes=decision.reasons,
-        notes=(*notes, *learner.left_out.diagnostics, *found),
+        notes=(*notes, *cut, *learner.left_out.diagnostics, *found),
         revision=revision,
         changed=changed,
         identified=model.identified,

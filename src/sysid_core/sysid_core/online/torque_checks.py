@@ -25,6 +25,7 @@ __all__ = [
     "TorqueVerdict",
     "refusing",
     "stuck_torque",
+    "worst",
     "wrong_scale",
 ]
 
@@ -95,6 +96,11 @@ class TorqueVerdict(NamedTuple):
 
 
 _FINE = TorqueVerdict(None)
+
+
+def worst(verdicts: Mapping[int, TorqueVerdict]) -> int:
+    """Return whose verdict weighs most: while one refuses, others cannot let a model pass."""
+    return max(verdicts, key=lambda joint: verdicts[joint].weight)
 
 
 def refusing(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.recording import ImuMounting, Samples
 from sysid_core.signals.filters import Smoothed, smoothed, smoothed_value, support
@@ -26,7 +26,6 @@ __all__ = [
     "filter_grid",
     "fuse",
     "fuse_whole",
-    "rest_on_cut_efforts",
 ]
 
 
@@ -36,7 +35,7 @@ class Grid(NamedTuple):
     time: FloatArray  # (n,) [s]
     joints: Mapping[str, FloatArray]
     """Each (n, nj): `position`, and `velocity` and `effort` where measured, in joint order and SI
-    units; `cut_off` is not zero where an effort is."""
+    units; `cut_off` as of `Samples`."""
     sensors: Mapping[str, FloatArray]
     """Each (n, nc) rows of the sensors that were there, by name; NaN where one was silent."""
 
@@ -148,6 +147,8 @@ def filter_grid(grid: Grid, config: ChainConfig, *, every: int = 1) -> Filtered:
     samples = Samples(
         grid.time[inner], motion.position, motion.velocity, motion.acceleration, effort
     )
+    if (cut := grid.joints.get("cut_off")) is not None:
+        samples = replace(samples, cut_off=_cut_off(cut, edge)[::every])
     if (base := grid.sensors.get("base")) is not None:
         filtered = smooth(base)
         moved = base_motion(filtered, measured=config.base_measured)
@@ -167,16 +168,13 @@ def filter_grid(grid: Grid, config: ChainConfig, *, every: int = 1) -> Filtered:
     return Filtered(samples, readings)
 
 
-def rest_on_cut_efforts(grid: Grid, config: ChainConfig) -> BoolArray | None:
-    """Return which efforts (m, nj) of the samples of `filter_grid` rest on any that is cut off.
-
-    None where no effort of the grid was looked at for that.
-    """
-    if (cut := grid.joints.get("cut_off")) is None:
-        return None
-    edge = support(config.rate, config.remaining)
-    so_far = np.cumsum(np.pad(cut, ((1, 0), (0, 0))), axis=0)
-    return np.asarray(so_far[2 * edge + 1 :] > so_far[: -2 * edge - 1])
+def _cut_off(cut: FloatArray, edge: int) -> IndexArray:
+    """Return for the inner samples what they rest on, that reach so many beyond themselves."""
+    if not cut.any():
+        return np.zeros((len(cut) - 2 * edge, cut.shape[1]), dtype=np.intp)
+    so_far = np.cumsum(np.pad(cut > 0.0, ((1, 0), (0, 0))), axis=0, dtype=np.intp)
+    rests = so_far[2 * edge + 1 :] > so_far[: -2 * edge - 1]
+    return rests.astype(np.intp) + (cut[edge : len(cut) - edge] > 1.0)
 
 
 def fuse(filtered: Filtered, mounting: ImuMounting, biases: Biases, rate: float) -> Fused:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sysid_core.arrays import BoolArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import DataError
 from sysid_core.recording import ImuMounting, Samples
@@ -17,7 +16,6 @@ from sysid_core.signals.chain import (
     Grid,
     filter_grid,
     fuse_whole,
-    rest_on_cut_efforts,
 )
 from sysid_core.signals.cutoff import CutoffChoice
 from sysid_core.signals.filters import support
@@ -55,8 +53,6 @@ class Prepared:
 
     segments: tuple[Samples, ...]
     report: PrepareReport
-    cut_off: tuple[BoolArray | None, ...]
-    """Per segment which efforts (n, nj) rest on any that is cut off; None: not looked for."""
 
     def samples(self) -> Samples:
         """Return all segments joined."""
@@ -113,8 +109,7 @@ def filter_aligned(
         (*recording.warnings, *warnings),
         choice.lag,
     )
-    cut_off = tuple(rest_on_cut_efforts(grid, chain) for grid in grids)
-    return Prepared(tuple(segments), report, cut_off)
+    return Prepared(tuple(segments), report)
 
 
 def effort_lag(lag: float) -> Diagnostic:

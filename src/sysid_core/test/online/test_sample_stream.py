@@ -89,6 +89,24 @@ def test_chunks_do_not_matter(panda: Robot, chunks: int) -> None:
         np.testing.assert_allclose(getattr(samples, name), expected, atol=1e-9 * scale)
 
 
+def test_samples_tell_of_efforts_at_an_end_of_their_range(panda: Robot) -> None:
+    position, effort = sines(3000, 7), 5.0 * sines(3000, 7, seed=2)
+    most = 0.6 * float(np.abs(effort[:, 2]).max())
+    effort[:, 2] = np.clip(effort[:, 2], -most, most)
+    samples = push(SampleStream(panda, SLOW), panda.joint_names, position, effort)
+    assert samples.cut_off is not None
+    assert not samples.cut_off[:, np.arange(7) != 2].any()
+    at_end = np.abs(effort[:, 2]) == most
+    reach = support(RATE, SLOW.cutoff)
+    rows = np.rint(samples.time * RATE).astype(int)
+    rests = np.array([at_end[r - reach : r + reach + 1].any() for r in rows])
+    expected = np.where(rests, 1, 0) + at_end[rows]
+    ends = (np.flatnonzero(effort[:, 2] == sign * most)[60] for sign in (-1.0, 1.0))
+    late = rows > max(ends) + reach
+    assert late.sum() > 200
+    np.testing.assert_array_equal(samples.cut_off[late, 2], expected[late])
+
+
 def test_times_are_those_of_the_motion_not_of_its_arrival(panda: Robot) -> None:
     position = sines(1500, 7)
     stream = SampleStream(panda, SLOW)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,13 @@ from sysid_core.dynamics.select import make_regression
 from sysid_core.online.gate import GateState
 from sysid_core.online.learner import Learner
 from sysid_core.online.pipeline import OnlineIdentifier
-from sysid_core.online.saturation import Saturation
+from sysid_core.online.saturation import CutEfforts, Saturation
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.torque_checks import TorqueVerdict, refusing
 from sysid_core.online.torque_scale import ScaleInformation, ScalePosterior
 from sysid_core.online.update import Update
 from sysid_core.recording import Samples
-from sysid_core.robot.model import Robot
+from sysid_core.robot import Robot, load_robot
 
 Arm = Any
 CONFIG = replace(OnlineConfig(), payload=replace(OnlineConfig().payload, enabled=False))
@@ -264,3 +265,108 @@ def test_a_torque_that_turns_wrong_leaves_the_model_from_before_it(
         for x in (last.parameters, arm.robot.nominal)
     )
     assert used < 0.1 * nominal
+
+
+def marked(samples: Samples, joint: int, most: float) -> Samples:
+    """Return samples of which a joint's efforts are cut off at `most` [N·m], as they tell."""
+    effort, cut_off = samples.effort.copy(), np.zeros(samples.effort.shape, dtype=np.intp)
+    cut_off[np.abs(effort[:, joint]) >= most, joint] = 2
+    effort[:, joint] = np.clip(effort[:, joint], -most, most)
+    return replace(samples, effort=effort, cut_off=cut_off)
+
+
+def test_efforts_at_an_end_of_their_range_are_left_out_and_the_rest_is_learned(
+    arm_of: Callable[[str], Arm],
+) -> None:
+    arm, joint = arm_of("ur10"), 1
+    samples = arm.samples(0.0, 10.0, noise=0.05)
+    updates = told_of(arm.robot, marked(samples, joint, 110.0))
+    assert updates[-1].identified
+    told = [(n.kind, n.subject) for n in updates[-1].notes]
+    assert ("torque_saturated", arm.robot.joint_names[joint]) in told
+    states = samples.position, samples.velocity, samples.acceleration
+
+    def error(parameters: np.ndarray) -> float:
+        return float(np.linalg.norm(arm.torque(parameters, *states) - samples.effort))
+
+    worst = max(error(u.parameters) for u in updates if u.identified)
+    assert worst < error(arm.robot.nominal)
+    assert error(updates[-1].parameters) < 0.3 * error(arm.robot.nominal)
+
+
+class Motor:
+    """A regression of one joint whose acceleration is what the nominal model needs."""
+
+    per_joint = True
+
+    def __init__(self) -> None:
+        self.robot = SimpleNamespace(
+            actuated=np.array([True]), actuated_names=("elbow",), nominal=np.ones(1)
+        )
+        self.base = SimpleNamespace(project=lambda parameters: parameters)
+
+    def rows(self, samples: Samples, still: np.ndarray) -> Rows:
+        where = np.flatnonzero(np.abs(samples.velocity[:, 0]) >= still)
+        return Rows((RowBlock(samples.acceleration[where], samples.effort[where, 0], where),))
+
+
+def seen(needed: np.ndarray, speed: float = 1.0) -> CutEfforts:
+    """Return what is known of 40 efforts in four stretches at an end, each sample by itself."""
+    motor: Any = Motor()
+    watch, at_end = CutEfforts(motor, np.ones(1), np.full(1, 0.1), 1000.0), np.arange(80) % 20 < 10
+    for k in range(80):
+        one = np.ones((1, 1))
+        cut_off = np.full((1, 1), 2 * at_end[k], dtype=np.intp)
+        needs = one * needed[k]
+        samples = Samples(np.array([float(k)]), one, speed * one, needs, one, cut_off=cut_off)
+        watch.leave_out(samples)
+    return watch
+
+
+def test_an_end_is_one_where_the_motion_needs_other_torques() -> None:
+    ramp = 0.1 * (np.arange(80) % 20)
+    (told,) = seen(ramp).diagnostics()
+    assert (told.kind, told.subject) == ("torque_saturated", "elbow")
+    assert "left out" in told.hint
+    # errors of a model that change from one stretch to the next tell nothing
+    steps = 0.3 * (np.arange(80) // 20)
+    assert not seen(steps).diagnostics()
+    (suspected,) = seen(steps).suspected()
+    assert suspected.subject == "elbow"
+    resting = seen(ramp, speed=0.05)
+    assert not resting.diagnostics()
+    assert not resting.suspected()
+
+
+def test_a_first_model_waits_until_it_is_known_whether_torques_are_cut_off(
+    arm_of: Callable[[str], Arm],
+) -> None:
+    arm = arm_of("panda")
+    samples = arm.samples(0.0, 10.0, noise=0.05)
+    cut_off = np.zeros(samples.effort.shape, dtype=np.intp)
+    cut_off[::10, 3] = 2  # single ones, of which nothing can be told
+    updates = told_of(arm.robot, replace(samples, cut_off=cut_off))
+    plain = told_of(arm.robot, samples)
+    first, usual = ([u.identified for u in some].index(True) for some in (updates, plain))
+    assert first > usual + 20
+    held = {(c.kind, c.subject) for u in updates[usual : first - 1] for c in u.causes}
+    assert held == {("torque_saturated", arm.robot.joint_names[3])}
+
+
+def test_a_legs_samples_are_left_out_while_an_effort_is_cut_off() -> None:
+    dog = load_robot("solo12")
+    nj = len(dog.joint_names)
+    watch = CutEfforts(make_regression(dog), np.ones(1), np.zeros(nj), 1000.0)
+    values = np.ones((100, nj))
+    cut_off = np.zeros((100, nj), dtype=np.intp)
+    cut_off[15:65, 4] = 1
+    cut_off[20:60, 4] = 2
+    steady = Samples(np.arange(100.0), values, values, values, values, cut_off=cut_off)
+    kept, left_out, new = watch.leave_out(steady)
+    assert (len(kept), left_out.count, new) == (100, 0, False)
+    velocity = values * np.sin(np.arange(100.0) / 5.0)[:, None]
+    kept, left_out, new = watch.leave_out(replace(steady, velocity=velocity))
+    assert (len(kept), left_out.count, new) == (50, 50, True)
+    ((cause, count),) = left_out.causes
+    assert (cause.subject, count) == (dog.actuated_names[4], 50)
+    assert "{share} of the samples are left out" in cause.message
