@@ -22,7 +22,7 @@ $(VENV)/.ready-test: $(VENV)/.ready requirements-test.lock
 	@touch $@
 
 test: $(VENV)/.ready-test
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .

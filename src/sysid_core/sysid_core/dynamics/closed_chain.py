@@ -74,6 +74,13 @@ class ClosedChainRegression(PerJoint):
 
     @cached_property
     def _structure(self) -> tuple[BaseParameters, tuple[IndexArray, ...]]:
+        memo, key = self.robot.memo, ("closed base", self.robot.friction_scales.tobytes())
+        if key not in memo:
+            memo[key] = self._found_structure()
+        base, supports = memo[key]
+        return base, supports
+
+    def _found_structure(self) -> tuple[BaseParameters, tuple[IndexArray, ...]]:
         p = self.layout.size
         q, v, a = random_closed_states(self.closure, max(60, 4 * p // len(self.groups)))
         motion = self.closure.motion(q[:, self.robot.actuated], v, a, q)

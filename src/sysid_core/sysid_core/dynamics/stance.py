@@ -169,6 +169,15 @@ def _balance(
     return kinematics.evaluate(q[None]).position[0]
 
 
+def _turn_rates(turn: FloatArray, rates: FloatArray) -> FloatArray:
+    """Return how turns (…, 3) [rad] change with angular velocities (…, 3, m), to third order.
+
+    The inverse of the left Jacobian of SO(3) (Solà et al. 2018, eq. 146).
+    """
+    half = 0.5 * np.cross(turn[..., None], rates, axis=-2)
+    return np.asarray(rates - half + np.cross(turn[..., None], half, axis=-2) / 6.0)
+
+
 class StandingFeet:
     """The joints that keep all feet where they stand while the base moves.
 
@@ -191,17 +200,24 @@ class StandingFeet:
     def configurations(self, pose: FloatArray) -> FloatArray:
         """Return the configurations (n, nq) of base poses (n, 7); NaN out of the legs' reach."""
         q = np.hstack([pose, np.tile(self.stance.joints, (len(pose), 1))])
+        apart, going = np.zeros(len(q)), np.arange(len(q))
         for _ in range(_NEWTON_STEPS):
-            geometry = self.kinematics.evaluate(q)
-            missing = self.stance.feet + self._rolled(geometry.rotation) - geometry.position
-            if np.abs(missing).max(initial=0.0) < 1e-12:
+            geometry = self.kinematics.evaluate(q[going])
+            turn = self._turned(geometry.rotation)
+            missing = self.stance.feet + self._rolled(turn) - geometry.position
+            apart[going] = np.abs(missing).max(axis=(1, 2))
+            left = ~(apart[going] < 1e-12)
+            if not left.any():
                 break
-            ground = self.kinematics.at_ground(geometry.jacobian)
+            going = going[left]
+            moved = geometry.jacobian[left]
+            moved[..., 3:, :] = _turn_rates(turn[left], moved[..., 3:, :])
+            ground = self.kinematics.at_ground(moved)
             for leg, own in enumerate(self.legs):
                 jacobian = ground[:, leg, :3][:, :, 6 + own]
-                step = np.linalg.solve(jacobian, missing[:, leg, :, None])[..., 0]
-                q[:, 7 + own] += step
-        q[~(np.abs(missing).max(axis=(1, 2)) < _CLOSE)] = np.nan
+                step = np.linalg.solve(jacobian, missing[left, leg, :, None])[..., 0]
+                q[going[:, None], 7 + own] += step
+        q[~(apart < _CLOSE)] = np.nan
         return q
 
     def carried(self, joints: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -212,7 +228,7 @@ class StandingFeet:
         q = np.hstack([np.tile(self.stance.pose, (len(joints), 1)), joints])
         for _ in range(_NEWTON_STEPS):
             geometry = self.kinematics.evaluate(q)
-            wanted = self.stance.feet + self._rolled(geometry.rotation)
+            wanted = self.stance.feet + self._rolled(self._turned(geometry.rotation))
             middle, aim = (feet.mean(axis=1) for feet in (geometry.position, wanted))
             apart = np.swapaxes(wanted - aim[:, None], 1, 2)
             left, _, right = np.linalg.svd(apart @ (geometry.position - middle[:, None]))
@@ -225,11 +241,15 @@ class StandingFeet:
             if np.abs(shift).max() < _CLOSE:
                 break
         geometry = self.kinematics.evaluate(q)
-        missing = self.stance.feet + self._rolled(geometry.rotation) - geometry.position
+        rolled = self._rolled(self._turned(geometry.rotation))
+        missing = self.stance.feet + rolled - geometry.position
         return q, np.linalg.norm(missing, axis=2).max(axis=1)
 
-    def _rolled(self, rotation: FloatArray) -> FloatArray:
-        """Return how far the feet's centres moved (n, nc, 3) [m] for rotations (n, nc, 3, 3)."""
+    def _turned(self, rotation: FloatArray) -> FloatArray:
+        """Return the turns (n, nc, 3) [rad] of the feet since the stance by their rotations."""
         turned = (rotation @ np.swapaxes(self._upright, 1, 2)).reshape(-1, 3, 3)
-        turn = Rotation.from_matrix(turned).as_rotvec().reshape(rotation.shape[:3])
+        return Rotation.from_matrix(turned).as_rotvec().reshape(rotation.shape[:3])
+
+    def _rolled(self, turn: FloatArray) -> FloatArray:
+        """Return how far turns (n, nc, 3) [rad] moved the feet's centres (n, nc, 3) [m]."""
         return np.cross(turn, -self.kinematics.reach)

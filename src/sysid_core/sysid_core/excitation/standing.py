@@ -49,8 +49,14 @@ class WholeMotion(Protocol):
 def differentiated(
     model: pin.Model, configurations: Callable[[FloatArray], FloatArray], time: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return configurations (n, nq) at times (n,) [s], with their v and a (n, nv)."""
-    before, now, after = (configurations(time + shift) for shift in (-_STEP, 0.0, _STEP))
+    """Return configurations (n, nq) at times (n,) [s], with their v and a (n, nv).
+
+    These are NaN where any configuration is: the motion cannot be.
+    """
+    now = configurations(time)
+    if not np.isfinite(now).all():
+        return now, *np.full((2, len(now), model.nv), np.nan)
+    before, after = (configurations(time + shift) for shift in (-_STEP, _STEP))
     gone, goes = (
         np.array([pin.difference(model, *pair) for pair in zip(*ends, strict=True)]) / _STEP
         for ends in ((before, now), (now, after))

@@ -103,6 +103,9 @@ def random_closed_states(
     ModelError
         If the loops hardly ever close.
     """
+    memo, key = closure.robot.memo, ("closed states", count)
+    if key in memo:
+        return memo[key]
     q = random_closed_configurations(closure, count)
     if len(q) < count:
         raise ModelError(
@@ -110,7 +113,8 @@ def random_closed_states(
             "configurations within its limits; correct the limits of its joints"
         )
     v, a = np.random.default_rng(0).normal(size=(2, count, len(closure.equations.actuated)))
-    return q, v, a
+    memo[key] = found = q, v, a
+    return found
 
 
 def check_loops(closure: LoopClosure, *, count: int = 100) -> LoopReport:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -84,6 +85,8 @@ class Robot:
         self.nominal = nominal_parameters(description, urdf, self.model, self.layout)
         self.imu_rotation, self.imu_position = imu_mounting(description, urdf.root, self.place)
         self.warnings = inertia_warnings(urdf, self.layout, self.nominal)
+        # What took long to find of it, by what that is; its variants in friction share it
+        self.memo: dict[tuple[object, ...], tuple[Any, ...]] = {}
         imu = (self.imu_rotation, self.imu_position)
         for array in (self.nominal, self.passive, self.actuated, *self.limits, *imu):
             array.setflags(write=False)

@@ -57,7 +57,7 @@ def test_it_begins_and_ends_at_rest_where_the_robot_stands(design: StandingDesig
 
 
 def test_the_best_of_many_keeps_the_limits(robot: Robot, design: StandingDesign) -> None:
-    found = excite(robot, design.limits, ExciteConfig(duration=6.0, harmonics=4))
+    found = excite(robot, design.limits, ExciteConfig(duration=6.0, harmonics=4, iterations=12))
     assert found.sharpness > 1.0
     assert found.moving == robot.joint_names
     for shares in found.usage.values():
