@@ -253,14 +253,18 @@ class Health:
             + ", ".join(f"{names[j]} {count / ticks:.0%}" for j, count in by.items())
             for cause, by in self._limited.items()
         ]
-        open_ended = [
-            n for n, e in zip(names, controller.limits.effort, strict=True) if e == np.inf
+        robot = controller.robot
+        described = robot.limits.velocity[robot.actuated]
+        unknown = {
+            "effort": controller.limits.effort == np.inf,
+            "velocity": controller.limits.velocity != described,
+        }
+        texts += [
+            f"no {kind} limit known for {', '.join(np.array(names)[joints])}; add limits.{kind} "
+            "to the robot description"
+            for kind, joints in unknown.items()
+            if joints.any()
         ]
-        if open_ended:
-            texts.append(
-                f"no torque limit known for {', '.join(open_ended)}; add limits.effort to the "
-                "robot description"
-            )
         if texts:
             return Diagnostic("limits", "; ".join(texts))
         return Diagnostic("limits", "none reached", Severity.OK)

@@ -22,7 +22,6 @@ _RATE = 20.0  # Points of the plan [Hz]; between them its players go by quintics
 _RAMP = 1.0  # [s] in which a motion gains its speed, and loses it
 _SHORTEST = 1.0  # Shortest approach [s]
 _PEAK = 1.875  # Top speed of a quintic between rests over its mean speed
-_UNKNOWN_VELOCITY = 1.0  # Taken for an approach where no velocity limit is known [rad/s]
 _SPEED_TOLERANCE = 1.01
 """Share of the velocity limits that motions may use: their own points were rounded."""
 
@@ -67,7 +66,7 @@ class MotionPlanner:
         _check_identity(robot, motion)
         self.robot, self._speed, self._approach_speed = robot, speed, approach_speed
         chosen = robot.actuated
-        self.limits = Limits(*(bounds[chosen] for bounds in robot.limits))
+        self.limits = Limits(*(bounds[chosen] for bounds in robot.working_limits))
         self._standing = StandingPlanner(robot, self.limits) if robot.floating else None
         self._dynamics = None if robot.floating else make_dynamics(robot)
         reach = anywhere if self._dynamics is None else self._dynamics.unreachable
@@ -99,11 +98,8 @@ class MotionPlanner:
         ParameterError
             If the approach leaves the limits.
         """
-        speed = np.where(
-            np.isfinite(self.limits.velocity), self.limits.velocity, _UNKNOWN_VELOCITY
-        )
         way = self.start - position
-        needed = (_PEAK * np.abs(way) / (self._approach_speed * speed)).max()
+        needed = (_PEAK * np.abs(way) / (self._approach_speed * self.limits.velocity)).max()
         approach = max(float(needed), _SHORTEST)
         count = max(2, int(np.ceil(approach * _RATE)))
         w, dw, ddw = quintic_step(np.arange(count) / count)

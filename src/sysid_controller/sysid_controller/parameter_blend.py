@@ -21,7 +21,6 @@ __all__ = ["ParameterBlend", "ParameterSizes", "likely_parameters"]
 
 _STATES = 24  # random configurations whose torques are looked at
 _ACCELERATION = 10.0  # [rad/s²] of one joint at a time, at most its velocity limit in a second
-_USUAL_VELOCITY = 1.0  # [rad/s] where no limit is known
 
 # Shares of the torque limit. A motor that spends all of it on its own friction, rotor or load has
 # none left to move: what asks for more is not this robot.
@@ -49,8 +48,7 @@ class ParameterSizes:
         limit = robot.limits.effort[active]
         self._limit = np.where(limit > 0.0, limit, np.inf)
         self._names = robot.actuated_names
-        speed = robot.limits.velocity[active]
-        self._speed = np.where(np.isfinite(speed), speed, _USUAL_VELOCITY)
+        self._speed = robot.working_limits.velocity[active]
         self._acceleration = np.minimum(_ACCELERATION, self._speed)
         q, G = _states(robot)
         tree = OpenTree(robot)

@@ -29,7 +29,6 @@ START_TOLERANCE = 0.2  # Largest such difference [rad]
 _MOST_WAITING = 100
 _SAMPLES_PER_FADE = 33
 _FADE_SPEED = 1.5  # [-] of the velocity limit, while two references are joined
-_USUAL_VELOCITY = 1.0  # [rad/s] where no limit is known
 _BRAKE_TIME = 0.15  # [s] in which joints that are told to stop come to rest
 # A quintic from rest to rest is fastest at 1.875 of its mean speed; the rest is for the speed
 # that it ends with. Tried in turn.
@@ -78,7 +77,7 @@ class Reference:
         self.joint_names = joint_names
         self.limits = limits
         self._planner = Planner(joint_names, limits, aliases or {}, reach)
-        self._speed = np.where(np.isfinite(limits.velocity), limits.velocity, _USUAL_VELOCITY)
+        self._speed = limits.velocity
         self._tracks: list[_Track] = []
         self._bridge: Quintics | None = None
 

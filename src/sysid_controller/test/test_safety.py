@@ -18,7 +18,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.exchange import ParameterSet, TrajectoryPoints
-from sysid_core.robot import Robot
+from sysid_core.robot import Robot, load_robot
 
 PERIOD = 0.002
 HOME = np.array([0.0, -0.5, 0.0, -1.8, 0.0, 1.4, 0.6])
@@ -255,3 +255,19 @@ def test_a_load_that_no_model_knows_drops_no_parameters(loop: Loop) -> None:
     loop.v = loop.v + 0.3
     loop.tick(1500)
     assert loop.controller.blend.identified
+
+
+def test_a_joint_whose_speed_limit_is_a_placeholder_is_driven_slowly_and_watched(
+    panda: Robot,
+) -> None:
+    name, other = panda.joint_names[3], panda.joint_names[2]
+    description = replace(panda.description, limits={"velocity": {name: 1000.0, other: np.inf}})
+    controller = Controller(load_robot(description), ControllerConfig())
+    controller.take_joint_states(panda.joint_names, HOME, NONE, 0.0, 0.0)
+    controller.tick(0.0, 0.0)
+    (found,) = (f for f in Health().report(controller, 0.0) if f.kind == "limits")
+    assert f"no velocity limit known for {other}, {name}" in found.message
+    quick = HOME + np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+    points = TrajectoryPoints(panda.joint_names, None, np.array([0.2]), quick[None])
+    assert f"'{name}' at" in str(controller.take_reference(points, 0.0))
+    assert judged(controller.watch, np.full(3, 6.0))[-1] == "overspeed"

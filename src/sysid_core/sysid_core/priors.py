@@ -17,6 +17,7 @@ from sysid_core.estimation.problem import Constraints, Prior
 from sysid_core.inertia import inertia_fault
 from sysid_core.parameters import COUPLING_TERMS
 from sysid_core.robot.known import KnownParameters
+from sysid_core.robot.limits import PLACEHOLDER_SPEED
 from sysid_core.robot.model import Robot
 
 __all__ = ["default_constraints", "default_prior", "free_parameters", "torque_scale"]
@@ -24,8 +25,6 @@ __all__ = ["default_constraints", "default_prior", "free_parameters", "torque_sc
 _STATES = 64
 _USUAL_SPEED = 1.0
 """Speed at which viscous friction is thought to equal Coulomb friction, if no limit is known."""
-_MOST_SPEED = 100.0
-"""Speed [rad/s] from which a limit is a placeholder: no geared joint turns so fast."""
 _LEAST = 0.1
 """Share of a usual friction that the prior's mean has at least: URDFs hold placeholders, whose
 relative standard deviation would make a usual friction impossible [-]."""
@@ -147,7 +146,7 @@ def default_prior(robot: Robot) -> Prior:
     mean = robot.consistent_nominal.copy()
     torque, (_, inertia) = torque_scale(robot), _gravity_and_inertia(robot)
     limit = robot.limits.velocity
-    speed = np.where(limit < _MOST_SPEED, limit, _USUAL_SPEED)
+    speed = np.where(limit < PLACEHOLDER_SPEED, limit, _USUAL_SPEED)
     scale = JointScale(torque, np.maximum(speed, 1e-3), inertia)
     std = np.full(layout.size, settings.friction_relative_std)
     for term in FRICTION:

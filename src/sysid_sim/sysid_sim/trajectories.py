@@ -270,7 +270,7 @@ def _joint_scales(
 ) -> FloatArray:
     """Return factors (na,) that fit each joint's series into its range and speed."""
     moved = trajectory.at(time)
-    lower, upper, velocity, _ = (limit[robot.actuated] for limit in robot.limits)
+    lower, upper, velocity, _ = (limit[robot.actuated] for limit in robot.working_limits)
     room = np.minimum(trajectory.series.centre - lower, upper - trajectory.series.centre)
     if (room <= 0.0).any():
         names = np.array(robot.actuated_names)[room <= 0.0]

@@ -12,7 +12,6 @@ from sysid_core.robot.model import Robot
 
 __all__ = ["MotionLimits", "fit_into", "motion_limits"]
 
-_UNKNOWN_VELOCITY = 2.0  # Taken where the URDF gives no velocity limit [rad/s]
 _MOST_ACCELERATION = 1e6
 _RISE_TIME = 0.25  # Time in which a joint may gain its top speed, where nobody says better [s]
 _TURN = np.pi  # Positions are kept within half a turn to either side of the middle [rad]
@@ -83,14 +82,14 @@ def motion_limits(
             f"acceleration must be positive and at most {_MOST_ACCELERATION:g} rad/s², "
             f"got {acceleration:g}"
         )
-    limits = type(robot.limits)(*(bound[robot.actuated] for bound in robot.limits))
+    limits = type(robot.limits)(*(bound[robot.actuated] for bound in robot.working_limits))
     lower, upper = limits.lower.copy(), limits.upper.copy()
     open_below, open_above = ~np.isfinite(lower), ~np.isfinite(upper)
     lower[open_below] = np.where(open_above, -_TURN, upper - 2.0 * _TURN)[open_below]
     upper[open_above] = lower[open_above] + 2.0 * _TURN
     middle, half = 0.5 * (lower + upper), 0.5 * share * (upper - lower)
     half = np.minimum(half, share * _TURN)
-    top = np.where(np.isfinite(limits.velocity), limits.velocity, _UNKNOWN_VELOCITY) * speed
+    top = limits.velocity * speed
     top = np.minimum(top, _friction_speed(robot, share * limits.effort))
     rise = top / _RISE_TIME if acceleration is None else np.full_like(top, acceleration)
     return MotionLimits(middle - half, middle + half, top, rise, share * limits.effort)

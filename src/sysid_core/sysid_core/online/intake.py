@@ -16,7 +16,7 @@ from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.robot.plausibility import BEYOND_RANGE, BEYOND_SPEED
 
-__all__ = ["LEAST_CORRELATION", "MODEL_ERROR", "expected_errors", "travel", "usable_samples"]
+__all__ = ["LEAST_CORRELATION", "MODEL_ERROR", "expected_errors", "usable_samples"]
 
 MODEL_ERROR = 0.05
 """Share of a joint's torque that no rigid body with friction explains: gears lose some percent of
@@ -51,13 +51,6 @@ def usable_samples(robot: Robot, samples: Samples) -> tuple[Samples, LeftOut]:
     if left.samples:
         left = LeftOut(left.samples, tuple(_causes(robot, finite, beyond)))
     return samples.select(np.flatnonzero(finite & ~unfit)), left
-
-
-def travel(robot: Robot) -> FloatArray:
-    """Return lengths (nj,) [m/rad] that stand for a radian: a sliding joint's range for a turn."""
-    lower, upper = robot.limits.known_range
-    slides = np.isin(robot.joint_names, robot.prismatic_names) & np.isfinite(upper - lower)
-    return np.where(slides, (upper - lower) / (2.0 * np.pi), 1.0)
 
 
 def _beyond(robot: Robot, samples: Samples) -> tuple[tuple[str, str, BoolArray], ...]:

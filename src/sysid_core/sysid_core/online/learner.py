@@ -25,7 +25,7 @@ from sysid_core.estimation.noise import weighted_sums
 from sysid_core.friction_filter import LiveFriction
 from sysid_core.online.anchor import Unanchored, WideMotion
 from sysid_core.online.colour import Bursts, Colours, ResidualColour
-from sysid_core.online.intake import LEAST_CORRELATION, expected_errors, travel, usable_samples
+from sysid_core.online.intake import LEAST_CORRELATION, expected_errors, usable_samples
 from sysid_core.online.left_out import RecentlyLeftOut
 from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.prequential import Prequential
@@ -66,7 +66,7 @@ class Learner:
     ) -> None:
         self.robot, self.regression, self.config, self.epoch = robot, regression, config, epoch
         self._nominal_base = regression.base.project(robot.nominal)
-        self._wide, self._travel = WideMotion(robot, regression), travel(robot)
+        self._wide, self._travel = WideMotion(robot, regression), robot.travel
         self.window = self._new_window()
         self._renew_scores()
         usual = default_prior(robot)

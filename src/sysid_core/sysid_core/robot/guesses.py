@@ -12,10 +12,20 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import RobotError
 from sysid_core.recording import Recording
 from sysid_core.robot.description import Mimic
+from sysid_core.robot.limits import PLACEHOLDER_SPEED
 from sysid_core.robot.model import Robot
 from sysid_core.robot.urdf import Urdf
 
-__all__ = ["Fitted", "Foot", "about_followers", "feet_of", "fit_to", "floats", "tool_of"]
+__all__ = [
+    "Fitted",
+    "Foot",
+    "about_followers",
+    "about_limits",
+    "feet_of",
+    "fit_to",
+    "floats",
+    "tool_of",
+]
 
 _TOOL = re.compile(r"tool|flange|tcp|(^|_)ee($|_)|end_?effector|hand|gripper", re.IGNORECASE)
 _FOOT = re.compile(r"foot|feet|toe|sole|ankle|contact", re.IGNORECASE)
@@ -123,6 +133,19 @@ def tool_of(robot: Robot) -> str:
     names = [f.name for f in model.frames if f.parentJoint == last and f.name in robot.urdf.links]
     named = [n for n in names if _TOOL.search(n)]
     return named[-1] if named else robot.tool_frame
+
+
+def about_limits(robot: Robot) -> list[str]:
+    """Say whose limits of velocity cannot be meant."""
+    velocity = robot.limits.velocity
+    beyond = np.isfinite(velocity) & (velocity >= PLACEHOLDER_SPEED)
+    if not beyond.any():
+        return []
+    names = ", ".join(np.array(robot.joint_names)[beyond])
+    return [
+        f"no joint turns as fast as the velocity limits of {names} say, so that they are driven "
+        f"slowly, if at all: give theirs under limits.velocity"
+    ]
 
 
 def about_followers(

@@ -20,6 +20,7 @@ from sysid_core.robot.guesses import (
     Fitted,
     Foot,
     about_followers,
+    about_limits,
     feet_of,
     fit_to,
     floats,
@@ -90,7 +91,8 @@ def initialise(
     elif followers := {k: v for k, v in mimics.items() if _first(mimics, k) in fitted.moving}:
         held = {joint: where for joint, where in locked.items() if joint not in followers}
         robot = Robot(replace(description, locked=held, mimic=followers), urdf)
-    notes += [*about_followers(mimics, locked, robot.description.mimic), *robot.warnings]
+    notes += about_followers(mimics, locked, robot.description.mimic)
+    notes += [*about_limits(robot), *robot.warnings]
     text = _write(robot, urdf, notes)
     robot = Robot(parse_description(parse_yaml(text), source=target), urdf)
     return InitialDescription(text, robot, tuple(notes))

@@ -12,9 +12,14 @@ import pinocchio as pin
 from sysid_core.arrays import FloatArray
 from sysid_core.errors import RobotError
 
-__all__ = ["Limits"]
+__all__ = ["PLACEHOLDER_SPEED", "Limits"]
+
+PLACEHOLDER_SPEED = 100.0
+"""Speed [rad/s] from which a limit is a placeholder: no geared joint turns so fast."""
 
 _UNLIMITED = 1e8  # Position from which a limit stands for none
+_ASSUMED_SPEED = 2.0
+"""Speed [rad/s] that a joint may have where no limit is known: nearly all can turn as fast."""
 
 
 class Limits(NamedTuple):
@@ -53,6 +58,14 @@ class Limits(NamedTuple):
                     raise RobotError(f"limits.{kind} names '{joint}', which is no moving joint")
                 getattr(found, kind)[joints.index(joint)] = value
         return found
+
+    def working(self, travel: FloatArray) -> Limits:
+        """Return the limits to drive by: velocities are assumed where none is known or meant.
+
+        Lengths `travel` (nj,) [m/rad] are those of `Robot.travel`.
+        """
+        known = self.velocity < PLACEHOLDER_SPEED
+        return self._replace(velocity=np.where(known, self.velocity, _ASSUMED_SPEED * travel))
 
     @property
     def known_range(self) -> tuple[FloatArray, FloatArray]:

@@ -107,6 +107,18 @@ class Robot:
         joints = self.urdf.joints
         return tuple(n for n in self.joint_names if joints[n].type == "prismatic")
 
+    @property
+    def travel(self) -> FloatArray:
+        """Lengths (nj,) [m/rad] that stand for a radian: a sliding joint's range for a turn."""
+        lower, upper = self.limits.known_range
+        slides = np.isin(self.joint_names, self.prismatic_names) & np.isfinite(upper - lower)
+        return np.where(slides, (upper - lower) / (2.0 * np.pi), 1.0)
+
+    @property
+    def working_limits(self) -> Limits:
+        """Limits to drive the joints by; see `Limits.working`."""
+        return self.limits.working(self.travel)
+
     @cached_property
     def sampling_range(self) -> tuple[FloatArray, FloatArray]:
         """Positions (nj,), (nj,) [rad] that configurations are drawn between: known within ±π."""

@@ -14,6 +14,7 @@ from sysid_core.recording import Recording
 from sysid_core.robot import load_robot
 from sysid_core.robot.description import RobotDescription
 from sysid_core.robot.initialise import initialise
+from sysid_core.robot.limits import Limits
 
 ARM = """<robot name="arm"><link name="base"/>
 <link name="upper"><inertial><mass value="1"/>
@@ -170,3 +171,24 @@ def test_what_is_no_urdf_is_refused(tmp_path: Path) -> None:
     other.write_text("no robot")
     with pytest.raises(RobotError, match="not valid XML"):
         initialise(other, tmp_path / "robot.yaml")
+
+
+def test_a_velocity_limit_that_cannot_be_meant_is_told_of(tmp_path: Path) -> None:
+    urdf = tmp_path / "arm.urdf"
+    urdf.write_text(ARM.replace('velocity="1"', 'velocity="1000"'), encoding="utf-8")
+    found = initialise(urdf, tmp_path / "arm.yaml")
+    assert any("velocity limits of a say" in note for note in found.notes)
+    velocity = found.robot.working_limits.velocity
+    assert (velocity == velocity[1]).all()  # that of the joint without one
+    assert velocity[0] < 10.0
+    assert found.robot.limits.velocity[0] == 1000.0
+    urdf.write_text(ARM, encoding="utf-8")
+    known = initialise(urdf, tmp_path / "arm.yaml")
+    assert known.robot.working_limits.velocity[0] == 1.0
+    assert not any("velocity limits" in note for note in known.notes)
+
+
+def test_a_sliding_joint_without_a_speed_limit_goes_through_its_range_as_one_that_turns() -> None:
+    unlimited = Limits(*(np.full(2, v) for v in (0.0, 0.5, np.inf, np.inf)))
+    turning, sliding = unlimited.working(np.array([1.0, 0.5 / (2.0 * np.pi)])).velocity
+    assert sliding == pytest.approx(turning * 0.5 / (2.0 * np.pi))
