@@ -170,16 +170,12 @@ class Learner:
     # -- data in ----------------------------------------------------------------------------
 
     def usable(self, samples: Samples) -> Samples:
-        """Leave out samples that cannot be measurements, and what is cut off; count them.
-
-        All is forgotten where efforts turn out to be cut off that were learned from.
-        """
+        """Leave out samples that cannot be measurements, and what is cut off; count them."""
         samples, left_out = usable_samples(self.robot, samples)
         self.rejected += left_out.samples
-        samples, cut, new = self.cut_efforts.leave_out(samples)
+        samples, cut = self.cut_efforts.leave_out(samples)
         self.left_out.note(left_out + cut)
-        if new:
-            self.forget()
+        if self.cut_efforts.new:
             self.saturation.clear()
         return samples
 

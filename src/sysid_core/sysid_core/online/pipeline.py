@@ -40,10 +40,10 @@ class OnlineIdentifier:
     this class holds the model in use and lets the three act on it.
 
     Call `ingest` with every batch of samples, and `update` at the rate at which results are
-    wanted. Where a solve must not hold up the thread that ingests, call `snapshot` (under a lock),
-    `solve` (anywhere), `apply` (under the lock), `judge` (anywhere), `look` and `question` (under
-    the lock), `Question.answer` (anywhere) and `adopt` (under the lock) instead of `update`. What
-    comes after `apply` counts from the next update.
+    wanted. Where a solve must not hold up who ingests, call `snapshot` (under a lock), `solve`
+    (anywhere), `apply` (under the lock), `judge` (anywhere), `look` and `question` (under the
+    lock), `Question.answer` (anywhere) and `adopt` (under the lock) instead. What comes after
+    `apply` counts from the next update.
     """
 
     def __init__(
@@ -115,10 +115,12 @@ class OnlineIdentifier:
         Samples that cannot be measurements are counted and left out. A batch whose time goes back
         starts the window anew; what was in it fades as memory does.
         """
-        epoch, fresh = self._learner.epoch, self._learner.usable(samples)
-        if self._learner.epoch != epoch:
-            self._past.clear()
+        fresh = self._learner.usable(samples)
+        if self._learner.cut_efforts.new:
             self._tracker.restart(self._learner.time)
+            if not self._model.identified:  # what was learned rests on efforts that are cut off
+                self._learner.forget()
+                self._past.clear()
         samples = self._past.filtered(fresh)
         if len(samples) == 0:
             self._past.add(fresh, 0)
@@ -160,8 +162,7 @@ class OnlineIdentifier:
 
     def choose_friction(self) -> None:
         """Choose friction terms and a low-pass at once, if that is due."""
-        question = self.question()
-        if question is not None:
+        if (question := self.question()) is not None:
             self.adopt(question.answer())
 
     def question(self) -> Question | None:
@@ -247,8 +248,8 @@ class OnlineIdentifier:
         learner, model, changed = self._learner, self._model, self._robot_changed
         if model.identified and self._alarming and not learner.saturation.diagnostics():
             return alarmed()
-        elapsed = learner.time - self._changed_at
-        evidence = gather(learner, model, scores, elapsed, self._silence, changed=changed)
+        since = learner.time - self._changed_at
+        evidence = gather(learner, model, scores, since, self._silence, changed=changed)
         return decide(evidence, self.config.gate)
 
     def _act(self, decision: Decision, fresh: Estimate | None) -> None:
@@ -315,8 +316,7 @@ class OnlineIdentifier:
 
     def _refine(self, phase: Following) -> None:
         """Estimate the load that is followed anew; in the end it is part of the model."""
-        tracker, learner = self._tracker, self._learner
-        self._notes = []
+        tracker, learner, self._notes = self._tracker, self._learner, []
         try:
             before, phase = phase, tracker.refine(phase)
             if phase.clean and not before.clean:

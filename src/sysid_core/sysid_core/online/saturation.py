@@ -105,6 +105,8 @@ class CutEfforts:
     ----------
     joints : (G,)
         Which actuated joints are such ones.
+    new : bool
+        Whether the newest samples showed another to be one.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class CutEfforts:
         self._actuated = np.flatnonzero(regression.robot.actuated)
         self._forget = 0.5 ** (1.0 / half_life)
         joints = len(self._actuated)
-        self.joints = np.zeros(joints, dtype=np.bool_)
+        self.joints, self.new = np.zeros(joints, dtype=np.bool_), False
         self._speeds = np.zeros(1 + joints)  # samples and the sums of their speeds' squares
         # samples at an end, sums of squares about the mean of each stretch, degrees of freedom
         self._sums = np.zeros((joints, 3))
@@ -123,21 +125,21 @@ class CutEfforts:
         self._stretch, self._goes_on = np.zeros((joints, 2)), np.zeros(joints, dtype=np.bool_)
         self._level = np.zeros(joints)  # [N·m] newest effort at an end
 
-    def leave_out(self, samples: Samples) -> tuple[Samples, LeftOut, bool]:
+    def leave_out(self, samples: Samples) -> tuple[Samples, LeftOut]:
         """Look at samples; return what of them does not rest on an effort that is cut off.
 
-        Where rows mix joints these are samples, else `cut_off` tells the joints to leave out. Last
-        of what is returned is whether efforts of another joint turned out to be cut off.
+        Where rows mix joints these are samples, else `cut_off` tells the joints to leave out.
         """
+        self.new = False
         if samples.cut_off is None or not len(samples):
-            return samples, LeftOut(), False
+            return samples, LeftOut()
         before = self.joints
         self._look(samples, samples.cut_off[:, self._actuated] > 1)
-        new = bool((self.joints & ~before).any())
+        self.new = bool((self.joints & ~before).any())
         cut_off = samples.cut_off.copy()
         cut_off[:, self._actuated[~self.joints]] = 0
         if self._regression.per_joint or not cut_off.any():
-            return replace(samples, cut_off=cut_off), LeftOut(), new
+            return replace(samples, cut_off=cut_off), LeftOut()
         first = np.argmax(cut_off[:, self._actuated] > 0, axis=1)
         cut = cut_off.any(axis=1)
         causes = tuple(
@@ -145,7 +147,7 @@ class CutEfforts:
             for one, g in zip(self.diagnostics(), np.flatnonzero(self.joints), strict=True)
             if (count := int(np.count_nonzero(cut & (first == g))))
         )
-        return samples.select(~cut), LeftOut(int(np.count_nonzero(cut)), causes), new
+        return samples.select(~cut), LeftOut(int(np.count_nonzero(cut)), causes)
 
     def _look(self, samples: Samples, at_end: BoolArray) -> None:
         """Take in what the motion needs where efforts (n, G) lie at an end."""

@@ -362,11 +362,35 @@ def test_a_legs_samples_are_left_out_while_an_effort_is_cut_off() -> None:
     cut_off[15:65, 4] = 1
     cut_off[20:60, 4] = 2
     steady = Samples(np.arange(100.0), values, values, values, values, cut_off=cut_off)
-    kept, left_out, new = watch.leave_out(steady)
-    assert (len(kept), left_out.count, new) == (100, 0, False)
+    kept, left_out = watch.leave_out(steady)
+    assert (len(kept), left_out.count, watch.new) == (100, 0, False)
     velocity = values * np.sin(np.arange(100.0) / 5.0)[:, None]
-    kept, left_out, new = watch.leave_out(replace(steady, velocity=velocity))
-    assert (len(kept), left_out.count, new) == (50, 50, True)
+    kept, left_out = watch.leave_out(replace(steady, velocity=velocity))
+    assert (len(kept), left_out.count, watch.new) == (50, 50, True)
     ((cause, count),) = left_out.causes
     assert (cause.subject, count) == (dog.actuated_names[4], 50)
     assert "{share} of the samples are left out" in cause.message
+
+
+def test_what_was_learned_before_efforts_were_cut_off_stays_in_use(
+    arm_of: Callable[[str], Arm],
+) -> None:
+    arm, joint = arm_of("ur10"), 1
+    samples = arm.samples(0.0, 14.0, noise=0.05)
+    late = int(np.searchsorted(samples.time, 8.0))
+    whole = marked(samples, joint, 100.0)
+    assert whole.cut_off is not None
+    whole.effort[:late] = samples.effort[:late]
+    whole.cut_off[:late] = 0
+    updates = told_of(arm.robot, whole)
+    states = samples.position, samples.velocity, samples.acceleration
+    before, after = (
+        max(
+            float(np.linalg.norm(arm.torque(u.parameters, *states) - samples.effort))
+            for u in updates
+            if first < u.time < last
+        )
+        for first, last in ((6.0, 8.0), (8.0, 14.0))
+    )
+    assert after < 2.0 * before
+    assert any(n.kind == "torque_saturated" for n in updates[-1].notes)
