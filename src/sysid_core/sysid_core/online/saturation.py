@@ -206,7 +206,9 @@ class CutEfforts:
 
     def suspected(self) -> tuple[Diagnostic, ...]:
         """Name the joints whose effort may be: the motion has not asked for others so far."""
-        return tuple(self._told((self._sums[:, 0] >= FEWEST) & ~self.joints))
+        open_ = self._told((self._sums[:, 0] >= FEWEST) & ~self.joints)
+        wait = "a first model waits for what the motion shows of it"
+        return tuple(replace(one, hint=f"{wait}; {one.hint}") for one in open_)
 
     def _told(self, joints: BoolArray) -> Iterator[Diagnostic]:
         tell = needs if self._regression.per_joint else varies
