@@ -20,13 +20,18 @@ ASKED = 0.05
 """Share of the usual torque by which the nominal one must vary over those rows: a torque that is
 constant because the motion needs no other is not cut off [-]."""
 
+_BENDS = 0.1
+"""Share of the samples from which efforts that are cut off would bend a model [-]: a coarse one
+that begins slowly looks cut off for a few."""
+
 
 class Saturation:
-    """Rows of every group that lie at a positive or negative value.
+    """Rows of every group that lie at zero, as where a driver swallows small torques.
 
-    No limit has to be known, and the torque's unit does not matter. Takes the groups' usual
-    torques (G,) [N·m], of which those that the motion needs must show a share, and after how many
-    samples rows count half.
+    What is left without them would be biased, so that nothing is learned there. No threshold has
+    to be known, and the torque's unit does not matter. Takes the groups' usual torques (G,) [N·m],
+    of which those that the motion needs must show a share, and after how many samples rows count
+    half.
     """
 
     def __init__(self, groups: tuple[str, ...], usual: FloatArray, half_life: float) -> None:
@@ -69,19 +74,18 @@ class Saturation:
         return ALIKE * float(np.sqrt(self._square[g] / max(self._rows[g], 1.0)))
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Name the groups whose torque is cut off."""
+        """Name the groups whose torque stays at zero."""
         found = []
         least = most_alike(self._rows)
         for g, sums in enumerate(self._values.sums.reshape(len(self._groups), -1, 3)):
             first = int(np.argmax(sums[:, 0]))
             count, total, square = sums[first]
-            if not least[g] < count < self._rows[g] - FEWEST:
+            zero = abs(self._values.level[g].flat[first]) <= self._same(g)
+            if not (zero and least[g] < count < self._rows[g] - FEWEST):
                 continue
             asked = max(square / count - (total / count) ** 2, 0.0) ** 0.5
-            level = self._values.level[g].flat[first]
             if asked > max(ASKED * self._usual[g], self._values.resolution(g, first)):
-                level = 0.0 if abs(level) <= self._same(g) else level
-                found.append(cut_off(self._groups[g], level, count, least[g], needs(asked)))
+                found.append(cut_off(self._groups[g], 0.0, count, least[g], needs(asked)))
         return tuple(found)
 
 
@@ -206,7 +210,8 @@ class CutEfforts:
 
     def suspected(self) -> tuple[Diagnostic, ...]:
         """Name the joints whose effort may be: the motion has not asked for others so far."""
-        open_ = self._told((self._sums[:, 0] >= FEWEST) & ~self.joints)
+        enough = max(FEWEST, _BENDS * self._speeds[0])
+        open_ = self._told((self._sums[:, 0] >= enough) & ~self.joints)
         wait = "a first model waits for what the motion shows of it"
         return tuple(replace(one, hint=f"{wait}; {one.hint}") for one in open_)
 
