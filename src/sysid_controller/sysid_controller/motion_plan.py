@@ -14,7 +14,6 @@ from sysid_core.exchange import check_point_count
 from sysid_core.excitation.fourier import States, quintic_step
 from sysid_core.excitation.motion_file import JointMotion
 from sysid_core.robot import Robot
-from sysid_core.robot.limits import Limits
 
 __all__ = ["MotionPlan", "MotionPlanner", "PlanPoints"]
 
@@ -65,8 +64,7 @@ class MotionPlanner:
     ) -> None:
         _check_identity(robot, motion)
         self.robot, self._speed, self._approach_speed = robot, speed, approach_speed
-        chosen = robot.actuated
-        self.limits = Limits(*(bounds[chosen] for bounds in robot.working_limits))
+        self.limits = robot.working_limits.of_joints(robot.actuated)
         self._standing = StandingPlanner(robot, self.limits) if robot.floating else None
         self._dynamics = None if robot.floating else make_dynamics(robot)
         reach = anywhere if self._dynamics is None else self._dynamics.unreachable

@@ -57,8 +57,7 @@ class Player:
         # the ground's forces are not known, so torques of a standing robot tell no contact
         self._contact = None if robot.floating else ContactWatch(robot)
         self.standing = StandingWatch(robot, limits) if robot.floating else None
-        self._config, self._names = config, names
-        self._still = _STILL * limits.velocity
+        self._config, self._limits, self._names = config, limits, names
         self._asks = config.target == "controller"  # which has to tell its state
         self._measures = True
         self._robot = robot
@@ -229,7 +228,7 @@ class Player:
             lack = self._controller_lacks()
             if lack:
                 return lack
-        still = np.abs(self.velocity) < self._still
+        still = np.abs(self.velocity) < _STILL * self._limits.velocity
         if not still.all():
             return (
                 f"joint '{self._names[int(np.argmin(still))]}' moves already; let it come to rest"

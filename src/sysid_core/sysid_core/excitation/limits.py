@@ -82,7 +82,7 @@ def motion_limits(
             f"acceleration must be positive and at most {_MOST_ACCELERATION:g} rad/s², "
             f"got {acceleration:g}"
         )
-    limits = type(robot.limits)(*(bound[robot.actuated] for bound in robot.working_limits))
+    limits = robot.working_limits.of_joints(robot.actuated)
     lower, upper = limits.lower.copy(), limits.upper.copy()
     open_below, open_above = ~np.isfinite(lower), ~np.isfinite(upper)
     lower[open_below] = np.where(open_above, -_TURN, upper - 2.0 * _TURN)[open_below]

@@ -140,6 +140,8 @@ class CutEfforts:
         before = self.joints
         self._look(samples, samples.cut_off[:, self._actuated] > 1)
         self.new = bool((self.joints & ~before).any())
+        if not samples.cut_off.any():
+            return samples, LeftOut()
         cut_off = samples.cut_off.copy()
         cut_off[:, self._actuated[~self.joints]] = 0
         if self._regression.per_joint or not cut_off.any():
@@ -155,10 +157,14 @@ class CutEfforts:
 
     def _look(self, samples: Samples, at_end: BoolArray) -> None:
         """Take in what the motion needs where efforts (n, G) lie at an end."""
-        self._sums *= self._forget ** len(samples)
+        fade = self._forget ** len(samples)
+        self._sums *= fade
         velocity = samples.velocity[:, self._actuated]
-        self._speeds *= self._forget ** len(samples)
+        self._speeds *= fade
         self._speeds += len(samples), *np.einsum("ij,ij->j", velocity, velocity)
+        self._goes_on, before = at_end[-1], self._goes_on
+        if not self._sums.any() and not at_end.any():
+            return
         whole = np.flatnonzero(at_end.any(axis=1))
         if len(whole) and self._regression.per_joint:
             blocks = self._regression.rows(samples.select(whole), self._still).blocks
@@ -170,14 +176,16 @@ class CutEfforts:
                 needed = blocks[g].matrix[chosen] @ self._nominal
             else:
                 needed = np.abs(velocity[where, g])
-            self._see(int(g), where, needed)
+            self._see(int(g), where, needed, goes_on=bool(before[g]))
             self._level[g] = samples.effort[np.flatnonzero(at_end[:, g])[-1], self._actuated[g]]
-        self._goes_on = at_end[-1]
         self.joints = (self._sums[:, 0] >= FEWEST) & (self._asked > ASKED * self._usually)
 
-    def _see(self, g: int, where: IndexArray, needed: FloatArray) -> None:
-        """Take in what the motion needs in the samples `where` joint g is at an end."""
-        before = -1 if self._goes_on[g] else -2
+    def _see(self, g: int, where: IndexArray, needed: FloatArray, *, goes_on: bool) -> None:
+        """Take in what the motion needs in the samples `where` joint g is at an end.
+
+        A stretch `goes_on` from the last sample before them.
+        """
+        before = -1 if goes_on else -2
         for sample, value in zip(where.tolist(), needed.tolist(), strict=True):
             if sample != before + 1:
                 self._stretch[g] = 0.0

@@ -116,8 +116,8 @@ def refusing(
     found = {j: v for j, v in verdicts.items() if v.finding is not None and v.weight >= least}
     if all(verdict.faint for verdict in found.values()):
         return {}
-    worst = max(verdict.weight for verdict in found.values())
-    return {joint: verdict for joint, verdict in found.items() if verdict.weight == worst}
+    most = found[worst(found)].weight
+    return {joint: verdict for joint, verdict in found.items() if verdict.weight == most}
 
 
 class TorqueChecks:

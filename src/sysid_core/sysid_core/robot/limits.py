@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import RobotError
 
 __all__ = ["PLACEHOLDER_SPEED", "Limits"]
@@ -58,6 +58,10 @@ class Limits(NamedTuple):
                     raise RobotError(f"limits.{kind} names '{joint}', which is no moving joint")
                 getattr(found, kind)[joints.index(joint)] = value
         return found
+
+    def of_joints(self, chosen: BoolArray) -> Limits:
+        """Return the limits of the joints that a mask (nj,) picks."""
+        return Limits(*(bounds[chosen] for bounds in self))
 
     def working(self, travel: FloatArray) -> Limits:
         """Return the limits to drive by: velocities are assumed where none is known or meant.

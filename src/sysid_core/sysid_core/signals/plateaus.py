@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.signals.repeats import LEAST_STEP
 
 __all__ = [
     "ALIKE",
@@ -54,10 +55,6 @@ _EVERY = 32
 _MEMORY = 30.0
 """Time [s] after which an effort counts half: longer than a motion repeats."""
 
-_LEAST_STEP = 1e-9
-"""Positions that differ by less [rad] or [m] differ by rounding: a joint at rest needs no other
-torque."""
-
 
 def most_alike(rows: FloatArray | float) -> FloatArray:
     """Return how many of some rows may be alike where nothing is cut off."""
@@ -100,7 +97,7 @@ class FrequentValues:
                 sums[k] += row
                 return
         if free is None:
-            sums *= 1.0 - 1.0 / sums[:, :1]
+            sums *= np.maximum(1.0 - 1.0 / sums[:, :1], 0.0)
         else:
             level[free], sums[free] = value, row
 
@@ -167,7 +164,7 @@ class LiveEnds:
         alike = steps[:, joints:] <= self._same
         found = bool(alike.any())
         if found or self._waiting >= _EVERY:  # some rows tell of others without values that return
-            moves = steps[:, :joints] > _LEAST_STEP
+            moves = steps[:, :joints] > LEAST_STEP  # a joint at rest needs no other torque
             self._account(rows[:, joints:], moves)
             if found:
                 self._values.vote_each(rows[:, joints:], moves & alike, self._same)

@@ -7,7 +7,7 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 
-__all__ = ["LiveRepeats"]
+__all__ = ["LEAST_STEP", "LiveRepeats"]
 
 _SPARE = 2.0
 """Periods by which a message that repeats is taken before a gap would begin: robots rest."""
@@ -15,7 +15,7 @@ _EARLY = 0.1
 """Part of a period by which a message may be early that stands for the next one."""
 _CREEP = 2.0
 """Smallest steps that a position moves by in a period, as robots do that come to rest."""
-_LEAST_STEP = 1e-9
+LEAST_STEP = 1e-9
 """Positions that differ by less [rad] or [m] differ by rounding."""
 
 
@@ -56,7 +56,7 @@ class LiveRepeats:
         self._row = rows[-1]
         with np.errstate(invalid="ignore"):
             steps = np.abs(rows - earlier)[:, : len(self._least)]
-        least = steps.min(axis=0, initial=np.inf, where=steps > _LEAST_STEP)
+        least = steps.min(axis=0, initial=np.inf, where=steps > LEAST_STEP)
         self._least = np.minimum(self._least, least)
         if new.all():
             for k in range(max(0, len(rows) - 2), len(rows)):
