@@ -16,6 +16,7 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.exchange import ParameterSet, TrajectoryPoints
 from sysid_core.robot import Robot
 from sysid_core.robot.conversion import JointConversion
+from sysid_core.robot.strength import working_limits
 
 __all__ = ["ControllerInputs"]
 
@@ -29,7 +30,7 @@ class ControllerInputs:
     def __init__(self, robot: Robot, config: ControllerConfig, reach: Reach) -> None:
         self.robot = robot
         self.joint_names = robot.actuated_names
-        self.limits = robot.working_limits.of_joints(robot.actuated)
+        self.limits = working_limits(robot).of_joints(robot.actuated)
         self._conversion = JointConversion.described(robot)
         aliases = robot.description.names
         self.joint_states = JointStates(self.joint_names, self._conversion, aliases, self.limits)

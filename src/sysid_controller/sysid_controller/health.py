@@ -254,17 +254,16 @@ class Health:
             for cause, by in self._limited.items()
         ]
         robot = controller.robot
-        described = robot.limits.velocity[robot.actuated]
-        unknown = {
-            "effort": controller.limits.effort == np.inf,
-            "velocity": controller.limits.velocity != described,
-        }
-        texts += [
-            f"no {kind} limit known for {', '.join(np.array(names)[joints])}; add limits.{kind} "
-            "to the robot description"
-            for kind, joints in unknown.items()
-            if joints.any()
-        ]
+        described = robot.limits.of_joints(robot.actuated)
+        for kind in ("effort", "velocity"):
+            assumed = getattr(controller.limits, kind)
+            unknown = np.flatnonzero(assumed != getattr(described, kind))
+            taken = ", ".join(f"{names[j]} ({assumed[j]:.3g})" for j in unknown)
+            if taken:
+                texts.append(
+                    f"no {kind} limit known, but assumed, for {taken}; add limits.{kind} to the "
+                    "robot description"
+                )
         if texts:
             return Diagnostic("limits", "; ".join(texts))
         return Diagnostic("limits", "none reached", Severity.OK)

@@ -157,10 +157,9 @@ def check_gains(
     _check_gains(joint_names, open_gains, most, "follow from bandwidth and damping_ratio")
     if config.mode == "feed_forward":
         felt = 1.0 / np.diag(np.linalg.inv(inertia))
-        effort = np.where(np.isfinite(limits.effort), limits.effort, 0.0)
         most = Gains(
-            np.maximum(most.proportional * felt, effort / _FULL_TORQUE_ERROR),
-            np.maximum(most.derivative * felt, effort / limits.velocity),
+            np.maximum(most.proportional * felt, limits.effort / _FULL_TORQUE_ERROR),
+            np.maximum(most.derivative * felt, limits.effort / limits.velocity),
         )
     _check_gains(joint_names, given, most, "are set")
 

@@ -34,7 +34,7 @@ class LimitedEffort(NamedTuple):
 
 
 class EffortLimiter:
-    """Keeps torques within their limits, whatever is asked for; ±inf where there is none."""
+    """Keeps torques within their limits, whatever is asked for."""
 
     def __init__(self, limits: Limits, config: ControllerConfig) -> None:
         self._limits = limits
@@ -47,8 +47,6 @@ class EffortLimiter:
         self._rate = self.effort_limit * config.effort_rate
         self._lower_zone = self._limits.lower + POSITION_MARGIN
         self._upper_zone = self._limits.upper - POSITION_MARGIN
-        # without a torque limit there is no scale for spring and brake
-        self._strength = np.where(np.isfinite(self.effort_limit), self.effort_limit, 0.0)
 
     def near_limits(self, position: FloatArray) -> bool:
         """Whether a joint (na,) [rad] is within the margin of its limits or beyond them."""
@@ -117,8 +115,8 @@ class EffortLimiter:
         torque is left at all.
         """
         taken = np.maximum(effort - hold, 0.0) * np.minimum(depth, 1.0)
-        spring = _SPRING_SHARE * self._strength * np.maximum(depth - 1.0, 0.0)
+        spring = _SPRING_SHARE * self.effort_limit * np.maximum(depth - 1.0, 0.0)
         ratio = np.clip(speed / self._limits.velocity, 0.0, 1.0)
-        brake = _BRAKE_SHARE * self._strength * ratio * np.minimum(depth, 1.0)
+        brake = _BRAKE_SHARE * self.effort_limit * ratio * np.minimum(depth, 1.0)
         total = effort - taken - spring - brake
         return np.where(total > 0.0, total * np.minimum(2.0 - depth, 1.0), total)

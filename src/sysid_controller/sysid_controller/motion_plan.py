@@ -14,6 +14,7 @@ from sysid_core.exchange import check_point_count
 from sysid_core.excitation.fourier import States, quintic_step
 from sysid_core.excitation.motion_file import JointMotion
 from sysid_core.robot import Robot
+from sysid_core.robot.strength import working_limits
 
 __all__ = ["MotionPlan", "MotionPlanner", "PlanPoints"]
 
@@ -64,7 +65,7 @@ class MotionPlanner:
     ) -> None:
         _check_identity(robot, motion)
         self.robot, self._speed, self._approach_speed = robot, speed, approach_speed
-        self.limits = robot.working_limits.of_joints(robot.actuated)
+        self.limits = working_limits(robot).of_joints(robot.actuated)
         self._standing = StandingPlanner(robot, self.limits) if robot.floating else None
         self._dynamics = None if robot.floating else make_dynamics(robot)
         reach = anywhere if self._dynamics is None else self._dynamics.unreachable

@@ -10,9 +10,10 @@ import scipy.linalg
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.select import make_regression
 from sysid_core.inertia import pseudo_inertia, pseudo_inertia_basis
-from sysid_core.priors import default_prior, free_parameters, torque_scale
+from sysid_core.priors import default_prior, free_parameters
 from sysid_core.recording import Samples
 from sysid_core.robot import Robot
+from sysid_core.robot.strength import torque_scale
 
 __all__ = ["ContactWatch", "MotionWatch"]
 

@@ -16,6 +16,7 @@ from sysid_core.priors import default_prior
 from sysid_core.robot import Robot
 from sysid_core.robot.loop_check import random_closed_configurations
 from sysid_core.robot.loops import LoopClosure
+from sysid_core.robot.strength import working_limits
 
 __all__ = ["ParameterBlend", "ParameterSizes", "likely_parameters"]
 
@@ -45,10 +46,9 @@ class ParameterSizes:
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
         layout, active = robot.layout, np.flatnonzero(robot.actuated)
-        limit = robot.limits.effort[active]
-        self._limit = np.where(limit > 0.0, limit, np.inf)
+        limits = working_limits(robot).of_joints(robot.actuated)
+        self._limit, self._speed = limits.effort, limits.velocity
         self._names = robot.actuated_names
-        self._speed = robot.working_limits.velocity[active]
         self._acceleration = np.minimum(_ACCELERATION, self._speed)
         q, G = _states(robot)
         tree = OpenTree(robot)

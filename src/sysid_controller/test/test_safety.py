@@ -266,8 +266,30 @@ def test_a_joint_whose_speed_limit_is_a_placeholder_is_driven_slowly_and_watched
     controller.take_joint_states(panda.joint_names, HOME, NONE, 0.0, 0.0)
     controller.tick(0.0, 0.0)
     (found,) = (f for f in Health().report(controller, 0.0) if f.kind == "limits")
-    assert f"no velocity limit known for {other}, {name}" in found.message
+    assert f"no velocity limit known, but assumed, for {other} (2), {name} (2)" in found.message
     quick = HOME + np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
     points = TrajectoryPoints(panda.joint_names, None, np.array([0.2]), quick[None])
     assert f"'{name}' at" in str(controller.take_reference(points, 0.0))
     assert judged(controller.watch, np.full(3, 6.0))[-1] == "overspeed"
+
+
+def test_a_joint_without_an_effort_limit_gets_one_that_is_told(panda: Robot) -> None:
+    unknown = replace(
+        panda.description, limits={"effort": dict.fromkeys(panda.joint_names, np.inf)}
+    )
+    config = ControllerConfig(kp=tuple([1e4] * 7), kd=tuple([1.0] * 7))
+    controller = Controller(load_robot(unknown), config)
+    controller.take_joint_states(panda.joint_names, HOME, NONE, 0.0, 0.0)
+    controller.tick(0.0, 0.0)
+    for k in range(1, 50):  # pushed aside
+        t = 0.001 * k
+        controller.take_joint_states(panda.joint_names, HOME + 0.1, NONE, t, t)
+        assert (np.abs(controller.tick(t, t).effort) <= controller.limits.effort).all()
+    known = panda.limits.effort.max()
+    assert 0.2 * known < controller.limits.effort.max() < 5.0 * known
+    (found,) = (f for f in Health().report(controller, 0.0) if f.kind == "limits")
+    assert f"no effort limit known, but assumed, for {panda.joint_names[0]} (" in found.message
+    offset = panda.consistent_nominal.copy()
+    offset[panda.layout.term("offset")] = 2.0 * controller.limits.effort
+    sent = ParameterSet(panda.name, controller.robot.model_hash, 1, 0.0, True, offset)
+    assert "offset" in str(controller.take_parameters(sent))

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 import numpy as np
-import pinocchio as pin
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.friction import FRICTION, JointScale
-from sysid_core.dynamics.open_tree import random_states
 from sysid_core.errors import ParameterError
 from sysid_core.estimation.problem import Constraints, Prior
 from sysid_core.inertia import inertia_fault
@@ -19,62 +16,17 @@ from sysid_core.parameters import COUPLING_TERMS
 from sysid_core.robot.known import KnownParameters
 from sysid_core.robot.limits import PLACEHOLDER_SPEED
 from sysid_core.robot.model import Robot
+from sysid_core.robot.strength import moved_inertia, torque_scale
 
-__all__ = ["default_constraints", "default_prior", "free_parameters", "torque_scale"]
+__all__ = ["default_constraints", "default_prior", "free_parameters"]
 
-_STATES = 64
 _USUAL_SPEED = 1.0
 """Speed at which viscous friction is thought to equal Coulomb friction, if no limit is known."""
 _LEAST = 0.1
 """Share of a usual friction that the prior's mean has at least: URDFs hold placeholders, whose
 relative standard deviation would make a usual friction impossible [-]."""
-_WEAKEST = 0.15
-"""Share of the strongest joint's torque that one without an effort limit has at least, as wrists
-do: too much friction is unlearned sooner than too little [-]."""
-_STRONGEST = 10.0
-"""Factor of what a joint needs from which its effort limit is a placeholder [-]."""
 _UNKNOWN_BODY_STD = 2.0
 """Relative standard deviation of a body whose URDF inertia is missing or cannot be true [-]."""
-
-
-def _random_configurations(robot: Robot) -> FloatArray:
-    q = random_states(robot, _STATES)[0]
-    if robot.floating:
-        q[:, :7] = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
-    return q
-
-
-@lru_cache(maxsize=4)  # a recording's stretches and cut-offs all ask of the same robot
-def _gravity_and_inertia(robot: Robot) -> tuple[FloatArray, FloatArray]:
-    """Return RMS gravity torque [N·m] and mean inertia [kg·m²] of every joint (nj,)."""
-    model = robot.with_parameters(robot.consistent_nominal)
-    data = model.createData()
-    first = model.nv - len(robot.joint_names)
-    square, inertia = np.zeros(model.nv), np.zeros(model.nv)
-    for q in _random_configurations(robot):
-        square += pin.computeGeneralizedGravity(model, data, q) ** 2
-        inertia += np.diag(pin.crba(model, data, q))
-    return np.sqrt(square / _STATES)[first:], inertia[first:] / _STATES
-
-
-def torque_scale(robot: Robot) -> FloatArray:
-    """Return a usual torque (nj,) [N·m] per joint: its effort limit, else what its load needs.
-
-    A motor is as strong as those that it carries, and no weaker for a load that nothing weighs.
-    """
-    gravity, inertia = _gravity_and_inertia(robot)
-    own = 2.0 * gravity + 10.0 * inertia  # 10 rad/s² is a lively motion
-    first = robot.model.njoints - len(own)
-    carried = [[j - first for j in subtree] for subtree in robot.model.subtrees[first:]]
-    load = np.array([own[joints].max() for joints in carried])
-    load = np.maximum(load, _WEAKEST * load.max())
-    limit, most = robot.limits.effort, _STRONGEST * load
-    if robot.floating:  # what legs carry is the trunk, of which their load in the air says nothing
-        return np.minimum(limit, most.max())
-    if (limit < gravity).any():  # a robot that cannot hold itself: its limits are placeholders
-        return load
-    # URDFs that mean "no limit" often say 1000 or more
-    return np.where(limit <= most, limit, load)
 
 
 def free_parameters(robot: Robot, only: Iterable[str] | None = None) -> BoolArray:
@@ -144,7 +96,7 @@ def default_prior(robot: Robot) -> Prior:
         )
     free = free_parameters(robot)
     mean = robot.consistent_nominal.copy()
-    torque, (_, inertia) = torque_scale(robot), _gravity_and_inertia(robot)
+    torque, inertia = torque_scale(robot), moved_inertia(robot)
     limit = robot.limits.velocity
     speed = np.where(limit < PLACEHOLDER_SPEED, limit, _USUAL_SPEED)
     scale = JointScale(torque, np.maximum(speed, 1e-3), inertia)

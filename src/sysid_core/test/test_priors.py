@@ -11,8 +11,9 @@ import pytest
 from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import ParameterError
 from sysid_core.inertia import smallest_eigenvalue
-from sysid_core.priors import default_constraints, default_prior, free_parameters, torque_scale
+from sysid_core.priors import default_constraints, default_prior, free_parameters
 from sysid_core.robot import Robot, known_robots, load_robot
+from sysid_core.robot.strength import torque_scale
 
 
 @pytest.mark.parametrize("name", sorted(known_robots()))

@@ -15,9 +15,10 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import SysidError
 from sysid_core.estimate_json import identity_json
 from sysid_core.files import json_text, results_folder, write_text
-from sysid_core.priors import default_prior, torque_scale
+from sysid_core.priors import default_prior
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.export import identified_description, identified_urdf
+from sysid_core.robot.strength import torque_scale
 from sysid_core.untrusted import parse_xml, read_bytes
 from sysid_sim.gazebo_world import (
     TRAJECTORIES,

@@ -14,6 +14,7 @@ from sysid_core.dynamics.tree import TreeDynamics
 from sysid_core.excitation.fourier import FadedMotion, FourierMotion, States
 from sysid_core.excitation.standing import differentiated
 from sysid_core.robot import Robot
+from sysid_core.robot.strength import working_limits
 from sysid_sim.errors import SimulationError
 from sysid_sim.legged_motion import SwayConfig, quaternion_of
 from sysid_sim.simulation import Simulation
@@ -225,7 +226,7 @@ def _around(
     )
     time = np.linspace(0.0, excitation.period + excitation.fade, _GRID)
     drawn = drawn.scaled(_joint_scales(robot, drawn, time, excitation))
-    limits = excitation.effort * robot.limits.effort[robot.actuated]
+    limits = excitation.effort * working_limits(robot).effort[robot.actuated]
 
     def feasible(scale: FloatArray) -> bool:
         torque = model.torques(*drawn.scaled(scale).at(time), -_MARGIN)
@@ -270,7 +271,7 @@ def _joint_scales(
 ) -> FloatArray:
     """Return factors (na,) that fit each joint's series into its range and speed."""
     moved = trajectory.at(time)
-    lower, upper, velocity, _ = (limit[robot.actuated] for limit in robot.working_limits)
+    lower, upper, velocity, _ = (limit[robot.actuated] for limit in working_limits(robot))
     room = np.minimum(trajectory.series.centre - lower, upper - trajectory.series.centre)
     if (room <= 0.0).any():
         names = np.array(robot.actuated_names)[room <= 0.0]

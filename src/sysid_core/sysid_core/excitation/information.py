@@ -15,9 +15,10 @@ from sysid_core.excitation.fourier import States
 from sysid_core.excitation.mechanism import View, make_mechanism
 from sysid_core.loads import Bare
 from sysid_core.parameters import FRICTION_TERMS
-from sysid_core.priors import free_parameters, torque_scale
+from sysid_core.priors import free_parameters
 from sysid_core.robot.clearance import NOTHING, Obstacles
 from sysid_core.robot.model import Robot
+from sysid_core.robot.strength import torque_scale
 
 __all__ = ["FOCUSES", "Demands", "Information"]
 

@@ -9,6 +9,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import ParameterError
 from sysid_core.excitation.fourier import FourierMotion, States
 from sysid_core.robot.model import Robot
+from sysid_core.robot.strength import working_limits
 
 __all__ = ["MotionLimits", "fit_into", "motion_limits"]
 
@@ -82,7 +83,7 @@ def motion_limits(
             f"acceleration must be positive and at most {_MOST_ACCELERATION:g} rad/s², "
             f"got {acceleration:g}"
         )
-    limits = robot.working_limits.of_joints(robot.actuated)
+    limits = working_limits(robot).of_joints(robot.actuated)
     lower, upper = limits.lower.copy(), limits.upper.copy()
     open_below, open_above = ~np.isfinite(lower), ~np.isfinite(upper)
     lower[open_below] = np.where(open_above, -_TURN, upper - 2.0 * _TURN)[open_below]

@@ -16,9 +16,10 @@ from sysid_core.dynamics.stance import StandingFeet
 from sysid_core.errors import ModelError, ParameterError
 from sysid_core.excitation.fourier import FourierMotion, States, random_motion
 from sysid_core.excitation.limits import MotionLimits
-from sysid_core.priors import default_prior, free_parameters, torque_scale
+from sysid_core.priors import default_prior, free_parameters
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
+from sysid_core.robot.strength import torque_scale
 
 __all__ = ["StandingDesign", "StandingLimits", "StandingMotion", "WholeMotion", "differentiated"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import eigh, lapack
 
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.dynamics.statistics import Statistics
@@ -161,6 +161,7 @@ class ScaleEvidence:
         # of v accuracies, without and with a tool: precisions (b, b), ½ log det of them (v, 1)
         self._precision = [precision for precision, _ in views]
         self._size = np.array([[size] for _, size in views])
+        self._friction = base.columns >= len(INERTIAL_TERMS) * len(layout.bodies)
 
     def _untold(self, problem: Problem, anchor: Statistics) -> FloatArray:
         """Return the covariance (b, b) of rotors and friction that nobody told of."""
@@ -207,6 +208,7 @@ class ScaleEvidence:
         likelihood += 0.5 * ((x[:, :, 0] ** 2).sum(axis=1)[:, None] - others @ residual)
         missed = own.square - 2.0 * _GAINS * (own.moment @ self._mean[own.seen])
         likelihood -= 0.5 * (missed + _GAINS**2 * (at_mean @ at_mean))
+        likelihood += self._unscaled(data, weights, joint)
         v = int(np.argmax(likelihood.max(axis=1)))
         best = float(_GAINS[np.argmax(likelihood[v])])
         information = ScaleInformation(order, R[v], Q[v], d[v])
@@ -214,6 +216,21 @@ class ScaleEvidence:
         elsewhere = float((residual / np.maximum(data.count, 1.0))[others > 0.0].sum())
         both = np.logaddexp.reduce(likelihood, axis=0)
         return ScalePosterior(both, none, most, plain, elsewhere**0.5, information)
+
+    def _unscaled(self, data: Statistics, weights: FloatArray, joint: int) -> FloatArray:
+        """Return what is added to the log evidence (m,) since friction tells no scale.
+
+        A friction that is less than was thought would be likelier, the smaller the scale: by its
+        own prior, divided by the scale, the wider it is and the more terms it has. What is
+        measured of friction has the same prior at any scale below one instead. Above, its own
+        prior stays, which speaks for one.
+        """
+        own = np.flatnonzero(self._friction & (np.diagonal(data.gram[joint]) > 0.0))
+        shown = weights[joint] * data.gram[joint][np.ix_(own, own)]
+        known = eigh(shown, self._precision[0][np.ix_(own, own)], eigvals_only=True)
+        scaled = np.log1p(_GAINS[:, None] ** 2 * np.maximum(known, 0.0)).sum(axis=1)
+        plain = np.log1p(np.maximum(known, 0.0)).sum()
+        return np.where(_GAINS == 0.0, 0.0, np.minimum(0.5 * (scaled - plain), 0.0))
 
 
 def _root(information: FloatArray) -> FloatArray:

@@ -12,8 +12,8 @@ from sysid_core.arrays import FloatArray
 from sysid_core.errors import RobotError
 from sysid_core.recording import Recording
 from sysid_core.robot.description import Mimic
-from sysid_core.robot.limits import PLACEHOLDER_SPEED
 from sysid_core.robot.model import Robot
+from sysid_core.robot.strength import working_limits
 from sysid_core.robot.urdf import Urdf
 
 __all__ = [
@@ -136,16 +136,20 @@ def tool_of(robot: Robot) -> str:
 
 
 def about_limits(robot: Robot) -> list[str]:
-    """Say whose limits of velocity cannot be meant."""
-    velocity = robot.limits.velocity
-    beyond = np.isfinite(velocity) & (velocity >= PLACEHOLDER_SPEED)
-    if not beyond.any():
-        return []
-    names = ", ".join(np.array(robot.joint_names)[beyond])
-    return [
-        f"no joint turns as fast as the velocity limits of {names} say, so that they are driven "
-        f"slowly, if at all: give theirs under limits.velocity"
-    ]
+    """Say whose limits of velocity and effort cannot be meant."""
+    limits, working = robot.limits.of_joints(robot.actuated), working_limits(robot)
+    notes = []
+    for kind, most in zip(("velocity", "effort"), (limits.velocity, limits.effort), strict=True):
+        assumed = getattr(working.of_joints(robot.actuated), kind)
+        beyond = np.isfinite(most) & (most != assumed)
+        if beyond.any():
+            names = ", ".join(np.array(robot.actuated_names)[beyond])
+            notes.append(
+                f"the {kind} limits of {names} are taken for placeholders; they are driven with "
+                f"{assumed[beyond].min():.3g} to {assumed[beyond].max():.3g}, if at all: give "
+                f"theirs under limits.{kind}"
+            )
+    return notes
 
 
 def about_followers(

@@ -18,8 +18,6 @@ PLACEHOLDER_SPEED = 100.0
 """Speed [rad/s] from which a limit is a placeholder: no geared joint turns so fast."""
 
 _UNLIMITED = 1e8  # Position from which a limit stands for none
-_ASSUMED_SPEED = 2.0
-"""Speed [rad/s] that a joint may have where no limit is known: nearly all can turn as fast."""
 
 
 class Limits(NamedTuple):
@@ -62,14 +60,6 @@ class Limits(NamedTuple):
     def of_joints(self, chosen: BoolArray) -> Limits:
         """Return the limits of the joints that a mask (nj,) picks."""
         return Limits(*(bounds[chosen] for bounds in self))
-
-    def working(self, travel: FloatArray) -> Limits:
-        """Return the limits to drive by: velocities are assumed where none is known or meant.
-
-        Lengths `travel` (nj,) [m/rad] are those of `Robot.travel`.
-        """
-        known = self.velocity < PLACEHOLDER_SPEED
-        return self._replace(velocity=np.where(known, self.velocity, _ASSUMED_SPEED * travel))
 
     @property
     def known_range(self) -> tuple[FloatArray, FloatArray]:

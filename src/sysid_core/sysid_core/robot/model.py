@@ -114,11 +114,6 @@ class Robot:
         slides = np.isin(self.joint_names, self.prismatic_names) & np.isfinite(upper - lower)
         return np.where(slides, (upper - lower) / (2.0 * np.pi), 1.0)
 
-    @property
-    def working_limits(self) -> Limits:
-        """Limits to drive the joints by; see `Limits.working`."""
-        return self.limits.working(self.travel)
-
     @cached_property
     def sampling_range(self) -> tuple[FloatArray, FloatArray]:
         """Positions (nj,), (nj,) [rad] that configurations are drawn between: known within ±π."""

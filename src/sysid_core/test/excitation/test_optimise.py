@@ -20,9 +20,9 @@ from sysid_core.excitation.limits import MotionLimits, fit_into, motion_limits
 from sysid_core.excitation.mechanism import View
 from sysid_core.excitation.optimise import Excitation, excite
 from sysid_core.loads import Bare
-from sysid_core.priors import torque_scale
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.clearance import NOTHING, Clearance, Obstacles
+from sysid_core.robot.strength import torque_scale
 
 FLOOR = 0.2
 OPTIONS = ExciteConfig(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,10 @@ import pytest
 from sysid_core.errors import RobotError
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Recording
-from sysid_core.robot import load_robot
+from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.description import RobotDescription
 from sysid_core.robot.initialise import initialise
-from sysid_core.robot.limits import Limits
+from sysid_core.robot.strength import working_limits
 
 ARM = """<robot name="arm"><link name="base"/>
 <link name="upper"><inertial><mass value="1"/>
@@ -177,18 +178,48 @@ def test_a_velocity_limit_that_cannot_be_meant_is_told_of(tmp_path: Path) -> Non
     urdf = tmp_path / "arm.urdf"
     urdf.write_text(ARM.replace('velocity="1"', 'velocity="1000"'), encoding="utf-8")
     found = initialise(urdf, tmp_path / "arm.yaml")
-    assert any("velocity limits of a say" in note for note in found.notes)
-    velocity = found.robot.working_limits.velocity
+    assert any("velocity limits of a are taken for placeholders" in note for note in found.notes)
+    velocity = working_limits(found.robot).velocity
     assert (velocity == velocity[1]).all()  # that of the joint without one
     assert velocity[0] < 10.0
     assert found.robot.limits.velocity[0] == 1000.0
     urdf.write_text(ARM, encoding="utf-8")
     known = initialise(urdf, tmp_path / "arm.yaml")
-    assert known.robot.working_limits.velocity[0] == 1.0
+    assert working_limits(known.robot).velocity[0] == 1.0
     assert not any("velocity limits" in note for note in known.notes)
 
 
-def test_a_sliding_joint_without_a_speed_limit_goes_through_its_range_as_one_that_turns() -> None:
-    unlimited = Limits(*(np.full(2, v) for v in (0.0, 0.5, np.inf, np.inf)))
-    turning, sliding = unlimited.working(np.array([1.0, 0.5 / (2.0 * np.pi)])).velocity
-    assert sliding == pytest.approx(turning * 0.5 / (2.0 * np.pi))
+def test_a_sliding_joint_without_a_speed_limit_goes_through_its_range_as_one_that_turns(
+    tmp_path: Path,
+) -> None:
+    urdf = tmp_path / "lift.urdf"
+    text = ARM.replace('type="revolute"', 'type="prismatic"')
+    urdf.write_text(text.replace('effort="10" velocity="1"', 'effort="10"'), encoding="utf-8")
+    sliding, turning = working_limits(initialise(urdf, tmp_path / "lift.yaml").robot).velocity
+    assert sliding == pytest.approx(turning * 2.0 / (2.0 * np.pi))
+
+
+@pytest.mark.parametrize("said", ["0", "5000"])
+def test_an_effort_limit_that_is_missing_or_cannot_be_meant_is_assumed(
+    said: str, tmp_path: Path
+) -> None:
+    urdf = tmp_path / "arm.urdf"
+    urdf.write_text(ARM.replace('effort="10"', f'effort="{said}"'), encoding="utf-8")
+    target = tmp_path / "arm.yaml"
+    found = initialise(urdf, target)
+    assumed = working_limits(found.robot).effort
+    assert 1.0 < assumed[0] < 10.0  # 0.1 kg·m² in a lively motion takes 1 N·m
+    assert np.isfinite(assumed).all()
+    told = any("effort limits of a are taken for placeholders" in note for note in found.notes)
+    assert told == (said != "0")  # the description's own comment tells of a missing one
+    given = replace(found.robot.description, limits={"effort": {"a": 400.0}})
+    assert working_limits(Robot(given, found.robot.urdf)).effort[0] == 400.0
+
+
+@pytest.mark.parametrize("name", ["panda", "ur10", "xarm6", "valkyrie_arm", "go2", "spot", "g1"])
+def test_assumed_effort_limits_suit_robots_whose_limits_are_known(name: str) -> None:
+    robot = load_robot(name)
+    none = dict.fromkeys(robot.joint_names, np.inf)
+    unknown = Robot(replace(robot.description, limits={"effort": none}), robot.urdf)
+    known, assumed = (r.effort[robot.actuated] for r in (robot.limits, working_limits(unknown)))
+    assert known.max() / 5.0 < assumed.max() < 10.0 * known.max()
