@@ -23,8 +23,8 @@ __all__ = ["default_constraints", "default_prior", "free_parameters"]
 _USUAL_SPEED = 1.0
 """Speed at which viscous friction is thought to equal Coulomb friction, if no limit is known."""
 _LEAST = 0.1
-"""Share of a usual friction that the prior's mean has at least: URDFs hold placeholders, whose
-relative standard deviation would make a usual friction impossible [-]."""
+"""Share of a usual friction below which a nominal one is a placeholder, whose relative standard
+deviation would make a usual friction impossible [-]."""
 _UNKNOWN_BODY_STD = 2.0
 """Relative standard deviation of a body whose URDF inertia is missing or cannot be true [-]."""
 
@@ -80,7 +80,7 @@ def default_prior(robot: Robot) -> Prior:
     Friction that is to be identified and has no nominal value starts from a share of the joint's
     torque scale, armature from a share of the inertia that the joint moves; with the relative
     standard deviation of friction (2 by default) that is no more than an order of magnitude.
-    A smaller nominal value than a tenth of that is raised to it. What is held keeps the nominal
+    A smaller nominal value than a tenth of that counts as none. What is held keeps the nominal
     value.
 
     Raises
@@ -107,7 +107,8 @@ def default_prior(robot: Robot) -> Prior:
             std[joints] = settings.offset_std * torque
             continue
         guess = term.guess(scale)
-        likely = np.where(mean[joints] > 0.0, np.maximum(mean[joints], _LEAST * guess), guess)
+        meant = (mean[joints] > 0.0) & (mean[joints] >= _LEAST * guess)
+        likely = np.where(meant, mean[joints], guess)
         mean[joints] = np.where(free[joints], likely, mean[joints])
         if term.coupling == "none":
             continue
