@@ -36,6 +36,9 @@ _SAME = float(np.log(2.0)) / 8.0
 """Log ratio of two scales that are the same: half of a place."""
 _WORTH = 1.05
 """Ratio of errors that makes a term worth having at one standard error [-]."""
+_SPRING_WORTH = 1.1
+"""The same of a spring at least. What balances gravity is most of a torque; but where a motion
+repeats, every stretch shows the same errors of gravity, which a spring may make up for [-]."""
 _CERTAIN = 2.0
 """Standard errors that make it so at any ratio: the best of a dozen terms often gains one by
 chance, and noise of the torques, which no term explains, makes every ratio small."""
@@ -278,11 +281,13 @@ def _forward(
 
     (errors,) = _errors(folds, [least])
     while trials := [c for c in candidates if c.term.name not in chosen and c.place % APART == 0]:
-        with_it = tried(trials)
-        best = int(with_it.mean(axis=1).argmin())
-        if not _is_worth(errors - with_it[best]):
+        gains = errors - tried(trials)
+        least_gain = [np.log(_SPRING_WORTH if c.term.lower < 0.0 else 1.0) for c in trials]
+        mean = np.where(gains.mean(axis=1) >= least_gain, gains.mean(axis=1), -np.inf)
+        best = int(mean.argmax())
+        if np.isinf(mean[best]) or not _is_worth(gains[best]):
             break
-        chosen[trials[best].term.name], errors = trials[best], with_it[best]
+        chosen[trials[best].term.name], errors = trials[best], errors - gains[best]
         for name, own in list(chosen.items()):
             near = [c for c in _beside(own, candidates, APART - 1) if c is not own]
             if near:

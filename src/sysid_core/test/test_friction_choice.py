@@ -95,6 +95,18 @@ def test_where_the_least_law_is_true_it_stays(
     assert not identify(least, recording).robot.description.friction_chosen
 
 
+@pytest.mark.parametrize(("stiffness", "told"), [(20.0, True), (0.12, False)])
+def test_a_spring_is_one_that_gains_a_tenth(
+    stiffness: float, told: bool, least: Robot, make_recording: Callable[..., Recording]
+) -> None:
+    actual = least.with_friction({"elbow_joint": {"spring": 1.0}, "wrist_1_joint": {"load": 1.0}})
+    truth = _truth(actual)
+    truth[actual.layout.term("spring")] = stiffness
+    recording = make_recording(actual, truth, duration=30.0, noise=0.3, seed=4)
+    chosen = identify(least, recording).robot.description.friction_chosen
+    assert ("spring" in chosen.get("elbow_joint", {})) == told
+
+
 SLIDING = {"elbow_joint": {"presliding": 0.01}, "wrist_2_joint": {"presliding": 0.02}}
 
 
