@@ -86,13 +86,14 @@ def torque_scale(robot: Robot) -> FloatArray:
 def working_limits(robot: Robot) -> Limits:
     """Return the limits (nj,) to drive the joints by: assumed where none is known or meant.
 
-    Efforts that the description gives are meant, whatever they are.
+    Efforts that the description gives are meant, whatever they are. Of a URDF's, those far beyond
+    what any joint needs are not: wrists often have larger motors than they need.
     """
     limits, needed = robot.limits, _needed(robot)
     given = np.isin(robot.joint_names, list(robot.description.limits.get("effort", {})))
-    strong = (limits.effort <= _STRONGEST * needed) | (given & np.isfinite(limits.effort))
+    meant = (limits.effort <= _STRONGEST * needed.max()) | (given & np.isfinite(limits.effort))
     fast = limits.velocity < PLACEHOLDER_SPEED
     return limits._replace(
-        effort=np.where(strong, limits.effort, _ASSUMED_EFFORT * needed),
+        effort=np.where(meant, limits.effort, _ASSUMED_EFFORT * needed),
         velocity=np.where(fast, limits.velocity, _ASSUMED_SPEED * robot.travel),
     )
