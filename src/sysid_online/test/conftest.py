@@ -108,6 +108,7 @@ class Graph:
         arguments = ["-p robot:=valkyrie_arm", f"-r __ns:=/t{uuid.uuid4().hex}", *settings]
         rclpy.init(args=["--ros-args", *" ".join(arguments).split()])
         self.motion = motion
+        self.clients: dict[str, Any] = {}
         self.executor = SingleThreadedExecutor()
         self.probe = rclpy.create_node("probe")
         self.executor.add_node(self.probe)
@@ -212,12 +213,15 @@ class Graph:
         return bool(self.heard["parameters"]) and bool(self.newest("parameters").identified)
 
     def call(self, kind: Any, name: str, request: Any) -> Any:
-        """Call a service and return its answer."""
-        client = self.probe.create_client(kind, name)
+        """Call a service and return its answer.
+
+        A server may not yet know a new client when it answers, so each service keeps its own.
+        """
+        client = self.clients.get(name) or self.probe.create_client(kind, name)
+        self.clients[name] = client
         self.until(client.service_is_ready)
         future = client.call_async(request)
         self.until(future.done)
-        self.probe.destroy_client(client)
         return future.result()
 
     def diagnosed(self, name: str, text: str) -> bool:
