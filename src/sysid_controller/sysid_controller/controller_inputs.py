@@ -30,7 +30,7 @@ class ControllerInputs:
     def __init__(self, robot: Robot, config: ControllerConfig, reach: Reach) -> None:
         self.robot = robot
         self.joint_names = robot.actuated_names
-        self.limits = working_limits(robot).of_joints(robot.actuated)
+        self.limits = working_limits(robot)
         self._conversion = JointConversion.described(robot)
         aliases = robot.description.names
         self.joint_states = JointStates(self.joint_names, self._conversion, aliases, self.limits)

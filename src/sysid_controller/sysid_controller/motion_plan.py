@@ -65,7 +65,7 @@ class MotionPlanner:
     ) -> None:
         _check_identity(robot, motion)
         self.robot, self._speed, self._approach_speed = robot, speed, approach_speed
-        self.limits = working_limits(robot).of_joints(robot.actuated)
+        self.limits = working_limits(robot)
         self._standing = StandingPlanner(robot, self.limits) if robot.floating else None
         self._dynamics = None if robot.floating else make_dynamics(robot)
         reach = anywhere if self._dynamics is None else self._dynamics.unreachable

@@ -46,7 +46,7 @@ class ParameterSizes:
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
         layout, active = robot.layout, np.flatnonzero(robot.actuated)
-        limits = working_limits(robot).of_joints(robot.actuated)
+        limits = working_limits(robot)
         self._limit, self._speed = limits.effort, limits.velocity
         self._names = robot.actuated_names
         self._acceleration = np.minimum(_ACCELERATION, self._speed)

@@ -226,7 +226,7 @@ def _around(
     )
     time = np.linspace(0.0, excitation.period + excitation.fade, _GRID)
     drawn = drawn.scaled(_joint_scales(robot, drawn, time, excitation))
-    limits = excitation.effort * working_limits(robot).effort[robot.actuated]
+    limits = excitation.effort * working_limits(robot).effort
 
     def feasible(scale: FloatArray) -> bool:
         torque = model.torques(*drawn.scaled(scale).at(time), -_MARGIN)
@@ -271,7 +271,7 @@ def _joint_scales(
 ) -> FloatArray:
     """Return factors (na,) that fit each joint's series into its range and speed."""
     moved = trajectory.at(time)
-    lower, upper, velocity, _ = (limit[robot.actuated] for limit in working_limits(robot))
+    lower, upper, velocity, _ = working_limits(robot)
     room = np.minimum(trajectory.series.centre - lower, upper - trajectory.series.centre)
     if (room <= 0.0).any():
         names = np.array(robot.actuated_names)[room <= 0.0]

@@ -83,7 +83,7 @@ def motion_limits(
             f"acceleration must be positive and at most {_MOST_ACCELERATION:g} rad/s², "
             f"got {acceleration:g}"
         )
-    limits = working_limits(robot).of_joints(robot.actuated)
+    limits = working_limits(robot)
     lower, upper = limits.lower.copy(), limits.upper.copy()
     open_below, open_above = ~np.isfinite(lower), ~np.isfinite(upper)
     lower[open_below] = np.where(open_above, -_TURN, upper - 2.0 * _TURN)[open_below]

@@ -139,8 +139,8 @@ def about_limits(robot: Robot) -> list[str]:
     """Say whose limits of velocity and effort cannot be meant."""
     limits, working = robot.limits.of_joints(robot.actuated), working_limits(robot)
     notes = []
-    for kind, most in zip(("velocity", "effort"), (limits.velocity, limits.effort), strict=True):
-        assumed = getattr(working.of_joints(robot.actuated), kind)
+    for kind in ("velocity", "effort"):
+        most, assumed = getattr(limits, kind), getattr(working, kind)
         beyond = np.isfinite(most) & (most != assumed)
         if beyond.any():
             names = ", ".join(np.array(robot.actuated_names)[beyond])

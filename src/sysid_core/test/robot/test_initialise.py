@@ -221,5 +221,5 @@ def test_assumed_effort_limits_suit_robots_whose_limits_are_known(name: str) -> 
     robot = load_robot(name)
     none = dict.fromkeys(robot.joint_names, np.inf)
     unknown = Robot(replace(robot.description, limits={"effort": none}), robot.urdf)
-    known, assumed = (r.effort[robot.actuated] for r in (robot.limits, working_limits(unknown)))
+    known, assumed = robot.limits.effort[robot.actuated], working_limits(unknown).effort
     assert known.max() / 5.0 < assumed.max() < 10.0 * known.max()
