@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -49,8 +50,14 @@ tell such a scale from a tolerable one, it is not known [-]."""
 _SHOWN = -1.0
 """Log odds of a wrong scale, against a tolerable one, below which a first model is adopted."""
 
+_LIKELIER = 0.0
+"""The same for a motion that does not show the scale: a wrong one must not be the likelier."""
+
 _DOUBTFUL = 2.0
-"""The same for a motion that does not show the scale: seven to one."""
+"""Log odds below which a scale is no more than a guess: seven to one."""
+
+_RIVALS = 3.0
+"""Log odds within which another joint is as likely to be the one that is wrong: twenty to one."""
 
 _NAMED = float(np.log(100.0))
 """Log odds from which a scale is called wrong: once in a hundred times it is not (Ville 1939)."""
@@ -89,6 +96,14 @@ class TorqueVerdict(NamedTuple):
     faint: bool = False
     """Whether masses load the joint so little that this alone is no reason to refuse a model."""
 
+    def unless(self, others: Sequence[str]) -> TorqueVerdict:
+        """Return the verdict that says it may be the torque of one of other joints instead."""
+        if self.finding is None or not others:
+            return self
+        names = " or ".join(f"{name}'s" for name in others)
+        message = f"{self.finding.message}, unless {names} torque is wrong instead"
+        return self._replace(finding=replace(self.finding, message=message))
+
     @property
     def shown(self) -> bool:
         """Whether the torque was shown to be right."""
@@ -108,16 +123,21 @@ def refusing(
 ) -> dict[int, TorqueVerdict]:
     """Return the verdicts that refuse an estimate.
 
-    A wrong scale makes other joints look wrong, so only the likeliest is named, and none where a
-    torque is no measurement at all. It may be one that masses hardly load. Only a certainty ends a
-    model that is in use; `early`, a scale that the data leave open may yet show.
+    A wrong scale makes other joints look wrong, so only the likeliest is named, with those that are
+    about as likely, and none where a torque is no measurement at all. It may be one that masses
+    hardly load. Only a certainty ends a model that is in use; `early`, a scale that the data leave
+    open may yet show.
     """
-    least = _CERTAIN if in_use else _SHOWN if early else _DOUBTFUL
+    least = _CERTAIN if in_use else _SHOWN if early else _LIKELIER
     found = {j: v for j, v in verdicts.items() if v.finding is not None and v.weight >= least}
     if all(verdict.faint for verdict in found.values()):
         return {}
-    most = found[worst(found)].weight
-    return {joint: verdict for joint, verdict in found.items() if verdict.weight == most}
+    first = worst(found)
+    most = found[first].weight
+    if np.isinf(most):
+        return {joint: verdict for joint, verdict in found.items() if verdict.weight == most}
+    others = [v.finding for j, v in found.items() if j != first and v.weight > most - _RIVALS]
+    return {first: found[first].unless(tuple(one.subject for one in others if one is not None))}
 
 
 class TorqueChecks:

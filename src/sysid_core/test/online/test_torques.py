@@ -120,14 +120,28 @@ def test_a_scale_that_is_not_known_yet_waits_for_its_data() -> None:
         }
         return bool(refusing(verdicts, in_use=in_use, early=early))
 
-    # odds of a wrong scale: against, none, for, certain
-    odds = (-2.0, 0.0, 3.0, 7.0)
+    # odds of a wrong scale: against, hardly, for, certain
+    odds = (-2.0, -0.5, 0.5, 7.0)
     first = [refused(w, in_use=False, early=True) for w in odds]
     later = [refused(w, in_use=False, early=False) for w in odds]
     used = [refused(w, in_use=True, early=False) for w in odds]
     assert first == [False, True, True, True]
     assert later == [False, False, True, True]
     assert used == [False, False, False, True]
+
+
+@pytest.mark.parametrize(("weight", "told"), [(9.5, True), (6.5, False)])
+def test_a_joint_whose_scale_is_about_as_likely_to_be_wrong_is_named_too(
+    weight: float, told: bool
+) -> None:
+    def wrong(name: str, weight: float) -> TorqueVerdict:
+        return TorqueVerdict(Diagnostic("torque_scale", "is 1.5 times", subject=name), weight)
+
+    found = refusing({0: wrong("elbow", weight), 1: wrong("wrist", 10.0)}, in_use=True)
+    ((joint, verdict),) = found.items()
+    assert joint == 1
+    assert verdict.finding is not None
+    assert ("unless elbow's torque is wrong instead" in str(verdict.finding)) is told
 
 
 def test_a_joint_that_masses_hardly_load_is_named_where_it_makes_others_look_wrong() -> None:
