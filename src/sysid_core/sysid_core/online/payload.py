@@ -26,6 +26,7 @@ from sysid_core.online.changes import CERTAIN, SCALES, ChangeTest, log_odds
 from sysid_core.online.innovations import Evidence, Innovations, Noise, Own, solvable
 from sysid_core.online.payload_estimate import PayloadEstimate
 from sysid_core.parameters import ParameterLayout
+from sysid_core.robot.strength import borne_mass
 from sysid_core.settings import check_config, parameter
 
 __all__ = ["PayloadConfig", "PayloadEstimator"]
@@ -40,10 +41,10 @@ _PRIOR_STD = 5.0
 """Relative standard deviation of the prior: a load of ten times the mass is ordinary [-]."""
 
 _SMALLEST_SHARE = 0.005
-"""Payloads below this share of the robot's mass are not worth reporting [-]."""
+"""Payloads below this share of the mass that a robot's joints bear are not worth reporting [-]."""
 
 _LIKELY_SHARE = 0.05
-"""Mass of a load thought likely, as a share of the robot's [-]."""
+"""Mass of a load thought likely, as a share of the same mass [-]."""
 
 _LIKELY_LEVER = 0.15
 """Distance of its centre of mass from the tool frame thought likely [m]."""
@@ -69,7 +70,7 @@ class PayloadConfig:
     )
     min_mass: float = parameter(
         0.0,
-        "Smallest payload worth reporting [kg]; 0: 0.5 % of the robot's mass",
+        "Smallest payload worth reporting [kg]; 0: 0.5 % of the mass that its joints bear",
         range=(0.0, 1000.0),
     )
 
@@ -117,13 +118,13 @@ class PayloadEstimator:
         index = robot.body_joint_ids.index(frame.parentJoint)
         self.body = robot.layout.bodies[index]
         self._body_index = index
-        self._robot_mass = float(robot.nominal[robot.layout.masses].sum())
+        self._borne_mass = borne_mass(robot)
         placement: pin.SE3 = frame.placement
         self._to_body = transform_matrix(placement.rotation, placement.translation)
         self._columns = robot.layout.body(index)
         self._map = base.mapping[:, self._columns] @ self._to_body
         size = _LIKELY_LEVER ** np.array([0, *[1] * 3, *[2] * 6])
-        self._likely = _LIKELY_SHARE * self._robot_mass * size
+        self._likely = _LIKELY_SHARE * self._borne_mass * size
         self._regression, self._size = regression, base.size
         friction = np.zeros(base.size + 1)
         friction[-1] = 1.0
@@ -151,7 +152,7 @@ class PayloadEstimator:
     @property
     def min_mass(self) -> float:
         """Smallest payload worth reporting [kg]."""
-        return self.config.min_mass or _SMALLEST_SHARE * self._robot_mass
+        return self.config.min_mass or _SMALLEST_SHARE * self._borne_mass
 
     @property
     def likely_tool(self) -> FloatArray:

@@ -123,10 +123,10 @@ def refusing(
 ) -> dict[int, TorqueVerdict]:
     """Return the verdicts that refuse an estimate.
 
-    A wrong scale makes other joints look wrong, so only the likeliest is named, with those that are
-    about as likely, and none where a torque is no measurement at all. It may be one that masses
-    hardly load. Only a certainty ends a model that is in use; `early`, a scale that the data leave
-    open may yet show.
+    A wrong scale makes other joints look wrong, so only the likeliest is named, with those about
+    as likely, and none where a torque is no measurement at all. It may be one that masses hardly
+    load. Only a certainty ends a model that is in use; `early`, a scale that the data leave open
+    may yet show.
     """
     least = _CERTAIN if in_use else _SHOWN if early else _LIKELIER
     found = {j: v for j, v in verdicts.items() if v.finding is not None and v.weight >= least}

@@ -24,6 +24,7 @@ __all__ = [
     "feet_of",
     "fit_to",
     "floats",
+    "frictionless",
     "tool_of",
 ]
 
@@ -150,6 +151,28 @@ def about_limits(robot: Robot) -> list[str]:
                 f"theirs under limits.{kind}"
             )
     return notes
+
+
+def frictionless(robot: Robot, notes: list[str]) -> dict[str, dict[str, float]]:
+    """Return the friction terms by joint that no motor could overcome, each as zero.
+
+    Simulators' URDFs have such placeholders. Viscous friction counts at the joint's top speed.
+    """
+    working, layout = working_limits(robot), robot.layout
+    found: dict[str, dict[str, float]] = {}
+    for term, speed in (
+        ("coulomb", np.ones_like(working.velocity)),
+        ("viscous", working.velocity),
+    ):
+        torque = robot.nominal[layout.term(term)][robot.actuated] * speed
+        for j in np.flatnonzero(torque > working.effort):
+            found.setdefault(robot.actuated_names[j], {})[term] = 0.0
+    if found:
+        notes.append(
+            f"the URDF's friction of {', '.join(found)} is more than their motors can overcome: "
+            "it is taken for a placeholder, and as unknown; give theirs under friction.nominal"
+        )
+    return found
 
 
 def about_followers(

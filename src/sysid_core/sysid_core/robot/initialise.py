@@ -24,6 +24,7 @@ from sysid_core.robot.guesses import (
     feet_of,
     fit_to,
     floats,
+    frictionless,
     tool_of,
 )
 from sysid_core.robot.model import Robot
@@ -92,6 +93,7 @@ def initialise(
         held = {joint: where for joint, where in locked.items() if joint not in followers}
         robot = Robot(replace(description, locked=held, mimic=followers), urdf)
     notes += about_followers(mimics, locked, robot.description.mimic)
+    robot = Robot(replace(robot.description, friction_nominal=frictionless(robot, notes)), urdf)
     notes += [*about_limits(robot), *robot.warnings]
     text = _write(robot, urdf, notes)
     robot = Robot(parse_description(parse_yaml(text), source=target), urdf)
@@ -184,6 +186,9 @@ def _write(robot: Robot, urdf: Urdf, notes: Sequence[str]) -> str:
         ),
         names=_mapping({k: _quoted(v) for k, v in description.names.items()}, 2),
         terms=", ".join(description.friction_terms),
+        friction=_mapping(
+            {k: str(v).replace("'", "") for k, v in description.friction_nominal.items()}, 4
+        ),
         contacts=_contacts(robot),
         relative_std=prior.relative_std,
         friction_std=prior.friction_relative_std,

@@ -12,7 +12,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.robot.limits import PLACEHOLDER_SPEED, Limits
 from sysid_core.robot.model import Robot
 
-__all__ = ["moved_inertia", "torque_scale", "working_limits"]
+__all__ = ["borne_mass", "moved_inertia", "torque_scale", "working_limits"]
 
 _STATES = 64
 _LIVELY = 10.0
@@ -25,6 +25,8 @@ _STRONGEST = 10.0
 _ASSUMED_EFFORT = 4.0
 """Factor of what a joint needs that it may give where no limit is known: of twenty arms' strongest
 joints, eighteen have one to five times what they need, Digit's two thirteen times [-]."""
+_WEIGHTLESS = 1e-6
+"""Share of the largest torque of gravity below which a joint bears no weight [-]."""
 _ASSUMED_SPEED = 2.0
 """Speed [rad/s] that a joint may have where no limit is known: nearly all can turn as fast."""
 
@@ -59,6 +61,21 @@ def _carried(robot: Robot) -> tuple[FloatArray, FloatArray, FloatArray]:
 def moved_inertia(robot: Robot) -> FloatArray:
     """Return the mean inertia (nj,) [kg·m²] that each joint moves."""
     return _carried(robot)[2]
+
+
+def borne_mass(robot: Robot) -> float:
+    """Return the mass [kg] of the bodies that joints bear the weight of.
+
+    A gantry's beams and the rail under an arm only ride along, as does all of a planar robot: its
+    whole mass stands for none.
+    """
+    gravity, first = _carried(robot)[0], robot.model.njoints - len(robot.joint_names)
+    bearing = gravity > _WEIGHTLESS * gravity.max()
+    subtrees = zip(robot.model.subtrees[first:], bearing, strict=True)
+    moved = {j for joints, bears in subtrees if bears for j in joints}
+    borne = np.isin(robot.body_joint_ids, list(moved)) | robot.floating
+    masses = robot.nominal[robot.layout.masses]
+    return float(masses[borne].sum()) or float(masses.sum())
 
 
 def _needed(robot: Robot) -> FloatArray:

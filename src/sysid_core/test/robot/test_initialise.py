@@ -15,7 +15,7 @@ from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.description import RobotDescription
 from sysid_core.robot.initialise import initialise
-from sysid_core.robot.strength import working_limits
+from sysid_core.robot.strength import borne_mass, working_limits
 
 ARM = """<robot name="arm"><link name="base"/>
 <link name="upper"><inertial><mass value="1"/>
@@ -25,6 +25,9 @@ ARM = """<robot name="arm"><link name="base"/>
   <limit lower="-1" upper="1" effort="10" velocity="1"/></joint>
 <joint name="b" type="continuous"><parent link="upper"/><child link="lower"/>
   <axis xyz="0 1 0"/></joint></robot>"""
+
+LOWER = """<link name="lower"><inertial><origin xyz=".1 0 0"/><mass value="2"/>
+  <inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
 
 GRIPPER = """<link name="f"/><link name="g"/>
 <joint name="finger" type="revolute"><parent link="lower"/><child link="f"/>
@@ -214,6 +217,33 @@ def test_an_effort_limit_that_is_missing_or_cannot_be_meant_is_assumed(
     assert told == (said != "0")  # the description's own comment tells of a missing one
     given = replace(found.robot.description, limits={"effort": {"a": 400.0}})
     assert working_limits(Robot(given, found.robot.urdf)).effort[0] == 400.0
+
+
+@pytest.mark.parametrize(("damping", "friction"), [(0.5, 50.0), (50.0, 0.5), (0.5, 0.5)])
+def test_friction_that_the_motor_cannot_overcome_counts_as_unknown(
+    damping: float, friction: float, tmp_path: Path
+) -> None:
+    dynamics = f'<dynamics damping="{damping}" friction="{friction}"/></joint>'
+    urdf, target = tmp_path / "arm.urdf", tmp_path / "arm.yaml"
+    urdf.write_text(ARM.replace("</joint>", dynamics, 1), encoding="utf-8")
+    found = initialise(urdf, target)
+    target.write_text(found.text, encoding="utf-8")
+    robot = load_robot(target)
+    nominal, layout = robot.nominal, robot.layout
+    assert nominal[layout.term("coulomb")][0] == (friction if friction < 10.0 else 0.0)
+    assert nominal[layout.term("viscous")][0] == (damping if damping < 10.0 else 0.0)
+    told = any("friction of a is more than" in note for note in found.notes)
+    assert told == (max(damping, friction) > 10.0)
+
+
+def test_bodies_that_only_ride_along_count_for_no_weight(tmp_path: Path) -> None:
+    upright = '<axis xyz="0 0 1"/>\n  <limit'
+    urdf = tmp_path / "arm.urdf"
+    urdf.write_text(ARM.replace('<link name="lower"/>', LOWER), encoding="utf-8")
+    assert borne_mass(initialise(urdf, tmp_path / "arm.yaml").robot) == pytest.approx(3.0)
+    turned = urdf.read_text(encoding="utf-8").replace('<axis xyz="0 1 0"/>\n  <limit', upright)
+    urdf.write_text(turned, encoding="utf-8")
+    assert borne_mass(initialise(urdf, tmp_path / "arm.yaml").robot) == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("name", ["panda", "ur10", "xarm6", "valkyrie_arm", "go2", "spot", "g1"])
