@@ -74,7 +74,7 @@ class JointStates:
         speed = None
         if len(velocity) == len(names):
             speed = self._conversion.velocity(velocity[self._index])
-        reason = self._implausible(taken, speed)
+        reason = self._implausible(taken, speed, stamp)
         if reason:
             return Diagnostic("implausible", reason)
         self._differentiate(taken, stamp)
@@ -98,8 +98,11 @@ class JointStates:
         published = position[None, self._index], effort[None, self._index]
         return self._conversion.convert(*published)[1][0]
 
-    def _implausible(self, position: FloatArray, velocity: FloatArray | None) -> str:
-        """Say which joint is where or as fast as no such robot can be; empty if none is."""
+    def _implausible(self, position: FloatArray, velocity: FloatArray | None, stamp: float) -> str:
+        """Say which joint is where or as fast as no such robot can be; empty if none is.
+
+        It can be where positions move as fast.
+        """
         outside = (position < self._lower) | (position > self._upper)
         if outside.any():
             j = int(np.argmax(outside))
@@ -111,6 +114,9 @@ class JointStates:
         if velocity is None:
             return ""
         fast = np.isfinite(velocity) & (np.abs(velocity) > self._fastest)
+        if fast.any() and self._stamp is not None and stamp > self._stamp:
+            moved = (position - self.position) / (stamp - self._stamp)
+            fast &= np.sign(velocity) * moved < 0.5 * self._fastest
         if fast.any():
             j = int(np.argmax(fast))
             return (

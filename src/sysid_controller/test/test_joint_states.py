@@ -157,3 +157,16 @@ def test_velocities_far_beyond_the_limit_are_refused_by_name(
     assert refusal is not None
     assert refusal.kind == "implausible"
     assert "panda_joint7" in str(refusal)
+
+
+def test_a_joint_that_moves_as_fast_as_it_says_is_believed(
+    states: JointStates, panda: Robot
+) -> None:
+    velocity, position = VALUES.copy(), VALUES.copy()
+    assert states.update(panda.joint_names, position, VALUES, 0.0) is None
+    velocity[6], position[6] = 30.0, VALUES[6] + 0.06
+    assert states.update(panda.joint_names, position, velocity, 0.002) is None
+    assert states.velocity[6] == 30.0
+    velocity[6] = -30.0
+    position[6] += 0.06
+    assert states.update(panda.joint_names, position, velocity, 0.004) is not None
