@@ -29,6 +29,7 @@ from sysid_controller.settings import ControllerConfig
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import SysidError
 from sysid_core.settings import group
+from sysid_core.signals.parts import NewestParts
 from sysid_msgs.msg import Contacts, DynamicParameters, TrackingStatus
 from sysid_ros.control import command_message, tracking_message, trajectory_points
 from sysid_ros.diagnostics import clock_fault, diagnostics_message
@@ -42,6 +43,7 @@ from sysid_ros.sensors import joint_arrays, odometry_arrays
 
 __all__ = ["ControllerNode", "ControllerNodeConfig", "main"]
 
+_DRIVERS = 4  # whose joint states, sent at once, do not displace each other
 _NANO = 1e-9
 
 _DIAGNOSTICS_PERIOD = 1.0  # [s] between diagnostics, and between warnings of the same kind
@@ -73,6 +75,8 @@ class ControllerNode(Node):
         parameters = NodeParameters(self, ControllerNodeConfig())
         config = parameters.config.control
         self.controller = Controller(parameters.config.load_robot(self), config)
+        robot = self.controller.robot
+        self._newest = NewestParts(robot.actuated_names, robot.description.names)
         self.health = Health()
         self._times = NodeTimes(self.get_clock())
         self._now, self._steady = self._times.now, self._times.steady
@@ -88,10 +92,9 @@ class ControllerNode(Node):
         parameters.on_change(lambda config: self.controller.configure(config.control))
         self.add_on_set_parameters_callback(self._keep_clock)
         self.get_logger().info(
-            f"controls {self.controller.robot.name} "
-            f"({len(self.controller.joint_names)} joints) by {config.mode}"
+            f"controls {robot.name} ({len(self.controller.joint_names)} joints) by {config.mode}"
         )
-        for warning in self.controller.robot.warnings:
+        for warning in robot.warnings:
             self.get_logger().warning(warning)
 
     def _create_topics(self) -> None:
@@ -110,7 +113,8 @@ class ControllerNode(Node):
             )
             planned = partial(self._on_contact_reference, base)
             self.create_subscription(Contacts, "contact_reference", planned, 10)
-        self.create_subscription(JointState, "joint_states", self._on_joint_states, sensor)
+        states = newest_reading(_DRIVERS)
+        self.create_subscription(JointState, "joint_states", self._on_joint_states, states)
         self.create_subscription(JointTrajectory, _REFERENCE, self._on_reference, 10)
         self.create_subscription(DynamicParameters, "parameters", self._on_parameters, latched())
         self.create_service(SetBool, "~/enable", self._on_enable)
@@ -159,6 +163,10 @@ class ControllerNode(Node):
     def _on_joint_states(self, message: JointState) -> None:
         if self.controller.joint_states.are_others(message.name):
             return  # a gripper's, on the same topic
+        whole = self._newest.push(message.name, *joint_arrays(message))
+        if whole is None:
+            return
+        names, (position, velocity) = whole
         newest, steady = nanoseconds(message.header.stamp), self._steady()
         stamp = _NANO * newest
         self.health.measured(stamp, steady)
@@ -166,9 +174,7 @@ class ControllerNode(Node):
         if fault and not self.health.clock_fault:
             self.get_logger().warning(f"joint states: {fault}")
         self.health.clock_fault = fault
-        refusal = self.controller.take_joint_states(
-            message.name, *joint_arrays(message), stamp, steady
-        )
+        refusal = self.controller.take_joint_states(names, position, velocity, stamp, steady)
         self._note("joint states", refusal)
         if refusal is None:  # one that was overtaken must not set the time back
             self._times.newest_stamp = newest

@@ -18,6 +18,7 @@ from sysid_core.excitation.motion_file import JointMotion
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot
 from sysid_core.robot.conversion import JointConversion
+from sysid_core.signals.parts import NewestParts
 
 __all__ = ["Phase", "Player"]
 
@@ -64,6 +65,7 @@ class Player:
         self._conversion = JointConversion.described(robot)
         aliases = robot.description.names
         self._states = JointStates(names, self._conversion, aliases, limits)
+        self._newest = NewestParts(names, aliases)
         self._published: dict[str, str] = {}
         self._plan: MotionPlan | None = None
         self._begin = self._stamp = self._followed = 0.0
@@ -159,6 +161,10 @@ class Player:
         stamp: float,
     ) -> None:
         """Take measured joint states, as published, and judge them."""
+        whole = self._newest.push(names, position, velocity, effort)
+        if whole is None:
+            return
+        names, (position, velocity, effort) = whole
         refusal = self._states.update(names, position, velocity, stamp)
         if refusal is not None:
             self._refused = str(refusal)

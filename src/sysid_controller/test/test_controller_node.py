@@ -135,6 +135,25 @@ def test_a_gripper_on_the_same_topic_is_no_fault(graph: Graph) -> None:
     graph.until(graph.state(TrackingStatus.HOLDING))
 
 
+def test_joint_states_of_two_drivers_make_one(graph: Graph) -> None:
+    graph.start()
+    names = list(graph.robot.joint_names)
+    other = JointState(name=names[:3], position=HOME[:3].tolist(), velocity=[0.0] * 3)
+
+    def published_before() -> None:
+        other.header.stamp = graph.probe.get_clock().now().to_msg()
+        graph.states.publish(other)
+
+    graph.before_state = published_before
+    graph.message = graph.joint_state(
+        name=names[3:], position=HOME[3:].tolist(), velocity=[0.0] * 4
+    )
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    np.testing.assert_allclose(graph.node.controller.joint_states.position, HOME)
+    graph.before_state = lambda: None  # its driver has died
+    graph.until(graph.state(TrackingStatus.STALE))
+
+
 def test_joint_states_may_stop_turn_around_or_break(graph: Graph) -> None:
     graph.start()
     graph.until(graph.state(TrackingStatus.HOLDING))

@@ -17,6 +17,7 @@ from sysid_core.online.stream_config import (
 )
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot import Robot
+from sysid_core.signals.parts import JoinedParts
 
 __all__ = ["OpeningStream"]
 
@@ -48,6 +49,7 @@ class OpeningStream:
         self._config = config
         self._rate, self._cutoff = rate, cutoff
         self._inertial = False
+        self._parts = JoinedParts(robot.actuated_names, robot.description.names)
         self._batches: list[Recording] = []
         self._early: deque[Recording] = deque(maxlen=_MOST)
         if rate > 0.0 and not robot.floating:
@@ -80,6 +82,9 @@ class OpeningStream:
             return []
 
     def _pushed(self, batch: Recording) -> list[Samples]:
+        batch = self._parts.push(batch)
+        if not len(batch):
+            return []
         self._batches.append(batch)
         if self.stream is None:
             self._try_to_open()

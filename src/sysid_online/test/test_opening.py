@@ -100,3 +100,18 @@ def test_states_that_nothing_was_prepared_for_are_counted_and_the_next_ones_used
     after = [s for batch in batches[21:] for s in stream.push_joint_states(batch)]
     assert stream.rate == pytest.approx(RATE)
     assert sum(map(len, after)) > 0.9 * 290
+
+
+def test_joint_states_that_come_in_parts_are_joined(robot: Robot) -> None:
+    time = np.arange(4000) / RATE
+    whole = Recording.concatenate(_batches(robot.joint_names, time))
+    assert whole.effort is not None
+    parts = []
+    for columns, late in ((slice(0, 3), 0.0), (slice(3, None), 4e-4)):
+        names, q = robot.joint_names[columns], whole.position[:, columns]
+        part = Recording(time + late, names, q, effort=whole.effort[:, columns])
+        parts.append([part.select(slice(k, k + 1)) for k in range(len(part))])
+    both = [batch for pair in zip(*parts, strict=True) for batch in pair]
+    rate, samples = _opened(robot, both)
+    assert rate == pytest.approx(RATE)
+    assert samples > 0.9 * 400

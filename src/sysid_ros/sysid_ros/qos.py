@@ -14,9 +14,9 @@ def readings() -> QoSProfile:
     return QoSProfile(depth=_READINGS, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
-def newest_reading() -> QoSProfile:
-    """Return what takes the newest message that any driver offers, and drops older ones."""
-    return QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+def newest_reading(drivers: int = 1) -> QoSProfile:
+    """Return what takes the newest message of each of so many drivers, and drops older ones."""
+    return QoSProfile(depth=drivers, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def latched() -> QoSProfile:

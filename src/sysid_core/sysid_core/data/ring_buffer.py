@@ -17,6 +17,7 @@ __all__ = ["RingBuffer"]
 
 _PARTS_PER_SECOND = 1000
 _ANOTHER_RUN = 0.1  # [s] by which joint states must go back to be another run's, not merely late
+_LEAST = 0.01  # [-] messages of a driver for each of the one that said most, for it to be kept
 _LONGEST_STEP = 1.0  # Step [s] of stamps beyond which it is a jump, which makes nothing older
 
 
@@ -74,7 +75,7 @@ class RingBuffer:
         self._joints.add(batch, self._run)
 
     def snapshot(self) -> Recording:
-        """Return what is in the buffer, of those joints that most was told of.
+        """Return what is in the buffer; NaN stands for joints that other messages told of.
 
         Raises
         ------
@@ -84,11 +85,7 @@ class RingBuffer:
         batches: list[Recording] = self._joints.last(self._run)
         if not batches:
             raise DataError("the buffer is empty: no joint states came yet")
-        sizes: Counter[tuple[str, ...]] = Counter()
-        for batch in batches:  # a gripper's own messages share the topic
-            sizes[batch.joint_names] += batch.position.size
-        names = max(sizes, key=lambda each: sizes[each])
-        joined = Recording.concatenate([each for each in batches if each.joint_names == names])
+        joined = _of_all_joints(batches)
         sensors = {key: _joined(parts.last(self._run)) for key, parts in self._sensors.items()}
         return replace(
             joined,
@@ -101,6 +98,32 @@ class RingBuffer:
 
 def _measured(values: FloatArray | None) -> FloatArray | None:
     return None if values is None or np.isnan(values).all() else values
+
+
+def _of_all_joints(batches: list[Recording]) -> Recording:
+    """Join messages of several drivers by their stamps, without who hardly said anything."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    for batch in batches:
+        counts[batch.joint_names] += len(batch)
+    kept = [names for names, count in counts.items() if count >= _LEAST * max(counts.values())]
+    batches = [batch for batch in batches if batch.joint_names in kept]
+    if len(kept) == 1:
+        return Recording.concatenate(batches)
+    names = tuple(dict.fromkeys(name for own in kept for name in own))
+    place = {own: [names.index(name) for name in own] for own in kept}
+
+    def wide(quantity: str) -> FloatArray:
+        tables = []
+        for batch in batches:
+            table = np.full((len(batch), len(names)), np.nan)
+            if (values := getattr(batch, quantity)) is not None:
+                table[:, place[batch.joint_names]] = values
+            tables.append(table)
+        return np.concatenate(tables)
+
+    time = np.concatenate([batch.time for batch in batches])
+    joined = Recording(time, names, wide("position"), wide("velocity"), wide("effort"))
+    return joined.select(np.argsort(time, kind="stable"))
 
 
 def _joined(parts: list[Any]) -> Any:

@@ -18,6 +18,7 @@ from sysid_core.online.stream_config import StreamConfig, stream_cutoff, stream_
 from sysid_core.online.update import Update
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot.model import Robot
+from sysid_core.signals.parts import joined
 from sysid_core.signals.sensors import SOURCES
 
 __all__ = ["ReplayStep", "played", "replay", "stream_settings_for"]
@@ -52,12 +53,13 @@ def stream_settings_for(
 
 
 def _of_robot(recording: Recording, robot: Robot) -> Recording:
-    """Return the rows that hold joints of a robot: others may share its topic."""
+    """Return the rows that hold joints of a robot, all of them: others may share its topic."""
     columns = columns_of(robot, recording.joint_names)
     if columns is None:
         return recording
     held: BoolArray = np.asarray(np.isfinite(recording.position[:, columns]).any(axis=1))
-    return recording.select(held)
+    names = robot.description.names
+    return joined(recording.select(held), robot.actuated_names, names)
 
 
 def replay(

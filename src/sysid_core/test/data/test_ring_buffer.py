@@ -99,14 +99,29 @@ def test_what_is_merely_late_costs_nothing() -> None:
     assert len(buffer.snapshot()) == 40
 
 
-def test_other_joints_do_not_mix() -> None:
+def test_the_joints_of_several_drivers_are_kept_side_by_side() -> None:
     buffer = RingBuffer(10.0)
-    buffer.add(batch(0.0, names=("a",)))
-    buffer.add(batch(0.1))
-    buffer.add(batch(0.2, count=3, names=("gripper",)))
+    for start in (0.0, 0.1):
+        buffer.add(batch(start, names=("hand",)))
+        buffer.add(batch(start + 0.002))
     recording = buffer.snapshot()
-    assert recording.joint_names == NAMES
-    assert len(recording) == 10
+    assert recording.joint_names == ("hand", *NAMES)
+    assert (np.diff(recording.time) > 0.0).all()
+    hand, arm = recording.position[::2], recording.position[1::2]
+    np.testing.assert_array_equal(hand[:, 0], recording.time[::2])
+    np.testing.assert_array_equal(arm[:, 1:], recording.time[1::2, None] * np.ones(len(NAMES)))
+    assert np.isnan(hand[:, 1:]).all()
+    assert np.isnan(arm[:, 0]).all()
+    assert recording.velocity is None
+
+
+def test_who_hardly_says_anything_is_left_out() -> None:
+    buffer = RingBuffer(10.0)
+    buffer.add(batch(0.0, count=500))
+    for k in range(20):
+        buffer.add(batch(5.0 + 0.01 * k, count=1, names=(f"made_up_{k}",)))
+    assert buffer.snapshot().joint_names == NAMES
+    assert len(buffer.snapshot()) == 500
 
 
 def test_an_empty_buffer_says_so() -> None:
