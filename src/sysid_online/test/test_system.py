@@ -31,7 +31,8 @@ TRACKING, IDENTIFIED = 3, 2
 def launch_command() -> list[str]:
     """Return the command that launches the loop: ros2 on a real ROS 2, else sysid."""
     arguments = [f"robot:={ROBOT}", "truth_seed:=2"]
-    if "sysid_embedded" in sys.modules:
+    embedded = sys.modules.get("sysid_embedded")
+    if embedded is not None and embedded.is_installed():
         code = "from sysid_core.cli.main import main; raise SystemExit(main())"
         return [sys.executable, "-c", code, "up", str(LAUNCH), *arguments]
     if shutil.which("ros2") is None:
