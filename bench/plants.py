@@ -193,6 +193,8 @@ def _chosen(
         return np.asarray(np.tanh(v / scale))
     if name == "stribeck":
         return np.asarray(np.exp(-((v / scale) ** 2)) * np.sign(v))
+    if name == "spring":
+        return q
     if name == "presliding":  # Dahl 1968, from sliding on
         z = [float(np.sign(v[0]))]
         for step in np.diff(q) / scale:

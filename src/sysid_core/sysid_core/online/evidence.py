@@ -13,6 +13,7 @@ from sysid_core.online.learner import Learner
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.torque_checks import refusing
 from sysid_core.online.update import ModelInUse
+from sysid_core.robot.plausibility import absurdity
 
 __all__ = ["gather"]
 
@@ -43,8 +44,9 @@ def gather(
     fault, fill = learner.fault, learner.window.fill
     if not fault and estimate is None and fill >= 1.0:
         fault = "the solver has not returned an estimate yet"
-    margins = np.ones(0)
+    margins, absurd = np.ones(0), None
     if estimate is not None:
+        absurd = absurdity(learner.robot, estimate.parameters)
         margins = consistency_margin(layout.inertias(estimate.parameters))
     waits = not model.identified and learner.windows < _WAIT
     waiting = learner.cut_efforts.suspected() if waits else ()
@@ -58,6 +60,7 @@ def gather(
         torque=learner.usual,
         saturated=learner.saturation.diagnostics() or waiting,
         wrong_torques=_wrong_torques(learner, in_use=model.identified and not changed),
+        absurdity=absurd,
         changed=changed,
         adopted=model.identified and model.parameters is not learner.robot.nominal,
         groups=learner.regression.groups,

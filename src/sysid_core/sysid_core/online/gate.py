@@ -120,6 +120,7 @@ class Evidence:
     left_out_causes: tuple[Diagnostic, ...] = ()  # Why, with the share of each
     wrong_torques: tuple[Diagnostic, ...] = ()  # Torques that cannot be what they are said to be
     saturated: tuple[Diagnostic, ...] = ()  # Torques that are cut off
+    absurdity: Diagnostic | None = None  # By what factor all of the estimate is off
     changed: bool = False  # Whether the robot changed after the model in use was learned
     adopted: bool = False  # Whether an estimate is in use, not the nominal model
 
@@ -315,6 +316,11 @@ _CHECKS = (
         GateState.NOMINAL,
     ),
     _Check(lambda e, _: list(e.wrong_torques), GateState.REJECTED, GateState.NOMINAL),
+    _Check(
+        lambda e, _: [e.absurdity] if e.absurdity else [],
+        GateState.REJECTED,
+        GateState.NOMINAL,
+    ),
     _Check(_implausible, GateState.REJECTED, GateState.REJECTED),
     _Check(_misfits, GateState.NOMINAL, GateState.NOMINAL),
     _Check(

@@ -19,7 +19,7 @@ from sysid_core.errors import ModelError, OutputError, UnreadableError
 from sysid_core.files import write_text
 from sysid_core.inertia import smallest_eigenvalue, transform_matrix
 from sysid_core.robot.model import Robot
-from sysid_core.robot.plausibility import mass_factor
+from sysid_core.robot.plausibility import absurdity
 from sysid_core.untrusted import parse_xml, read_bytes
 
 __all__ = [
@@ -32,12 +32,6 @@ __all__ = [
 ]
 
 _UNCHANGED = 1e-12
-_MASS_FACTOR = 2.0
-"""Factor of the total mass beyond which a model is not exported: no tool or load makes it."""
-_TORQUE_FACTOR = 3.0
-"""The same of the torques: effort gains of motors are further from one than this."""
-_STATES = 64
-_LOADED = 0.01  # Share of the largest square torque from which a joint carries a load
 
 
 def require_believable(robot: Robot, parameters: FloatArray, override: str) -> None:
@@ -49,35 +43,9 @@ def require_believable(robot: Robot, parameters: FloatArray, override: str) -> N
         If the total mass, or the torques at most joints, are off by a factor; `override` names
         what lets them pass.
     """
-    mass, torque = mass_factor(robot, parameters), _torque_factor(robot, parameters)
-    for what, factor, most in (
-        ("total mass is", mass, _MASS_FACTOR),
-        ("gravity torques are", torque, _TORQUE_FACTOR),
-    ):
-        if not 1.0 / most <= factor <= most:
-            raise ModelError(
-                f"the identified {what} {factor:.2g} times the description's: set 'effort.gain' "
-                "(N·m per published unit) if efforts are currents, check the odometry and the "
-                f"URDF's masses, or {override}"
-            )
-
-
-def _torque_factor(robot: Robot, parameters: FloatArray) -> float:
-    """Return the median over joints of identified over nominal gravity torque; 1 if none is."""
-    if robot.floating:
-        return 1.0
-    low, high = robot.sampling_range
-    configurations = np.random.default_rng(0).uniform(low, high, (_STATES, len(low)))
-    identified, nominal = (
-        np.array([pin.computeGeneralizedGravity(model, data, q) for q in configurations])
-        for model in map(robot.with_parameters, (parameters, robot.consistent_nominal))
-        for data in (model.createData(),)
-    )
-    size = (nominal**2).sum(axis=0)
-    loaded = size > _LOADED * max(float(size.max()), 1e-12)
-    if not loaded.any():
-        return 1.0
-    return float(np.median((identified * nominal).sum(axis=0)[loaded] / size[loaded]))
+    found = absurdity(robot, parameters)
+    if found is not None:
+        raise ModelError(f"{found}, or {override}")
 
 
 def model_files(robot: Robot) -> tuple[str, str]:

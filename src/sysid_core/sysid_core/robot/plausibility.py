@@ -11,7 +11,14 @@ from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.recording import Recording
 from sysid_core.robot.model import Robot
 
-__all__ = ["BEYOND_RANGE", "BEYOND_SPEED", "STILL", "implausibilities", "mass_factor"]
+__all__ = [
+    "BEYOND_RANGE",
+    "BEYOND_SPEED",
+    "STILL",
+    "absurdity",
+    "implausibilities",
+    "mass_factor",
+]
 
 BEYOND_RANGE = np.pi
 """Positions so far [rad] out of range are a broken encoder or a joint that nothing stops: no
@@ -29,6 +36,12 @@ _LACKING = 0.2  # Share of the gravity torques that friction leaves in efforts w
 _SPIKES = 2.0  # Share of the positions at either end that spikes may take [%]
 _GLITCHES = 0.1  # Share of the efforts at either end that single wrong ones may take [%]
 _BEYOND_LIMIT = 0.1  # Positions may pass a limit by this [rad]
+_MASS_FACTOR = 2.0
+"""Factor of the total mass beyond which no model is believed: no tool or load makes it."""
+_TORQUE_FACTOR = 3.0
+"""The same of the torques: effort gains of motors are further from one than this."""
+_STATES = 64  # Configurations that gravity torques are compared at
+_LOADED = 0.01  # Share of the largest square torque from which a joint carries a load
 
 
 def mass_factor(robot: Robot, parameters: FloatArray) -> float:
@@ -38,6 +51,52 @@ def mass_factor(robot: Robot, parameters: FloatArray) -> float:
         for vector in (parameters, robot.consistent_nominal)
     )
     return identified / nominal
+
+
+def absurdity(robot: Robot, parameters: FloatArray) -> Diagnostic | None:
+    """Say by what factor the mass or most joints' torques of parameters (p,) are off, if they are.
+
+    So they are where all efforts are in amperes, or in shares of their limits.
+    """
+    inertial = robot.layout.inertias(parameters).ravel()
+    shares = _gravity_shares(robot) @ inertial
+    torque = float(np.median(shares)) if len(shares) else 1.0
+    for what, factor, most in (
+        ("total mass is", mass_factor(robot, parameters), _MASS_FACTOR),
+        ("gravity torques are", torque, _TORQUE_FACTOR),
+    ):
+        if not 1.0 / most <= factor <= most:
+            message = f"the identified {what} {factor:.2g} times the description's"
+            hint = (
+                "set 'effort.gain' (N·m per published unit) if efforts are currents, check the "
+                "odometry and the URDF's masses"
+            )
+            return Diagnostic("total_mass", message, hint=hint)
+    return None
+
+
+def _gravity_shares(robot: Robot) -> FloatArray:
+    """Return by what (k, 10 nb) bodies' parameters give the joints' gravity torques over nominal.
+
+    Joints that carry hardly anything are left out; of a floating robot, whose feet carry it, all.
+    """
+    key = ("gravity shares",)
+    if key not in robot.memo:
+        nominal = robot.layout.inertias(robot.consistent_nominal).ravel()
+        found = np.zeros((0, len(nominal)))
+        if not robot.floating:
+            model, none = robot.model, np.zeros(robot.model.nv)
+            data, drawn = model.createData(), np.random.default_rng(0)
+            places = drawn.uniform(*robot.sampling_range, (_STATES, model.nv))
+            rows = np.array(
+                [pin.computeJointTorqueRegressor(model, data, q, none, none) for q in places]
+            )
+            torque = rows @ nominal
+            size = (torque**2).sum(axis=0)
+            loaded = size > _LOADED * max(float(size.max()), 1e-12)
+            found = np.einsum("sj,sjp->jp", torque, rows)[loaded] / size[loaded, None]
+        robot.memo[key] = (found,)
+    return np.asarray(robot.memo[key][0])
 
 
 def implausibilities(robot: Robot, recording: Recording) -> Iterator[Diagnostic]:

@@ -35,7 +35,8 @@ def unpredictability(time: FloatArray, values: FloatArray, runs: Sequence[slice]
             weight = np.ones_like(here)
             for j in range(4):
                 if j != i:
-                    weight *= (here - nodes[j]) / (nodes[i] - nodes[j])
+                    with np.errstate(divide="ignore", invalid="ignore"):  # stamps may repeat
+                        weight *= (here - nodes[j]) / (nodes[i] - nodes[j])
             predicted += weight[:, np.newaxis] * known[i]
         total += np.sum((truth - predicted) ** 2, axis=0)
         count += len(here)

@@ -36,6 +36,7 @@ HEAVY = replace(GOOD, torque=np.array([20.0, 8.0]))
 POOR = {"rmse_groups": np.array([0.9, 0.9])}
 """Hardly better than nominal."""
 WRONG = Diagnostic("torque_scale", "the torque is 1.5 times too large", subject="elbow")
+ABSURD = Diagnostic("total_mass", "the identified total mass is 0.02 times the description's")
 
 
 def decided(evidence: Evidence) -> Decision:
@@ -57,6 +58,7 @@ def test_states_are_numbered_as_in_the_message() -> None:
 @pytest.mark.parametrize(
     ("change", "closed", "open_", "words"),
     [
+        ({"absurdity": ABSURD}, GateState.NOMINAL, GateState.REJECTED, "0.02 times"),
         ({"fill": 0.4}, GateState.FILLING, GateState.HOLDING, "40 % full"),
         ({"left_out": 0.75}, GateState.NOMINAL, GateState.HOLDING, "75 % of the newest samples"),
         ({"left_out": 0.75, "fill": 0.4}, GateState.FILLING, GateState.HOLDING, "cannot be used"),

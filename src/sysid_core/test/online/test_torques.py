@@ -405,3 +405,16 @@ def test_what_was_learned_before_efforts_were_cut_off_stays_in_use(
     )
     assert after < 2.0 * before
     assert any(n.kind == "torque_saturated" for n in updates[-1].notes)
+
+
+@pytest.mark.parametrize("unit", ["amperes", "limits"])
+def test_efforts_that_are_all_in_another_unit_are_refused(
+    arm_of: Callable[[str], Arm], unit: str
+) -> None:
+    arm = arm_of("ur10")
+    samples = arm.samples(0.0, 10.0, noise=0.01)
+    per = 5.0 if unit == "amperes" else arm.robot.limits.effort
+    updates = told_of(arm.robot, replace(samples, effort=samples.effort / per))
+    assert not any(update.identified for update in updates)
+    assert "times the description's" in str(updates[-1].causes[0])
+    assert "effort.gain" in str(updates[-1].causes[0])
