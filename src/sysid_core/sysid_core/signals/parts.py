@@ -134,20 +134,25 @@ class JoinedParts:
 def joined(recording: Recording, joints: Sequence[str], aliases: Mapping[str, str]) -> Recording:
     """Return a recording whose drivers published their joints in parts, joined as live.
 
-    One with a row of all joints stays as it is.
+    Rows of all joints, as where stamps agree, are states of each driver; a recording of mostly
+    such stays as it is.
     """
     known = [aliases.get(name, name) for name in recording.joint_names]
     if recording.effort is None or not set(joints) <= set(known):
         return recording
     columns = np.array([known.index(name) for name in joints])
     present = np.isfinite(recording.position[:, columns])
-    if present.all(axis=1).any() or not present.any(axis=0).all():
+    whole = present.all(axis=1)
+    if 2 * whole.sum() > len(whole) or not present.any(axis=0).all():
         return recording
     parts, which = np.unique(present, axis=0, return_inverse=True)
+    which = which.ravel()  # of two dimensions in NumPy 2.0
     join, done = JoinedParts(joints, aliases), []
     for start in range(0, len(which), _ROWS):
-        for part in np.unique(some := which[start : start + _ROWS]):
-            rows, own = start + np.flatnonzero(some == part), columns[parts[part]]
+        stretch = slice(start, start + _ROWS)
+        for k in np.flatnonzero(parts.any(axis=1) & ~parts.all(axis=1)):
+            mine = (which[stretch] == k) | whole[stretch]
+            rows, own = start + np.flatnonzero(mine), columns[parts[k]]
             at = np.ix_(rows, own)
             names = tuple(recording.joint_names[column] for column in own)
             states = recording.time[rows], names, recording.position[at], None
@@ -156,14 +161,14 @@ def joined(recording: Recording, joints: Sequence[str], aliases: Mapping[str, st
                 done.append(batch)
     if not done:
         return recording
-    whole = Recording.concatenate(done)
+    found = Recording.concatenate(done)
     return replace(
         recording,
-        time=whole.time,
-        joint_names=whole.joint_names,
-        position=whole.position,
+        time=found.time,
+        joint_names=found.joint_names,
+        position=found.position,
         velocity=None,
-        effort=whole.effort,
+        effort=found.effort,
     )
 
 

@@ -72,6 +72,8 @@ def test_a_recording_in_parts_is_joined_as_live() -> None:
     assert len(live) > 495
     np.testing.assert_array_equal(found.time[:495], live.time[:495])
     np.testing.assert_array_equal(found.position[:495], live.position[:495])
+    position[100], effort[100] = _motion(stamps[[100]], 3), 10.0 * _motion(stamps[[100]], 3)
+    _assert_right(joined(recording, JOINTS, ALIASES))
     whole = recording.select(slice(0, 2))
     whole = Recording(whole.time, JOINTS, _motion(whole.time, 3), None, np.zeros((2, 3)))
     assert joined(whole, JOINTS, {}) is whole
