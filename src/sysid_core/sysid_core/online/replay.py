@@ -24,6 +24,16 @@ from sysid_core.signals.sensors import SOURCES
 __all__ = ["ReplayStep", "played", "replay", "stream_settings_for"]
 
 
+_REASONS = {
+    "late": "come too late",
+    "duplicate": "have the time of another",
+    "repeated": "repeat another",
+    "not_finite": "are not finite",
+    "implausible": "stand out of the others or are beyond the robot's limits",
+}
+"""Why joint states are left out, by the name that they are counted under."""
+
+
 class ReplayStep(NamedTuple):
     """One update of a replay."""
 
@@ -170,11 +180,23 @@ def _noticed(live: SampleStream, recording: Recording, used: int) -> tuple[str, 
             source=recording.source,
         )
     found = tuple(map(str, live.take_diagnostics()))
-    if found and used == 0:
-        raise DataError(f"no sample is usable: {'; '.join(found)}", source=recording.source)
+    if used == 0:
+        why = "; ".join(found) or _left_out(live, recording)
+        raise DataError(f"no sample is usable: {why}", source=recording.source)
     if live.contact_source == "torques":
         found += ("contact flags are missing; the stance is estimated from the torques",)
     return found
+
+
+def _left_out(live: SampleStream, recording: Recording) -> str:
+    """Say why no sample came of a recording."""
+    counts = vars(live.joint_counts)
+    reasons = {name: counts[name] for name in _REASONS if counts[name]}
+    if not reasons:
+        span = float(np.ptp(recording.time)) if len(recording) else 0.0
+        return f"{len(recording)} joint states in {span:.2g} s are too few; record for longer"
+    said = ", ".join(f"{count} {_REASONS[name]}" for name, count in reasons.items())
+    return f"of {len(recording)} joint states {said}; check their time stamps, units and limits"
 
 
 def _batches(time: FloatArray, period: float) -> Iterator[tuple[int, int]]:

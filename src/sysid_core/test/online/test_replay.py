@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.errors import DataError, OutputError
 from sysid_core.estimate_file import read_estimate
 from sysid_core.online.export import export_update
@@ -18,6 +20,7 @@ from sysid_core.online.gate import GateState
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.online.settings import OnlineConfig
+from sysid_core.online.stream_config import StreamConfig
 from sysid_core.recording import Recording
 from sysid_core.robot import load_robot, parse_description
 
@@ -95,6 +98,26 @@ def test_a_clock_that_stands_still_is_told(recording: Recording, valkyrie: Arm) 
     still = replace(recording, time=np.zeros_like(recording.time))
     with pytest.raises(DataError, match="clock stands still"):
         stream_settings_for(still, valkyrie.robot)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (np.floor, "stand out|have the time of another"),
+        (lambda time: np.random.default_rng(1).permutation(time), "of .* joint states"),
+        (lambda time: time[:10], "10 joint states in .* are too few"),
+    ],
+)
+def test_a_recording_without_a_usable_sample_says_why(
+    spoil: Callable[[FloatArray], FloatArray],
+    said: str,
+    recording: Recording,
+    valkyrie: Arm,
+) -> None:
+    time = spoil(recording.time)
+    spoiled = replace(recording.select(slice(0, len(time))), time=time)
+    with pytest.raises(DataError, match=f"no sample is usable: .*({said})"):
+        list(replay(spoiled, valkyrie.robot, stream=StreamConfig(rate=200.0)))
 
 
 def test_data_without_torques_are_refused(recording: Recording, valkyrie: Arm) -> None:
