@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.recording import Recording
 
 __all__ = ["JoinedParts", "NewestParts", "joined"]
@@ -142,7 +142,7 @@ def joined(recording: Recording, joints: Sequence[str], aliases: Mapping[str, st
         return recording
     columns = np.array([known.index(name) for name in joints])
     present = np.isfinite(recording.position[:, columns])
-    whole = present.all(axis=1)
+    whole: BoolArray = np.asarray(present.all(axis=1))
     if 2 * whole.sum() > len(whole) or not present.any(axis=0).all():
         return recording
     parts, which = np.unique(present, axis=0, return_inverse=True)
