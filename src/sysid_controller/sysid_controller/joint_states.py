@@ -15,6 +15,7 @@ from sysid_core.robot.plausibility import BEYOND_RANGE, BEYOND_SPEED
 __all__ = ["JointStates"]
 
 _CUTOFF = 50.0  # [Hz] of the first-order low-pass on differentiated positions
+_BELIEVED = 0.5  # [-] of an implausible velocity that positions must show for it to be true
 _OUT_OF_ORDER = 0.1  # [s] by which a message may be overtaken; beyond, the clock was set back
 
 
@@ -116,7 +117,7 @@ class JointStates:
         fast = np.isfinite(velocity) & (np.abs(velocity) > self._fastest)
         if fast.any() and self._stamp is not None and stamp > self._stamp:
             moved = (position - self.position) / (stamp - self._stamp)
-            fast &= np.sign(velocity) * moved < 0.5 * self._fastest
+            fast &= np.sign(velocity) * moved < _BELIEVED * self._fastest
         if fast.any():
             j = int(np.argmax(fast))
             return (

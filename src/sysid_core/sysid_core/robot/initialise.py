@@ -93,7 +93,8 @@ def initialise(
         held = {joint: where for joint, where in locked.items() if joint not in followers}
         robot = Robot(replace(description, locked=held, mimic=followers), urdf)
     notes += about_followers(mimics, locked, robot.description.mimic)
-    robot = Robot(replace(robot.description, friction_nominal=frictionless(robot, notes)), urdf)
+    if friction := frictionless(robot, notes):
+        robot = Robot(replace(robot.description, friction_nominal=friction), urdf)
     notes += [*about_limits(robot), *robot.warnings]
     text = _write(robot, urdf, notes)
     robot = Robot(parse_description(parse_yaml(text), source=target), urdf)

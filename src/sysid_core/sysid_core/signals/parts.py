@@ -76,9 +76,11 @@ class JoinedParts:
 
     def push(self, batch: Recording) -> Recording:
         """Take joint states with efforts, and return those that are complete."""
+        if self._whole:
+            return batch
         known = [self._aliases.get(name, name) for name in batch.joint_names]
         here = tuple(j for j, name in enumerate(self._joints) if name in known)
-        self._whole |= len(here) == len(self._joints)
+        self._whole = len(here) == len(self._joints)
         if self._whole or not here or not len(batch) or batch.effort is None:
             return batch
         columns = [known.index(self._joints[j]) for j in here]
@@ -103,29 +105,26 @@ class JoinedParts:
         self._parts[joints] = old.with_newer(time, values)
 
     def _joined(self) -> Recording:
-        parts, count = self._parts, len(self._joints)
+        parts, shape = self._parts, (2, len(self._joints))
         if parts.keys() != self._intervals.keys():
             few = min(len(part.time) for part in parts.values()) < _FEWEST
             usual = {k: float(np.median(np.diff(p.time))) for k, p in parts.items() if not few}
             self._intervals = usual
-        due, values = np.zeros(0), np.zeros((0, 2, count))
-        if self._intervals:
-            longest = max(self._intervals.values())
-            slowest = min(k for k, usual in self._intervals.items() if usual > _SLOW * longest)
-            last = min(part.time[-1] for part in parts.values())
-            if last < self._until + _AT_ONCE:
-                return self._states(due, values)
-            first = max(part.time[0] for part in parts.values())
-            due = parts[slowest].time
-            due = due[(due >= first) & (due > self._until) & (due <= last)]
-            values = np.full((len(due), 2, count), np.nan)
-            for joints, part in parts.items():
-                values[:, :, list(joints)] = part.at(due, _LONGEST * longest)
-            self._until = last
-            self._parts = {joints: part.since(last) for joints, part in parts.items()}
-            apart = np.isnan(values[:, 0]).any(axis=1)
-            due, values = due[~apart], values[~apart]
-        return self._states(due, values)
+        last = min(part.time[-1] for part in parts.values())
+        if not self._intervals or last < self._until + _AT_ONCE:
+            return self._states(np.zeros(0), np.zeros((0, *shape)))
+        longest = max(self._intervals.values())
+        slowest = min(k for k, usual in self._intervals.items() if usual > _SLOW * longest)
+        first = max(part.time[0] for part in parts.values())
+        due = parts[slowest].time
+        due = due[(due >= first) & (due > self._until) & (due <= last)]
+        values = np.full((len(due), *shape), np.nan)
+        for joints, part in parts.items():
+            values[:, :, list(joints)] = part.at(due, _LONGEST * longest)
+        self._until = last
+        self._parts = {joints: part.since(last) for joints, part in parts.items()}
+        near = ~np.isnan(values[:, 0]).any(axis=1)
+        return self._states(due[near], values[near])
 
     def _states(self, time: FloatArray, values: FloatArray) -> Recording:
         return Recording(time, tuple(self._names), values[:, 0], None, values[:, 1])

@@ -17,6 +17,7 @@ CLEARLY_SMOOTHER = 0.95
 _TINY = 1e-12
 
 
+@np.errstate(divide="ignore", invalid="ignore")  # stamps may repeat
 def unpredictability(time: FloatArray, values: FloatArray, runs: Sequence[slice]) -> FloatArray:
     """Return, per channel, the RMS error of predicting values from two neighbours on each side.
 
@@ -35,8 +36,7 @@ def unpredictability(time: FloatArray, values: FloatArray, runs: Sequence[slice]
             weight = np.ones_like(here)
             for j in range(4):
                 if j != i:
-                    with np.errstate(divide="ignore", invalid="ignore"):  # stamps may repeat
-                        weight *= (here - nodes[j]) / (nodes[i] - nodes[j])
+                    weight *= (here - nodes[j]) / (nodes[i] - nodes[j])
             predicted += weight[:, np.newaxis] * known[i]
         total += np.sum((truth - predicted) ** 2, axis=0)
         count += len(here)
