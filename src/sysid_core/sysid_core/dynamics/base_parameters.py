@@ -13,8 +13,11 @@ from sysid_core.errors import ModelError
 
 __all__ = ["BaseParameters", "find_base_parameters", "well_conditioned_base"]
 
-_TOLERANCE = 1e-8
-"""A scaled column whose part outside the span of the earlier ones is smaller is dependent."""
+_TOLERANCE = 1e-5
+"""A scaled column whose part outside the span of the earlier ones is smaller is dependent: no
+torque shows a hundred-thousandth of itself, but axes that a URDF turns by 1.5708 do."""
+_UNSEEN = 1e-8
+"""A column that is smaller beside the largest shows in no torque; their units may differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +79,7 @@ def find_base_parameters(regressor: FloatArray, labels: tuple[str, ...]) -> Base
     if m < p or not np.isfinite(A).all():
         raise ModelError(f"base parameters need a finite regressor of at least {p} rows, got {m}")
     scale = np.linalg.norm(A, axis=0)
-    seen = scale > _TOLERANCE * max(scale.max(initial=0.0), 1e-300)
+    seen = scale > _UNSEEN * max(scale.max(initial=0.0), 1e-300)
     scale = np.where(seen, scale, 1.0)
     # an orthogonal map changes nothing that counts here, and leaves few rows
     A = scipy.linalg.qr(A / scale, mode="r", check_finite=False)[0][:p]
