@@ -34,7 +34,9 @@ def add_data(
         "time,<joint>/position,<joint>/velocity,<joint>/effort,…" + (more if several else ""),
     )
     parser.add_argument(
-        "--topic", metavar="NAME", help="topic of the joint states, if a bag has several"
+        "--topic",
+        metavar="NAME[,NAME]",
+        help="topic of the joint states, if a bag has several; or several, each of other joints",
     )
 
 

@@ -50,7 +50,9 @@ def _init(parser: argparse.ArgumentParser) -> None:
         help="a recording: joints whose effort it lacks are locked",
     )
     parser.add_argument(
-        "--topic", metavar="NAME", help="topic of the joint states, if a bag has several"
+        "--topic",
+        metavar="NAME[,NAME]",
+        help="topic of the joint states, if a bag has several; or several, each of other joints",
     )
     parser.add_argument(
         "-o", "--out", metavar="YAML", type=Path, help="default: <name>.yaml in this folder"

@@ -23,7 +23,7 @@ from sysid_core.recording import (
     Recording,
 )
 
-__all__ = ["SENSOR_READERS", "SensorReader", "Stream", "joints_of", "stamp_times"]
+__all__ = ["SENSOR_READERS", "SensorReader", "Stream", "joints_of", "merged", "stamp_times"]
 
 
 _NANOSECONDS = 1_000_000_000
@@ -94,6 +94,23 @@ def _apart(times: list[npt.NDArray[np.int64]]) -> bool:
     if len(filled) < 2:
         return False
     return max(series.min() for series in filled) > min(series.max() for series in filled)
+
+
+def merged(streams: Sequence[tuple[Stream, FloatArray]]) -> tuple[Stream, FloatArray]:
+    """Return the messages of several topics with their times (n,) [s], as they were recorded."""
+    if len(streams) == 1:
+        return streams[0]
+    time = np.concatenate([time for _, time in streams])
+    logged = np.concatenate([stream.log_times for stream, _ in streams])
+    order = np.argsort(logged, kind="stable")  # keeps each topic's own order
+    messages = [message for stream, _ in streams for message in stream.messages]
+    whole = Stream(
+        " and ".join(stream.topic for stream, _ in streams),
+        [messages[k] for k in order],
+        np.concatenate([stream.stamps for stream, _ in streams])[order],
+        logged[order],
+    )
+    return whole, time[order]
 
 
 _QUANTITIES = ("position", "velocity", "effort")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sysid_core.data.decode import SENSOR_READERS, Stream, joints_of, stamp_times
+from sysid_core.data.decode import SENSOR_READERS, Stream, joints_of, merged, stamp_times
 from sysid_core.data.message_types import JOINT_STATE, decode
 from sysid_core.data.storage import Bag, StoredMessage, StoredTopic, open_bag
 from sysid_core.data.table import read_csv
@@ -26,6 +26,9 @@ _USUAL_NAMES = {
     JOINT_STATE: "joint_states",
     **{reader.type: reader.topic for reader in SENSOR_READERS},
 }
+
+_Chosen = dict[str, tuple[StoredTopic, ...]]
+"""The topics to read of each type: several only of joint states, each of other joints."""
 
 
 def read_robot_description(path: Path) -> str:
@@ -56,67 +59,68 @@ def _bag_parts(
     with open_bag(path) as bag:
         chosen = _choose_topics(bag, joint_topic, warnings)
         topics = tuple(TopicInfo(topic.name, topic.type, topic.count) for topic in bag.topics)
-        joints = chosen[JOINT_STATE].name
+        joints = {topic.name for topic in chosen[JOINT_STATE]}
         window: list[StoredMessage] = []
         count, start = 0, -math.inf
-        for message in bag.messages({topic.name for topic in chosen.values()}):
+        for message in bag.messages({topic.name for some in chosen.values() for topic in some}):
             if rows is not None and count >= rows:
                 # more must follow, or the part would be the last
                 end = message.log_time - window[0].log_time
-                if message.topic == joints and end > LEAST_REACHES * reach * _NANOSECONDS:
+                if message.topic in joints and end > LEAST_REACHES * reach * _NANOSECONDS:
                     recording = _recording(window, chosen, path, topics, warnings)
                     stop = float(np.nanmax(recording.time)) - reach
                     yield Part(recording, start, stop)
                     start = stop
                     overlap = window[-1].log_time - 2.0 * reach * _NANOSECONDS
                     window = [kept for kept in window if kept.log_time >= overlap]
-                    count = sum(kept.topic == joints for kept in window)
+                    count = sum(kept.topic in joints for kept in window)
             window.append(message)
-            count += message.topic == joints
+            count += message.topic in joints
         yield Part(_recording(window, chosen, path, topics, warnings), start, math.inf)
 
 
 def _recording(
     messages: list[StoredMessage],
-    chosen: dict[str, StoredTopic],
+    chosen: _Chosen,
     path: Path,
     topics: tuple[TopicInfo, ...],
     warnings: list[str],
 ) -> Recording:
     """Return what messages of the chosen topics say."""
-    stored: dict[str, list[StoredMessage]] = {topic.name: [] for topic in chosen.values()}
+    used = [topic for some in chosen.values() for topic in some]
+    stored: dict[str, list[StoredMessage]] = {topic.name: [] for topic in used}
     for message in messages:
         stored[message.topic].append(message)
-    streams = {
-        kind: Stream.of(topic.name, stored[topic.name], decode(topic, stored[topic.name]))
-        for kind, topic in chosen.items()
+    streams = [
+        Stream.of(topic.name, stored[topic.name], decode(topic, stored[topic.name]))
+        for topic in used
+    ]
+    clocks, clock_warnings = stamp_times(streams)
+    found = {
+        topic.name: (stream, time)
+        for topic, stream, time in zip(used, streams, clocks, strict=True)
     }
-    if not streams[JOINT_STATE].messages:
-        raise DataError(
-            f"{chosen[JOINT_STATE].name} holds no messages; record while the robot runs"
-        )
-    clocks, clock_warnings = stamp_times(list(streams.values()))
-    times = dict(zip(streams, clocks, strict=True))
-    joints = joints_of(streams[JOINT_STATE], times[JOINT_STATE])
+    stream, time = merged([found[topic.name] for topic in chosen[JOINT_STATE]])
+    if not stream.messages:
+        raise DataError(f"{stream.topic} holds no messages; record while the robot runs")
+    joints = joints_of(stream, time)
     sensors = {
-        reader.field: reader.read(streams[reader.type], times[reader.type])
+        reader.field: reader.read(*found[topic.name])
         for reader in SENSOR_READERS
-        if reader.type in streams
+        for topic in chosen.get(reader.type, ())
     }
     told = (*warnings, *clock_warnings, *joints.warnings)
     return replace(joints, source=str(path), topics=topics, warnings=told, **sensors)
 
 
-def _choose_topics(
-    bag: Bag, joint_topic: str | None, warnings: list[str]
-) -> dict[str, StoredTopic]:
+def _choose_topics(bag: Bag, joint_topic: str | None, warnings: list[str]) -> _Chosen:
     if not any(topic.count for topic in bag.topics):
         raise DataError("the bag is empty (no messages); record while the robot runs")
-    chosen = {}
+    chosen: _Chosen = {}
     for kind in _USUAL_NAMES:
-        topic = _choose(bag, kind, joint_topic if kind == JOINT_STATE else None, warnings)
-        if topic is not None:
-            chosen[kind] = topic
+        topics = _choose(bag, kind, joint_topic if kind == JOINT_STATE else None, warnings)
+        if topics:
+            chosen[kind] = topics
     if JOINT_STATE not in chosen:
         found = ", ".join(f"{topic.name} ({topic.type})" for topic in bag.topics)
         raise DataError(
@@ -125,32 +129,73 @@ def _choose_topics(
     return chosen
 
 
-def _choose(bag: Bag, kind: str, wanted: str | None, warnings: list[str]) -> StoredTopic | None:
-    """Pick the topic asked for, else the one with the usual name, else the busiest."""
+def _choose(
+    bag: Bag, kind: str, wanted: str | None, warnings: list[str]
+) -> tuple[StoredTopic, ...]:
+    """Pick the topics asked for, else the one with the usual name, else the busiest.
+
+    Those with joint states of other joints go with it where their name is as usual.
+    """
     candidates = [topic for topic in bag.topics if topic.type == kind]
     if wanted is not None:
-        for topic in candidates:
-            if topic.name.strip("/") == wanted.strip("/"):
-                return topic
-        names = ", ".join(topic.name for topic in candidates) or "none"
-        raise DataError(f"no topic '{wanted}' of type {kind}; such topics are: {names}")
+        return _named(bag, candidates, wanted)
     filled = [topic for topic in candidates if topic.count]
     if not filled:
-        return candidates[0] if candidates and kind == JOINT_STATE else None
-    candidates = filled
+        return tuple(candidates[:1]) if kind == JOINT_STATE else ()
     usual = _USUAL_NAMES[kind]
 
-    def suitability(topic: StoredTopic) -> tuple[bool, bool, int]:
+    def suitability(topic: StoredTopic) -> tuple[bool, bool]:
         name = topic.name.strip("/")
-        return name == usual, name.endswith(f"/{usual}"), topic.count
+        return name == usual, name.endswith(f"/{usual}")
 
-    best = max(candidates, key=suitability)
-    others = [topic.name for topic in candidates if topic is not best]
-    if others:
-        warnings.append(
-            f"several topics of type {kind}: {best.name} is used, not {', '.join(others)}"
+    best = max(filled, key=lambda topic: (suitability(topic), topic.count))
+    used = [best]
+    if kind == JOINT_STATE:
+        rest = [topic for topic in filled if topic is not best]
+        used += _of_other_joints(
+            bag, best, [t for t in rest if suitability(t) == suitability(best)]
         )
-    return best
+    others = ", ".join(topic.name for topic in filled if topic not in used)
+    if len(filled) > 1:
+        names = " and ".join(topic.name for topic in used)
+        said = f"{names} {'is' if len(used) == 1 else 'are'} used{others and f', not {others}'}"
+        warnings.append(f"several topics of type {kind}: {said}")
+    return tuple(used)
+
+
+def _named(bag: Bag, candidates: list[StoredTopic], wanted: str) -> tuple[StoredTopic, ...]:
+    """Return the topics with the names that are asked for, separated by commas."""
+    known = {topic.name.strip("/"): topic for topic in candidates}
+    names = dict.fromkeys(name.strip(" /") for name in wanted.split(","))
+    owner: dict[str, StoredTopic] = {}  # Joint → the topic that names it
+    for name in names:
+        if name not in known:
+            such = ", ".join(topic.name for topic in candidates) or "none"
+            raise DataError(f"no topic '{name}' of type {JOINT_STATE}; such topics are: {such}")
+        found = known[name]
+        for joint in _joints(bag, found):
+            if owner.setdefault(joint, found) is not found:
+                raise DataError(
+                    f"{owner[joint].name} and {found.name} both name {joint}; give one of them"
+                )
+    return tuple(known[name] for name in names)
+
+
+def _of_other_joints(bag: Bag, best: StoredTopic, others: list[StoredTopic]) -> list[StoredTopic]:
+    """Return the topics that name none of the joints that are read already."""
+    read, found = _joints(bag, best) if others else set[str](), []
+    for topic in others:
+        own = _joints(bag, topic)
+        if own and read.isdisjoint(own):
+            read |= own
+            found.append(topic)
+    return found
+
+
+def _joints(bag: Bag, topic: StoredTopic) -> set[str]:
+    """Return the joints that the first message of a topic names."""
+    first = next(bag.messages({topic.name}), None)
+    return set(decode(topic, [first])[0].name) if first else set()
 
 
 def read_parts(
@@ -173,7 +218,8 @@ def read_recording(path: str | Path, *, joint_topic: str | None = None) -> Recor
     Parameters
     ----------
     joint_topic : str, optional
-        The topic of the joint states, if a bag has several; a table has no topics.
+        The topic of the joint states, if a bag has several, or several ones with commas between
+        them, each of other joints; a table has no topics.
 
     Raises
     ------

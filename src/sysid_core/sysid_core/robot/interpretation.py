@@ -136,7 +136,7 @@ def _other_topics(recording: Recording) -> str:
     topics = [t.name for t in recording.topics if t.type == _JOINT_STATE and t.count]
     if len(topics) < 2:
         return ""
-    return f". Joint states are on several topics ({', '.join(topics)}): choose with --topic"
+    return f". Joint states are on several topics ({', '.join(topics)}): choose with --topic A,B"
 
 
 def _quantities(

@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from rosbags.typesys import Stores, get_typestore
 
 from sysid_core.data import read_recording, write_recording
 from sysid_core.data.message_types import CONTACTS, IMU, JOINT_STATE, ODOMETRY, message_types
+from sysid_core.data.reading import read_parts
 from sysid_core.errors import DataError, OutputError
 from sysid_core.recording import BaseRecording, ContactRecording, ImuRecording, Recording
 
@@ -294,6 +296,35 @@ def test_of_several_joint_topics_one_is_used_and_the_others_named(tmp_path: Path
     assert len(read_recording(folder, joint_topic="/gripper/states")) == 30
     with pytest.raises(DataError, match=r"/gripper/states.*/joint_states|/joint_states"):
         read_recording(folder, joint_topic="/nowhere")
+
+
+def _halves(joints: Sequence[str]) -> list[tuple[str, str, int, Any]]:
+    """Return states of two topics in turn, each of one of the joints."""
+    states = []
+    for k in range(20):
+        stamp = EPOCH * 10**9 + k * 10**7
+        for side, joint in zip(("left", "right"), joints, strict=True):
+            state = _joint_state(stamp, [joint], [k])
+            states.append((f"/{side}/joint_states", JOINT_STATE, stamp, state))
+    return states
+
+
+@pytest.mark.parametrize("asked", [None, "/left/joint_states, right/joint_states"])
+def test_topics_of_other_joints_are_read_together(tmp_path: Path, asked: str | None) -> None:
+    folder = _write_raw(tmp_path / "bag", _halves(["a", "b"]))
+    whole = read_recording(folder, joint_topic=asked)
+    assert whole.joint_names == ("a", "b")
+    np.testing.assert_array_equal(whole.position, np.repeat(np.arange(20.0)[:, None], 2, axis=1))
+    parts = list(read_parts(folder, joint_topic=asked, rows=16, reach=0.02))
+    assert len(parts) > 1
+    assert all(part.recording.joint_names == ("a", "b") for part in parts)
+
+
+def test_topics_of_the_same_joints_are_not_mixed(tmp_path: Path) -> None:
+    folder = _write_raw(tmp_path / "bag", _halves(["a", "a"]))
+    assert len(read_recording(folder)) == 20
+    with pytest.raises(DataError, match="both name a; give one of them"):
+        read_recording(folder, joint_topic="left/joint_states,right/joint_states")
 
 
 def test_without_header_stamps_the_time_of_recording_is_used(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_missing_joints_point_to_other_topics(ur10: Robot, recording: Recording)
     topics = (TopicInfo("/hand/joint_states", kind, 9), TopicInfo("/arm/joint_states", kind, 9))
     others = tuple(f"finger_{i}" for i in range(6))
     several = replace(recording, joint_names=others, topics=topics)
-    with pytest.raises(DataError, match=r"/arm/joint_states\): choose with --topic"):
+    with pytest.raises(DataError, match=r"/arm/joint_states\): choose with --topic A,B"):
         interpret(ur10, several)
     with pytest.raises(DataError) as caught:
         interpret(ur10, replace(several, topics=topics[:1]))
