@@ -26,6 +26,8 @@ _SHOWS = 1.0 / 6.0
 
 _TRIED = 8.0
 """Lags per period of the cut-off that are tried: an eighth is 45° of its fastest sine."""
+_QUIETEST = 1e-6
+"""Least noise of a joint as a share of the noisiest one's: steps of an effort may have none."""
 _SAMPLES = 1000  # That a lag is told from in contact, where rows take long
 
 
@@ -50,6 +52,9 @@ def find_lag(
     at : callable
         Returns the batch with efforts that come so much later [s] moved.
     """
+    if not noise.any():
+        return 0.0, 1.0
+    noise = np.maximum(noise, _QUIETEST * noise.max())
     blocks, actuated = learning_rows(regression, batch, still).blocks, regression.robot.actuated
     weighed = [block.matrix / std for block, std in zip(blocks, noise, strict=True)]
     axes = np.linalg.qr(np.concatenate(weighed))[0]

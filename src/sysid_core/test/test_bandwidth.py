@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
+from sysid_core.batch import Batch, batch_of
 from sysid_core.dynamics.tree import TreeRegression
+from sysid_core.effort_lag import find_lag
 from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot
@@ -157,6 +159,20 @@ def test_a_lag_that_noise_hides_at_the_chosen_cutoff_is_found(
     punctual = identify(ur10, clean)
     error = _error(ur10, clean, ur10_truth, punctual)
     assert _error(ur10, clean, ur10_truth, found) < 2.0 * error
+
+
+def test_a_joint_without_any_noise_hides_no_lag(
+    ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording]
+) -> None:
+    clean = make_recording(ur10, ur10_truth, duration=24.0, noise=0.1, seed=3)
+    options = SignalConfig(cutoff=8.0)
+    noise = np.array([1.0, 1.0, 1.0, 0.1, 0.1, 0.0])
+
+    def at(lag: float) -> Batch:
+        return batch_of(ur10, _late(clean, 0.03 - lag), options)
+
+    lag, _ = find_lag(TreeRegression(ur10), at(0.0), 0.01, noise, at)
+    assert lag == pytest.approx(0.03, rel=0.1)
 
 
 def test_what_was_asked_for_is_taken(
