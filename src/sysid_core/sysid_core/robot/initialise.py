@@ -93,12 +93,17 @@ def initialise(
         held = {joint: where for joint, where in locked.items() if joint not in followers}
         robot = Robot(replace(description, locked=held, mimic=followers), urdf)
     notes += about_followers(mimics, locked, robot.description.mimic)
+    robot = _described(_write(robot, urdf, notes), urdf, target)  # with feet, which bear it
     if friction := frictionless(robot, notes):
         robot = Robot(replace(robot.description, friction_nominal=friction), urdf)
     notes += [*about_limits(robot), *robot.warnings]
     text = _write(robot, urdf, notes)
-    robot = Robot(parse_description(parse_yaml(text), source=target), urdf)
-    return InitialDescription(text, robot, tuple(notes))
+    return InitialDescription(text, _described(text, urdf, target), tuple(notes))
+
+
+def _described(text: str, urdf: Urdf, target: Path) -> Robot:
+    """Return the robot that a description's text and a URDF make."""
+    return Robot(parse_description(parse_yaml(text), source=target), urdf)
 
 
 def _about_feet(feet: Sequence[Foot]) -> list[str]:

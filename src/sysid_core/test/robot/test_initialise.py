@@ -15,6 +15,7 @@ from sysid_core.recording import Recording
 from sysid_core.robot import Robot, load_robot
 from sysid_core.robot.description import RobotDescription
 from sysid_core.robot.initialise import initialise
+from sysid_core.robot.library import resolve_urdf
 from sysid_core.robot.strength import borne_mass, working_limits
 
 ARM = """<robot name="arm"><link name="base"/>
@@ -253,3 +254,10 @@ def test_assumed_effort_limits_suit_robots_whose_limits_are_known(name: str) -> 
     unknown = Robot(replace(robot.description, limits={"effort": none}), robot.urdf)
     known, assumed = robot.limits.effort[robot.actuated], working_limits(unknown).effort
     assert known.max() / 5.0 < assumed.max() < 10.0 * known.max()
+
+
+@pytest.mark.parametrize("name", ["go2", "spot", "solo12"])
+def test_limits_of_legs_that_bear_the_robot_are_no_placeholders(name: str, tmp_path: Path) -> None:
+    urdf = resolve_urdf(load_robot(name).description)
+    found = initialise(urdf, tmp_path / f"{name}.yaml")
+    assert not [note for note in found.notes if "effort limits" in note]
