@@ -15,7 +15,7 @@ from sysid_core.dynamics.contact_kinematics import BASE
 from sysid_core.dynamics.stance import Stance, stance_of
 from sysid_core.robot import Robot
 from sysid_sim.cli import read_scenarios
-from sysid_sim.legged_motion import ContactReference, Jump, LeggedMotion, Sensed, Sway
+from sysid_sim.legged_motion import ContactReference, Jump, LeggedMotion, Sensed, Sway, Wander
 from sysid_sim.plant import rotation_of
 from sysid_sim.simulation import Simulation
 from sysid_sim.walk_motion import Walk, WalkConfig
@@ -57,21 +57,31 @@ class ContactLaw:
         )
 
     def __call__(
-        self, reference: ContactReference, q: FloatArray, v: FloatArray, contacts: BoolArray
+        self,
+        reference: ContactReference,
+        q: FloatArray,
+        v: FloatArray,
+        contacts: BoolArray,
+        free: FloatArray | float = 0.0,
     ) -> QpSolution:
         """Return torques within the robot's limits; where the QP fails, the least ones.
 
         The measured q (nq,) and v (nv,) are in Pinocchio's convention; the contacts (nc,) are feet
-        that are to carry load now.
+        that are to carry load now; free (nj,) are wanted accelerations of joints that no foot
+        hangs on, zero for the others.
         """
         terms = self.dynamics.terms(q, v)
         feet = self._foot_accelerations(reference, v, contacts, terms)
         wanted = self._wanted(terms, base_acceleration(reference, q, v), feet, contacts)
+        wanted[BASE:] += free
         solution = self._qp.solve(terms, wanted, feet, contacts)
         effort = solution.effort
         if solution.failure is not None:
             J, _ = self.dynamics.constraint(terms, contacts)
             effort = projected_torque(terms, J, wanted, np.zeros_like(effort))
+        # an arm follows its own motion instead of being thrown about for the base's sake
+        arms = np.asarray(free != 0.0)
+        effort = np.where(arms, (terms.inertia @ wanted + terms.bias)[BASE:], effort)
         return solution._replace(effort=np.clip(effort, -self._limit, self._limit))
 
     def _foot_accelerations(
@@ -135,7 +145,29 @@ _CONTROL_PERIOD = 0.002
 _HEIGHT_RATE, _TILT_RATE = 1.5, 1.5
 """Rates [1/s] at which standing errors of height and tilt are worked off."""
 _BOUNCE = 0.015  # [s] for which a standing foot may lose touch
+_ARM_SWAY, _ARM_SHARE = 0.4, 0.15  # [rad], [-] of its range: most by which an arm's joint sways
+_ARM_BAND = (0.1, 0.4)  # [Hz] in which it does
 _SEARCH = 0.3  # Speed [√(g h)] at which a foot reaches for the ground
+
+
+class _Arms:
+    """Joints that no foot hangs on, as of an arm on a quadruped: they sway about the stance."""
+
+    def __init__(self, robot: Robot, stance: Stance, seed: int) -> None:
+        model = robot.model
+        feet = {robot.place(contact.frame)[0] for contact in robot.description.contacts}
+        first = model.njoints - len(robot.joint_names)
+        bears = [not feet.isdisjoint(subtree) for subtree in list(model.subtrees)[first:]]
+        self._free, self._middle = ~np.array(bears), stance.joints
+        most = np.minimum(_ARM_SHARE * np.subtract(*robot.sampling_range[::-1]), _ARM_SWAY)
+        self._sway = Wander(np.random.default_rng([seed, 1]), most * self._free, _ARM_BAND)
+
+    def accelerations(self, time: float, position: FloatArray, velocity: FloatArray) -> FloatArray:
+        """Return the wanted accelerations (nj,) [rad/s²], zero for legs."""
+        x, dx, ddx = self._sway.at(time)
+        kp, kd = _FOOT_BANDWIDTH**2, 2.0 * _FOOT_BANDWIDTH
+        wanted = ddx + kd * (dx - velocity) + kp * (self._middle + x - position)
+        return np.where(self._free, wanted, 0.0)
 
 
 class Walker:
@@ -154,6 +186,7 @@ class Walker:
         self.trouble = ""  # Not empty once the robot fell; motors are off from then on
         self._motion = motion(self.stance, seed)
         self._law = ContactLaw(robot)
+        self._arms = _Arms(robot, self.stance, seed)
         self._every = max(1, round(_CONTROL_PERIOD / period))
         self._step = self._every * period
         self._tick = 0
@@ -188,7 +221,8 @@ class Walker:
             foot_velocity=np.where(searching[:, None], down, reference.foot_velocity),
         )
         v = np.concatenate([twist, velocity])
-        return self._law(reference, q, v, plan.loaded & ~searching).effort
+        arms = self._arms.accelerations(simulation.time, position, velocity)
+        return self._law(reference, q, v, plan.loaded & ~searching, arms).effort
 
     def _search(self, loaded: BoolArray, touching: BoolArray) -> BoolArray:
         """Return the feet (nc,) that are to carry load but must reach for the ground first."""

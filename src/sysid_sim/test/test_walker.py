@@ -17,7 +17,9 @@ from sysid_core.data import read_recording
 from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.dynamics.stance import stance_of
 from sysid_core.robot import Robot
+from sysid_core.robot.initialise import initialise
 from sysid_core.robot.interpretation import interpret
+from sysid_core.robot.library import resolve_urdf
 from sysid_core.signals.align import align
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import filter_aligned
@@ -25,7 +27,7 @@ from sysid_sim.cli import read_scenarios
 from sysid_sim.errors import SimulationError
 from sysid_sim.plant import rotation_of
 from sysid_sim.run import Run, run_scenario, write_run
-from sysid_sim.scenarios import find_scenario
+from sysid_sim.scenarios import find_scenario, scenario_of
 from sysid_sim.sensors import SensorConfig
 from sysid_sim.simulation import Simulation, SimulationConfig
 from sysid_sim.walker import MOTIONS, Walker
@@ -170,6 +172,32 @@ def test_a_walking_robot_takes_up_a_payload() -> None:
     position, _ = poses_of(run)
     settled = position[run.recording.time > 2.5, 2]
     assert np.abs(settled - position[0, 2]).max() < 0.1 * position[0, 2]
+
+
+def _joint(name: str, parent: str, axis: str) -> str:
+    """Return a joint and the body of an arm that it moves, as a URDF's text."""
+    return f"""
+  <link name="{name}_link"><inertial><origin xyz="0 0 0.05"/><mass value="0.1"/>
+    <inertia ixx="1e-4" iyy="1e-4" izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{name}_link"/>
+    <origin xyz="0 0 0.1"/><axis xyz="{axis}"/>
+    <limit lower="-1.5" upper="1.5" effort="2.0" velocity="5.0"/></joint>"""
+
+
+def test_an_arm_on_a_quadruped_sways_within_its_range(
+    robot_of: Callable[[str], Robot], tmp_path: Path
+) -> None:
+    solo12 = robot_of("solo12")
+    arm = _joint("turn", "base_link", "0 0 1") + _joint("bend", "turn_link", "0 1 0")
+    text = resolve_urdf(solo12.description).read_text("utf-8")
+    (tmp_path / "armed.urdf").write_text(text.replace("</robot>", f"{arm}</robot>"), "utf-8")
+    found = initialise(tmp_path / "armed.urdf", tmp_path / "armed.yaml")
+    (tmp_path / "armed.yaml").write_text(found.text, "utf-8")
+    recording = run_scenario(scenario_of(str(tmp_path / "armed.yaml")), duration=6.0).recording
+    own = [recording.joint_names.index(name) for name in ("turn", "bend")]
+    reached = np.abs(recording.position[:, own]).max(axis=0)
+    assert (reached > 0.1).all()
+    assert (reached < 0.6).all()
 
 
 def test_a_robot_that_falls_says_so(robot_of: Callable[[str], Robot]) -> None:
