@@ -36,6 +36,10 @@ Delays, noise, joint zeros and friction of simulated quadrupeds reach 0.07, a fa
 weakest of their joints 0.2, a turned sign 3."""
 _NOTHING = 0.3
 """Share of its efforts that a joint's torque may be, either way, where they are only noise [-]."""
+_BARELY = 0.02
+"""Log ratio that tells such noise: one knee's in place of its efforts reaches 0.06 to 0.3, as its
+torque is missed either way. Faults that reach as much leave more of a joint's torque than that,
+but for offsets, clipping and low-passes that take all of it."""
 _SAMPLES = 2000
 """Samples of a recording that scales are told from."""
 
@@ -157,16 +161,15 @@ class EffortScales:
 def _verdict(name: str, fit: _Fit, j: int, rows: float) -> TorqueVerdict:
     best = fit.best(j)
     ratio = fit.ratio(j, float(np.clip(best, 1.0 / TOLERANCE, TOLERANCE)))
+    if abs(best) < _NOTHING and ratio > _BARELY:
+        message = "the torque has nothing of what masses and the other joints say of it"
+        hint = "check the sensor, its cable and its joint's place in the message"
+        found = Diagnostic("torque_noise", message, subject=name, hint=hint)
+        return TorqueVerdict(found, 0.5 * rows * (ratio - _BARELY))
     if ratio <= _EXPLAINS and fit.ratio(j, GROSS * best) <= _EXPLAINS:
         return TorqueVerdict(None)  # these rows do not show it
     weight = 0.5 * rows * (ratio - _EXPLAINS)
-    if ratio <= _EXPLAINS:
-        return TorqueVerdict(None, weight)
-    if abs(best) < _NOTHING:
-        message = "the torque has nothing of what masses and the other joints say of it"
-        hint = "check the sensor, its cable and its joint's place in the message"
-        return TorqueVerdict(Diagnostic("torque_noise", message, subject=name, hint=hint), weight)
-    return TorqueVerdict(wrong_scale(name, 1.0 / best), weight)
+    return TorqueVerdict(wrong_scale(name, 1.0 / best) if ratio > _EXPLAINS else None, weight)
 
 
 class RecentEfforts:

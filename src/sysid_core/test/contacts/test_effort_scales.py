@@ -103,6 +103,20 @@ def test_an_effort_that_is_noise_or_missing_is_named(solo12: Robot, walk: Sample
         assert verdict.finding.kind == kind
 
 
+@pytest.mark.parametrize("joint", range(12))
+def test_noise_in_place_of_an_effort_is_named_at_every_joint(
+    solo12: Robot, walk: Samples, joint: int
+) -> None:
+    noise = np.random.default_rng(joint).normal(size=len(walk))
+    effort = walk.effort.copy()
+    effort[:, joint] = 0.45 * np.std(effort[:, joint]) * noise
+    found = refusing(verdicts(solo12, replace(walk, effort=effort)), in_use=True)
+    ((which, verdict),) = found.items()
+    assert which == joint
+    assert verdict.finding is not None
+    assert verdict.finding.kind == "torque_noise"
+
+
 def test_right_efforts_are_shown_to_be(solo12: Robot, walk: Samples) -> None:
     found = verdicts(solo12, walk)
     assert not refusing(found, in_use=True)
