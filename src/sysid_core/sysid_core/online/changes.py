@@ -74,6 +74,11 @@ class Verdict(NamedTuple):
     clear: bool  # Whether a load or a joint changed for certain: nothing else comes near it
     named: bool  # Whether it is also clear what of the joint changed
 
+    @property
+    def is_load(self) -> bool:
+        """Whether a load came or went for certain."""
+        return self.clear and self.best.kind == "payload"
+
 
 def log_odds(explained: float, cost: float, square: float, count: float) -> float:
     """Return the log Bayes factor of what explains so much of the square of so many rows."""

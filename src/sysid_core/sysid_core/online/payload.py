@@ -26,6 +26,7 @@ from sysid_core.online.changes import CERTAIN, SCALES, ChangeTest, log_odds
 from sysid_core.online.innovations import Evidence, Innovations, Noise, Own, solvable
 from sysid_core.online.payload_estimate import PayloadEstimate
 from sysid_core.parameters import ParameterLayout
+from sysid_core.priors import default_constraints, default_prior
 from sysid_core.robot.strength import borne_mass
 from sysid_core.settings import check_config, parameter
 
@@ -112,6 +113,7 @@ class PayloadEstimator:
 
     def __init__(self, regression: Regression, config: PayloadConfig) -> None:
         robot, base = regression.robot, regression.base
+        self._robot = robot
         self.config = config
         self.frame = robot.tool_frame
         frame = robot.frame(self.frame)
@@ -165,13 +167,14 @@ class PayloadEstimator:
         """Return how much of innovations looks like a load, and how much would by chance."""
         return innovations.evidence(self._map).likeness(self._likely)
 
-    def loaded_problem(
-        self, prior: Prior, constraints: Constraints, load: PayloadEstimate
-    ) -> tuple[Prior, Constraints]:
-        """Return prior and constraints of the robot that carries a load.
+    def problem(self, load: PayloadEstimate | None) -> tuple[Prior, Constraints]:
+        """Return prior and constraints of the robot, with the load that it carries.
 
         The load sits outside the shape of the tool's body, so that body's bounds do not hold.
         """
+        prior, constraints = default_prior(self._robot), default_constraints(self._robot)
+        if load is None:
+            return prior, constraints
         body = self._body_index
         ellipsoids = tuple(
             None if i == body else ellipsoid for i, ellipsoid in enumerate(constraints.ellipsoids)

@@ -17,6 +17,7 @@ from sysid_core.online.update import ModelInUse
 __all__ = [
     "Alarmed",
     "Following",
+    "Former",
     "LoadLikeness",
     "Phase",
     "Starting",
@@ -64,7 +65,9 @@ class Alarmed:
 
     before: Watching
     since: float  # [s]
+    learned: Statistics  # From before the change
     clear: bool = False  # Whether one explanation was certain
+    refuted: bool = False  # Whether a load was tried and did not explain it
 
 
 class LoadLikeness:
@@ -122,6 +125,14 @@ class Following:
     samples: int  # Number of those
     clean: bool  # Whether `load` rests on `since` alone
     started: float  # [s]
+
+
+class Former(NamedTuple):
+    """The model from before a change, to go back to."""
+
+    model: ModelInUse
+    learned: Statistics | None
+    """What it was learned from, where the robot is again as it was; None: it changed for good."""
 
 
 Phase = Starting | Watching | Alarmed | Following

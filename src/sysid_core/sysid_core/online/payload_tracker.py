@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.statistics import Statistics
-from sysid_core.dynamics.sums import Sums
-from sysid_core.online.changes import CERTAIN, Verdict, describe, is_usual
+from sysid_core.online.changes import CERTAIN, describe
 from sysid_core.online.colour import Colours
-from sysid_core.online.innovations import Innovations, Noise
+from sysid_core.online.innovations import Noise
+from sysid_core.online.judging import innovations_of, is_gone, is_load, judged
 from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.payload_estimate import PayloadEstimate
 from sysid_core.online.payload_phases import (
     Alarmed,
     Following,
+    Former,
     LoadLikeness,
     Phase,
     Starting,
@@ -50,15 +50,11 @@ _REFINE = 30.0
 """Time over which the estimate of a carried load is refined [s]: later on, the robot without it
 was too long ago."""
 
+_BACK = 0.8
+"""Time for which errors must be usual again for a change to have passed [s]."""
+
 _KEEP = 0.25
 """Weight that data from before the step keep, moved by the payload's estimate [-]."""
-
-_POSITIVE = 2.0
-"""Standard deviations by which a load's mass must lie above zero [-]."""
-
-_LEFT = 0.25
-"""Share of what errors are above usual ones that a load may leave: its own friction and errors of
-the gains took up to 0.17, and a change that is no load mostly leaves more [-]."""
 
 
 class PayloadTracker:
@@ -74,8 +70,7 @@ class PayloadTracker:
         self.estimate: PayloadEstimate | None = None  # Of the newest load, real or not
         self.attached = False  # Whether that load counts as real
         self.detected_after = 0.0  # [s] between its step and its detection
-        # The model from before a change that the newest look settled, where no load explains it
-        self.before_change: ModelInUse | None = None
+        self.former: Former | None = None  # Where the newest look settled a change without a load
         self._estimator = estimator
         self._spans = Spans(sample_rate)
         self.forget()
@@ -103,7 +98,7 @@ class PayloadTracker:
         EstimationError
             If rounding defeats the estimate.
         """
-        self.before_change = None
+        self.former = None
         if colours.used.duration < _LEAST or not np.isfinite(model.known.covariance).all():
             self.phase = Starting()
             return None
@@ -117,54 +112,84 @@ class PayloadTracker:
         found = None
         for newest in window.newest(*self._due(window, time)):
             noise = colours.used.noise(newest)
-            if self._is_gone(newest):
+            if self.attached and is_gone(self._estimator, newest, self.carried):
                 recent = newest.statistics()
                 self._recognised(recent, before.reference, noise, window, time, time, gone=True)
                 return None
-            errors = newest.residual_square(before.reference.base), newest.count
-            if is_usual(*errors, noise):
-                continue
-            recent = newest.statistics()
-            verdict = self._judge(recent, before.reference, noise)
+            verdict = judged(self._estimator, newest, before.reference, colours)
             if verdict is None:
-                continue
-            load = verdict.clear and verdict.best.kind == "payload"
-            if not load and colours.judging.holds(newest, errors[0]):
                 continue
             if found is None or (verdict.clear, verdict.odds) > (found.clear, found.odds):
                 found = verdict
-            if load:
+            if verdict.is_load and not (isinstance(self.phase, Alarmed) and self.phase.refuted):
+                recent = newest.statistics()
                 since = self.phase.since if isinstance(self.phase, Alarmed) else time
                 if self._recognised(recent, before.reference, noise, window, since, time):
                     return None
+        if found is None and isinstance(self.phase, Alarmed) and self.phase.clear:
+            self.former = Former(before.reference, self.phase.learned)
         if found is None or colours.used.duration < _LEARN:
             self.phase = before
             return None
-        alarm = self.phase if isinstance(self.phase, Alarmed) else Alarmed(before, time)
+        alarm = (
+            self.phase
+            if isinstance(self.phase, Alarmed)
+            else Alarmed(before, time, self._older(window))
+        )
         self.phase = alarm = replace(alarm, clear=alarm.clear or found.clear)
         self._likeness.forget_since(alarm.since)
         if time - alarm.since > _SETTLE:
-            # no payload came of it: this is how the robot is now
-            self.phase = Starting()
-            colours.clear()
-            self.before_change = before.reference if alarm.clear else None
+            self._settle(alarm, window, colours, time)
         # what has passed before other samples have shown it was no change
         return describe(found, lasting=time - alarm.since >= SHORTEST)
 
+    def _settle(
+        self, alarm: Alarmed, window: SlidingWindow, colours: Colours, time: float
+    ) -> None:
+        """End an alarm of which no payload came: it has passed, or the robot is so now."""
+        model = alarm.before.reference
+        newest = next(window.newest(self._spans.samples(_BACK)))
+        if judged(self._estimator, newest, model, colours) is None:
+            self.phase = alarm.before
+            self.former = Former(model, alarm.learned)
+            return
+        self.phase = Starting()
+        colours.clear()
+        self.former = Former(model, None) if alarm.clear else None
+
+    def _older(self, window: SlidingWindow) -> Statistics:
+        """Return what was learned before a step that is noticed now."""
+        return window.older(self._spans.samples(LONGEST)) + window.memory
+
     def put_down(self, window: SlidingWindow, time: float) -> bool:
         """Forget the load, where it is gone and not in the model in use; returns whether it is."""
-        gone = self.attached and any(map(self._is_gone, window.newest(*self._due(window, time))))
-        if gone:
+        if gone := self._misses(self.carried, window, time):
             self.carried, self.attached = None, False
         return gone
 
-    def _is_gone(self, newest: Sums) -> bool:
-        """Tell whether the newest samples are of the robot without the load that it carries."""
-        if self.carried is None or not self.attached:
+    def put_back(self, phase: Following, window: SlidingWindow, time: float) -> Former | None:
+        """End the episode if the load that is followed is gone already; None if it is not."""
+        if not (phase.clean and self._misses(phase, window, time)):
+            return None
+        former = self.refute(phase)
+        self.phase = Starting()
+        return former
+
+    def refute(self, phase: Following) -> Former:
+        """End the episode of what is no load; it is still not known what changed."""
+        model = phase.empty.model
+        watching = Watching(((phase.started, model),))
+        learned = phase.before.shifted(-phase.shift)
+        self.phase = Alarmed(watching, phase.started, learned, clear=True, refuted=True)
+        self.carried, self.attached = None, False
+        return Former(model, learned)
+
+    def _misses(self, carried: Following | None, window: SlidingWindow, time: float) -> bool:
+        """Tell whether a load that is attached is gone."""
+        if not self.attached:
             return False
-        model, noise, covariance = self.carried.empty
-        robot = model.known.posterior[0], covariance, noise
-        return self._estimator.is_gone(newest.statistics(), *robot, self.carried.load)
+        newest = window.newest(*self._due(window, time))
+        return any(is_gone(self._estimator, one, carried) for one in newest)
 
     def _due(self, window: SlidingWindow, time: float) -> list[int]:
         return self._spans.due(window.samples, time, every=isinstance(self.phase, Alarmed))
@@ -176,11 +201,8 @@ class PayloadTracker:
         alarmed = isinstance(self.phase, Alarmed)
         if self._likeness.due(time) and window.samples >= size and not alarmed:
             newest = next(window.newest(size))
-            innovations = _innovations(newest.statistics(), model, colours.used.noise(newest))
-            self._likeness.note(time, *self._estimator.likeness(innovations))
-
-    def _judge(self, recent: Statistics, model: ModelInUse, noise: Noise) -> Verdict | None:
-        return self._estimator.test(_innovations(recent, model, noise))
+            seen = innovations_of(newest, model, colours.used.noise(newest))
+            self._likeness.note(time, *self._estimator.likeness(seen))
 
     def _recognised(
         self,
@@ -197,10 +219,11 @@ class PayloadTracker:
         empty = model if self.carried is None else self.carried.empty.model
         covariance = empty.known.posterior[1]
         found = self._estimate(recent, Unloaded(empty, noise, covariance))
-        changed = self._is_load(found) if self.carried is None else found.change_odds >= CERTAIN
+        changed = found.change_odds >= CERTAIN
+        if self.carried is None:
+            changed = is_load(found, self._estimator.min_mass)
         if not (gone or changed):
             return False
-        older = self._spans.samples(LONGEST + time - since)
         shift = np.zeros_like(empty.base)
         if self.attached and self.estimate is not None:
             shift = self._estimator.base_shift(self.estimate.parameters)
@@ -211,7 +234,7 @@ class PayloadTracker:
             empty=Unloaded(empty, noise, doubt * covariance),
             load=found,
             attached=self.carried is None or self.attached,
-            before=window.older(older) + window.memory,
+            before=self.phase.learned if isinstance(self.phase, Alarmed) else self._older(window),
             shift=shift,
             first=recent.leading(recent.moment.shape[1] + 1),
             since=Statistics.zero(len(recent.count), recent.moment.shape[1] + 1),
@@ -255,7 +278,7 @@ class PayloadTracker:
         found = self._estimate(seen, phase.empty)
         # what was certain stays until the evidence is against it
         certain = phase.attached and self.carried is None
-        attached = self._is_load(found, 0.0 if certain else CERTAIN)
+        attached = is_load(found, self._estimator.min_mass, 0.0 if certain else CERTAIN)
         self.phase = phase = replace(phase, load=found, attached=attached, clean=clean)
         self.estimate, self.attached = found, attached
         self._told = self._told or attached
@@ -274,19 +297,6 @@ class PayloadTracker:
             return
         load = self._estimate(carried.since, carried.empty)
         self.carried, self.estimate = replace(carried, load=load), load
-
-    def model_of(self, phase: Following, std: FloatArray) -> ModelInUse:
-        """Return the robot with its payload; `std` (p,) are the deviations to tell."""
-        model = replace(phase.empty.model, std=std, identified=True)
-        if not phase.attached:
-            return model
-        shift = self._estimator.base_shift(phase.load.parameters)
-        return replace(
-            model,
-            parameters=self._estimator.add_to(model.parameters, phase.load.parameters),
-            base=model.base + shift,
-            known=model.known.moved(shift, self._estimator.base_doubt(phase.load)),
-        )
 
     def settled(self, phase: Following, time: float) -> bool:
         """Whether enough was seen of the payload to make it part of the model."""
@@ -334,15 +344,7 @@ class PayloadTracker:
         """Number of samples from which an estimate rests on those since the step alone."""
         return self._spans.samples(_CLEAN)
 
-    def _is_load(self, found: PayloadEstimate, odds: float = CERTAIN) -> bool:
-        heavy = found.mass > max(self._estimator.min_mass, _POSITIVE * found.mass_std)
-        return bool(heavy and found.odds >= odds and found.unexplained <= _LEFT)
-
     def _estimate(self, statistics: Statistics, empty: Unloaded) -> PayloadEstimate:
         base, _ = empty.model.known.posterior
         robot = base, empty.covariance, empty.noise
         return self._estimator.estimate(statistics, *robot, self.estimate)
-
-
-def _innovations(recent: Statistics, model: ModelInUse, noise: Noise) -> Innovations:
-    return Innovations(recent, *model.known.posterior, noise)

@@ -15,17 +15,17 @@ from sysid_core.errors import EstimationError
 from sysid_core.estimation import Estimate
 from sysid_core.online.evidence import gather
 from sysid_core.online.gate import Decision, decide
+from sysid_core.online.judging import with_load
 from sysid_core.online.law import Answer, Choices, Past, Question
 from sysid_core.online.learner import Learner
 from sysid_core.online.payload import PayloadEstimator
-from sysid_core.online.payload_phases import Alarmed, Following
+from sysid_core.online.payload_phases import Alarmed, Following, Former
 from sysid_core.online.payload_tracker import PayloadTracker
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.summary import alarmed, followed, refuted, summary, unsolved
 from sysid_core.online.torque_checks import TorqueVerdict
 from sysid_core.online.update import KnownBase, ModelInUse, Request, Solution, Update
-from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.scores import WORSE
@@ -94,14 +94,8 @@ class OnlineIdentifier:
         self.regression, self.robot = regression, regression.robot
         self._loads = PayloadEstimator(regression, self.config.payload)
         self._tracker = PayloadTracker(self._loads, self.config.sample_rate)
-        self._nominal = self._in_law(self._nominal)
-        self._model, self._adopted = self._in_law(self._model), None
-
-    def _in_law(self, model: ModelInUse) -> ModelInUse:
-        """Return a model with its base parameters by the present friction terms."""
-        base = self.regression.base.project(model.parameters)
-        unknown = np.full((len(base), len(base)), np.nan)
-        return replace(model, base=base, known=KnownBase(base, unknown))
+        self._nominal = self._nominal.in_law(regression)
+        self._model, self._adopted = self._model.in_law(regression), None
 
     def _use(self, model: ModelInUse, adopted: Estimate | None = None) -> None:
         if model.identified != self._model.identified:
@@ -258,19 +252,16 @@ class OnlineIdentifier:
             self._tracker.forget()
             self._use(self._nominal)
             self._robot_changed = False
-        elif decision.accepted and fresh is not None:
-            base = fresh.base_parameters
-            known = KnownBase(base, self._nominal.known.covariance)
-            model = ModelInUse(fresh.parameters, fresh.std, base, known, True)
-            self._use(model, fresh)
+        elif fresh is not None and (decision.accepted or decision.confirmed):
             self._changed_at, self._robot_changed = self._learner.time, False
-        elif decision.confirmed and fresh is not None:
-            model = replace(self._nominal, std=fresh.std, identified=True)
-            if self._model.identified and self._model.parameters is model.parameters:
-                self._model, self._adopted = model, fresh
+            base, model = fresh.base_parameters, replace(self._nominal, std=fresh.std)
+            if decision.accepted:
+                known = KnownBase(base, self._nominal.known.covariance)
+                self._use(ModelInUse(fresh.parameters, fresh.std, base, known, True), fresh)
+            elif self._model.identified and self._model.parameters is model.parameters:
+                self._model, self._adopted = replace(model, identified=True), fresh
             else:
-                self._use(model, fresh)
-            self._changed_at, self._robot_changed = self._learner.time, False
+                self._use(replace(model, identified=True), fresh)
 
     @property
     def _alarming(self) -> bool:
@@ -303,15 +294,25 @@ class OnlineIdentifier:
             self._notes = [note] if note else []
         except EstimationError as error:
             self._notes = [unsolved(error)]
-        if tracker.before_change is not None:
-            # what came until now says nothing of the robot as it is
-            self._use(tracker.before_change)
-            learner.propose(self._model.parameters)
-            self._changed_at, self._robot_changed = learner.time, True
-            learner.forget()
-            self._past.clear()
+        self._go_back(tracker.former)
         if isinstance(tracker.phase, Following):
             learner.forget()
+        return True
+
+    def _go_back(self, former: Former | None) -> bool:
+        """Use a model from before a change, if there is one; what came since is no part of it."""
+        if former is None:
+            return False
+        learner = self._learner
+        self._use(former.model)
+        learner.propose(self._model.parameters)
+        self._changed_at = learner.time
+        self._robot_changed |= former.learned is None
+        learner.forget()
+        self._past.clear()
+        self._pose()
+        if former.learned is not None:
+            learner.window.adopt_memory(former.learned)
         return True
 
     def _refine(self, phase: Following) -> None:
@@ -323,7 +324,9 @@ class OnlineIdentifier:
                 learner.scores.clear()
         except EstimationError as error:
             self._notes = [unsolved(error)]
-        self._use(tracker.model_of(phase, self._model.std))
+        if self._go_back(tracker.put_back(phase, learner.window, learner.time)):
+            return
+        self._use(with_load(self._loads, phase, self._model.std))
         learner.propose(self._model.parameters)
         self._changed_at = learner.time
         if tracker.settled(phase, learner.time):
@@ -332,10 +335,8 @@ class OnlineIdentifier:
 
     def _pose(self) -> None:
         """Let the next solves rest on the described robot with the load that it carries."""
-        problem = default_prior(self.robot), default_constraints(self.robot)
-        if self._tracker.carried is not None:
-            problem = self._loads.loaded_problem(*problem, self._tracker.carried.load)
-        self._learner.pose(*problem)
+        carried = self._tracker.carried
+        self._learner.pose(*self._loads.problem(None if carried is None else carried.load))
 
     def _follow(self, scores: PrequentialScores) -> Decision:
         """Hold while a load is followed; give it up where the nominal model does better."""
@@ -345,6 +346,5 @@ class OnlineIdentifier:
         worse = enough and used > nominal * WORSE
         if not (isinstance(phase, Following) and phase.clean and worse):
             return followed(self._tracker)
-        self._tracker.abandon(phase)
-        self._use(self._nominal)
+        self._go_back(self._tracker.refute(phase))
         return refuted(float(used), float(nominal))

@@ -87,9 +87,9 @@ def alarmed() -> Decision:
 
 
 def refuted(used: float, nominal: float) -> Decision:
-    """Go back to the nominal model, which errs less [N·m] than the one with a payload."""
+    """Go back from a model with a payload, which errs more [N·m] than the nominal one."""
     message = (
         f"with its payload the model predicts torque worse ({used:.3g} N·m) than the "
         f"nominal one ({nominal:.3g} N·m)"
     )
-    return Decision(GateState.NOMINAL, False, True, (Diagnostic("payload_refuted", message),))
+    return Decision(GateState.HOLDING, False, False, (Diagnostic("payload_refuted", message),))

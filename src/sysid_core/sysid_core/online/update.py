@@ -11,6 +11,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.rows import Regression
 from sysid_core.effort_scales import EffortChecks
 from sysid_core.errors import SysidError
 from sysid_core.estimation import Estimate, Problem, Solver
@@ -121,6 +122,12 @@ class ModelInUse:
     base: FloatArray  # (b,) base parameters of `parameters`
     known: KnownBase  # How far `base` is known on the motion alone that it was learned from
     identified: bool  # Whether the parameters are identified rather than nominal
+
+    def in_law(self, regression: Regression) -> ModelInUse:
+        """Return the model with its base parameters by the friction terms of a regression."""
+        base = regression.base.project(self.parameters)
+        unknown = np.full((len(base), len(base)), np.nan)
+        return replace(self, base=base, known=KnownBase(base, unknown))
 
 
 @dataclass(frozen=True)

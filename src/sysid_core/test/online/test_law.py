@@ -228,7 +228,8 @@ def test_an_alarm_that_passes_puts_a_choice_off_and_loses_no_samples(
     calm, kept = identifier._tracker.phase, 0
     for part in _batches(least, recording):
         time = float(part.time[-1])
-        alarm = Alarmed(Watching(((time, identifier._model),)), time, clear=True)
+        learned = identifier._learner.window.learned
+        alarm = Alarmed(Watching(((time, identifier._model),)), time, learned, clear=True)
         identifier._tracker.phase = alarm
         identifier.ingest(part)
         assert identifier.question() is None
