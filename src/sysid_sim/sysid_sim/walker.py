@@ -62,26 +62,27 @@ class ContactLaw:
         q: FloatArray,
         v: FloatArray,
         contacts: BoolArray,
-        free: FloatArray | float = 0.0,
+        free: FloatArray | None = None,
     ) -> QpSolution:
         """Return torques within the robot's limits; where the QP fails, the least ones.
 
         The measured q (nq,) and v (nv,) are in Pinocchio's convention; the contacts (nc,) are feet
         that are to carry load now; free (nj,) are wanted accelerations of joints that no foot
-        hangs on, zero for the others.
+        hangs on, NaN for the others; None: there are no such joints.
         """
         terms = self.dynamics.terms(q, v)
         feet = self._foot_accelerations(reference, v, contacts, terms)
         wanted = self._wanted(terms, base_acceleration(reference, q, v), feet, contacts)
-        wanted[BASE:] += free
+        if free is not None:
+            wanted[BASE:] += np.nan_to_num(free)
         solution = self._qp.solve(terms, wanted, feet, contacts)
         effort = solution.effort
         if solution.failure is not None:
             J, _ = self.dynamics.constraint(terms, contacts)
             effort = projected_torque(terms, J, wanted, np.zeros_like(effort))
-        # an arm follows its own motion instead of being thrown about for the base's sake
-        arms = np.asarray(free != 0.0)
-        effort = np.where(arms, (terms.inertia @ wanted + terms.bias)[BASE:], effort)
+        if free is not None:  # an arm follows its own motion instead of balancing the base
+            own = (terms.inertia @ wanted + terms.bias)[BASE:]
+            effort = np.where(np.isfinite(free), own, effort)
         return solution._replace(effort=np.clip(effort, -self._limit, self._limit))
 
     def _foot_accelerations(
@@ -163,11 +164,11 @@ class _Arms:
         self._sway = Wander(np.random.default_rng([seed, 1]), most * self._free, _ARM_BAND)
 
     def accelerations(self, time: float, position: FloatArray, velocity: FloatArray) -> FloatArray:
-        """Return the wanted accelerations (nj,) [rad/s²], zero for legs."""
+        """Return the wanted accelerations (nj,) [rad/s²], NaN for legs."""
         x, dx, ddx = self._sway.at(time)
         kp, kd = _FOOT_BANDWIDTH**2, 2.0 * _FOOT_BANDWIDTH
         wanted = ddx + kd * (dx - velocity) + kp * (self._middle + x - position)
-        return np.where(self._free, wanted, 0.0)
+        return np.where(self._free, wanted, np.nan)
 
 
 class Walker:
